@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context as _;
 use windlass_core::run::{Event, RunEnd, Settings, Task};
 use windlass_model::{HostedModel, HostedSettings};
-use windlass_runtime::{Crew, Driver, NewTask, Stored, Worker, local_identity, now};
+use windlass_runtime::{Crew, CrewMember, Driver, NewTask, Stored, local_identity, now};
 use windlass_spec::{Agent, RunId};
 use windlass_store::{Options, Redactor, Store};
 use windlass_tools::{BindingMode, ToolLibrary, bind, tool};
@@ -90,7 +90,7 @@ pub fn make(url: &str, at_once: usize, total: usize) -> anyhow::Result<()> {
         options,
     )?);
     let who = local_identity()?;
-    let crew = Crew::new(Worker {
+    let crew = Crew::new(CrewMember {
         agent,
         tools,
         model: Arc::new(model),

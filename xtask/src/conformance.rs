@@ -1,9 +1,9 @@
-//! `cargo xtask conformance`: the MCP project's own conformance suite against our client, at both
-//! protocols. Fetches the suite and a Node that can run it once, and keeps them in the cache.
+//! `cargo xtask conformance`: runs the MCP project's conformance suite against our client, for both protocol
+//! revisions. Fetches the suite and a Node that can run it once, and keeps them in the cache.
 //!
-//! `docs/mcp-conformance.md` lists the scenarios that do not concern a client of tools. Every other
-//! one has to pass; one that is listed has to exist and to fail still. It also lists those in which the
-//! client has to give up, because the server is a bad one: there it has to, and nowhere else.
+//! `docs/mcp-conformance.md` lists the scenarios that do not apply to a client of tools. A listed scenario
+//! must exist and must still fail; every other scenario must pass. The page also lists the scenarios with
+//! a misbehaving server. In those, and only in those, the client must end with an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -17,31 +17,31 @@ use anyhow::{Context as _, bail};
 
 use crate::{cache, cargo, install, root, run, target};
 
-/// The suite, and a Node that can run it; the one of a distribution may be too old.
+/// The suite, and a Node that can run it. The distribution's Node may be too old.
 const SUITE: &str = "@modelcontextprotocol/conformance";
 const SUITE_VERSION: &str = "0.2.0-alpha.12";
 const NODE_VERSION: &str = "22.23.3";
 
-/// The revisions of the protocol that the suite has requirements for: one of each era.
+/// The protocol revisions that the suite has requirements for.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
-/// Where it is written down which scenarios do not concern us.
+/// The page that lists the scenarios that do not apply.
 const LIST: &str = "docs/mcp-conformance.md";
 
-/// Where the tables begin in it.
-const UNCONCERNED: &str = "## Scenarios that do not concern Windlass";
+/// The headings of its tables.
+const NOT_APPLICABLE: &str = "## Scenarios that do not concern Windlass";
 const GIVEN_UP: &str = "## Scenarios in which the client has to give up";
 
 /// The client that the suite drives.
 const CLIENT: &str = "conformance_client";
 
-/// How long a scenario may take. They run side by side, on machines with few cores.
+/// How long a scenario may take. Scenarios run in parallel, on machines with few cores.
 const LONGEST_SCENARIO: Duration = Duration::from_secs(60);
 
-/// The waits between tries to fetch: registries limit how often they are asked.
+/// The seconds between attempts to fetch. Registries limit the rate of requests.
 const WAITS: [u64; 5] = [5, 10, 20, 40, 60];
 
-/// How a scenario went.
+/// The result of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Outcome {
     passed: u32,
@@ -52,7 +52,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// A scenario that looked at nothing did not pass.
+    /// Whether the scenario passed. A scenario without checks did not pass.
     fn is_pass(self) -> bool {
         self.passed > 0 && self.failed == 0 && self.warnings == 0
     }
@@ -60,18 +60,18 @@ impl Outcome {
 
 /// Runs every scenario for clients at both revisions and compares the outcomes with the list.
 pub fn check() -> anyhow::Result<()> {
-    let suite = find_or_make()?;
-    // As the tests are built (profile, features of all packages), so that little is built twice.
+    let suite = find_or_install()?;
+    // Built like the tests (profile, features of all packages), so that little is built twice.
     let mut build = cargo(["build", "--profile", "test", "--workspace"]);
     build.args(["--example", CLIENT]);
-    run(build).context("the client of the suite")?;
+    run(build).context("building the client of the suite failed")?;
     let list = fs::read_to_string(root().join(LIST)).context(LIST)?;
-    let unconcerned = listed(&list, UNCONCERNED)?;
+    let not_applicable = listed(&list, NOT_APPLICABLE)?;
     let given_up = listed(&list, GIVEN_UP)?;
-    let mut faults = Vec::new();
+    let mut problems = Vec::new();
     for revision in REVISIONS {
         let outcomes = outcomes_at(&suite, revision)?;
-        let unconcerned = &unconcerned[revision];
+        let not_applicable = &not_applicable[revision];
         let (passed, checks) = outcomes
             .values()
             .filter(|outcome| outcome.is_pass())
@@ -79,35 +79,35 @@ pub fn check() -> anyhow::Result<()> {
                 (n + 1, checks + outcome.passed)
             });
         println!(
-            "{revision}: {passed} of {} scenarios pass ({checks} checks), {} do not concern us",
+            "{revision}: {passed} of {} scenarios pass ({checks} checks), {} do not apply",
             outcomes.len(),
-            unconcerned.len()
+            not_applicable.len()
         );
-        let compared = compare(&outcomes, unconcerned, &given_up[revision]);
-        faults.extend(
+        let compared = compare(&outcomes, not_applicable, &given_up[revision]);
+        problems.extend(
             compared
                 .into_iter()
-                .map(|fault| format!("{revision}: {fault}")),
+                .map(|problem| format!("{revision}: {problem}")),
         );
     }
-    if !faults.is_empty() {
+    if !problems.is_empty() {
         bail!(
-            "{}\n(what the clients said is in {})",
-            faults.join("\n"),
+            "{}\n(the output of the clients is in {})",
+            problems.join("\n"),
             results().display()
         );
     }
     Ok(())
 }
 
-/// Finds the suite in the cache, or fetches it.
-fn find_or_make() -> anyhow::Result<PathBuf> {
+/// Returns the directory of the suite in the cache. Fetches the suite if it is missing.
+fn find_or_install() -> anyhow::Result<PathBuf> {
     let directory = cache().join("conformance");
     fs::create_dir_all(&directory)
-        .with_context(|| format!("{} could not be made", directory.display()))?;
+        .with_context(|| format!("cannot create {}", directory.display()))?;
     // Two clones on one machine share the cache; the second waits for the first.
-    let lock = File::create(directory.join("lock")).context("the lock of the cache")?;
-    lock.lock().context("the lock of the cache")?;
+    let lock = File::create(directory.join("lock")).context("cannot lock the cache")?;
+    lock.lock().context("cannot lock the cache")?;
     let marker = directory.join("complete");
     let manifest = format!(
         "{{\"private\": true, \"dependencies\": {{\"{SUITE}\": \"{SUITE_VERSION}\", \
@@ -116,7 +116,9 @@ fn find_or_make() -> anyhow::Result<PathBuf> {
     );
     let is_complete = fs::read_to_string(&marker).is_ok_and(|found| found == manifest);
     if !is_complete || !node(&directory).exists() {
-        eprintln!("fetching the MCP conformance suite and a Node for it (240 MB unpacked), once");
+        eprintln!(
+            "Fetching the MCP conformance suite and Node (240 MB unpacked). This happens once."
+        );
         let _ = fs::remove_file(&marker);
         if Command::new("npm").arg("--version").output().is_err() {
             install(&["nodejs", "npm"]).context("npm is needed")?;
@@ -125,16 +127,16 @@ fn find_or_make() -> anyhow::Result<PathBuf> {
         fetch(&directory)?;
         if !node(&directory).exists() {
             bail!(
-                "there is no Node in {}; delete it and try again",
+                "there is no Node in {}; delete the directory and try again",
                 directory.display()
             );
         }
-        fs::write(&marker, manifest).context("the marker of the cache")?;
+        fs::write(&marker, manifest).context("cannot write the marker of the cache")?;
     }
     Ok(directory)
 }
 
-/// The package with the program for this machine. `node` fetches the right one by a script, which some
+/// The npm package with Node for this machine. The package `node` fetches it in an install script, which some
 /// versions of npm do not run.
 fn node_package() -> &'static str {
     match (env::consts::OS, env::consts::ARCH) {
@@ -149,7 +151,7 @@ fn node(directory: &Path) -> PathBuf {
     package.join("bin/node")
 }
 
-/// Installs what `package.json` names.
+/// Installs the packages in `package.json`.
 fn fetch(directory: &Path) -> anyhow::Result<()> {
     let mut waits = WAITS.iter();
     loop {
@@ -162,14 +164,14 @@ fn fetch(directory: &Path) -> anyhow::Result<()> {
             Err(error) => error,
         };
         let Some(wait) = waits.next() else {
-            return Err(error.context("the conformance suite could not be fetched"));
+            return Err(error.context("cannot fetch the conformance suite"));
         };
-        eprintln!("the conformance suite could not be fetched; trying again in {wait} s");
+        eprintln!("Cannot fetch the conformance suite. Retrying in {wait} s.");
         thread::sleep(Duration::from_secs(*wait));
     }
 }
 
-/// Where the suite leaves what happened.
+/// The directory of the suite's results.
 fn results() -> PathBuf {
     target().join("conformance")
 }
@@ -178,8 +180,7 @@ fn results() -> PathBuf {
 fn outcomes_at(suite: &Path, revision: &str) -> anyhow::Result<BTreeMap<String, Outcome>> {
     let results = results().join(revision);
     let _ = fs::remove_dir_all(&results);
-    fs::create_dir_all(&results)
-        .with_context(|| format!("{} could not be made", results.display()))?;
+    fs::create_dir_all(&results).with_context(|| format!("cannot create {}", results.display()))?;
     let log = results.join("suite.log");
     let errors = File::create(&log).with_context(|| format!("{}", log.display()))?;
     let output = Command::new(node(suite))
@@ -194,12 +195,15 @@ fn outcomes_at(suite: &Path, revision: &str) -> anyhow::Result<BTreeMap<String, 
         .stdin(Stdio::null())
         .stderr(errors)
         .output()
-        .context("the conformance suite could not start")?;
-    // Its exit code says whether the scenarios passed, which is looked at one by one.
-    let said = String::from_utf8_lossy(&output.stdout);
-    let mut outcomes = read_outcomes(&said);
+        .context("cannot start the conformance suite")?;
+    // The exit code is ignored: each scenario is checked below.
+    let output = String::from_utf8_lossy(&output.stdout);
+    let mut outcomes = read_outcomes(&output);
     if outcomes.is_empty() {
-        bail!("the conformance suite ran nothing; see {}", log.display());
+        bail!(
+            "the conformance suite ran no scenario; see {}",
+            log.display()
+        );
     }
     for (scenario, outcome) in &mut outcomes {
         outcome.gave_up = gave_up(&results, scenario)?;
@@ -207,34 +211,34 @@ fn outcomes_at(suite: &Path, revision: &str) -> anyhow::Result<BTreeMap<String, 
     Ok(outcomes)
 }
 
-/// Whether the client of a scenario ended with an error: it says so, and is silent otherwise. What it
-/// said is in a directory named after the scenario and the time.
+/// Whether the client of a scenario ended with an error. It then writes to standard error, and otherwise writes
+/// nothing. Its output is in a directory named after the scenario and the time.
 fn gave_up(results: &Path, scenario: &str) -> anyhow::Result<bool> {
     let path = results.join(scenario);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        bail!("`{scenario}` is no name of a scenario");
+        bail!("`{scenario}` is not the name of a scenario");
     };
     let prefix = format!("{}-2", name.to_string_lossy());
     for entry in fs::read_dir(parent).with_context(|| format!("{}", parent.display()))? {
         let entry = entry?;
         let name = entry.file_name();
         if name.to_string_lossy().starts_with(&prefix) {
-            let said = entry.path().join("stderr.txt");
-            return Ok(fs::metadata(&said)
-                .with_context(|| format!("{}", said.display()))?
+            let errors = entry.path().join("stderr.txt");
+            return Ok(fs::metadata(&errors)
+                .with_context(|| format!("{}", errors.display()))?
                 .len()
                 > 0);
         }
     }
     bail!(
-        "what the client of {scenario} said is not in {}",
+        "the output of the client of {scenario} is not in {}",
         results.display()
     );
 }
 
 /// Reads the summary of a run: lines like `✓ tools_call: 2 passed, 0 failed, 1 warnings`.
-fn read_outcomes(said: &str) -> BTreeMap<String, Outcome> {
-    let summary = said
+fn read_outcomes(output: &str) -> BTreeMap<String, Outcome> {
+    let summary = output
         .split_once("=== SUITE SUMMARY ===")
         .map_or("", |(_, rest)| rest);
     let mut outcomes = BTreeMap::new();
@@ -253,7 +257,7 @@ fn read_outcomes(said: &str) -> BTreeMap<String, Outcome> {
             && scenario != "Total"
         {
             let warnings = count("warnings").unwrap_or(0);
-            // The requirements are summed up once more below; the scenarios come first.
+            // The totals of the requirements follow the scenarios and are skipped.
             outcomes.entry(scenario.to_owned()).or_insert(Outcome {
                 passed,
                 failed,
@@ -265,7 +269,7 @@ fn read_outcomes(said: &str) -> BTreeMap<String, Outcome> {
     outcomes
 }
 
-/// The scenarios of a table of the list, by revision: rows like `| `auth/dpop` | both | reason |`.
+/// The scenarios of a table of the page, by revision: rows like `| `auth/dpop` | both | reason |`.
 fn listed(text: &str, heading: &str) -> anyhow::Result<BTreeMap<&'static str, BTreeSet<String>>> {
     let Some((_, section)) = text.split_once(heading) else {
         bail!("{LIST} has no `{heading}`");
@@ -292,19 +296,22 @@ fn listed(text: &str, heading: &str) -> anyhow::Result<BTreeMap<&'static str, BT
             }
         }
         if !is_known {
-            bail!("{LIST} has `{scenario}` at `{}`", at.trim());
+            bail!(
+                "{LIST} has `{scenario}` for the unknown revision `{}`",
+                at.trim()
+            );
         }
     }
     Ok(listed)
 }
 
-/// What is wrong with the outcomes at a revision.
+/// Compares the outcomes at a revision with the page, and returns the differences.
 fn compare(
     outcomes: &BTreeMap<String, Outcome>,
-    unconcerned: &BTreeSet<String>,
+    not_applicable: &BTreeSet<String>,
     given_up: &BTreeSet<String>,
 ) -> Vec<String> {
-    let mut faults = Vec::new();
+    let mut problems = Vec::new();
     for (scenario, outcome) in outcomes {
         let Outcome {
             passed,
@@ -312,37 +319,35 @@ fn compare(
             warnings,
             gave_up,
         } = *outcome;
-        match (outcome.is_pass(), unconcerned.contains(scenario)) {
+        match (outcome.is_pass(), not_applicable.contains(scenario)) {
             (false, true) => continue,
             (true, false) => {}
-            (false, false) => faults.push(format!(
+            (false, false) => problems.push(format!(
                 "{scenario} fails: {passed} checks passed, {failed} failed, {warnings} warnings"
             )),
-            (true, true) => {
-                faults.push(format!("{scenario} passes; take it off the list in {LIST}"))
-            }
+            (true, true) => problems.push(format!("{scenario} passes; remove it from {LIST}")),
         }
         match (gave_up, given_up.contains(scenario)) {
-            (true, false) => faults.push(format!("{scenario}: the client ended with an error")),
-            (false, true) => faults.push(format!("{scenario}: the client did not give up")),
+            (true, false) => problems.push(format!("{scenario}: the client ended with an error")),
+            (false, true) => problems.push(format!("{scenario}: the client did not give up")),
             _ => {}
         }
     }
-    for scenario in unconcerned.union(given_up) {
+    for scenario in not_applicable.union(given_up) {
         if !outcomes.contains_key(scenario) {
-            faults.push(format!(
+            problems.push(format!(
                 "{scenario} is listed in {LIST}, but there is no such scenario"
             ));
         }
     }
-    faults
+    problems
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SAID: &str = "\
+    const OUTPUT: &str = "\
 Running requirements 2026-07-28 (4 scenarios) in parallel...
 
 ✓ not-in-the-summary: 1 passed, 0 failed
@@ -372,7 +377,7 @@ Total: 5 passed, 1 failed, 2 warnings
 
     #[test]
     fn outcomes_are_read_from_the_summary() {
-        let outcomes = read_outcomes(SAID);
+        let outcomes = read_outcomes(OUTPUT);
         let expected = [
             ("auth/dpop".to_owned(), outcome(3, 1, 2)),
             ("empty".to_owned(), outcome(0, 0, 0)),
@@ -382,30 +387,30 @@ Total: 5 passed, 1 failed, 2 warnings
     }
 
     #[test]
-    fn every_difference_from_the_list_is_a_fault() {
-        let mut outcomes = read_outcomes(SAID);
-        let faults =
-            |outcomes: &BTreeMap<String, Outcome>, unconcerned: &[&str], given_up: &[&str]| {
-                compare(outcomes, &set(unconcerned), &set(given_up)).join("; ")
+    fn every_difference_from_the_page_is_a_problem() {
+        let mut outcomes = read_outcomes(OUTPUT);
+        let problems =
+            |outcomes: &BTreeMap<String, Outcome>, not_applicable: &[&str], given_up: &[&str]| {
+                compare(outcomes, &set(not_applicable), &set(given_up)).join("; ")
             };
         let both = ["auth/dpop", "empty"];
-        assert_eq!(faults(&outcomes, &both, &[]), "");
-        assert!(faults(&outcomes, &["auth/dpop"], &[]).starts_with("empty fails"));
-        assert!(faults(&outcomes, &["empty"], &[]).starts_with("auth/dpop fails"));
-        let passes = faults(&outcomes, &["auth/dpop", "empty", "tools_call"], &[]);
+        assert_eq!(problems(&outcomes, &both, &[]), "");
+        assert!(problems(&outcomes, &["auth/dpop"], &[]).starts_with("empty fails"));
+        assert!(problems(&outcomes, &["empty"], &[]).starts_with("auth/dpop fails"));
+        let passes = problems(&outcomes, &["auth/dpop", "empty", "tools_call"], &[]);
         assert!(passes.starts_with("tools_call passes"));
-        let gone = faults(&outcomes, &["auth/dpop", "empty", "gone"], &[]);
+        let gone = problems(&outcomes, &["auth/dpop", "empty", "gone"], &[]);
         assert!(gone.starts_with("gone is listed"));
-        assert!(faults(&outcomes, &both, &["tools_call"]).contains("did not give up"));
+        assert!(problems(&outcomes, &both, &["tools_call"]).contains("did not give up"));
         for outcome in outcomes.values_mut() {
             outcome.gave_up = true;
         }
-        assert_eq!(faults(&outcomes, &both, &["tools_call"]), "");
-        assert!(faults(&outcomes, &both, &[]).contains("ended with an error"));
+        assert_eq!(problems(&outcomes, &both, &["tools_call"]), "");
+        assert!(problems(&outcomes, &both, &[]).contains("ended with an error"));
     }
 
     #[test]
-    fn the_list_gives_a_reason_for_each() {
+    fn the_page_gives_a_reason_for_each_scenario() {
         let text = "# x\n\n## A\n\n| scenario | at | reason |\n|---|---|---|\n\
             | `a` | both | because |\n| `b` | 2026-07-28 | so |\n\n## More\n\n| `c` | both | no |\n";
         let listed = |text: &str| super::listed(text, "## A");

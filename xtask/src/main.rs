@@ -1,4 +1,4 @@
-//! `cargo xtask`: what a person or CI runs on this repository more than once.
+//! `cargo xtask`: the commands that people and CI run on this repository.
 
 mod conformance;
 mod fetch;
@@ -19,27 +19,26 @@ use anyhow::{Context as _, bail};
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test     everything a change must pass: set-up, format, lints, documentation,
-           tests (some of them against a real llama.cpp server and real MCP servers,
-           which the set-up fetches once), and every command shown in the README,
-           in docs/mcp.md and in docs/memory.md
-  readme   only the last of these: every command shown there
-  soak     the slow tests: 400,000 texts against the grammar of record, property
+  test     runs all checks that a change must pass: set-up, format, lints, documentation,
+           tests (some against a real llama.cpp server and real MCP servers, which the
+           set-up fetches once), and every command shown in the README and the guides
+  readme   runs only the commands shown in the README and the guides
+  soak     runs the slow tests: 400,000 texts against the reference grammar, property
            tests with many cases, and processes killed at 1,000 random moments
-           (or at as many as WINDLASS_SOAK_KILLS says)
-  bench    benchmarks: gram, loop (agent runs beside other runtimes), embed, start,
-           store (the journal beside the disk under it), gate (decisions),
-           registry (changes of the configuration, tool search, intents, recalled strategies),
-           mcp (a governed call of a server's tool beside a bare one),
-           memory (search of vectors beside FAISS, which is fetched once, and a memory of a
-           million entries; needs 5 GB of disk),
-           playbook (what is saved by telling what worked before, on simulated APIs that are
-           fetched once; takes options, of which `--help` tells)
+           (set WINDLASS_SOAK_KILLS for another number)
+  bench    runs benchmarks: gram, loop (agent runs, compared with other runtimes), embed,
+           start, store (the journal, compared with the disk), gate (decisions),
+           registry (configuration changes, tool search, intents, recalled strategies),
+           mcp (a governed call of a server's tool, compared with a direct one),
+           memory (vector search, compared with FAISS, which is fetched once, and a memory
+           of a million entries; needs 5 GB of disk),
+           playbook (the savings from recalled strategies, on simulated APIs that are
+           fetched once; for its options, pass `--help`)
   conformance
-           the MCP project's conformance suite against our client (fetched once)
-  llama    starts the llama.cpp server of the tests, for use by hand
-  servers  fetches the MCP servers of the tests, and says where they are
-  deny     licences and advisories of the dependencies (needs cargo-deny)
+           runs the MCP project's conformance suite against our client (fetched once)
+  llama    starts the llama.cpp server of the tests, for manual use
+  servers  fetches the MCP servers of the tests, and prints their directory
+  deny     checks licences and advisories of the dependencies (needs cargo-deny)
 ";
 
 fn main() -> ExitCode {
@@ -47,7 +46,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
         ["test"] => test(),
-        ["readme"] => servers::Installation::find_or_make().and_then(|servers| readme(&servers)),
+        ["readme"] => servers::Installation::find_or_install().and_then(|servers| readme(&servers)),
         ["soak"] => soak(),
         ["bench"] | ["bench", "gram"] => bench("bench-gram"),
         ["bench", "loop"] => bench("bench-loop"),
@@ -75,7 +74,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         _ => {
-            eprintln!("error: there is no such command\n\n{HELP}");
+            eprintln!("error: unknown command\n\n{HELP}");
             return ExitCode::from(2);
         }
     };
@@ -88,7 +87,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a program of a package that measures something.
+/// Runs an example of a package in release mode.
 fn example(package: &str, name: &str) -> anyhow::Result<()> {
     run(cargo([
         "run",
@@ -125,13 +124,13 @@ fn test() -> anyhow::Result<()> {
     step("tests", || {
         let server = model.start()?;
         let mut tests = cargo(["test", "--workspace"]);
-        model.tell(&mut tests, &server);
-        servers.tell(&mut tests);
+        model.set_environment(&mut tests, &server);
+        servers.set_environment(&mut tests);
         run(tests)
     })?;
     step("MCP conformance", conformance::check)?;
     step("README and guides", || readme(&servers))?;
-    println!("all good after {} s", started.elapsed().as_secs());
+    println!("all checks passed after {} s", started.elapsed().as_secs());
     Ok(())
 }
 
@@ -155,7 +154,7 @@ fn soak() -> anyhow::Result<()> {
     let mut signatures = cargo(["test", "--release", "--package", "windlass-spec"]);
     signatures.env("PROPTEST_CASES", "20000");
     run(signatures)?;
-    // Not a release: what is killed at named points must have them.
+    // Not a release build: only debug builds have the named kill points.
     let mut kills = cargo(["test", "--package", "windlass-cli", "--test", "all"]);
     kills.args(["--", "suite::kills", "--nocapture"]);
     let count = env::var("WINDLASS_SOAK_KILLS");
@@ -174,34 +173,33 @@ fn bench(program: &str) -> anyhow::Result<()> {
     ]))
 }
 
-/// Starts a server and says where, until somebody interrupts.
+/// Starts a server, prints its URL, and runs it until it is interrupted.
 fn llama() -> anyhow::Result<()> {
-    let server = llama::Installation::find_or_make()?.start()?;
+    let server = llama::Installation::find_or_install()?.start()?;
     let url = &server.url;
     println!("{url}");
-    eprintln!("Ask it with `--model llama/smollm2 --base-url {url}`; interrupt to stop it.");
+    eprintln!("Use it with `--model llama/smollm2 --base-url {url}`. Press Ctrl-C to stop it.");
     server.wait()
 }
 
-/// Fetches the MCP servers and says where they are.
+/// Fetches the MCP servers and prints their directory.
 fn servers() -> anyhow::Result<()> {
-    let programs = servers::Installation::find_or_make()?;
+    let programs = servers::Installation::find_or_install()?;
     let programs = programs.programs().display();
     println!("{programs}");
-    eprintln!("Tests find them there if WINDLASS_MCP_SERVERS says so.");
+    eprintln!("To use them in tests, set WINDLASS_MCP_SERVERS to this directory.");
     Ok(())
 }
 
-/// Installs what the tests need and a machine with only Rust may lack: a C compiler, for the
-/// grammar of record that the parser is compared with, a language model with its server, and
-/// MCP servers.
+/// Installs the dependencies of the tests: a C compiler for the reference grammar that the parser is compared
+/// with, a language model with its server, and MCP servers.
 fn set_up() -> anyhow::Result<(llama::Installation, servers::Installation)> {
     if Command::new("cc").arg("--version").output().is_err() {
         install(&["gcc", "libc6-dev"]).context("a C compiler is needed")?;
     }
     Ok((
-        llama::Installation::find_or_make()?,
-        servers::Installation::find_or_make()?,
+        llama::Installation::find_or_install()?,
+        servers::Installation::find_or_install()?,
     ))
 }
 
@@ -215,7 +213,7 @@ fn install(packages: &[&str]) -> anyhow::Result<()> {
     for arguments in [&["update"][..], &install] {
         let mut apt = Command::new("apt-get");
         apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-        run(apt).with_context(|| format!("install {}", packages.join(" and ")))?;
+        run(apt).with_context(|| format!("cannot install {}", packages.join(" and ")))?;
     }
     Ok(())
 }
@@ -224,7 +222,7 @@ fn step<T>(name: &str, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Resu
     println!("== {name}");
     let started = Instant::now();
     let outcome = work().with_context(|| format!("{name} failed"))?;
-    println!("== {name}: good after {} s", started.elapsed().as_secs());
+    println!("== {name}: passed after {} s", started.elapsed().as_secs());
     Ok(outcome)
 }
 
@@ -241,7 +239,7 @@ fn run(mut command: Command) -> anyhow::Result<()> {
     let shown = format!("{command:?}");
     let status = command
         .status()
-        .with_context(|| format!("{shown} could not start"))?;
+        .with_context(|| format!("cannot start {shown}"))?;
     if !status.success() {
         bail!("{shown} ended with {status}");
     }
@@ -253,7 +251,7 @@ fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// Where things are built. CI starts from a fresh clone; a directory outside of it stays warm.
+/// The target directory. In CI it is outside the clone, because CI starts from a fresh clone each time.
 fn target() -> PathBuf {
     if let Some(target) = env::var_os("CARGO_TARGET_DIR") {
         return target.into();
@@ -266,7 +264,7 @@ fn target() -> PathBuf {
     }
 }
 
-/// Where things are kept that outlive a clone.
+/// The directory of files that are kept when a clone is deleted.
 fn cache() -> PathBuf {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty());
     let base = set("XDG_CACHE_HOME")

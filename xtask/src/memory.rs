@@ -1,26 +1,27 @@
-//! `cargo xtask bench memory`: the scan of compact vectors beside FAISS on the same vectors, by turns on one
-//! thread, and a memory of a million entries. FAISS is fetched once; what is made is kept outside of the clone.
+//! `cargo xtask bench memory`: compares the scan of compact vectors with FAISS on the same vectors, in turns on
+//! one thread, and measures a memory of a million entries. FAISS is fetched once. All files are kept outside of
+//! the clone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use crate::fetch::{make_python, try_often};
+use crate::fetch::{create_python_environment, fetch_with_retries};
 use crate::{cache, cargo, root, run, target};
 
-/// By exact version, with what it needs.
+/// FAISS and its dependencies, with exact versions.
 const PACKAGES: [&str; 3] = ["faiss-cpu==1.15.1", "numpy==2.4.6", "packaging==26.3"];
 
 const QUERIES: &str = "200";
 
-/// How often each takes its turn. The best turn counts: what others do on the machine only adds.
+/// The number of turns of each. The best turn counts, because other load on the machine only adds time.
 const TURNS: usize = 5;
 
 pub fn measure() -> anyhow::Result<()> {
-    let place = cache().join("bench/memory");
-    std::fs::create_dir_all(&place)?;
-    let python = python(&place.join("python"))?;
+    let directory = cache().join("bench/memory");
+    std::fs::create_dir_all(&directory)?;
+    let python = python(&directory.join("python"))?;
     for package in ["windlass-embed", "windlass-store"] {
         run(cargo([
             "build",
@@ -31,42 +32,42 @@ pub fn measure() -> anyhow::Result<()> {
         ]))?;
     }
     let index = target().join("release/examples/memory_index");
-    let queries = made(&index, &place, "queries", QUERIES, "77")?;
+    let queries = create_vectors(&index, &directory, "queries", QUERIES, "77")?;
     for (count, what) in [("100000", "100,000"), ("1000000", "1,000,000")] {
-        let vectors = made(&index, &place, &format!("vectors-{count}"), count, "11")?;
-        let truth = place.join(format!("truth-{count}"));
+        let vectors = create_vectors(&index, &directory, &format!("vectors-{count}"), count, "11")?;
+        let truth = directory.join(format!("truth-{count}"));
         println!("== {what} x 256, one thread, ten best of {QUERIES} queries");
         let (mut faiss, mut windlass) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..TURNS {
             let mut peer = Command::new(&python);
             peer.arg(root().join("bench/peers/python/faiss_flat.py"));
             peer.args([&queries, &vectors, &truth]).arg("1");
-            faiss = faiss.min(told(peer)?);
+            faiss = faiss.min(run_and_read_p50(peer)?);
             let mut own = Command::new(&index);
             own.arg("search")
                 .args([&queries, &vectors, &truth])
                 .arg("1");
-            windlass = windlass.min(told(own)?);
+            windlass = windlass.min(run_and_read_p50(own)?);
         }
         println!(
             "p50 of the best turn: FAISS IndexFlatIP {faiss:.2} ms, Windlass {windlass:.2} ms: {:.1} times faster",
             faiss / windlass
         );
     }
-    let store = place.join("store");
-    println!("== a memory of 1,000,000 entries, by meaning and words");
+    let store = directory.join("store");
+    println!("== a memory of 1,000,000 entries, searched by meaning and words");
     let mut search = Command::new(target().join("release/examples/memory_search"));
     search.arg(&store).args(["1000000", QUERIES]);
-    told(search).map(drop)
+    run_and_read_p50(search).map(drop)
 }
 
-/// A Python with FAISS.
+/// Returns a Python interpreter with FAISS.
 fn python(environment: &Path) -> anyhow::Result<PathBuf> {
     let python = environment.join("bin/python");
     let ready = environment.join("ready");
     if !ready.exists() {
-        make_python(environment)?;
-        try_often("faiss-cpu", || {
+        create_python_environment(environment)?;
+        fetch_with_retries("faiss-cpu", || {
             let mut install = Command::new(&python);
             install.args(["-m", "pip", "install", "--quiet", "--no-deps"]);
             install.args(PACKAGES);
@@ -77,17 +78,17 @@ fn python(environment: &Path) -> anyhow::Result<PathBuf> {
     Ok(python)
 }
 
-/// A file of so many vectors.
-fn made(
+/// Returns a file with `count` vectors. Creates it if it is missing.
+fn create_vectors(
     index: &Path,
-    place: &Path,
+    directory: &Path,
     name: &str,
     count: &str,
     seed: &str,
 ) -> anyhow::Result<PathBuf> {
-    let path = place.join(name);
+    let path = directory.join(name);
     if !path.exists() {
-        let unfinished = place.join(format!("{name}.unfinished"));
+        let unfinished = directory.join(format!("{name}.unfinished"));
         let mut make = Command::new(index);
         make.arg("make").arg(&unfinished).args([count, seed]);
         run(make)?;
@@ -96,8 +97,8 @@ fn made(
     Ok(path)
 }
 
-/// Runs what prints one JSON object, prints it, and gives its `p50_ms`.
-fn told(mut command: Command) -> anyhow::Result<f64> {
+/// Runs a command that prints one JSON object, prints the object, and returns its `p50_ms`.
+fn run_and_read_p50(mut command: Command) -> anyhow::Result<f64> {
     let output = command.output()?;
     if !output.status.success() {
         bail!(
@@ -110,7 +111,7 @@ fn told(mut command: Command) -> anyhow::Result<f64> {
     let after = text
         .split("\"p50_ms\":")
         .nth(1)
-        .context("there is no p50_ms")?;
+        .context("the output has no `p50_ms`")?;
     let number = after
         .trim_start()
         .split([',', '}'])

@@ -1,17 +1,17 @@
-//! `cargo xtask bench playbook`: what is saved by telling a model what worked before, on the simulated APIs of
-//! the Berkeley Function Calling Leaderboard, which are fetched once and kept outside of the clone.
+//! `cargo xtask bench playbook`: measures the savings from recalled strategies, on the simulated APIs of the
+//! Berkeley Function Calling Leaderboard. The APIs are fetched once and kept outside of the clone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::fetch::{make_python, try_often};
+use crate::fetch::{create_python_environment, fetch_with_retries};
 use crate::{cache, cargo, root, run};
 
-/// By exact version: the APIs with their tasks (Apache-2.0), and the one thing they need beside Python.
+/// The APIs with their tasks (Apache-2.0) and their only dependency, with exact versions.
 const PACKAGES: [&str; 2] = ["bfcl-eval==2026.3.23", "mpmath==1.3.0"];
 
-/// Measures, and writes the page with the results if everything is measured. `more` are options of the program
-/// that measures; what is measured with some is only printed, unless they say where to write it.
+/// Runs the benchmark. Without options it writes the page with the results. `more` are options of the benchmark
+/// program. With options the results are only printed, unless the options name a file.
 pub fn measure(more: &[&str]) -> anyhow::Result<()> {
     let python = python(&cache().join("bench/bfcl"))?;
     let docs = root().join("docs");
@@ -34,17 +34,17 @@ pub fn measure(more: &[&str]) -> anyhow::Result<()> {
     run(measure)
 }
 
-/// A Python with the APIs.
+/// Returns a Python interpreter with the APIs.
 fn python(environment: &Path) -> anyhow::Result<PathBuf> {
     let python = environment.join("bin/python");
-    // Written when everything is there, and only then.
+    // Written after the installation is complete.
     let ready = environment.join("ready");
     let wanted = PACKAGES.join("\n");
     if std::fs::read_to_string(&ready).is_ok_and(|present| present == wanted) {
         return Ok(python);
     }
-    make_python(environment)?;
-    try_often("bfcl-eval", || {
+    create_python_environment(environment)?;
+    fetch_with_retries("bfcl-eval", || {
         let mut install = Command::new(&python);
         install.args(["-m", "pip", "install", "--quiet", "--no-deps"]);
         install.arg("--disable-pip-version-check").args(PACKAGES);

@@ -1,8 +1,8 @@
-//! Runs the commands shown in the README and in guides and compares what they print with what is shown.
+//! Runs the commands shown in the README and in guides, and compares their output with the page.
 //!
 //! In a `console` block, a line that starts with `$ ` is a command, and the lines up to the next one
-//! are what it prints. `...` stands for any number of lines; `[exit N]` at the end for the exit code,
-//! which is 0 otherwise. Every command runs at the root; `$ cd DIRECTORY` alone on a line moves those after
+//! are its output. `...` stands for any number of lines; `[exit N]` at the end for the exit code,
+//! which is 0 otherwise. Every command runs at the root; `$ cd DIRECTORY` alone on a line moves the commands after
 //! it, to the end of the page.
 
 use std::env;
@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-struct Shown {
+struct PageCommand {
     command: String,
     output: Vec<String>,
     exit: i32,
@@ -29,41 +29,41 @@ const PAGES: [&str; 6] = [
     "docs/playbook.md",
 ];
 
-/// Where the commands keep their runs, below the target directory.
+/// The data directory of the commands, below the target directory.
 const DATA: &str = "readme-runs";
 
-/// Where commands run and what they find.
-struct Place<'a> {
+/// The directories and the search path of commands.
+struct CommandEnvironment<'a> {
     root: &'a Path,
     target: &'a Path,
-    /// Where commands are looked for: this program and the MCP servers before everything else.
+    /// The search path: this program and the MCP servers first.
     path: OsString,
 }
 
-/// Runs every command of the pages below `root`. `servers` is where the programs of MCP servers are.
+/// Runs every command of the pages below `root`. `servers` is the directory of the MCP servers' programs.
 pub fn run_commands(root: &Path, target: &Path, servers: &Path) -> anyhow::Result<()> {
     let others = env::var_os("PATH").unwrap_or_default();
     let own = [target.join("release"), servers.to_owned()];
     let path = env::join_paths(own.into_iter().chain(env::split_paths(&others)))?;
-    let place = Place { root, target, path };
-    // What an earlier clone at another place left behind is none of this one's.
+    let environment = CommandEnvironment { root, target, path };
+    // What an earlier clone at another environment left behind is none of this one's.
     let data = target.join(DATA);
     if data.exists() {
         fs::remove_dir_all(&data).with_context(|| data.display().to_string())?;
     }
     for page in PAGES {
-        run_page(page, &place).with_context(|| page.to_owned())?;
+        run_page(page, &environment).with_context(|| page.to_owned())?;
     }
     Ok(())
 }
 
-fn run_page(page: &str, place: &Place<'_>) -> anyhow::Result<()> {
-    let text = fs::read_to_string(place.root.join(page))?;
+fn run_page(page: &str, environment: &CommandEnvironment<'_>) -> anyhow::Result<()> {
+    let text = fs::read_to_string(environment.root.join(page))?;
     let commands = commands(&text);
     if commands.is_empty() {
-        bail!("it shows no commands");
+        bail!("the page shows no commands");
     }
-    let mut directory = place.root.to_owned();
+    let mut directory = environment.root.to_owned();
     for shown in &commands {
         // Running the tests from within the tests would never end.
         if shown.command == "cargo xtask test" {
@@ -72,21 +72,21 @@ fn run_page(page: &str, place: &Place<'_>) -> anyhow::Result<()> {
         println!("$ {}", shown.command);
         match shown.command.strip_prefix("cd ") {
             Some(to) if !to.contains(' ') => directory = directory.join(to),
-            _ => check(shown, place, &directory)?,
+            _ => check(shown, environment, &directory)?,
         }
     }
-    println!("{} commands of {page} do what it says", commands.len());
+    println!("{} commands of {page} print what it shows", commands.len());
     Ok(())
 }
 
-fn commands(page: &str) -> Vec<Shown> {
-    let mut commands: Vec<Shown> = Vec::new();
+fn commands(page: &str) -> Vec<PageCommand> {
+    let mut commands: Vec<PageCommand> = Vec::new();
     let mut in_console = false;
     for line in page.lines() {
         if line.starts_with("```") {
             in_console = line == "```console";
         } else if let (true, Some(command)) = (in_console, line.strip_prefix("$ ")) {
-            commands.push(Shown {
+            commands.push(PageCommand {
                 command: command.to_owned(),
                 output: Vec::new(),
                 exit: 0,
@@ -104,16 +104,20 @@ fn commands(page: &str) -> Vec<Shown> {
     commands
 }
 
-fn check(shown: &Shown, place: &Place<'_>, directory: &Path) -> anyhow::Result<()> {
+fn check(
+    shown: &PageCommand,
+    environment: &CommandEnvironment<'_>,
+    directory: &Path,
+) -> anyhow::Result<()> {
     let output = Command::new("bash")
         .args(["-c", &format!("exec 2>&1; {}", shown.command)])
         .current_dir(directory)
-        .env("PATH", &place.path)
-        .env("CARGO_TARGET_DIR", place.target)
+        .env("PATH", &environment.path)
+        .env("CARGO_TARGET_DIR", environment.target)
         .env("CARGO_TERM_QUIET", "true")
-        .env("WINDLASS_DATA", place.target.join(DATA))
+        .env("WINDLASS_DATA", environment.target.join(DATA))
         .output()
-        .context("bash could not start")?;
+        .context("cannot start bash")?;
     let printed = String::from_utf8_lossy(&output.stdout);
     let printed: Vec<&str> = printed.lines().map(str::trim_end).collect();
     let wanted: Vec<&str> = shown.output.iter().map(String::as_str).collect();
@@ -137,7 +141,7 @@ fn check(shown: &Shown, place: &Place<'_>, directory: &Path) -> anyhow::Result<(
     Ok(())
 }
 
-/// Without empty lines at either end.
+/// The lines without empty lines at either end.
 fn trimmed<'a, 'l>(mut lines: &'a [&'l str]) -> &'a [&'l str] {
     while let [rest @ .., ""] = lines {
         lines = rest;

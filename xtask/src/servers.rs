@@ -1,5 +1,5 @@
-//! Real MCP servers, for the tests and guides that need some: fetches them from the registries of npm and
-//! Python once, in the versions written down beside this program, and keeps them in the cache.
+//! Real MCP servers for tests and guides. Fetches them from the registries of npm and Python once, in the
+//! versions pinned in `xtask/servers`, and keeps them in the cache.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,24 +10,24 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use crate::fetch::{make_python, try_often};
+use crate::fetch::{create_python_environment, fetch_with_retries};
 use crate::{cache, install, root};
 
-/// The servers that run on Node.js; `servers/package-lock.json` has their versions and what they need.
+/// The servers that run on Node.js. `servers/package-lock.json` pins their versions and dependencies.
 const NODE: [&str; 3] = [
     "mcp-server-everything",
     "mcp-server-filesystem",
     "mcp-server-memory",
 ];
 
-/// Servers that run on Python, in environments of their own: what one needs another cannot live with.
+/// The servers that run on Python, in separate environments because their dependencies conflict.
 const PYTHON: [Environment; 2] = [
     Environment {
         name: "python",
         versions: "python.txt",
         packages: &["mcp-server-time", "mcp-server-git", "excel-mcp-server"],
     },
-    // Written for the first version of the protocol's library, and does not say so.
+    // Needs the first version of the protocol's library, but does not declare that.
     Environment {
         name: "python-older",
         versions: "python-older.txt",
@@ -35,7 +35,7 @@ const PYTHON: [Environment; 2] = [
     },
 ];
 
-/// What the servers need of Node.js.
+/// The oldest Node.js version that the servers support.
 const OLDEST_NODE: u32 = 20;
 
 struct Environment {
@@ -46,39 +46,42 @@ struct Environment {
     packages: &'static [&'static str],
 }
 
-/// The servers, installed.
+/// The installed servers.
 pub struct Installation {
     programs: PathBuf,
 }
 
 impl Installation {
-    /// Finds the servers in the cache, or fetches them.
-    pub fn find_or_make() -> anyhow::Result<Self> {
+    /// Returns the servers in the cache. Fetches them if they are missing.
+    pub fn find_or_install() -> anyhow::Result<Self> {
         let directory = cache().join("servers");
         fs::create_dir_all(&directory)
-            .with_context(|| format!("{} could not be made", directory.display()))?;
+            .with_context(|| format!("cannot create {}", directory.display()))?;
         // Two clones on one machine share the cache; the second waits for the first.
-        let lock = File::create(directory.join("lock")).context("the lock of the cache")?;
-        lock.lock().context("the lock of the cache")?;
-        if !answers("git", "--version") {
-            install(&["git"]).context("git is needed, for the server of that name")?;
+        let lock = File::create(directory.join("lock")).context("cannot lock the cache")?;
+        lock.lock().context("cannot lock the cache")?;
+        if !can_run("git", "--version") {
+            install(&["git"]).context("git is needed by the git server")?;
         }
-        find_node()?;
+        require_node()?;
         let installation = Self {
             programs: directory.join("bin"),
         };
         let marker = directory.join("complete");
-        let wanted = wanted()?;
+        let wanted = pinned_versions()?;
         let is_complete = fs::read_to_string(&marker).is_ok_and(|found| found == wanted);
-        // The link to an interpreter that was upgraded away leads nowhere.
-        if !is_complete || !installation.is_whole(&directory) {
-            eprintln!("fetching real MCP servers (200 MB), once");
+        // The link breaks if the interpreter was upgraded.
+        if !is_complete || !installation.has_all_programs(&directory) {
+            eprintln!("Fetching real MCP servers (200 MB). This happens once.");
             let _ = fs::remove_file(&marker);
-            installation.make(&directory)?;
-            if !installation.is_whole(&directory) {
-                bail!("the servers in {} are not complete", directory.display());
+            installation.install(&directory)?;
+            if !installation.has_all_programs(&directory) {
+                bail!(
+                    "some servers are missing in {}; delete the directory and try again",
+                    directory.display()
+                );
             }
-            fs::write(&marker, wanted).context("the marker of the cache")?;
+            fs::write(&marker, wanted).context("cannot write the marker of the cache")?;
         }
         Ok(installation)
     }
@@ -88,8 +91,8 @@ impl Installation {
         &self.programs
     }
 
-    /// Tells a command where the servers are, also by its `PATH`.
-    pub fn tell(&self, command: &mut Command) {
+    /// Sets the environment variables with which a command finds the servers, including `PATH`.
+    pub fn set_environment(&self, command: &mut Command) {
         let mut path = OsString::from(&self.programs);
         if let Some(others) = env::var_os("PATH") {
             path.push(":");
@@ -100,7 +103,7 @@ impl Installation {
             .env("PATH", path);
     }
 
-    fn is_whole(&self, directory: &Path) -> bool {
+    fn has_all_programs(&self, directory: &Path) -> bool {
         let pythons = PYTHON
             .iter()
             .map(|environment| directory.join(environment.name).join("bin/python"));
@@ -108,14 +111,14 @@ impl Installation {
         pythons.chain(programs).all(|path| path.exists())
     }
 
-    fn make(&self, directory: &Path) -> anyhow::Result<()> {
+    fn install(&self, directory: &Path) -> anyhow::Result<()> {
         let node = directory.join("node");
         fs::create_dir_all(&node)?;
         for file in ["package.json", "package-lock.json"] {
             fs::copy(versions().join(file), node.join(file))
-                .with_context(|| format!("{file} could not be copied"))?;
+                .with_context(|| format!("cannot copy {file}"))?;
         }
-        try_often("the servers for Node.js", || {
+        fetch_with_retries("the servers for Node.js", || {
             let mut npm = Command::new("npm");
             npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
                 .args(["--maxsockets", "4", "--loglevel", "error"])
@@ -123,12 +126,12 @@ impl Installation {
             npm
         })?;
         for environment in &PYTHON {
-            environment.make(directory)?;
+            environment.install(directory)?;
         }
         self.link(directory)
     }
 
-    /// Puts all programs into one directory.
+    /// Links all programs into one directory.
     fn link(&self, directory: &Path) -> anyhow::Result<()> {
         let _ = fs::remove_dir_all(&self.programs);
         fs::create_dir_all(&self.programs)?;
@@ -141,19 +144,21 @@ impl Installation {
                 .map(move |name| programs.join(name))
         });
         for program in node.into_iter().chain(python) {
-            let name = program.file_name().context("a program has a name")?;
+            let name = program
+                .file_name()
+                .context("the program has no file name")?;
             symlink(&program, self.programs.join(name))
-                .with_context(|| format!("{} could not be linked", program.display()))?;
+                .with_context(|| format!("cannot link {}", program.display()))?;
         }
         Ok(())
     }
 }
 
 impl Environment {
-    fn make(&self, directory: &Path) -> anyhow::Result<()> {
+    fn install(&self, directory: &Path) -> anyhow::Result<()> {
         let environment = directory.join(self.name);
-        make_python(&environment)?;
-        try_often(&format!("the servers of {}", self.versions), || {
+        create_python_environment(&environment)?;
+        fetch_with_retries(&format!("the servers of {}", self.versions), || {
             let mut pip = Command::new(environment.join("bin/python"));
             pip.args(["-m", "pip", "install", "--quiet", "--only-binary", ":all:"])
                 .args(["--disable-pip-version-check", "--constraint"])
@@ -173,13 +178,13 @@ fn names() -> impl Iterator<Item = &'static str> {
     )
 }
 
-/// Where the versions are written down.
+/// The directory of the files that pin the versions.
 fn versions() -> PathBuf {
     root().join("xtask/servers")
 }
 
-/// All versions: what is in the cache is taken only if it was made from the same.
-fn wanted() -> anyhow::Result<String> {
+/// The contents of all version files. The cache is used only if it was made from the same contents.
+fn pinned_versions() -> anyhow::Result<String> {
     let files = ["package.json", "package-lock.json"]
         .into_iter()
         .chain(PYTHON.iter().map(|environment| environment.versions));
@@ -188,9 +193,9 @@ fn wanted() -> anyhow::Result<String> {
         .collect()
 }
 
-/// Sees to it that there is Node.js, from the distribution if there is none.
-fn find_node() -> anyhow::Result<()> {
-    if !answers("node", "--version") || !answers("npm", "--version") {
+/// Checks that Node.js is installed. Installs the distribution's Node.js if there is none.
+fn require_node() -> anyhow::Result<()> {
+    if !can_run("node", "--version") || !can_run("npm", "--version") {
         install(&["nodejs", "npm"])?;
     }
     let output = Command::new("node").arg("--version").output();
@@ -199,13 +204,13 @@ fn find_node() -> anyhow::Result<()> {
     match major.and_then(|major| major.parse::<u32>().ok()) {
         Some(major) if major >= OLDEST_NODE => Ok(()),
         _ => bail!(
-            "Node.js {OLDEST_NODE} or newer is needed, and `node` is {}",
+            "Node.js {OLDEST_NODE} or newer is needed, but `node` is {}",
             version.trim()
         ),
     }
 }
 
-fn answers(program: &str, argument: &str) -> bool {
+fn can_run(program: &str, argument: &str) -> bool {
     Command::new(program)
         .arg(argument)
         .output()

@@ -1,5 +1,4 @@
-//! `cargo xtask bench start`: how long a person waits for the smallest run, and how large the program
-//! is.
+//! `cargo xtask bench start`: measures the time of the smallest run, and the size of the program.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +10,7 @@ const RUNS: usize = 40;
 const TIME_GOAL: Duration = Duration::from_millis(25);
 const SIZE_GOAL: u64 = 40_000_000;
 
-/// Runs the hello agent again and again, beside a program that does nothing, and prints the medians.
+/// Runs the hello agent and a program that does nothing several times in turns, and prints the medians.
 pub(crate) fn measure(root: &Path, target: &Path) -> anyhow::Result<()> {
     let program = target.join("release/windlass");
     let data = target.join("bench-start");
@@ -57,7 +56,7 @@ fn timed(mut command: Command) -> anyhow::Result<Duration> {
     let started = Instant::now();
     let status = command
         .status()
-        .with_context(|| format!("{command:?} could not start"))?;
+        .with_context(|| format!("cannot start {command:?}"))?;
     let time = started.elapsed();
     ensure!(status.success(), "{command:?} ended with {status}");
     Ok(time)

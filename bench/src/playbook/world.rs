@@ -13,7 +13,9 @@ use windlass_core::gate::Governance;
 use windlass_core::limits::Breaker;
 use windlass_core::model::ChatMessage;
 use windlass_core::run::{self, Run, RunEnd, Settings};
-use windlass_mcp::{CallRequest, Came, Era, Governed, Ledger, ServerOptions, Servers, tool_name};
+use windlass_mcp::{
+    CallOutcome, CallRequest, Era, GovernedServer, Ledger, ServerOptions, Servers, tool_name,
+};
 use windlass_model::ModelClient;
 use windlass_runtime::{Crew, Driver, InMemory, NewTask};
 use windlass_spec::server::{CommandTransport, ServerName, ServerSettings, Transport};
@@ -48,7 +50,7 @@ pub struct World {
     chooser: Arc<dyn Chooser>,
     server: ServerName,
     servers: Servers,
-    governed: Arc<Governed>,
+    governed: Arc<GovernedServer>,
     library: ToolLibrary,
     /// By the tools of their agent, as the server calls them.
     crews: HashMap<Vec<String>, Arc<Crew>>,
@@ -131,10 +133,10 @@ impl World {
             ..ServerOptions::default()
         })?;
         let governed = servers.get(&name).cloned().context("there is no server")?;
-        governed.meet().await.context("the server of the APIs")?;
-        let offered = servers.offered()?;
+        governed.connect().await.context("the server of the APIs")?;
+        let offered = servers.accepted_tools()?;
         if let Some(notice) = offered.notices.first() {
-            anyhow::bail!("{:?}: {}", notice.tool, notice.what);
+            anyhow::bail!("{:?}: {}", notice.tool, notice.message);
         }
         Ok(Self {
             chooser,
@@ -260,7 +262,7 @@ impl World {
             max_output_bytes: 1 << 24,
         };
         match self.governed.server().call(request).await {
-            Ok(Came::Answered(answered)) if !answered.is_error => Ok(answered.value),
+            Ok(CallOutcome::Answered(answered)) if !answered.is_error => Ok(answered.value),
             Ok(came) => Err(Refused(format!("{came:?}")).into()),
             Err(error) => anyhow::bail!("{tool} failed: {}", error.message),
         }

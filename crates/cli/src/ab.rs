@@ -1,5 +1,5 @@
-//! `windlass ab`: the same tasks with two libraries, and what that shows. `experiment.rs` does an experiment,
-//! `live.rs` shows how the variants of a tool compare, the other files draw what either found.
+//! `windlass ab`: compares two libraries on the same tasks. `experiment.rs` runs an experiment, `live.rs` compares
+//! the variants of tools in use, and the other files format the findings of both.
 
 mod experiment;
 mod live;

@@ -1,8 +1,8 @@
-//! `windlass approvals`: what agents want to do, shown to people, and what people decide about it.
+//! `windlass approvals`: shows what agents ask for, and records the decisions of approvers.
 
 mod decide;
-mod here;
 mod list;
+mod prompt;
 mod show;
 mod watch;
 
@@ -14,47 +14,47 @@ use super::Outcome;
 use super::arguments::{Approvals, ApprovalsCommand};
 use super::program::{Program, ended};
 
-pub(super) use here::asker;
+pub(super) use prompt::asker;
 
 pub(super) fn run(program: &Program, command: &Approvals) -> anyhow::Result<Outcome> {
-    let desk = Desk {
+    let session = ApprovalSession {
         service: program.service(command.data.as_deref()),
         identity: program.identity()?,
     };
     let (result, as_json) = match &command.command {
         ApprovalsCommand::List { all, run, json } => {
-            (list::run(&desk, *all, run.as_deref(), *json), *json)
+            (list::run(&session, *all, run.as_deref(), *json), *json)
         }
-        ApprovalsCommand::Show { question } => (show::run(&desk, question), question.json),
+        ApprovalsCommand::Show { question } => (show::run(&session, question), question.json),
         ApprovalsCommand::Approve(command) => {
-            (decide::approve(&desk, command), command.question.json)
+            (decide::approve(&session, command), command.question.json)
         }
         ApprovalsCommand::Reject(command) => {
-            (decide::reject(&desk, command), command.question.json)
+            (decide::reject(&session, command), command.question.json)
         }
         ApprovalsCommand::Respond(command) => {
-            (decide::respond(&desk, command), command.question.json)
+            (decide::respond(&session, command), command.question.json)
         }
-        ApprovalsCommand::Watch { json } => (watch::run(&desk, *json), *json),
+        ApprovalsCommand::Watch { json } => (watch::run(&session, *json), *json),
     };
     ended(result, as_json)
 }
 
-/// Who decides, and the service that takes the decision.
-struct Desk {
+/// The identity of the approver, and the service that records decisions.
+struct ApprovalSession {
     service: Service,
     identity: Identity,
 }
 
-impl Desk {
-    /// The outermost run that a question is about.
+impl ApprovalSession {
+    /// Returns the outermost run of a question.
     fn outer_run(&self, question: &Approval) -> RunId {
         let outer = self.service.outermost_run(&self.identity, question.run());
         outer.unwrap_or_else(|_| question.run().clone())
     }
 }
 
-/// What is asked for, on one line: the tool, or the question itself.
+/// Returns the tool of a call, or the text of a question.
 fn subject(question: &Question) -> &str {
     match question {
         Question::Authorize(call) => call.tool_name.as_str(),
@@ -62,13 +62,13 @@ fn subject(question: &Question) -> &str {
     }
 }
 
-/// How reversible the call is and how much care it needs, if it is about a call.
-fn gravity(question: &Question) -> Option<(RiskLevel, SecurityLevel)> {
+/// Returns the risk and the security level of a question about a call.
+fn risk_and_level(question: &Question) -> Option<(RiskLevel, SecurityLevel)> {
     let call = question.authorize()?;
     Some((call.risk, call.security_level))
 }
 
-/// Whether the clock says that a question has not been asked yet.
-fn is_before_it_was_asked(question: &Approval, now: Timestamp) -> bool {
+/// Whether the clock is earlier than the time of the question.
+fn is_clock_behind(question: &Approval, now: Timestamp) -> bool {
     now < question.request().asked_at
 }

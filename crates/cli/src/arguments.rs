@@ -1,9 +1,9 @@
-//! What can be typed. Meaning is given to it in the commands' own files.
+//! The command line: commands and options, as `clap` parses them. Each command is implemented in its own file.
 
 mod ab;
+mod agent;
 mod approvals;
 mod config;
-mod crew;
 mod gaps;
 mod holds;
 mod mcp;
@@ -24,9 +24,9 @@ use windlass_tools::BindingMode;
 use crate::log::{LogFilter, LogFormat};
 
 pub(crate) use ab::{Ab, AbCommand, AbReport, AbRun};
+pub(crate) use agent::{AgentOptions, ConfigurationOptions, Limits};
 pub(crate) use approvals::{Approvals, ApprovalsCommand, Approve, OneQuestion, Reject, Respond};
 pub(crate) use config::{Config, ConfigCommand, Doctor, Init};
-pub(crate) use crew::{ConfigurationOptions, CrewOptions, Limits};
 pub(crate) use gaps::{Gaps, GapsCheck, GapsCommand, GapsList, GapsPropose, GapsShow};
 pub(crate) use holds::{Holds, HoldsCommand, OneHold};
 pub(crate) use mcp::{
@@ -51,14 +51,14 @@ pub(crate) use tools::{
 };
 pub(crate) use worker::Worker;
 
-const EXIT_CODES: &str = "Exit code: 0 done, 1 failed or out of turns, 2 wrong usage, 3 denied, 4 a person is \
-                          needed, 5 out of time, 6 rate limited, 130 interrupted.";
+const EXIT_CODES: &str = "Exit code: 0 done, 1 failed or out of turns, 2 wrong usage, 3 denied, 4 waiting for an \
+                          approval or answer, 5 out of time, 6 rate limited, 130 interrupted.";
 
 /// Declare tool-calling agents as text, check them, and bind them to implementations.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
-    /// When to colour what is written to the terminal.
+    /// When to colour the output.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
 
@@ -72,15 +72,15 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// What is logged on standard error, for all commands alike.
+/// The logging options of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LogOptions {
     /// Log spans and events: a level (`info`, `debug`, `trace`), or levels of targets such as
-    /// `warn,windlass_mcp=debug`. Without it, `WINDLASS_LOG`; nothing if that is not set.
+    /// `warn,windlass_mcp=debug`. Default: `WINDLASS_LOG`, else no logging.
     #[arg(long, global = true, value_name = "FILTER")]
     pub(crate) log: Option<LogFilter>,
 
-    /// How a line of the log looks. Without it, `WINDLASS_LOG_FORMAT`, or text.
+    /// The format of log lines. Default: `WINDLASS_LOG_FORMAT`, else text.
     #[arg(long, global = true, value_enum, value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
 }
@@ -95,7 +95,7 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Check agent files and point at every mistake.
+    /// Check agent files and report every error.
     Check(Check),
     /// Rewrite gram files in the canonical layout.
     Fmt(Fmt),
@@ -105,46 +105,46 @@ pub(crate) enum Command {
     Bind(Bind),
     /// Run an agent on a task and print its answer.
     Run(RunTask),
-    /// Talk with an agent, line by line.
+    /// Chat with an agent.
     Chat(Chat),
-    /// See where runs stand, cancel them, and go on with those that were stopped.
+    /// Show the state of runs, cancel them, and resume interrupted ones.
     Runs(Runs),
-    /// Resume every run that can go on, until it is stopped.
+    /// Resume every run that can continue, until interrupted.
     Worker(Worker),
-    /// Carry out plans: tasks that wait for each other. See how far they are, and change them.
+    /// Run plans (tasks with dependencies), show their progress, and edit them.
     Plan(Plan),
-    /// See how runs came about.
+    /// Show the recorded steps of runs.
     Trace(Trace),
-    /// Do the same tasks with two libraries and say which is better, or read out a split.
+    /// Compare two libraries on the same tasks, or report on variants in use.
     #[command(after_help = ab::HELP)]
     Ab(Ab),
-    /// Decide about what agents want to do.
+    /// Approve, reject or answer what agents ask for.
     Approvals(Approvals),
-    /// Undo calls that are held for a while before they run, or let them go.
+    /// Undo or release calls that are held before they run.
     Holds(Holds),
-    /// Check policies, and see what they decide and why.
+    /// Check policies, and explain what they decide and why.
     Policy(Policy),
-    /// See the tools of libraries, and call one by hand.
+    /// List the tools of libraries, and call one directly.
     Tools(Tools),
-    /// See what agents could not do for want of a tool, and what tools would do it.
+    /// List missing capabilities, and propose tools that would provide them.
     Gaps(Gaps),
-    /// Use the tools of MCP servers: add servers, see what they offer, accept what changed.
+    /// Manage MCP servers: add them, inspect their tools, accept changed definitions.
     Mcp(Mcp),
-    /// See and tend what agents remember: add, search, list, forget, import, export.
+    /// Manage the memory of agents: add, search, list, forget, import, export.
     Memory(Memory),
-    /// See what runs taught: strategies for tasks, with their evidence. Pin, disable, revert them.
+    /// Show the strategies learned from runs, and pin, disable or revert them.
     Playbook(Playbook),
-    /// List the models that can be asked from here.
+    /// List the available models.
     Models(Models),
-    /// See what the configuration says, and what is wrong with it.
+    /// Show and check the configuration.
     Config(Config),
-    /// Write a small project that runs, to begin with.
+    /// Create a small project that runs.
     Init(Init),
-    /// Check everything an agent needs here, and say how to mend what is wrong.
+    /// Check the local setup, and say how to fix what is wrong.
     Doctor(Doctor),
-    /// Measure how well a model does, on labelled data.
+    /// Evaluate a model on labelled data.
     Eval(Eval),
-    /// Print a script that completes commands and options in a shell.
+    /// Print a shell completion script.
     Completions(Completions),
 }
 
@@ -155,11 +155,11 @@ pub(crate) struct Check {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Print one JSON object a line for each file instead of text.
+    /// Print one JSON object per file and line instead of text.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Check only that the text is valid gram, whatever it is about.
+    /// Check only that the text is valid gram, not that it declares valid agents.
     #[arg(long)]
     pub(crate) syntax_only: bool,
 }
@@ -173,7 +173,7 @@ pub(crate) struct Fmt {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Change nothing; list the files that are not in the canonical layout.
+    /// List the files that are not in the canonical layout, and change nothing.
     #[arg(long)]
     pub(crate) check: bool,
 }
@@ -184,11 +184,11 @@ pub(crate) struct Schema {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Print only this tool's schema; without it, one object with a schema for every tool.
+    /// Print only this tool's schema. Default: one object with a schema for every tool.
     #[arg(value_name = "TOOL")]
     pub(crate) tool: Option<String>,
 
-    /// Print what the tool returns instead of what it takes.
+    /// Print the schema of the result instead of the parameters.
     #[arg(long)]
     pub(crate) returns: bool,
 }
@@ -204,7 +204,7 @@ pub(crate) struct Bind {
     #[arg(long, value_name = "NAME")]
     pub(crate) library: String,
 
-    /// Bind only the tools of this agent; without it, all tools of the file.
+    /// Bind only the tools of this agent. Default: all tools of the file.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
@@ -241,34 +241,34 @@ pub(crate) struct RunTask {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// What to do; without it, standard input is read.
+    /// The task. Default: read from standard input.
     #[arg(value_name = "TASK")]
     pub(crate) task: Option<String>,
 
-    /// Do every task of this file: JSON Lines, each with a `task_id` and a `description`. Prints one
-    /// output a line, in the order in which they are done.
+    /// Run every task of this file: JSON Lines, each with a `task_id` and a `description`. Prints one
+    /// output per line, in the order in which the tasks end.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["task", "json", "jsonl"])]
     pub(crate) tasks: Option<PathBuf>,
 
-    /// How many tasks to work on at the same time.
+    /// How many tasks run at the same time.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "tasks",
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) jobs: u16,
 
-    /// Do not do again what an earlier run of the same tasks has done, and go on with what it left.
+    /// Skip the tasks that an earlier command completed, and resume the ones that it left unfinished.
     #[arg(long, requires = "tasks")]
     pub(crate) resume: bool,
 
-    /// Do the tasks in an order drawn with this number, instead of the file's. With the same number, and as
-    /// many at the same time, the same is learned from them.
+    /// Shuffle the tasks with this seed, instead of the file's order. The same seed and the same `--jobs`
+    /// make learning reproducible.
     #[arg(long, value_name = "NUMBER", requires = "tasks")]
     pub(crate) seed: Option<u64>,
 
-    /// The field of work, by which strategies are found.
+    /// The domain of the task, which selects the playbook.
     #[arg(long, value_name = "NAME", conflicts_with = "tasks", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) domain: Option<String>,
 
-    /// Only these of the agent's tools, separated by commas.
+    /// Offer only these of the agent's tools, separated by commas.
     #[arg(
         long,
         value_name = "NAMES",
@@ -277,16 +277,16 @@ pub(crate) struct RunTask {
     )]
     pub(crate) available_tools: Option<Vec<String>>,
 
-    /// Print one JSON object with the run, its end and the response.
+    /// Print one JSON object with the run, its outcome and the response.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Print every event as a line of JSON while it happens, then the same object as `--json`.
+    /// Print every event as a line of JSON when it happens, then the same object as `--json`.
     #[arg(long, conflicts_with = "json")]
     pub(crate) jsonl: bool,
 
     #[command(flatten)]
-    pub(crate) crew: CrewOptions,
+    pub(crate) agent: AgentOptions,
 
     #[command(flatten)]
     pub(crate) limits: Limits,
@@ -298,10 +298,10 @@ pub(crate) struct RunTask {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What is typed is a task for the agent, with what was said before; a backslash at the end of \
-                  a line goes on in the next one. /help lists the commands. Answers go to standard output, \
+    after_help = "Each line is a task for the agent, which sees the conversation so far. A backslash at the end \
+                  of a line continues it on the next one. /help lists the commands. Answers go to standard output, \
                   everything else to standard error.\n\n\
-                  Exit code: 0 when the conversation is over, 1 if it could not begin or go on, 2 for wrong \
+                  Exit code: 0 when the conversation is over, 1 if it could not start or continue, 2 for wrong \
                   usage, 130 interrupted while waiting for input that is not typed."
 )]
 pub(crate) struct Chat {
@@ -309,12 +309,12 @@ pub(crate) struct Chat {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Take up the latest conversation with this agent, or the one of this id.
+    /// Resume the latest conversation with this agent, or the one with this id.
     #[arg(long, value_name = "ID", require_equals = true, num_args = 0..=1)]
     pub(crate) resume: Option<Option<String>>,
 
     #[command(flatten)]
-    pub(crate) crew: CrewOptions,
+    pub(crate) agent: AgentOptions,
 
     #[command(flatten)]
     pub(crate) limits: Limits,
@@ -336,30 +336,30 @@ pub(crate) struct Runs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
-    /// List runs, the newest first, with where each stands.
+    /// List runs with their states, the newest first.
     #[command(after_help = runs::LIST_HELP)]
     List(RunsList),
-    /// Say where a run stands and what it waits for.
+    /// Show the state of a run and what it waits for.
     #[command(after_help = runs::SHOW_HELP)]
     Show(OneRun),
-    /// Stop a run for good.
+    /// Cancel a run. It cannot be resumed.
     #[command(after_help = runs::CANCEL_HELP)]
     Cancel(OneRun),
-    /// Go on with a run where it stopped, whether it was interrupted or its process died.
+    /// Resume a run that was interrupted or whose process died.
     #[command(after_help = EXIT_CODES)]
     Resume {
-        /// The run, or the start of its id if that is enough.
+        /// The run's id, or a unique prefix of it.
         run: String,
 
-        /// Another library than it was begun with.
+        /// Use this library instead of the one the run started with.
         #[arg(long, value_name = "NAME")]
         library: Option<String>,
 
-        /// Another model than it was begun with: `reflex`, `Provider/id`, `scripted:FILE` or `replay:FILE`.
+        /// Use this model instead of the one the run started with: `reflex`, `Provider/id`, `scripted:FILE` or `replay:FILE`.
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
 
-        /// Print one JSON object with the run, its end and the response.
+        /// Print one JSON object with the run, its outcome and the response.
         #[arg(long)]
         json: bool,
     },
@@ -379,16 +379,16 @@ pub(crate) struct Trace {
 pub(crate) enum TraceCommand {
     /// List runs, the newest first.
     List {
-        /// At most so many.
+        /// The maximum number of runs.
         #[arg(long, default_value_t = 20)]
         limit: u32,
-        /// Print one JSON object a line.
+        /// Print one JSON object per line.
         #[arg(long)]
         json: bool,
     },
-    /// Draw the steps of a run.
+    /// Show the steps of a run.
     Show {
-        /// The run, or the start of its id if that is enough.
+        /// The run's id, or a unique prefix of it.
         run: String,
         /// Print one JSON object.
         #[arg(long)]
@@ -396,12 +396,12 @@ pub(crate) enum TraceCommand {
     },
     /// Print the journal of a run as JSON Lines, in order.
     Export {
-        /// The run, or the start of its id if that is enough.
+        /// The run's id, or a unique prefix of it.
         run: String,
     },
-    /// Remove what was said and done in runs that ended long ago; decisions stay.
+    /// Delete the content of runs that ended long ago. Decisions are kept.
     Purge {
-        /// How many days ago a run must have ended.
+        /// Only runs that ended more than this many days ago.
         #[arg(long, default_value_t = 7)]
         days: u32,
     },
@@ -409,7 +409,7 @@ pub(crate) enum TraceCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Models {
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -422,30 +422,30 @@ pub(crate) struct Eval {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
-    /// Does it choose the right tool and fill its arguments?
+    /// Score how well a model chooses tools and fills their arguments.
     Select(EvalSelect),
-    /// Is it known how reversible tools are?
+    /// Score how well the risk of tools is recognised.
     #[command(
         after_help = "Each line of the data is an object {id, name, description, input_schema, expected: \
                       {risk: reversible | reversible_with_delay | irreversible}}."
     )]
     Risk {
-        /// The labelled tools, one JSON object a line.
+        /// The labelled tools, one JSON object per line.
         #[arg(long, value_name = "FILE")]
         data: PathBuf,
         /// Print one JSON object.
         #[arg(long)]
         json: bool,
     },
-    /// Is it noticed when no tool at hand does what a task asks?
+    /// Score how well missing tools are detected.
     Gap(EvalGap),
-    /// Is it recognised what texts ask for, and which ask for nothing known?
+    /// Score how well intents are recognised, out-of-scope texts included.
     #[command(
         after_help = "Each line of the data is an object {text, intent, split}. Texts with the split `train` are \
                       the examples, all others are scored; the intent `oos` is out of scope."
     )]
     Intent {
-        /// The labelled texts, one JSON object a line.
+        /// The labelled texts, one JSON object per line.
         #[arg(long, value_name = "FILE")]
         data: PathBuf,
         /// Print one JSON object.
@@ -457,15 +457,15 @@ pub(crate) enum EvalCommand {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each line of the data is an object {id, task, tools: [{name, description, input_schema}], \
-                  expected: {gap: true | false}}. The figures are from cross-validation: what is scored was \
-                  not learned from, and neither was its task or its right tool."
+                  expected: {gap: true | false}}. The figures are from cross-validation: the \
+                  training data contains neither a scored case nor its task or its correct tool."
 )]
 pub(crate) struct EvalGap {
-    /// The labelled tasks, one JSON object a line.
+    /// The labelled tasks, one JSON object per line.
     #[arg(long, value_name = "FILE")]
     pub(crate) data: PathBuf,
 
-    /// Write what was judged wrongly to this file, one JSON object a line, worst first.
+    /// Write the misjudged cases to this file, one JSON object per line, worst first.
     #[arg(long, value_name = "FILE")]
     pub(crate) failures: Option<PathBuf>,
 
@@ -479,10 +479,10 @@ pub(crate) struct EvalGap {
     after_help = "Each line of the data is an object {id, task, tools: [{name, description, input_schema}], \
                   expected: {calls: [{name, arguments: {parameter: [accepted values]}}]}}; `\"\"` among the \
                   accepted values means that the argument may be left out.\n\n\
-                  Exit code: 0 if every case was put to the model, 1 otherwise, 2 for wrong usage."
+                  Exit code: 0 if the model was asked about every case, 1 otherwise, 2 for wrong usage."
 )]
 pub(crate) struct EvalSelect {
-    /// The labelled calls, one JSON object a line.
+    /// The labelled calls, one JSON object per line.
     #[arg(long, value_name = "FILE")]
     pub(crate) data: PathBuf,
 
@@ -490,19 +490,19 @@ pub(crate) struct EvalSelect {
     #[arg(long, value_name = "MODEL", default_value = "reflex")]
     pub(crate) model: String,
 
-    /// Where the model's server is, if not at the provider's usual address.
+    /// The URL of the model's server. Default: the provider's.
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
-    /// How the model is asked for calls: native, structured or auto.
+    /// How the model returns calls: native, structured or auto.
     #[arg(long, default_value = "auto", value_parser = clap::value_parser!(Dialect))]
     pub(crate) dialect: Dialect,
 
-    /// Only so many cases, from the start.
+    /// Use only the first cases, up to this number.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) limit: Option<usize>,
 
-    /// Write what went wrong to this file, one JSON object a line.
+    /// Write the failed cases to this file, one JSON object per line.
     #[arg(long, value_name = "FILE")]
     pub(crate) failures: Option<PathBuf>,
 

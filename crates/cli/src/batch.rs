@@ -1,5 +1,5 @@
-//! `windlass run --tasks FILE`: many tasks, some of them at the same time. One output a line on
-//! standard output. What an earlier batch has done is found again by the ids of its tasks.
+//! `windlass run --tasks FILE`: runs a batch of tasks, several at a time. Prints one output per line on
+//! standard output. `--resume` finds the results of an earlier batch by task id.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -20,7 +20,7 @@ use super::live::bar;
 use super::program::{Notices, Program};
 use super::run::block_on;
 use super::tasks::Tasks;
-use super::terminal::{complain, put, tell_progress, visible_line};
+use super::terminal::{eprint_line, eprint_progress, print_json, visible_line};
 use super::{Outcome, gaps};
 
 pub(super) fn run(
@@ -33,17 +33,17 @@ pub(super) fn run(
     if let Some(seed) = command.seed {
         Random::new(seed).shuffle(&mut read.tasks);
     }
-    let outcome = work(program, command, &read.tasks, declared)?;
+    let outcome = run_tasks(program, command, &read.tasks, declared)?;
     Ok(read.ended(outcome))
 }
 
-fn work(
+fn run_tasks(
     program: &Program,
     command: &RunTask,
     tasks: &[TaskInput],
     declared: &DeclaredAgent,
 ) -> anyhow::Result<Outcome> {
-    let options = command.crew.run_options();
+    let options = command.agent.run_options();
     let service = program.service_for(command.data.as_deref(), &options, Notices::Text);
     let identity = program.identity()?;
     let bound = service.bind(&identity, declared, &options)?;
@@ -62,7 +62,7 @@ fn work(
         };
         let done = |task: &TaskInput, run: Result<Option<&Run>, ServiceError>| {
             codes.push(match run {
-                Ok(run) => tell(task, run, &bar),
+                Ok(run) => report_task(task, run, &bar),
                 Err(error) => Err(error.into()),
             });
         };
@@ -73,17 +73,19 @@ fn work(
     bar.finish_and_clear();
     let codes = codes.into_iter().collect::<anyhow::Result<Vec<u8>>>()?;
     let count = |wanted: fn(u8) -> bool| codes.iter().filter(|code| wanted(**code)).count();
-    let (done, left) = (count(|code| code == 0), count(|code| code == INTERRUPTED));
-    complain(&format!("{done} of {} tasks completed", tasks.len()))?;
+    let (done, unfinished) = (count(|code| code == 0), count(|code| code == INTERRUPTED));
+    eprint_line(&format!("{done} of {} tasks completed", tasks.len()))?;
     let waiting = count(|code| code == WAITING);
     if waiting > 0 {
-        complain(&format!(
-            "{waiting} wait for a person: `windlass approvals list` shows what is asked; the same \
-             command with `--resume` goes on with them"
+        eprint_line(&format!(
+            "{waiting} wait for an approval or answer: see `windlass approvals list`, then repeat this \
+             command with `--resume`"
         ))?;
     }
-    if left > 0 {
-        complain("the rest was not done; the same command with `--resume` goes on with it")?;
+    if unfinished > 0 {
+        eprint_line(
+            "the remaining tasks did not run: repeat this command with `--resume` to continue",
+        )?;
         return Ok(Outcome::Code(INTERRUPTED));
     }
     if waiting > 0 && done + waiting == codes.len() {
@@ -92,34 +94,34 @@ fn work(
     Ok(Outcome::Code(u8::from(done < codes.len())))
 }
 
-/// The exit code of what was stopped.
+/// The exit code of an interrupted command.
 const INTERRUPTED: u8 = 130;
 
-/// The exit code of what waits for a person.
+/// The exit code of a run that waits for an approval or answer.
 const WAITING: u8 = 4;
 
-/// Tells what is not as it should be, each thing once.
+/// Prints each distinct warning once.
 fn warnings(bar: &ProgressBar) -> Watch {
     let bar = bar.clone();
-    let told: Mutex<HashSet<String>> = Mutex::default();
+    let printed: Mutex<HashSet<String>> = Mutex::default();
     Arc::new(move |_: &RunId, progress: Progress<'_>| {
         let Progress::Warning(warning) = progress else {
             return;
         };
-        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.insert(warning.to_owned()) {
-            // Whoever reads may go away; the batch goes on.
-            let _ = bar.suspend(|| complain(&format!("warning: {}", visible_line(warning))));
+        let mut printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
+        if printed.insert(warning.to_owned()) {
+            // A closed standard error does not stop the batch.
+            let _ = bar.suspend(|| eprint_line(&format!("warning: {}", visible_line(warning))));
         }
     })
 }
 
-/// Says what came of a task. Its exit code, as if it had been the only one.
-fn tell(task: &TaskInput, run: Option<&Run>, bar: &ProgressBar) -> anyhow::Result<u8> {
+/// Reports the outcome of a task. Returns its exit code, as if it were the only task.
+fn report_task(task: &TaskInput, run: Option<&Run>, bar: &ProgressBar) -> anyhow::Result<u8> {
     let Some(run) = run else {
         return Ok(INTERRUPTED);
     };
-    let end = json!(run.standing());
+    let end = json!(run.end_or_waiting());
     let word = end["end"].as_str().unwrap_or("stopped");
     if run.end().is_some() {
         let mut metadata = task.metadata.clone();
@@ -129,25 +131,25 @@ fn tell(task: &TaskInput, run: Option<&Run>, bar: &ProgressBar) -> anyhow::Resul
             .output(task.task_id.clone())
             .map_err(|error| anyhow::anyhow!("task `{}`: {error}", task.task_id))?
             .with_metadata(metadata);
-        put(&format!("{}\n", serde_json::to_string(&output)?))?;
+        print_json(&format!("{}\n", serde_json::to_string(&output)?))?;
     }
     bar.inc(1);
-    let mut told = vec![format!("{word}{}", why(&end))];
-    // What showed before the run is not told again in the words of after it.
+    let mut lines = vec![format!("{word}{}", reason_suffix(&end))];
+    // Only the first gap: a later report may repeat it in other words.
     if let Some(gap) = gaps::of_run(run).first() {
-        told.extend(gaps::lines(gap));
+        lines.extend(gaps::lines(gap));
     }
-    for told in told {
-        let told = visible_line(&format!("{}: {told}", task.task_id));
+    for line in lines {
+        let line = visible_line(&format!("{}: {line}", task.task_id));
         match bar.is_hidden() {
-            true => tell_progress(&told)?,
-            false => bar.println(told),
+            true => eprint_progress(&line)?,
+            false => bar.println(line),
         }
     }
     Ok(exit_code(run))
 }
 
-fn why(end: &Value) -> String {
+fn reason_suffix(end: &Value) -> String {
     match end["message"].as_str() {
         Some(message) => format!(": {message}"),
         None => String::new(),

@@ -1,18 +1,18 @@
-//! `windlass bind`: would this file run with that library, and if not, why not.
+//! `windlass bind`: checks whether the tools of a file bind to a library, and reports every reason why not.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windlass_service::unknown;
+use windlass_service::unknown_name_message;
 use windlass_spec::{AgentFile, ToolSpecification};
-use windlass_tools::{BindingFailure, BoundTool, Reason};
+use windlass_tools::{BindingFailure, BindingReason, BoundTool};
 
 use super::Outcome;
 use super::arguments::{Bind, Mode};
 use super::program::Program;
 use super::report::Reporter;
 use super::schema::read_file;
-use super::terminal::{complain, put, say};
+use super::terminal::{eprint_line, print_json, print_line};
 
 pub(super) fn run(
     program: &Program,
@@ -29,7 +29,7 @@ pub(super) fn run(
     let (bound, failures) = (report.bound, report.failures);
     if command.json {
         let report = json_report(command, &bound, &failures);
-        put(&format!("{report}\n"))?;
+        print_json(&format!("{report}\n"))?;
     } else {
         print(command, &bound, &failures)?;
     }
@@ -51,7 +51,7 @@ fn tools_to_bind<'f>(
                 .iter()
                 .map(|agent| agent.name().as_str())
                 .collect();
-            anyhow::bail!(unknown(
+            anyhow::bail!(unknown_name_message(
                 "agent",
                 name,
                 &known,
@@ -65,18 +65,18 @@ fn print(command: &Bind, bound: &[BoundTool], failures: &[BindingFailure]) -> an
     let library = &command.library;
     for tool in bound {
         let signature = tool.specification().signature();
-        say(&format!(
+        print_line(&format!(
             "{} {signature}  bound to `{library}`",
             tool.name()
         ))?;
     }
     for failure in failures {
-        complain(&failure.to_string())?;
+        eprint_line(&failure.to_string())?;
     }
     if !failures.is_empty() {
         let total = bound.len() + failures.len();
-        complain(&format!(
-            "error: {} of {total} tools cannot be bound to the library `{library}`",
+        eprint_line(&format!(
+            "error: {} of {total} tools do not bind to the library `{library}`",
             failures.len()
         ))?;
     }
@@ -107,16 +107,16 @@ fn json_report(command: &Bind, bound: &[BoundTool], failures: &[BindingFailure])
     })
 }
 
-/// The stable word for a reason.
-fn kind(reason: &Reason) -> &'static str {
+/// The stable name of a reason, for JSON.
+fn kind(reason: &BindingReason) -> &'static str {
     match reason {
-        Reason::Missing { .. } => "missing",
-        Reason::DescriptionDiffers { .. } => "description_differs",
-        Reason::SchemaDiffers { .. } => "schema_differs",
-        Reason::ReturnDiffers { .. } => "return_differs",
-        Reason::Incompatible { .. } => "incompatible",
-        Reason::ReturnIncompatible { .. } => "return_incompatible",
-        Reason::CannotTell { .. } => "cannot_tell",
+        BindingReason::Missing { .. } => "missing",
+        BindingReason::DescriptionDiffers { .. } => "description_differs",
+        BindingReason::SchemaDiffers { .. } => "schema_differs",
+        BindingReason::ReturnDiffers { .. } => "return_differs",
+        BindingReason::Incompatible { .. } => "incompatible",
+        BindingReason::ReturnIncompatible { .. } => "return_incompatible",
+        BindingReason::Undecidable { .. } => "cannot_tell",
         _ => "other",
     }
 }

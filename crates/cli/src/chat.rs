@@ -1,6 +1,6 @@
-//! `windlass chat`: a conversation with an agent. Whatever is said is a task of its own, with a run and
-//! a journal of its own; what was said before goes with it, and is kept so that it can be taken up
-//! again. Answers go to standard output, everything else to standard error.
+//! `windlass chat`: a conversation with an agent. Each message is a task with its own run and journal, and
+//! carries the conversation so far. The conversation is stored, so that it can be resumed. Answers go to
+//! standard output, everything else to standard error.
 
 mod input;
 
@@ -15,23 +15,23 @@ use windlass_service::{Attachment, BoundAgent, ConversationChoice, Identity, New
 use windlass_spec::Agent;
 use windlass_store::StoredConversation;
 
-use self::input::{Heard, Input};
+use self::input::{ChatInput, Input};
 use super::arguments::Chat;
-use super::ending::{what_it_waits_for, why_early};
+use super::ending::{describe_pending, early_end_message};
 use super::live::Live;
 use super::program::{Notices, Program};
 use super::report::Reporter;
 use super::run::{block_on, choose, watch};
-use super::terminal::{complain, is_read_by_person, say, visible_block};
-use super::trace::drawn;
+use super::terminal::{eprint_line, is_interactive, print_line, visible_block};
+use super::trace::draw_trace;
 use super::{Outcome, approvals, gaps};
 
-/// What can be asked of the program itself, and what comes of it.
+/// The commands of a conversation, with their descriptions.
 const COMMANDS: [(&str, &str); 4] = [
-    ("/help", "lists these commands"),
-    ("/tools", "lists what the agent can use"),
-    ("/trace", "shows how the last answer came about"),
-    ("/quit", "ends the conversation, as Ctrl-D does"),
+    ("/help", "list these commands"),
+    ("/tools", "list the tools of the agent"),
+    ("/trace", "show the steps of the last answer"),
+    ("/quit", "end the conversation (also Ctrl-D)"),
 ];
 
 pub(super) fn run(
@@ -39,7 +39,7 @@ pub(super) fn run(
     command: &Chat,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let options = command.crew.run_options();
+    let options = command.agent.run_options();
     let Some(declared) = choose(&command.file, &options, reporter)? else {
         return Ok(Outcome::Failed);
     };
@@ -49,14 +49,14 @@ pub(super) fn run(
     let agent = bound.agent().name().clone();
     let conversation = conversation(command, &service, &identity, agent.as_str())?;
     let mut input = Input::open(&service.data_directory()?)?;
-    let mut talk = Talk {
+    let mut session = ChatSession {
         command,
         bound,
         service: service.clone(),
         identity,
         conversation,
     };
-    block_on(&service, talk.until_the_end(&mut input))?
+    block_on(&service, session.run(&mut input))?
 }
 
 /// The conversation to continue: the one that was asked for, or a new one.
@@ -73,21 +73,21 @@ fn conversation(
     };
     let conversation = service.conversation(identity, agent, &choice)?;
     if !conversation.messages.is_empty() {
-        complain(&format!(
-            "{} messages taken up; the last is of {}",
+        eprint_line(&format!(
+            "resuming a conversation of {} messages, the last from {}",
             conversation.messages.len(),
             conversation.updated_at
         ))?;
     } else if choice == ConversationChoice::Latest {
-        complain(&format!(
-            "there is no conversation with `{agent}` yet; this is the first"
+        eprint_line(&format!(
+            "there is no conversation with `{agent}` to resume; starting a new one"
         ))?;
     }
     Ok(conversation)
 }
 
-/// A conversation under way.
-struct Talk<'c> {
+/// An open conversation.
+struct ChatSession<'c> {
     command: &'c Chat,
     bound: BoundAgent,
     service: Service,
@@ -95,32 +95,34 @@ struct Talk<'c> {
     conversation: StoredConversation,
 }
 
-impl Talk<'_> {
-    async fn until_the_end(&mut self, input: &mut Input) -> anyhow::Result<Outcome> {
+impl ChatSession<'_> {
+    async fn run(&mut self, input: &mut Input) -> anyhow::Result<Outcome> {
         if input.is_typed() {
             self.greet()?;
         }
-        let mut was_nothing = false;
+        let mut was_cancelled = false;
         loop {
-            let heard = input.next().await?;
-            let is_nothing = heard == Heard::Nothing;
-            match heard {
-                Heard::Line(line) => {
-                    if self.heed(&line).await? == Goes::Away {
+            let received = input.next().await?;
+            let is_cancelled = received == ChatInput::LineCancelled;
+            match received {
+                ChatInput::Line(line) => {
+                    if self.handle(&line).await? == ChatFlow::Quit {
                         break;
                     }
                 }
-                // Whoever presses Ctrl-C again at an empty line wants to leave.
-                Heard::Nothing if was_nothing => complain("Ctrl-D ends the conversation")?,
-                Heard::Nothing => {}
-                Heard::End => break,
-                Heard::Interrupted => return Ok(Outcome::Code(RunEnd::Cancelled.exit_code())),
+                // A second Ctrl-C on an empty line is an attempt to quit.
+                ChatInput::LineCancelled if was_cancelled => {
+                    eprint_line("press Ctrl-D to end the conversation")?
+                }
+                ChatInput::LineCancelled => {}
+                ChatInput::End => break,
+                ChatInput::Interrupted => return Ok(Outcome::Code(RunEnd::Cancelled.exit_code())),
             }
-            was_nothing = is_nothing;
+            was_cancelled = is_cancelled;
         }
         if input.is_typed() && !self.conversation.messages.is_empty() {
-            complain(&format!(
-                "to go on: windlass chat {} --resume={}",
+            eprint_line(&format!(
+                "resume with: windlass chat {} --resume={}",
                 self.command.file.display(),
                 self.conversation.id
             ))?;
@@ -134,64 +136,66 @@ impl Talk<'_> {
 
     fn greet(&self) -> anyhow::Result<()> {
         let name = self.agent().name();
-        complain(&format!("{name}: /help lists the commands, Ctrl-D ends"))?;
+        eprint_line(&format!(
+            "{name}: type /help for the commands, Ctrl-D to quit"
+        ))?;
         Ok(())
     }
 
-    async fn heed(&mut self, line: &str) -> anyhow::Result<Goes> {
-        let said = line.trim();
-        match said {
+    async fn handle(&mut self, line: &str) -> anyhow::Result<ChatFlow> {
+        let message = line.trim();
+        match message {
             "" => {}
-            // What begins with a blank is said to the agent, whatever it is.
-            _ if !line.starts_with('/') => self.answer(said).await?,
-            "/quit" => return Ok(Goes::Away),
-            "/help" => complain(&help())?,
-            "/tools" => complain(&told_tools(self.agent()))?,
+            // A line that starts with a space always goes to the agent.
+            _ if !line.starts_with('/') => self.answer(message).await?,
+            "/quit" => return Ok(ChatFlow::Quit),
+            "/help" => eprint_line(&help())?,
+            "/tools" => eprint_line(&describe_tools(self.agent()))?,
             "/trace" => self.show_trace()?,
-            unknown => complain(&format!(
-                "there is no command `{}`\n{}",
+            unknown => eprint_line(&format!(
+                "unknown command `{}`\n{}",
                 unknown.split_whitespace().next().unwrap_or_default(),
                 help()
             ))?,
         }
-        Ok(Goes::On)
+        Ok(ChatFlow::Continue)
     }
 
     fn show_trace(&self) -> anyhow::Result<()> {
         let Some(id) = self.conversation.runs.last() else {
-            complain("nothing was answered yet")?;
+            eprint_line("there is no answer yet")?;
             return Ok(());
         };
         match self.service.run(&self.identity, id.as_str()) {
-            Ok(run) => complain(drawn(&run).trim_end())?,
-            Err(error) => complain(&format!("error: {error}"))?,
+            Ok(run) => eprint_line(draw_trace(&run).trim_end())?,
+            Err(error) => eprint_line(&format!("error: {error}"))?,
         }
         Ok(())
     }
 
-    /// Has the agent answer, and keeps what was said.
-    async fn answer(&mut self, said: &str) -> anyhow::Result<()> {
+    /// Runs the agent on a message, and stores both the message and the answer.
+    async fn answer(&mut self, message: &str) -> anyhow::Result<()> {
         let new = NewRun {
             task_id: None,
             task: Task {
-                description: said.to_owned(),
+                description: message.to_owned(),
                 conversation: self.conversation.messages.clone(),
                 ..Task::default()
             },
             settings: self.command.limits.settings(),
         };
-        let run = self.work_on(new).await?;
+        let run = self.drive(new).await?;
         self.conversation.runs.push(run.id().clone());
         let answer = show(&run, &self.service, &self.identity)?;
-        // What never reached the model was not said; it can be said again.
+        // A message that never reached the model is not stored, so that it can be sent again.
         if !run.turns().is_empty() {
-            self.keep(said, answer)?;
+            self.store(message, answer)?;
         }
         Ok(())
     }
 
-    /// Drives a new run. Interrupted once, it stops after the step under way; twice, at once.
-    async fn work_on(&self, new: NewRun) -> anyhow::Result<Run> {
+    /// Drives a new run. The first interrupt stops it after the current step, the second at once.
+    async fn drive(&self, new: NewRun) -> anyhow::Result<Run> {
         let stop = Stop::default();
         let mut interrupts = signal(SignalKind::interrupt())?;
         let live = Arc::new(Live::new());
@@ -199,7 +203,7 @@ impl Talk<'_> {
             stop: stop.clone(),
             watch: Some(watch(false, &live)),
             asker: approvals::asker(&self.service, &self.identity, &live),
-            patience: None,
+            wait_policy: None,
         };
         let mut work = pin!(self.bound.start(&self.identity, new, attachment));
         loop {
@@ -208,9 +212,9 @@ impl Talk<'_> {
                 _ = interrupts.recv() => match stop.after_step.is_cancelled() {
                     true => stop.at_once.cancel(),
                     false => {
-                        // On a terminal, what is waited for stands in the current line.
-                        let line_break = if is_read_by_person() { "\n" } else { "" };
-                        complain(&format!(
+                        // On a terminal, the spinner occupies the current line.
+                        let line_break = if is_interactive() { "\n" } else { "" };
+                        eprint_line(&format!(
                             "{line_break}stopping after this step; interrupt again to stop at once"
                         ))?;
                         stop.after_step.cancel();
@@ -220,58 +224,58 @@ impl Talk<'_> {
         }
     }
 
-    /// Adds to the conversation and keeps it.
-    fn keep(&mut self, said: &str, answer: String) -> anyhow::Result<()> {
+    /// Appends to the conversation and stores it.
+    fn store(&mut self, message: &str, answer: String) -> anyhow::Result<()> {
         let (service, identity) = (&self.service, &self.identity);
         let conversation = &mut self.conversation;
         tokio::task::block_in_place(|| {
-            service.extend_conversation(identity, conversation, said, answer)
+            service.extend_conversation(identity, conversation, message, answer)
         })?;
         Ok(())
     }
 }
 
-/// Whether a conversation goes on.
+/// Whether a conversation continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Goes {
-    On,
-    Away,
+enum ChatFlow {
+    Continue,
+    Quit,
 }
 
-/// Tells what came of a run, and gives what the agent is taken to have said. It is not told more of
-/// its own failures than the category.
+/// Prints the outcome of a run, and returns the agent's part of the conversation. Of a failure, that
+/// contains only the category.
 fn show(run: &Run, service: &Service, identity: &Identity) -> anyhow::Result<String> {
     let answer = run.response().answer.to_string();
-    match run.standing() {
+    match run.end_or_waiting() {
         None => {
-            complain("stopped")?;
-            complain(&what_it_waits_for(run, service, identity)?)?;
+            eprint_line("stopped")?;
+            eprint_line(&describe_pending(run, service, identity)?)?;
             return Ok("(I was stopped before I could answer.)".to_owned());
         }
         Some(RunEnd::WaitingForPerson) => {
-            complain("the run waits for a person")?;
-            complain(&what_it_waits_for(run, service, identity)?)?;
-            return Ok("(I wait for a person to decide before I can answer.)".to_owned());
+            eprint_line("the run waits for an approval or answer")?;
+            eprint_line(&describe_pending(run, service, identity)?)?;
+            return Ok("(I am waiting for an approval before I can answer.)".to_owned());
         }
         Some(RunEnd::Cancelled) => {
-            complain("stopped")?;
+            eprint_line("stopped")?;
             return Ok("(I was stopped before I could answer.)".to_owned());
         }
         Some(RunEnd::Failed { category, message }) => {
             let message = visible_block(&message);
-            complain(&format!("error: {message}\nhint: {}", category.guidance()))?;
+            eprint_line(&format!("error: {message}\nhint: {}", category.guidance()))?;
             return Ok(format!("(I could not answer: {category}.)"));
         }
-        Some(RunEnd::Completed) => say(&answer)?,
+        Some(RunEnd::Completed) => print_line(&answer)?,
         Some(end) => {
-            say(&answer)?;
-            if let Some(told) = why_early(&end) {
-                complain(&told)?;
+            print_line(&answer)?;
+            if let Some(message) = early_end_message(&end) {
+                eprint_line(&message)?;
             }
         }
     }
-    if let Some(gap) = gaps::untold(run) {
-        complain(&gaps::told(&gap))?;
+    if let Some(gap) = gaps::unreported(run) {
+        eprint_line(&gaps::message(&gap))?;
     }
     Ok(answer)
 }
@@ -282,13 +286,13 @@ fn help() -> String {
         .map(|(name, what)| format!("{name:<7} {what}"))
         .collect();
     format!(
-        "{}\nAnything else is said to the agent; begin with a blank to say something that begins with a slash.",
+        "{}\nAnything else goes to the agent. To send a message that starts with a slash, start it with a space.",
         lines.join("\n")
     )
 }
 
-/// What an agent can use, each with what it does and how reversible it is.
-fn told_tools(agent: &Agent) -> String {
+/// Describes the tools of an agent, with their risk.
+fn describe_tools(agent: &Agent) -> String {
     let tools = agent.tools().iter().map(|tool| {
         let risk = ToolRisk::of_specification(tool).at_worst();
         format!(
@@ -300,9 +304,9 @@ fn told_tools(agent: &Agent) -> String {
         )
     });
     let agents = agent.agents().iter().map(|name| format!("{name}  agent"));
-    let told: Vec<String> = tools.chain(agents).collect();
-    match told.is_empty() {
+    let lines: Vec<String> = tools.chain(agents).collect();
+    match lines.is_empty() {
         true => "the agent has no tools".to_owned(),
-        false => told.join("\n"),
+        false => lines.join("\n"),
     }
 }

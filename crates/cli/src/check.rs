@@ -1,4 +1,4 @@
-//! `windlass check`: is this file valid, and if not, where and why.
+//! `windlass check`: checks files and reports every error with its location.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::Outcome;
 use super::arguments::Check;
 use super::report::{FileReport, Reporter};
 use super::source::Source;
-use super::terminal::{put, say};
+use super::terminal::{print_json, print_line};
 
 pub(super) fn run(command: &Check, reporter: &Reporter) -> anyhow::Result<Outcome> {
     refuse_second_stdin(&command.files)?;
@@ -42,12 +42,12 @@ pub(super) fn run(command: &Check, reporter: &Reporter) -> anyhow::Result<Outcom
         are_valid &= is_valid;
         if command.json {
             let report = FileReport::new(&source, &reading.diagnostics, is_valid);
-            put(&format!("{}\n", serde_json::to_string(&report)?))?;
+            print_json(&format!("{}\n", serde_json::to_string(&report)?))?;
             continue;
         }
         reporter.show(&source, &reading.diagnostics)?;
         if is_valid {
-            say(&format!(
+            print_line(&format!(
                 "{}: {}",
                 source.name,
                 summary(reading.file.as_ref())
@@ -57,12 +57,12 @@ pub(super) fn run(command: &Check, reporter: &Reporter) -> anyhow::Result<Outcom
     Ok(Outcome::from_success(are_valid))
 }
 
-/// Standard input can be read once.
+/// Refuses a second `-`, because standard input can be read once.
 pub(super) fn refuse_second_stdin(files: &[PathBuf]) -> anyhow::Result<()> {
     let count = files.iter().filter(|file| file.as_os_str() == "-").count();
     anyhow::ensure!(
         count <= 1,
-        "`-` stands {count} times, but standard input can be read only once"
+        "`-` is given {count} times, but standard input can be read only once"
     );
     Ok(())
 }

@@ -1,15 +1,15 @@
-//! `windlass completions`: the script by which a shell completes commands and options.
+//! `windlass completions`: prints a shell completion script.
 
 use clap::CommandFactory as _;
 
 use super::Outcome;
 use super::arguments::{Arguments, Completions};
-use super::terminal::put_content;
+use super::terminal::print_content;
 
 pub(super) fn run(command: &Completions) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
     let mut program = Arguments::command();
     clap_complete::generate(command.shell, &mut program, "windlass", &mut script);
-    put_content(&String::from_utf8(script)?)?;
+    print_content(&String::from_utf8(script)?)?;
     Ok(Outcome::Done)
 }

@@ -1,4 +1,4 @@
-//! `windlass config`: what holds, where it comes from, and what is wrong with it.
+//! `windlass config`: shows the configuration with the origin of each value, and checks it.
 
 use std::path::PathBuf;
 
@@ -11,10 +11,10 @@ use super::arguments::{Config, ConfigCommand};
 use super::program::Program;
 use super::report::Reporter;
 use super::schema::read_file;
-use super::table::{one_line, say_table};
-use super::terminal::{complain, put, say};
+use super::table::{one_line, print_table};
+use super::terminal::{eprint_line, print_json, print_line};
 
-/// How much of a value is shown.
+/// The maximum length of a shown value.
 const VALUE: usize = 80;
 
 pub(super) fn run(
@@ -26,7 +26,7 @@ pub(super) fn run(
         ConfigCommand::Show { key, json } => show(program, key.as_deref(), *json),
         ConfigCommand::Check { agent_files, json } => check(program, agent_files, *json, reporter),
         ConfigCommand::Schema => {
-            say(&serde_json::to_string_pretty(&schema())?)?;
+            print_line(&serde_json::to_string_pretty(&schema())?)?;
             Ok(Outcome::Done)
         }
         ConfigCommand::Files { json } => files(program, *json),
@@ -38,7 +38,7 @@ fn show(program: &Program, key: Option<&str>, as_json: bool) -> anyhow::Result<O
     let shown = service.configuration_values(&program.identity()?, key)?;
     if as_json {
         for one in &shown.values {
-            put(&format!("{}\n", serde_json::to_string(one)?))?;
+            print_json(&format!("{}\n", serde_json::to_string(one)?))?;
         }
         return Ok(Outcome::Done);
     }
@@ -47,9 +47,9 @@ fn show(program: &Program, key: Option<&str>, as_json: bool) -> anyhow::Result<O
         .into_iter()
         .map(|one| [one.key, one_line(&one.value.to_string(), VALUE), one.origin])
         .collect();
-    say_table(["KEY", "VALUE", "FROM"], &rows)?;
+    print_table(["KEY", "VALUE", "FROM"], &rows)?;
     for warning in &shown.warnings {
-        complain(&warning.to_string())?;
+        eprint_line(&warning.to_string())?;
     }
     Ok(Outcome::Done)
 }
@@ -75,24 +75,24 @@ fn check(
     if as_json {
         let (errors, warnings): (Vec<&Mistake>, Vec<&Mistake>) =
             mistakes.iter().partition(|mistake| mistake.is_error());
-        let told = json!({
+        let object = json!({
             "file": place, "valid": is_valid, "errors": errors, "warnings": warnings,
             "settings": settings,
         });
-        put(&format!("{told}\n"))?;
+        print_json(&format!("{object}\n"))?;
         return Ok(Outcome::from_success(is_valid));
     }
     for mistake in mistakes {
-        complain(&mistake.to_string())?;
+        eprint_line(&mistake.to_string())?;
     }
     if let Some(error) = settings {
-        complain(error)?;
+        eprint_line(error)?;
     }
-    let place = place.unwrap_or_else(|| "the configuration (there is no windlass.toml)".to_owned());
+    let place = place.unwrap_or_else(|| "the configuration (no windlass.toml found)".to_owned());
     match checked.error_count() {
-        0 => say(&format!("{place}: valid"))?,
-        1 => complain(&format!("{place}: 1 mistake"))?,
-        count => complain(&format!("{place}: {count} mistakes"))?,
+        0 => print_line(&format!("{place}: valid"))?,
+        1 => eprint_line(&format!("{place}: 1 error"))?,
+        count => eprint_line(&format!("{place}: {count} errors"))?,
     }
     Ok(Outcome::from_success(is_valid))
 }
@@ -106,18 +106,18 @@ fn files(program: &Program, as_json: bool) -> anyhow::Result<Outcome> {
                 "layer": file.layer.to_string(), "file": file.path.display().to_string(),
                 "exists": file.exists,
             });
-            put(&format!("{line}\n"))?;
+            print_json(&format!("{line}\n"))?;
         }
         return Ok(Outcome::Done);
     }
     let rows: Vec<[String; 3]> = files
         .iter()
         .map(|file| {
-            let there = if file.exists { "yes" } else { "no" };
+            let exists = if file.exists { "yes" } else { "no" };
             let path = file.path.display().to_string();
-            [file.layer.to_string(), there.to_owned(), path]
+            [file.layer.to_string(), exists.to_owned(), path]
         })
         .collect();
-    say_table(["LAYER", "THERE", "FILE"], &rows)?;
+    print_table(["LAYER", "EXISTS", "FILE"], &rows)?;
     Ok(Outcome::Done)
 }

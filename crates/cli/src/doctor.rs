@@ -1,4 +1,4 @@
-//! `windlass doctor`: looks at everything an agent needs here, and says how to mend what is wrong.
+//! `windlass doctor`: checks the local setup, and prints how to fix what is wrong.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,11 @@ use windlass_service::{ExaminedFile, FileContent, Finding, FindingStatus, Health
 use super::Outcome;
 use super::arguments::Doctor;
 use super::program::Program;
-use super::rendered::indented;
+use super::rendered::escape_indented;
 use super::report::Reporter;
 use super::run::block_on_until_interrupted;
 use super::schema::read_file;
-use super::terminal::{put, say};
+use super::terminal::{print_json, print_line};
 
 pub(super) fn run(
     program: &Program,
@@ -34,7 +34,7 @@ pub(super) fn run(
     show(&findings, command.json)
 }
 
-/// An agent file as it is. Its mistakes are reported.
+/// Reads an agent file and reports its errors.
 fn examined(path: &Path, reporter: &Reporter) -> ExaminedFile {
     let content = match path.exists() {
         false => FileContent::Missing,
@@ -51,9 +51,9 @@ fn examined(path: &Path, reporter: &Reporter) -> ExaminedFile {
 
 fn show(findings: &[Finding], as_json: bool) -> anyhow::Result<Outcome> {
     let count = |status| findings.iter().filter(|one| one.status == status).count();
-    let (broken, odd) = (count(FindingStatus::Error), count(FindingStatus::Warning));
+    let (errors, warnings) = (count(FindingStatus::Error), count(FindingStatus::Warning));
     if as_json {
-        let told: Vec<_> = findings
+        let objects: Vec<_> = findings
             .iter()
             .map(|one| {
                 json!({
@@ -62,33 +62,38 @@ fn show(findings: &[Finding], as_json: bool) -> anyhow::Result<Outcome> {
                 })
             })
             .collect();
-        let told = json!({"ok": broken == 0, "errors": broken, "warnings": odd, "findings": told});
-        put(&format!("{told}\n"))?;
-        return Ok(Outcome::from_success(broken == 0));
+        let object =
+            json!({"ok": errors == 0, "errors": errors, "warnings": warnings, "findings": objects});
+        print_json(&format!("{object}\n"))?;
+        return Ok(Outcome::from_success(errors == 0));
     }
     for one in findings {
-        let found = indented(&one.found, "                         ");
-        say(&format!(
+        let found = escape_indented(&one.found, "                         ");
+        print_line(&format!(
             "{:<8} {:<15} {found}",
             one.status.as_str(),
             one.about
         ))?;
         if let Some(fix) = &one.fix {
-            say(&format!(
+            print_line(&format!(
                 "{:<8} {:<15} fix: {}",
                 "",
                 "",
-                indented(fix, "                              ")
+                escape_indented(fix, "                              ")
             ))?;
         }
     }
-    let many = |count: usize, what: &str| match count {
+    let counted = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),
         count => format!("{count} {what}s"),
     };
-    say(&match (broken, odd) {
-        (0, 0) => "nothing is wrong".to_owned(),
-        (broken, odd) => format!("{}, {}", many(broken, "error"), many(odd, "warning")),
+    print_line(&match (errors, warnings) {
+        (0, 0) => "no problems found".to_owned(),
+        (errors, warnings) => format!(
+            "{}, {}",
+            counted(errors, "error"),
+            counted(warnings, "warning")
+        ),
     })?;
-    Ok(Outcome::from_success(broken == 0))
+    Ok(Outcome::from_success(errors == 0))
 }

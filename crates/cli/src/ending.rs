@@ -1,29 +1,31 @@
-//! What a person is told of how a run ended, or of what it waits for.
+//! Messages about how a run ended, what it waits for, and how to resume it.
 
 use windlass_core::approval::ApprovalStatus;
 use windlass_core::run::{Run, RunEnd};
-use windlass_service::{Identity, Onward, Service};
+use windlass_service::{Identity, OutermostRun, Service};
 use windlass_spec::{ErrorCategory, RunId};
 use windlass_store::RunState;
 
-use super::rendered::on_one_line;
+use super::rendered::escape_exact_line;
 use super::terminal::visible_block;
 
-/// The exit code for a run that ended, waits for a person, or was stopped before its end.
+/// The exit code for a run that ended, waits for an approval or answer, or was stopped.
 pub(super) fn exit_code(run: &Run) -> u8 {
-    run.standing().unwrap_or(RunEnd::Cancelled).exit_code()
+    run.end_or_waiting()
+        .unwrap_or(RunEnd::Cancelled)
+        .exit_code()
 }
 
-/// Why a run did not complete; `None` if it did, or has not ended.
-pub(super) fn why_early(end: &RunEnd) -> Option<String> {
+/// Returns why a run did not complete; `None` if it did, or has not ended.
+pub(super) fn early_end_message(end: &RunEnd) -> Option<String> {
     Some(match end {
         RunEnd::Completed | RunEnd::WaitingForPerson => return None,
         RunEnd::Cancelled => "the run was cancelled".to_owned(),
         RunEnd::IterationLimit => {
-            "the agent ran out of turns; `--max-iterations` gives it more".to_owned()
+            "the agent reached its limit of turns; raise it with `--max-iterations`".to_owned()
         }
         RunEnd::Budget { budget } => format!("the run used up its {}", budget.as_str()),
-        // Its guidance is about tools; of a model, the message says what to do.
+        // The guidance of this category is about tools. For a model, the message says what to do.
         RunEnd::Failed {
             category: ErrorCategory::InvalidOutput,
             message,
@@ -35,9 +37,9 @@ pub(super) fn why_early(end: &RunEnd) -> Option<String> {
     })
 }
 
-/// What a run that was left waits for, and how it goes on: the questions that it and the runs that
-/// work for it put to people, and the calls that are held.
-pub(super) fn what_it_waits_for(
+/// Describes what a suspended run waits for and how to resume it: the pending questions of the run and its
+/// sub-runs, and the held calls.
+pub(super) fn describe_pending(
     run: &Run,
     service: &Service,
     identity: &Identity,
@@ -51,8 +53,8 @@ pub(super) fn what_it_waits_for(
             None => String::new(),
         };
         lines.push(format!(
-            "a person is asked: {what}{}",
-            on_one_line(asked.headline().as_str())
+            "needs approval: {what}{}",
+            escape_exact_line(asked.headline().as_str())
         ));
         lines.push(format!("  windlass approvals show {}", question.call()));
     }
@@ -61,30 +63,30 @@ pub(super) fn what_it_waits_for(
         lines.push(format!("`{}` is held until {until}", call.tool_name()));
         lines.push(format!("  windlass holds undo {id}"));
     }
-    lines.push(onward(run.id()));
+    lines.push(resume_hint(run.id()));
     Ok(lines.join("\n"))
 }
 
-/// How a run that has no end goes on.
-pub(super) fn onward(run: &RunId) -> String {
-    format!("go on with: {}", resume_command(run))
+/// How to resume a run that has not ended.
+pub(super) fn resume_hint(run: &RunId) -> String {
+    format!("resume with: {}", resume_command(run))
 }
 
 /// The command that resumes the run a decision was about, unless it has ended or a worker resumes it.
-pub(super) fn next_command(onward: &Onward) -> Option<String> {
+pub(super) fn next_command(onward: &OutermostRun) -> Option<String> {
     let is_needed = onward.state != RunState::Ended && !onward.has_worker;
     is_needed.then(|| resume_command(&onward.run))
 }
 
 /// What happens to the run a decision was about.
-pub(super) fn onward_message(onward: &Onward) -> String {
+pub(super) fn next_step_message(onward: &OutermostRun) -> String {
     let command = resume_command(&onward.run);
     match onward.state {
         RunState::Ended => format!("the run {} has ended", onward.run),
         _ if onward.has_worker => format!("a worker resumes the run {}", onward.run),
-        RunState::Waiting => format!("continue it with: {command}"),
+        RunState::Waiting => format!("resume with: {command}"),
         RunState::Open => format!(
-            "the process that drives the run takes it up; if there is none any more: {command}"
+            "the process that drives the run resumes it; if that process is gone, run: {command}"
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! `windlass eval`: how well a model does, on data whose right answers are known.
+//! `windlass eval`: evaluates a model on labelled data.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::Outcome;
 use super::arguments::{Eval, EvalCommand, EvalGap, EvalSelect};
 use super::live::bar;
 use super::program::Program;
-use super::terminal::{complain, put, say};
+use super::terminal::{eprint_line, print_json, print_line};
 
 pub(super) fn run(program: &Program, command: &Eval) -> anyhow::Result<Outcome> {
     match &command.command {
@@ -28,15 +28,15 @@ pub(super) fn run(program: &Program, command: &Eval) -> anyhow::Result<Outcome> 
 fn risk(data: &Path, as_json: bool) -> anyhow::Result<Outcome> {
     let place = data.display();
     let text = std::fs::read_to_string(data)
-        .with_context(|| format!("the tools in `{place}` cannot be read"))?;
+        .with_context(|| format!("cannot read the tools in `{place}`"))?;
     let rows = windlass_core::risk::read_rows(&text)
-        .with_context(|| format!("`{place}` is no file of labelled tools"))?;
+        .with_context(|| format!("`{place}` is not a file of labelled tools"))?;
     anyhow::ensure!(!rows.is_empty(), "there are no tools in `{place}`");
     let report = windlass_core::risk::evaluate(&rows);
     if as_json {
-        put(&format!("{}\n", serde_json::to_string(&report)?))?;
+        print_json(&format!("{}\n", serde_json::to_string(&report)?))?;
     } else {
-        say(&report.to_string())?;
+        print_line(&report.to_string())?;
     }
     Ok(Outcome::Done)
 }
@@ -44,11 +44,11 @@ fn risk(data: &Path, as_json: bool) -> anyhow::Result<Outcome> {
 fn intent(data: &Path, as_json: bool) -> anyhow::Result<Outcome> {
     let place = data.display();
     let text = std::fs::read_to_string(data)
-        .with_context(|| format!("the texts in `{place}` cannot be read"))?;
-    // The error tells its cause itself.
+        .with_context(|| format!("cannot read the texts in `{place}`"))?;
+    // The error contains its cause.
     let texts = LabelledTexts::read(&text)
-        .map_err(|error| anyhow::anyhow!("`{place}` is no file of labelled texts: {error}"))?;
-    let spinner = indicatif::ProgressBar::new_spinner().with_message("learning from the examples");
+        .map_err(|error| anyhow::anyhow!("`{place}` is not a file of labelled texts: {error}"))?;
+    let spinner = indicatif::ProgressBar::new_spinner().with_message("training on the examples");
     spinner.enable_steady_tick(std::time::Duration::from_millis(100));
     let started = Instant::now();
     let classifier = texts.train()?;
@@ -64,14 +64,14 @@ fn intent(data: &Path, as_json: bool) -> anyhow::Result<Outcome> {
     times.sort_by(f64::total_cmp);
     let p50_ms = times.get(times.len() / 2).copied().unwrap_or_default();
     if as_json {
-        let mut told = serde_json::to_value(&report)?;
-        told["train_seconds"] = json!(train_seconds);
-        told["p50_ms"] = json!(p50_ms);
-        put(&format!("{told}\n"))?;
+        let mut object = serde_json::to_value(&report)?;
+        object["train_seconds"] = json!(train_seconds);
+        object["p50_ms"] = json!(p50_ms);
+        print_json(&format!("{object}\n"))?;
     } else {
-        say(report.to_string().trim_end())?;
-        say(&format!("learned in     {train_seconds:.2} s"))?;
-        say(&format!("half within    {p50_ms:.3} ms"))?;
+        print_line(report.to_string().trim_end())?;
+        print_line(&format!("trained in     {train_seconds:.2} s"))?;
+        print_line(&format!("median         {p50_ms:.3} ms"))?;
     }
     Ok(Outcome::Done)
 }
@@ -79,26 +79,26 @@ fn intent(data: &Path, as_json: bool) -> anyhow::Result<Outcome> {
 fn gap(command: &EvalGap) -> anyhow::Result<Outcome> {
     let place = command.data.display();
     let text = std::fs::read_to_string(&command.data)
-        .with_context(|| format!("the cases in `{place}` cannot be read"))?;
-    // The errors tell their causes themselves.
-    let wrong = |error| anyhow::anyhow!("`{place}` is no file of labelled cases: {error}");
+        .with_context(|| format!("cannot read the cases in `{place}`"))?;
+    // The errors contain their causes.
+    let wrong = |error| anyhow::anyhow!("`{place}` is not a file of labelled cases: {error}");
     let cases = windlass_learn::gap::read_cases(&text).map_err(wrong)?;
-    let spinner = indicatif::ProgressBar::new_spinner().with_message("holding tasks against tools");
+    let spinner = indicatif::ProgressBar::new_spinner().with_message("comparing tasks with tools");
     spinner.enable_steady_tick(std::time::Duration::from_millis(100));
     let report = windlass_learn::gap::evaluate(&cases).map_err(wrong)?;
     spinner.finish_and_clear();
     if let Some(path) = &command.failures {
         let lines = report.wrong.iter().map(|case| {
-            let told = json!({"id": case.id, "gap": case.gap, "probability": case.probability});
-            format!("{told}\n")
+            let object = json!({"id": case.id, "gap": case.gap, "probability": case.probability});
+            format!("{object}\n")
         });
         std::fs::write(path, lines.collect::<String>())
-            .with_context(|| format!("the failures cannot be written to `{}`", path.display()))?;
+            .with_context(|| format!("cannot write the failures to `{}`", path.display()))?;
     }
     if command.json {
-        put(&format!("{}\n", serde_json::to_string(&report)?))?;
+        print_json(&format!("{}\n", serde_json::to_string(&report)?))?;
     } else {
-        say(report.to_string().trim_end())?;
+        print_line(report.to_string().trim_end())?;
     }
     Ok(Outcome::Done)
 }
@@ -106,8 +106,9 @@ fn gap(command: &EvalGap) -> anyhow::Result<Outcome> {
 fn select(program: &Program, command: &EvalSelect) -> anyhow::Result<Outcome> {
     let place = command.data.display();
     let text = std::fs::read_to_string(&command.data)
-        .with_context(|| format!("the cases in `{place}` cannot be read"))?;
-    let mut cases = read_cases(&text).with_context(|| format!("`{place}` is no file of cases"))?;
+        .with_context(|| format!("cannot read the cases in `{place}`"))?;
+    let mut cases =
+        read_cases(&text).with_context(|| format!("`{place}` is not a file of cases"))?;
     cases.truncate(command.limit.unwrap_or(usize::MAX));
     anyhow::ensure!(!cases.is_empty(), "there are no cases in `{place}`");
     let options = RunOptions {
@@ -138,12 +139,12 @@ fn select(program: &Program, command: &EvalSelect) -> anyhow::Result<Outcome> {
     let p50_ms = times[times.len() / 2];
     if let Some(path) = &command.failures {
         write_failures(path, &evaluation)
-            .with_context(|| format!("the failures cannot be written to `{}`", path.display()))?;
+            .with_context(|| format!("cannot write the failures to `{}`", path.display()))?;
     }
     show(command, &evaluation, p50_ms)?;
     if let Some(first) = problems.first() {
-        complain(&format!(
-            "{} of {} cases could not be put to the model; the first: {first}",
+        eprint_line(&format!(
+            "the model failed on {} of {} cases; the first error: {first}",
             problems.len(),
             cases.len()
         ))?;
@@ -153,31 +154,31 @@ fn select(program: &Program, command: &EvalSelect) -> anyhow::Result<Outcome> {
 
 fn show(command: &EvalSelect, evaluation: &Evaluation, p50_ms: f64) -> anyhow::Result<()> {
     if command.json {
-        let told = json!({
+        let object = json!({
             "model": command.model,
             "n": evaluation.n,
             "tool_accuracy": evaluation.tool_accuracy,
             "call_accuracy": evaluation.call_accuracy,
             "p50_ms": p50_ms,
         });
-        put(&format!("{told}\n"))?;
+        print_json(&format!("{object}\n"))?;
         return Ok(());
     }
-    say(&format!("model          {}", command.model))?;
-    say(&format!("cases          {}", evaluation.n))?;
-    say(&format!(
+    print_line(&format!("model          {}", command.model))?;
+    print_line(&format!("cases          {}", evaluation.n))?;
+    print_line(&format!(
         "right tool     {:.1} %",
         evaluation.tool_accuracy * 100.0
     ))?;
-    say(&format!(
+    print_line(&format!(
         "right call     {:.1} %",
         evaluation.call_accuracy * 100.0
     ))?;
-    say(&format!("half within    {p50_ms:.2} ms"))?;
+    print_line(&format!("median         {p50_ms:.2} ms"))?;
     if evaluation.reliability.iter().any(|row| row.count > 0) {
-        say("\nstated confidence   calls   right")?;
+        print_line("\nstated confidence   calls   right")?;
         for row in evaluation.reliability.iter().filter(|row| row.count > 0) {
-            say(&format!(
+            print_line(&format!(
                 "{:.1} to {:.1}          {:>5}   {:>4.0} %",
                 row.from,
                 row.from + 0.1,
@@ -192,12 +193,12 @@ fn show(command: &EvalSelect, evaluation: &Evaluation, p50_ms: f64) -> anyhow::R
 fn write_failures(path: &Path, evaluation: &Evaluation) -> anyhow::Result<()> {
     let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
     for failure in &evaluation.failures {
-        let told = json!({
+        let object = json!({
             "id": failure.id,
             "class": failure.class.to_string(),
             "detail": failure.detail,
         });
-        writeln!(file, "{told}")?;
+        writeln!(file, "{object}")?;
     }
     file.flush()?;
     Ok(())

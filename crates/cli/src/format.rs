@@ -1,4 +1,4 @@
-//! `windlass fmt`: one layout for every file.
+//! `windlass fmt`: rewrites files in the canonical layout.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -10,18 +10,18 @@ use super::arguments::Fmt;
 use super::check::refuse_second_stdin;
 use super::report::Reporter;
 use super::source::Source;
-use super::terminal::{complain, put_content, say};
+use super::terminal::{eprint_line, print_content, print_line};
 
 pub(super) fn run(command: &Fmt, reporter: &Reporter) -> anyhow::Result<Outcome> {
     refuse_second_stdin(&command.files)?;
-    let mut are_good = true;
+    let mut are_formatted = true;
     for path in &command.files {
-        are_good &= format_file(command, path, reporter)?;
+        are_formatted &= format_file(command, path, reporter)?;
     }
-    Ok(Outcome::from_success(are_good))
+    Ok(Outcome::from_success(are_formatted))
 }
 
-/// Formats one file; whether it is now in the canonical layout.
+/// Formats one file. Returns whether it is now in the canonical layout.
 fn format_file(command: &Fmt, path: &Path, reporter: &Reporter) -> anyhow::Result<bool> {
     let (source, problem) = Source::read(path);
     if let Some(problem) = problem {
@@ -36,31 +36,30 @@ fn format_file(command: &Fmt, path: &Path, reporter: &Reporter) -> anyhow::Resul
     let is_formatted = formatted == source.text;
     if command.check {
         if !is_formatted {
-            say(&source.name)?;
+            print_line(&source.name)?;
         }
         return Ok(is_formatted);
     }
     if path.as_os_str() == "-" {
-        put_content(&formatted)?;
+        print_content(&formatted)?;
     } else if !is_formatted && let Err(error) = replace(path, &formatted) {
-        complain(&format!("error: `{}` is unchanged: {error}", source.name))?;
+        eprint_line(&format!("error: `{}` is unchanged: {error}", source.name))?;
         return Ok(false);
     }
     Ok(true)
 }
 
-/// Replaces a file's content, following links. In one step where that changes nothing else about the
-/// file, so that no crash leaves half of it; in place where a new file would have another owner or
-/// lose its other names.
+/// Replaces a file's content, following links. The replacement is atomic, so that a crash leaves no partial
+/// file, unless a new file would have another owner or break hard links: then it is written in place.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), String> {
-    let told = |error: io::Error| match error.kind() {
+    let describe = |error: io::Error| match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            "it or its directory may not be written; check the permissions".to_owned()
+            "no write permission for it or its directory; check the permissions".to_owned()
         }
         kind => kind.to_string(),
     };
-    let path = path.canonicalize().map_err(told)?;
-    let metadata = path.metadata().map_err(told)?;
+    let path = path.canonicalize().map_err(describe)?;
+    let metadata = path.metadata().map_err(describe)?;
     if !metadata.is_file() {
         return Err("it is not a regular file; format it as `-` through a pipe".to_owned());
     }
@@ -79,21 +78,21 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), String> {
         });
     match new {
         Some(mut new) => {
-            new.write_all(text.as_bytes()).map_err(told)?;
+            new.write_all(text.as_bytes()).map_err(describe)?;
             new.as_file()
                 .set_permissions(metadata.permissions())
-                .map_err(told)?;
-            new.as_file().sync_all().map_err(told)?;
-            new.persist(&path).map_err(|error| told(error.error))?;
+                .map_err(describe)?;
+            new.as_file().sync_all().map_err(describe)?;
+            new.persist(&path).map_err(|error| describe(error.error))?;
         }
         None => {
             let mut file = File::options()
                 .write(true)
                 .truncate(true)
                 .open(&path)
-                .map_err(told)?;
-            file.write_all(text.as_bytes()).map_err(told)?;
-            file.sync_all().map_err(told)?;
+                .map_err(describe)?;
+            file.write_all(text.as_bytes()).map_err(describe)?;
+            file.sync_all().map_err(describe)?;
         }
     }
     Ok(())

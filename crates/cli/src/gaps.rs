@@ -1,5 +1,5 @@
-//! `windlass gaps`: what agents could not do for want of a tool, counted by wish, with what a tool would
-//! look like that does it. Also what a person is told of a gap while a run goes on.
+//! `windlass gaps`: the missing capabilities of agents, how often each was missing, and proposals of tools that
+//! provide them. Also the messages about gaps during a run.
 
 mod check;
 mod propose;
@@ -16,10 +16,10 @@ use super::live::shortened;
 use super::moments::ago;
 use super::program::Program;
 use super::report::Reporter;
-use super::table::{one_line, say_table};
-use super::terminal::{complain, put, say, visible_line};
+use super::table::{one_line, print_table};
+use super::terminal::{eprint_line, print_json, print_line, visible_line};
 
-pub(super) use windlass_service::{gaps_of_run as of_run, unreported_gap as untold};
+pub(super) use windlass_service::{gaps_of_run as of_run, unreported_gap as unreported};
 
 pub(super) fn run(
     program: &Program,
@@ -36,7 +36,7 @@ pub(super) fn run(
     }
 }
 
-/// How much of a wish or a task is listed.
+/// The maximum length of a listed capability or task.
 const EXCERPT: usize = 70;
 
 fn list(service: &Service, identity: &Identity, command: &GapsList) -> anyhow::Result<Outcome> {
@@ -45,10 +45,10 @@ fn list(service: &Service, identity: &Identity, command: &GapsList) -> anyhow::R
     let now = service.now();
     if command.json {
         for missing in &all {
-            put(&format!("{}\n", as_object(missing, now)))?;
+            print_json(&format!("{}\n", as_object(missing, now)))?;
         }
     } else if all.is_empty() {
-        complain("nothing was missing")?;
+        eprint_line("no missing capabilities are recorded")?;
     } else {
         let rows: Vec<[String; 5]> = all
             .iter()
@@ -62,67 +62,70 @@ fn list(service: &Service, identity: &Identity, command: &GapsList) -> anyhow::R
                 ]
             })
             .collect();
-        say_table(["TOOL", "TIMES", "THIS WEEK", "LAST", "WISH"], &rows)?;
+        print_table(["TOOL", "TIMES", "THIS WEEK", "LAST", "CAPABILITY"], &rows)?;
     }
     Ok(Outcome::Done)
 }
 
 fn show(service: &Service, identity: &Identity, command: &GapsShow) -> anyhow::Result<Outcome> {
-    let missing = service.show_missing_tool(identity, &command.wish)?;
+    let missing = service.show_missing_tool(identity, &command.capability)?;
     let now = service.now();
     if command.json {
-        put(&format!("{}\n", in_full(&missing, now)))?;
+        print_json(&format!("{}\n", in_full(&missing, now)))?;
         return Ok(Outcome::Done);
     }
     let description = one_line(&missing.description, 400);
-    say(&format!("{}: {description}", missing.name))?;
-    say(&how_often(&missing, now))?;
+    print_line(&format!("{}: {description}", missing.name))?;
+    print_line(&describe_frequency(&missing, now))?;
     for time in &missing.occurrences {
         let run = time
             .run
             .as_ref()
             .map_or("-".to_owned(), ToString::to_string);
-        say(&format!(
+        print_line(&format!(
             "\n{}  {}  agent {}  run {run}",
             ago(time.at, now),
             time.moment.as_str(),
             time.agent
         ))?;
         if let Some(task) = &time.task {
-            say(&format!("  task: {}", one_line(task, 400)))?;
+            print_line(&format!("  task: {}", one_line(task, 400)))?;
         }
         if let Some(confidence) = time.missing.as_ref().and_then(|missing| missing.confidence) {
-            say(&format!("  confidence: {confidence}"))?;
+            print_line(&format!("  confidence: {confidence}"))?;
         }
         for near in time
             .missing
             .iter()
             .flat_map(|missing| &missing.nearest_tools)
         {
-            say(&format!("  near: `{}` ({})", near.name, near.nearness))?;
+            print_line(&format!(
+                "  closest tool: `{}` ({})",
+                near.name, near.nearness
+            ))?;
         }
     }
-    say(&format!(
-        "\nwindlass gaps propose {} prints a specification to begin with",
+    print_line(&format!(
+        "\nto print a draft specification: windlass gaps propose {}",
         missing.name
     ))?;
     Ok(Outcome::Done)
 }
 
-/// How often something was missing, in a sentence.
-fn how_often(missing: &MissingTool, now: Timestamp) -> String {
+/// Describes how often a capability was missing.
+fn describe_frequency(missing: &MissingTool, now: Timestamp) -> String {
     let times = |count: usize| match count {
         1 => "once".to_owned(),
         count => format!("{count} times"),
     };
     let (all, week) = (missing.occurrences.len(), missing.this_week(now));
     match week == all {
-        true => format!("asked for {} this week", times(week)),
-        false => format!("asked for {} this week, {} in all", times(week), times(all)),
+        true => format!("missing {} this week", times(week)),
+        false => format!("missing {} this week, {} in total", times(week), times(all)),
     }
 }
 
-/// Something that was missing as a program reads it.
+/// A missing capability as JSON.
 fn as_object(missing: &MissingTool, now: Timestamp) -> Value {
     let times = &missing.occurrences;
     let agents: BTreeSet<&str> = times.iter().map(|time| time.agent.as_str()).collect();
@@ -142,7 +145,7 @@ fn as_object(missing: &MissingTool, now: Timestamp) -> Value {
     })
 }
 
-/// The same with each time that it was missing.
+/// A missing capability as JSON, with every occurrence.
 fn in_full(missing: &MissingTool, now: Timestamp) -> Value {
     let mut object = as_object(missing, now);
     let times = missing.occurrences.iter().map(|time| {
@@ -160,23 +163,23 @@ fn in_full(missing: &MissingTool, now: Timestamp) -> Value {
     object
 }
 
-/// What a person is told of a gap, and where to read on.
-pub(super) fn told(report: &ToolGapReport) -> String {
-    told_lines(report).join("\n")
+/// The message about a gap, with a hint.
+pub(super) fn message(report: &ToolGapReport) -> String {
+    message_lines(report).join("\n")
 }
 
-/// The same, line by line.
-pub(super) fn told_lines(report: &ToolGapReport) -> Vec<String> {
+/// The lines of [`message`].
+pub(super) fn message_lines(report: &ToolGapReport) -> Vec<String> {
     let mut lines = lines(report);
-    lines.push("   windlass gaps list tells what else was missing".to_owned());
+    lines.push("   see all missing capabilities: windlass gaps list".to_owned());
     lines
 }
 
-/// What a person is told of a gap: a line for each thing that is missing.
+/// Describes a gap: a line for each missing capability.
 pub(super) fn lines(report: &ToolGapReport) -> Vec<String> {
     let when = match report.moment() {
-        Some(GapMoment::DuringRun) => "for want of a tool this was not done",
-        _ => "no tool here seems to do this",
+        Some(GapMoment::DuringRun) => "not done, because a tool is missing",
+        _ => "no available tool seems to do this",
     };
     let mut lines: Vec<String> = Vec::new();
     for missing in report.missing_tools() {
@@ -197,7 +200,7 @@ pub(super) fn lines(report: &ToolGapReport) -> Vec<String> {
             .collect();
         let near = match near.is_empty() {
             true => String::new(),
-            false => format!(" (nearest: {})", near.join(", ")),
+            false => format!(" (closest: {})", near.join(", ")),
         };
         let what = shortened(missing.as_str());
         lines.push(visible_line(&format!("gap: {when}: {what}{near}")));
@@ -205,7 +208,7 @@ pub(super) fn lines(report: &ToolGapReport) -> Vec<String> {
     lines
 }
 
-/// A report as it stands in JSON that people's programs read.
+/// A report as JSON, for the output of commands.
 pub(super) fn as_json(report: Option<&ToolGapReport>) -> Value {
     report.map_or(Value::Null, |report| json!(report))
 }

@@ -1,4 +1,4 @@
-//! `windlass holds`: calls that wait for a while before they run, so that they can be undone.
+//! `windlass holds`: calls that are held for a time before they run, so that they can be undone.
 
 use serde_json::{Value, json};
 use windlass_core::approval::{Hold, HoldStatus};
@@ -8,13 +8,13 @@ use windlass_spec::Timestamp;
 
 use super::Outcome;
 use super::arguments::{Holds, HoldsCommand, OneHold};
-use super::ending::{next_command, onward_message};
+use super::ending::{next_command, next_step_message};
 use super::moments::{ago, left, seconds_left};
 use super::program::{Program, ended};
-use super::table::{one_line, say_table};
-use super::terminal::{complain, put, say};
+use super::table::{one_line, print_table};
+use super::terminal::{eprint_line, print_json, print_line};
 
-/// How much of the arguments is listed.
+/// The maximum length of listed arguments.
 const ARGUMENTS: usize = 60;
 
 pub(super) fn run(program: &Program, command: &Holds) -> anyhow::Result<Outcome> {
@@ -39,17 +39,17 @@ fn list(
     let now = now();
     if as_json {
         for hold in &holds {
-            put(&format!("{}\n", as_object(service, identity, hold, now)))?;
+            print_json(&format!("{}\n", as_object(service, identity, hold, now)))?;
         }
     } else if holds.is_empty() {
-        complain(match all {
-            true => "no call was ever held",
+        eprint_line(match all {
+            true => "no calls have been held",
             false => "no calls are held",
         })?;
     } else {
         let rows: Vec<[String; 6]> = holds.iter().map(|hold| row(hold, now)).collect();
         let headings = ["ID", "TOOL", "STATUS", "HELD", "TIME LEFT", "ARGUMENTS"];
-        say_table(headings, &rows)?;
+        print_table(headings, &rows)?;
     }
     Ok(Outcome::Done)
 }
@@ -71,14 +71,14 @@ fn row(hold: &Hold, now: Timestamp) -> [String; 6] {
 }
 
 fn as_object(service: &Service, identity: &Identity, hold: &Hold, now: Timestamp) -> Value {
-    let mut told = json!(hold);
-    told["id"] = json!(hold.call());
-    told["run"] = json!(hold.run());
-    told["outermost_run"] = json!(service.outermost_run(identity, hold.run()).ok());
+    let mut object = json!(hold);
+    object["id"] = json!(hold.call());
+    object["run"] = json!(hold.run());
+    object["outermost_run"] = json!(service.outermost_run(identity, hold.run()).ok());
     if hold.status() == HoldStatus::Held {
-        told["seconds_left"] = json!(seconds_left(hold.due_at(), now));
+        object["seconds_left"] = json!(seconds_left(hold.due_at(), now));
     }
-    told
+    object
 }
 
 fn change(
@@ -88,24 +88,24 @@ fn change(
     change: HoldChange,
 ) -> anyhow::Result<Outcome> {
     let hold = service.change_hold(identity, &command.id, change)?;
-    let onward = service.onward(identity, hold.run()).ok();
+    let onward = service.outermost_run_state(identity, hold.run()).ok();
     if command.json {
-        let mut told = as_object(service, identity, &hold, now());
-        told["next"] = json!(onward.as_ref().and_then(next_command));
-        put(&format!("{told}\n"))?;
+        let mut object = as_object(service, identity, &hold, now());
+        object["next"] = json!(onward.as_ref().and_then(next_command));
+        print_json(&format!("{object}\n"))?;
         return Ok(Outcome::Done);
     }
     let (word, what) = match change {
-        HoldChange::Undo => ("undone", "it never runs, and the model is told"),
-        HoldChange::Release => ("released", "it runs as soon as its run goes on"),
+        HoldChange::Undo => ("undone", "it never runs, and the model is informed"),
+        HoldChange::Release => ("released", "it runs when its run resumes"),
     };
-    say(&format!(
+    print_line(&format!(
         "{word}: {} ({}); {what}",
         hold.tool_name(),
         hold.call()
     ))?;
     if let Some(onward) = onward {
-        say(&onward_message(&onward))?;
+        print_line(&next_step_message(&onward))?;
     }
     Ok(Outcome::Done)
 }

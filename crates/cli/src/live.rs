@@ -1,5 +1,5 @@
-//! What a person sees while a run goes on: a line for each thing that happened and, on a terminal, a
-//! spinner that says what is waited for. All of it goes to standard error.
+//! Shows the progress of a run: a line for each event and, on a terminal, a spinner with the current
+//! activity. All of it goes to standard error.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -14,28 +14,28 @@ use windlass_spec::{RunId, Timestamp};
 use windlass_tools::ToolProgress;
 
 use super::moments::left;
-use super::terminal::{is_read_by_person, tell_progress, visible_line};
+use super::terminal::{eprint_progress, is_interactive, visible_line};
 
-/// Shows a run while it goes on.
+/// Shows the progress of a run.
 pub(super) struct Live {
     spinner: ProgressBar,
-    /// When the undo window of the call that is held is over.
+    /// The end of the undo window of the held call.
     held_until: Arc<Mutex<Option<Timestamp>>>,
-    /// Runs whose task is one call: that they make it, and what came of it, is told by whoever wanted it.
+    /// Runs whose task is one call. The parent run reports that call and its result.
     single: Mutex<HashSet<RunId>>,
 }
 
 impl Live {
-    /// With a spinner if a person watches.
+    /// With a spinner on a terminal.
     pub(super) fn new() -> Self {
-        let spinner = match is_read_by_person() {
+        let spinner = match is_interactive() {
             true => ProgressBar::new_spinner(),
             false => ProgressBar::hidden(),
         };
         let held_until = Arc::new(Mutex::new(None));
         let until = Arc::clone(&held_until);
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {time}") {
-            // The time since it began, or until what is held starts.
+            // The elapsed time, or the time until the held call starts.
             let style =
                 style.with_key("time", move |state: &ProgressState, out: &mut dyn Write| {
                     let until = *until.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +54,7 @@ impl Live {
         }
     }
 
-    /// Only lines, for many runs at the same time.
+    /// Without a spinner, for several runs at the same time.
     pub(super) fn without_spinner() -> Self {
         Self {
             spinner: ProgressBar::hidden(),
@@ -63,20 +63,20 @@ impl Live {
         }
     }
 
-    /// Does something that needs the terminal for itself.
+    /// Hides the spinner while `work` uses the terminal.
     pub(super) fn suspended<T>(&self, work: impl FnOnce() -> T) -> T {
         self.spinner.suspend(work)
     }
 
-    /// Tells what happened. Whoever watches may go away; the run goes on.
-    pub(super) fn tell(&self, run: &RunId, progress: Progress<'_>) {
+    /// Shows an event. A closed standard error does not stop the run.
+    pub(super) fn show(&self, run: &RunId, progress: Progress<'_>) {
         match progress {
             Progress::Event(event) => {
-                let is_known = self.is_known(run, event);
-                for line in told(run, event).iter().filter(|_| !is_known) {
+                let is_redundant = self.is_redundant(run, event);
+                for line in event_lines(run, event).iter().filter(|_| !is_redundant) {
                     self.line(line.trim_end());
                 }
-                self.spinner.set_message(awaited(event));
+                self.spinner.set_message(activity(event));
                 let until = match event {
                     Event::Held { until, .. } => Some(*until),
                     _ => None,
@@ -87,7 +87,8 @@ impl Live {
                     .unwrap_or_else(PoisonError::into_inner) = until;
             }
             Progress::Tool(_, progress) => {
-                self.spinner.set_message(visible_line(&how_far(progress)));
+                self.spinner
+                    .set_message(visible_line(&describe_progress(progress)));
             }
             Progress::Warning(warning) => self.line(&format!("warning: {warning}")),
             Progress::Model(_) => {}
@@ -96,8 +97,8 @@ impl Live {
         }
     }
 
-    /// Whether an event says nothing that is not told anyway.
-    fn is_known(&self, run: &RunId, event: &Event) -> bool {
+    /// Whether another event reports the same.
+    fn is_redundant(&self, run: &RunId, event: &Event) -> bool {
         let mut single = self.single.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             Event::Started { run, task, .. } if task.call.is_some() => {
@@ -109,43 +110,44 @@ impl Live {
         }
     }
 
-    /// Writes one line, whatever the text holds: models and tools give their own names and words.
+    /// Writes one line, even if a model or tool put line breaks into the text.
     fn line(&self, text: &str) {
         let line = visible_line(text);
         match self.spinner.is_hidden() {
-            true => drop(tell_progress(&line)),
+            true => drop(eprint_progress(&line)),
             false => self.spinner.println(line),
         }
     }
 }
 
-/// How far a tool is, on one line.
-fn how_far(progress: &ToolProgress) -> String {
+/// Describes the progress of a tool on one line.
+fn describe_progress(progress: &ToolProgress) -> String {
     let of = progress.total.map(|total| format!(" of {total}"));
-    let said = progress
+    let message = progress
         .message
         .as_deref()
-        .map(|said| format!(": {}", shortened(said)));
-    let (of, said) = (of.unwrap_or_default(), said.unwrap_or_default());
-    format!("a tool is at work, {}{of}{said}", progress.done)
+        .map(|message| format!(": {}", shortened(message)));
+    let (of, message) = (of.unwrap_or_default(), message.unwrap_or_default());
+    format!("running a tool, {}{of}{message}", progress.done)
 }
 
-/// What is waited for after an event.
-fn awaited(event: &Event) -> &'static str {
+/// The activity after an event.
+fn activity(event: &Event) -> &'static str {
     match event {
-        Event::Decided { .. } | Event::CallStarted { .. } => "a tool is at work",
+        Event::Decided { .. } | Event::CallStarted { .. } => "running a tool",
         Event::Planned { .. } | Event::TaskStarted { .. } | Event::TaskEnded { .. } => {
-            "tasks are carried out"
+            "running tasks"
         }
-        Event::Asked { .. } => "a person is asked",
-        Event::Held { .. } => "a call starts (Ctrl-C to stop, `windlass holds undo` to undo it)",
+        Event::Asked { .. } => "waiting for approval",
+        Event::Held { .. } => {
+            "a held call starts (Ctrl-C to stop, `windlass holds undo` to undo it)"
+        }
         _ => "the model is thinking",
     }
 }
 
-/// What a person is told of an event, a line each; nothing if it is not worth one. What sub-agents do stands
-/// further in.
-fn told(run: &RunId, event: &Event) -> Vec<String> {
+/// The lines that describe an event; empty if it is not shown. Events of sub-agents are indented.
+fn event_lines(run: &RunId, event: &Event) -> Vec<String> {
     let depth = run.as_str().matches('.').count() / 2;
     let margin = "   ".repeat(depth);
     let line = match event {
@@ -155,13 +157,13 @@ fn told(run: &RunId, event: &Event) -> Vec<String> {
             format!("{turn}. {} {}", calls.join(", "), shortened(thought))
         }
         Event::Offered { gap: Some(gap), .. } => {
-            let lines = super::gaps::told_lines(gap).into_iter();
+            let lines = super::gaps::message_lines(gap).into_iter();
             return lines.map(|line| format!("{margin}{line}")).collect();
         }
         Event::Recalled { strategies, .. } => {
             let lines = strategies.iter().map(|recalled| {
                 let text = shortened(&recalled.text);
-                format!("{margin}   recalls {}: {text}", recalled.id)
+                format!("{margin}   uses strategy {}: {text}", recalled.id)
             });
             return lines.collect();
         }
@@ -170,7 +172,7 @@ fn told(run: &RunId, event: &Event) -> Vec<String> {
         }
         Event::Decided { decision, .. } if decision.failure().is_some() => format!("   {decision}"),
         Event::Asked { approval, .. } => format!(
-            "   call {}: a person is asked: {}",
+            "   call {} needs approval: {}",
             approval.call().index,
             shortened(approval.question().headline().as_str())
         ),
@@ -183,7 +185,7 @@ fn told(run: &RunId, event: &Event) -> Vec<String> {
             format!(
                 "   call {}: {}{by}",
                 approval.call().index,
-                settled(approval)
+                describe_settlement(approval)
             )
         }
         Event::Held { call, until, .. } => format!(
@@ -193,48 +195,50 @@ fn told(run: &RunId, event: &Event) -> Vec<String> {
         ),
         Event::Released { call, by, .. } => format!("   call {}: released by {by}", call.index),
         Event::Undone { call, by, .. } => format!("   call {}: undone by {by}", call.index),
-        Event::Planned { plan, .. } => format!("   a plan of {} tasks", plan.tasks().len()),
+        Event::Planned { plan, .. } => format!("   plan with {} tasks", plan.tasks().len()),
         Event::TaskStarted { task, attempt, .. } => match attempt {
-            1 => format!("   task {task} begins"),
-            _ => format!("   task {task} begins once more"),
+            1 => format!("   task {task} starts"),
+            _ => format!("   task {task} starts again"),
         },
-        Event::TaskEnded { task, end, .. } => format!("   task {task}: {}", told_task(end)),
+        Event::TaskEnded { task, end, .. } => format!("   task {task}: {}", describe_task_end(end)),
         Event::TaskMarked {
             task, status, by, ..
         } => {
             let by = by.as_ref().map(|by| format!(" by {by}"));
             let by = by.unwrap_or_default();
-            format!("   task {task} is marked {}{by}", status.as_str())
+            format!("   task {task} marked {}{by}", status.as_str())
         }
-        Event::Replanned { by, .. } => format!("   the plan is changed by {by}"),
-        Event::CallEnded { call, end, .. } => format!("   call {}: {}", call.index, told_end(end)),
+        Event::Replanned { by, .. } => format!("   plan changed by {by}"),
+        Event::CallEnded { call, end, .. } => {
+            format!("   call {}: {}", call.index, describe_call_end(end))
+        }
         _ => return Vec::new(),
     };
     vec![format!("{margin}{line}")]
 }
 
-/// What came of a task.
-fn told_task(end: &TaskEnd) -> String {
+/// Describes the result of a task.
+fn describe_task_end(end: &TaskEnd) -> String {
     match end {
-        TaskEnd::Success { result, .. } => told_end(&CallEnd::Success(result.clone())),
-        TaskEnd::Error { failure, .. } => told_end(&CallEnd::Error(failure.clone())),
-        TaskEnd::Cancelled(failure) => told_end(&CallEnd::Cancelled(failure.clone())),
+        TaskEnd::Success { result, .. } => describe_call_end(&CallEnd::Success(result.clone())),
+        TaskEnd::Error { failure, .. } => describe_call_end(&CallEnd::Error(failure.clone())),
+        TaskEnd::Cancelled(failure) => describe_call_end(&CallEnd::Cancelled(failure.clone())),
     }
 }
 
-/// What became of a question.
-fn settled(approval: &Approval) -> &'static str {
+/// Describes how a question was settled.
+fn describe_settlement(approval: &Approval) -> &'static str {
     let last = approval.decisions().last().map(|decided| &decided.decision);
     match (approval.status(), last) {
         (_, Some(PersonDecision::Answer { .. })) => "answered",
         (_, Some(PersonDecision::Done { .. })) => "done",
-        (_, Some(PersonDecision::Respond { .. })) => "answered in the tool's stead",
-        (_, Some(PersonDecision::ApproveEdited { .. })) => "approved with other arguments",
+        (_, Some(PersonDecision::Respond { .. })) => "answered with a supplied result",
+        (_, Some(PersonDecision::ApproveEdited { .. })) => "approved with edited arguments",
         (status, _) => status.as_str(),
     }
 }
 
-fn told_end(end: &CallEnd) -> String {
+fn describe_call_end(end: &CallEnd) -> String {
     match end {
         CallEnd::Success(serde_json::Value::String(text)) => shortened(text),
         CallEnd::Success(value) => shortened(&value.to_string()),
@@ -262,7 +266,7 @@ pub(super) fn shortened(text: &str) -> String {
 
 /// A bar that counts what is done, on a terminal.
 pub(super) fn bar(what: &str, total: usize) -> ProgressBar {
-    if !is_read_by_person() {
+    if !is_interactive() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(total as u64);

@@ -1,5 +1,5 @@
-//! Logs of what the program does: spans and events of all crates on standard error, off unless asked for.
-//! A line goes the same way as everything that is printed, without the secrets of the environment.
+//! Logging: spans and events of all crates on standard error, off by default. Lines are escaped like all
+//! output, and secrets of the environment are redacted.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -18,17 +18,17 @@ use windlass_store::Redactor;
 
 use super::arguments::{Color, LogOptions};
 use super::report::is_colored;
-use super::terminal::{draw_log, write_errors_as_json};
+use super::terminal::{eprint_log, write_errors_as_json};
 
-/// The variables that stand for the options.
+/// The environment variables of the options.
 const FILTER_VARIABLE: &str = "WINDLASS_LOG";
 const FORMAT_VARIABLE: &str = "WINDLASS_LOG_FORMAT";
 
-/// The crates of this program. What other crates log may hold anything that is sent, so it is shown
-/// only at the level `trace`.
-const OWN: &str = "windlass";
+/// The prefix of the crates of this program. Logs of other crates may contain any content that is sent, so
+/// they are shown only at the level `trace`.
+const OWN_TARGETS: &str = "windlass";
 
-/// Which spans and events are logged: a level for each target, by the beginning of its name.
+/// Selects the spans and events that are logged: a level for each target prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogFilter {
     /// For targets without a level of their own.
@@ -61,7 +61,7 @@ impl FromStr for LogFilter {
                 )
             })?;
             match target {
-                Some("") => return Err(format!("`{directive}` names no target before `=`")),
+                Some("") => return Err(format!("`{directive}` has no target before `=`")),
                 Some(target) => drop(filter.levels.insert(target.to_owned(), level)),
                 None => filter.default = level,
             }
@@ -70,17 +70,17 @@ impl FromStr for LogFilter {
     }
 }
 
-/// What a line of the log looks like.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     Text,
     Json,
 }
 
-/// Logs from now on, if the options or their variables ask for it.
+/// Starts logging, if the options or their variables ask for it.
 ///
 /// # Errors
-/// If a variable holds what its option does not take.
+/// If the value of a variable is invalid.
 pub(crate) fn start(options: &LogOptions, color: Color) -> Result<(), String> {
     let filter = match &options.log {
         Some(filter) => Some(filter.clone()),
@@ -95,12 +95,12 @@ pub(crate) fn start(options: &LogOptions, color: Color) -> Result<(), String> {
         write_errors_as_json();
     }
     if let Some(filter) = filter {
-        listen(&filter, format, is_colored(color));
+        install(&filter, format, is_colored(color));
     }
     Ok(())
 }
 
-/// The meaning of a variable that is set to something.
+/// Parses a variable that is set and not empty.
 fn variable<T>(name: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
     match std::env::var(name) {
         Ok(text) if !text.is_empty() => {
@@ -112,20 +112,20 @@ fn variable<T>(name: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<O
     }
 }
 
-fn listen(filter: &LogFilter, format: LogFormat, is_colored: bool) {
+fn install(filter: &LogFilter, format: LogFormat, is_colored: bool) {
     let targets = Targets::new()
         .with_default(filter.default)
         .with_targets(filter.levels.clone());
-    let most = filter.levels.values().copied().max();
-    let most = most.map_or(filter.default, |most| most.max(filter.default));
+    let highest = filter.levels.values().copied().max();
+    let highest = highest.map_or(filter.default, |highest| highest.max(filter.default));
     let filter = filter_fn(move |metadata| {
-        let level = match metadata.target().starts_with(OWN) {
+        let level = match metadata.target().starts_with(OWN_TARGETS) {
             true => *metadata.level(),
             false => LevelFilter::TRACE.into_level().unwrap_or(*metadata.level()),
         };
         targets.would_enable(metadata.target(), &level)
     })
-    .with_max_level_hint(most);
+    .with_max_level_hint(highest);
     let output = LogOutput {
         redactor: Arc::new(Redactor::new(secrets())),
         format,
@@ -137,13 +137,13 @@ fn listen(filter: &LogFilter, format: LogFormat, is_colored: bool) {
         LogFormat::Text => layer.with_ansi(is_colored).boxed(),
         LogFormat::Json => layer.json().boxed(),
     };
-    // Nothing else in this program listens, so this is the first.
+    // This is the only subscriber of the program.
     let _ = tracing_subscriber::registry()
         .with(layer.with_filter(filter))
         .try_init();
 }
 
-/// The secrets of the environment, as they are and as they look in the quotes of a log.
+/// The secrets of the environment, plain and as they appear in quoted log fields.
 fn secrets() -> impl Iterator<Item = String> {
     windlass_runtime::secrets().flat_map(|secret| {
         let quoted: String = secret.escape_debug().collect();
@@ -151,7 +151,7 @@ fn secrets() -> impl Iterator<Item = String> {
     })
 }
 
-/// Where lines of the log go.
+/// The output of the log.
 #[derive(Clone)]
 struct LogOutput {
     redactor: Arc<Redactor>,
@@ -159,7 +159,7 @@ struct LogOutput {
 }
 
 impl LogOutput {
-    /// An event as it is printed: on one line, without secrets and hidden characters.
+    /// Formats an event: one line, without secrets and hidden characters.
     fn line(&self, event: &str) -> String {
         let event = event.trim_end_matches('\n');
         match self.format {
@@ -174,7 +174,7 @@ impl LogOutput {
         }
     }
 
-    /// Takes secrets out of the texts of JSON, so that it stays JSON. Events nest a few levels.
+    /// Redacts secrets within the values of JSON, so that it stays JSON. Events nest a few levels.
     fn redact(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.redactor.text(text),
@@ -198,13 +198,13 @@ impl<'a> MakeWriter<'a> for LogOutput {
     }
 }
 
-/// Takes an event, which comes in one piece.
+/// Writes events. Each event is one `write`.
 struct LogWriter<'a>(&'a LogOutput);
 
 impl Write for LogWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let event = String::from_utf8_lossy(bytes);
-        draw_log(&format!("{}\n", self.0.line(&event)))?;
+        eprint_log(&format!("{}\n", self.0.line(&event)))?;
         Ok(bytes.len())
     }
 
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_is_levels_and_targets_with_levels() {
+    fn a_filter_parses_levels_and_targets() {
         let filter: LogFilter = "warn, windlass_mcp=DEBUG,windlass_runtime::driver=trace"
             .parse()
             .unwrap_or_else(|error| unreachable!("{error}"));
@@ -229,13 +229,13 @@ mod tests {
         assert_eq!(filter.levels["windlass_mcp"], LevelFilter::DEBUG);
         let filter = LogFilter::from_str("windlass_mcp").unwrap();
         assert_eq!(filter.levels["windlass_mcp"], LevelFilter::TRACE);
-        for wrong in ["", "debugg", "windlass=loud", "=debug", "info,", "5"] {
-            assert!(LogFilter::from_str(wrong).is_err(), "{wrong}");
+        for invalid in ["", "debugg", "windlass=loud", "=debug", "info,", "5"] {
+            assert!(LogFilter::from_str(invalid).is_err(), "{invalid}");
         }
     }
 
     #[test]
-    fn a_line_holds_no_secret_and_stays_one_line_of_the_same_form() {
+    fn secrets_are_redacted_and_a_line_stays_one_line() {
         let output = |format| LogOutput {
             redactor: Arc::new(Redactor::new(["123456", "se\"cret"])),
             format,

@@ -1,5 +1,4 @@
-//! The `windlass` program: what was typed becomes one call of one command, and how that ended
-//! becomes the exit code.
+//! The `windlass` program: parses the arguments, runs one command, and maps its outcome to the exit code.
 
 mod ab;
 mod approvals;
@@ -56,14 +55,14 @@ use windlass_spec::text::{TextUse, is_clean};
 /// The exit code for wrong usage.
 const USAGE: u8 = 2;
 
-/// How a command ended, which fixes the exit code.
+/// The outcome of a command, which determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Everything asked for is done and good.
+    /// The command succeeded.
     Done,
-    /// What was looked at is not valid, or the work could not be done.
+    /// The input is invalid, or the command failed.
     Failed,
-    /// A run ended; its end fixes the code.
+    /// The exit code of a run.
     Code(u8),
 }
 
@@ -93,7 +92,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the command that was typed. Usage errors give the exit code 2.
+/// Runs the command. Usage errors give the exit code 2.
 fn run() -> anyhow::Result<Outcome> {
     print_panics();
     let arguments = match Arguments::try_parse() {
@@ -101,7 +100,7 @@ fn run() -> anyhow::Result<Outcome> {
         Err(error) => return Ok(print_usage(&error)?),
     };
     if let Err(error) = log::start(&arguments.log, arguments.color) {
-        terminal::complain(&format!("error: {error}"))?;
+        terminal::eprint_line(&format!("error: {error}"))?;
         return Ok(Outcome::Code(USAGE));
     }
     let reporter = report::Reporter::new(arguments.color);
@@ -135,12 +134,12 @@ fn run() -> anyhow::Result<Outcome> {
     }
 }
 
-/// Says why a command could not do its work.
+/// Prints why a command failed.
 fn print_error(error: &anyhow::Error) {
-    let _ = terminal::complain(&format!("error: {error:#}"));
+    let _ = terminal::eprint_line(&format!("error: {error:#}"));
 }
 
-/// Prints help, the version or what is wrong with the arguments, which quotes what was typed.
+/// Prints help, the version or a usage error, which quotes the arguments.
 fn print_usage(error: &clap::Error) -> io::Result<Outcome> {
     let is_clean = |text: &OsStr| {
         text.to_str()
@@ -156,28 +155,28 @@ fn print_usage(error: &clap::Error) -> io::Result<Outcome> {
         true => anstream::AutoStream::choice(&io::stderr()),
         false => anstream::AutoStream::choice(&io::stdout()),
     } != anstream::ColorChoice::Never;
-    // Colours only if every sequence in the text is the library's own.
-    let are_sequences_ours = std::env::args_os().all(|argument| is_clean(&argument));
-    let text = match is_colored && are_sequences_ours && has_clean_variables() {
+    // Colours only if no argument or variable can contain an escape sequence.
+    let are_arguments_clean = std::env::args_os().all(|argument| is_clean(&argument));
+    let text = match is_colored && are_arguments_clean && has_clean_variables() {
         true => rendered.ansi().to_string(),
         false => rendered.to_string(),
     };
     match error.use_stderr() {
-        true => terminal::draw(&text)?,
-        false => terminal::draw_help(&text)?,
+        true => terminal::eprint_styled(&text)?,
+        false => terminal::print_help(&text)?,
     }
     Ok(Outcome::Code(
         u8::try_from(error.exit_code()).unwrap_or(USAGE),
     ))
 }
 
-/// Has panics, whose messages may quote anything, printed like everything else.
+/// Escapes panic messages like all output, because they may quote anything.
 fn print_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::capture();
-        let _ = terminal::complain(&panic.to_string());
+        let _ = terminal::eprint_line(&panic.to_string());
         if trace.status() == std::backtrace::BacktraceStatus::Captured {
-            let _ = terminal::complain(&trace.to_string());
+            let _ = terminal::eprint_line(&trace.to_string());
         }
     }));
 }

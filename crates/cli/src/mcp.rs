@@ -1,12 +1,12 @@
-//! `windlass mcp`: servers whose tools agents can use. Adding one, seeing what it offers, accepting what
-//! changed, calling a tool of it by hand, and taking it out again.
+//! `windlass mcp`: manages MCP servers. Adds, inspects and removes servers, accepts changed definitions, and
+//! calls a tool directly.
 
 mod add;
 mod inspect;
 mod pins;
 
 use serde_json::json;
-use windlass_mcp::{Era, LIBRARY, Pin, PinState, reached};
+use windlass_mcp::{Era, LIBRARY, Pin, PinState, describe_transport};
 
 use super::arguments::{
     Mcp, McpCall, McpCommand, McpList, McpLogin, McpRemove, OneTool, ToolsCall,
@@ -14,8 +14,8 @@ use super::arguments::{
 use super::program::Program;
 use super::report::Reporter;
 use super::run::block_on_until_interrupted;
-use super::table::{one_line, say_table};
-use super::terminal::{complain, put, say};
+use super::table::{one_line, print_table};
+use super::terminal::{eprint_line, print_json, print_line};
 use super::{Outcome, tools};
 
 pub(super) fn run(
@@ -35,7 +35,7 @@ pub(super) fn run(
     }
 }
 
-/// How many pins stand how.
+/// Counts pins by state.
 fn count(pins: &[Pin]) -> [(PinState, usize); 5] {
     [
         PinState::Pinned,
@@ -52,24 +52,26 @@ fn count(pins: &[Pin]) -> [(PinState, usize); 5] {
     })
 }
 
-/// The same in words.
+/// Describes the counts of pins by state.
 fn counted(pins: &[Pin]) -> String {
     let counted = count(pins).into_iter().filter(|(_, count)| *count > 0);
-    let told: Vec<String> = counted
+    let parts: Vec<String> = counted
         .map(|(state, count)| format!("{count} {state}"))
         .collect();
-    match told.is_empty() {
+    match parts.is_empty() {
         true => "none".to_owned(),
-        false => told.join(", "),
+        false => parts.join(", "),
     }
 }
 
 fn list(program: &Program, command: &McpList) -> anyhow::Result<Outcome> {
-    let service = program.service(command.kept.data.as_deref());
+    let service = program.service(command.output.data.as_deref());
     let servers = service.list_servers(&program.identity()?)?;
     if servers.is_empty() {
-        if !command.kept.json {
-            complain("the configuration names no servers\nhint: windlass mcp add NAME -- COMMAND")?;
+        if !command.output.json {
+            eprint_line(
+                "the configuration has no servers\nhint: windlass mcp add NAME -- COMMAND",
+            )?;
         }
         return Ok(Outcome::Done);
     }
@@ -77,7 +79,7 @@ fn list(program: &Program, command: &McpList) -> anyhow::Result<Outcome> {
     for server in &servers {
         let (settings, era) = (&server.settings, server.era);
         let pins = server.pins.as_deref();
-        if command.kept.json {
+        if command.output.json {
             let counts = pins.map(|pins| {
                 let counts =
                     count(pins).map(|(state, count)| (state.as_str().to_owned(), json!(count)));
@@ -85,13 +87,13 @@ fn list(program: &Program, command: &McpList) -> anyhow::Result<Outcome> {
             });
             let printed = json!({
                 "name": settings.name,
-                "reached": reached(settings),
+                "reached": describe_transport(settings),
                 "enabled": settings.is_enabled,
                 "trusted": settings.is_trusted,
                 "era": era.map(Era::as_str),
                 "tools": counts,
             });
-            put(&format!("{printed}\n"))?;
+            print_json(&format!("{printed}\n"))?;
             continue;
         }
         let trust = match (settings.is_enabled, settings.is_trusted) {
@@ -103,19 +105,19 @@ fn list(program: &Program, command: &McpList) -> anyhow::Result<Outcome> {
             settings.name.to_string(),
             trust.to_owned(),
             era.map_or("-", |era| era.as_str()).to_owned(),
-            pins.map_or_else(|| "never met".to_owned(), counted),
-            one_line(&reached(settings), 80),
+            pins.map_or_else(|| "never connected".to_owned(), counted),
+            one_line(&describe_transport(settings), 80),
         ]);
     }
-    if !command.kept.json {
-        say_table(["SERVER", "TRUST", "ERA", "TOOLS", "REACHED BY"], &rows)?;
+    if !command.output.json {
+        print_table(["SERVER", "TRUST", "ERA", "TOOLS", "CONNECTION"], &rows)?;
     }
     Ok(Outcome::Done)
 }
 
-/// A call of a server's tool is a call like any other.
+/// Calls a tool of a server like any other tool.
 fn call(program: &Program, command: &McpCall, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let service = program.service(command.kept.data.as_deref());
+    let service = program.service(command.output.data.as_deref());
     let identity = program.identity()?;
     let name = service.server_tool_name(&identity, &command.name, &command.tool)?;
     tools::call(
@@ -129,8 +131,8 @@ fn call(program: &Program, command: &McpCall, reporter: &Reporter) -> anyhow::Re
             arguments: command.arguments.clone(),
             args: command.args.clone(),
             yes: command.yes,
-            json: command.kept.json,
-            data: command.kept.data.clone(),
+            json: command.output.json,
+            data: command.output.data.clone(),
         },
         reporter,
     )
@@ -142,8 +144,8 @@ fn log_in(program: &Program, command: &McpLogin) -> anyhow::Result<Outcome> {
         program.identity()?,
     );
     let present = |url: &str| {
-        let _ = complain("open this page in a browser on this machine, and say yes there:");
-        let _ = say(url);
+        let _ = eprint_line("open this URL in a browser on this machine, and authorize access:");
+        let _ = print_line(url);
     };
     let login = service.log_in_to_server(&identity, &command.name, &present);
     let login = block_on_until_interrupted(&service, login)??;
@@ -151,7 +153,7 @@ fn log_in(program: &Program, command: &McpLogin) -> anyhow::Result<Outcome> {
         true => String::new(),
         false => format!(" for {}", login.scopes.join(", ")),
     };
-    say(&format!("leave was given by {}{scopes}", login.issuer))?;
+    print_line(&format!("authorized by {}{scopes}", login.issuer))?;
     Ok(Outcome::Done)
 }
 
@@ -159,13 +161,13 @@ fn remove(program: &Program, command: &McpRemove) -> anyhow::Result<Outcome> {
     let service = program.service(command.data.as_deref());
     let removed = service.remove_server(&program.identity()?, &command.name)?;
     if let Some(file) = &removed.file {
-        complain(&format!("taken out of {}", file.display()))?;
+        eprint_line(&format!("removed from {}", file.display()))?;
     }
     if removed.had_login {
-        complain("its leave was forgotten")?;
+        eprint_line("deleted its tokens")?;
     }
     if removed.had_pins {
-        complain("its pins were forgotten")?;
+        eprint_line("deleted its pins")?;
     }
     Ok(Outcome::Done)
 }

@@ -1,52 +1,55 @@
-//! `windlass memory`: what agents remember, seen and tended by the person they work for.
+//! `windlass memory`: manages the memory of the user's agents.
 
 mod export;
 mod import;
 
 use serde_json::{Value, json};
 use windlass_service::{Identity, MemoryFile, NewMemoryDocument, Service, read_memory_text};
-use windlass_store::{MemoryHit, RememberOutcome, Remembered, ScopeStatistics, StoredDocument};
+use windlass_store::{
+    MemoryHit, RememberOutcome, RememberedDocument, ScopeStatistics, StoredDocument,
+};
 
 use super::Outcome;
 use super::arguments::{
-    Memory as Typed, MemoryAdd, MemoryCommand, MemoryForget, MemoryList, MemoryPlain, MemorySearch,
+    Memory as MemoryArguments, MemoryAdd, MemoryCommand, MemoryForget, MemoryList, MemoryPlain,
+    MemorySearch,
 };
 use super::live::bar;
 use super::moments::ago;
 use super::program::Program;
-use super::table::{one_line, say_table};
-use super::terminal::{complain, put, say};
+use super::table::{one_line, print_table};
+use super::terminal::{eprint_line, print_json, print_line};
 
-/// How much of a chunk is shown to people.
+/// The maximum length of a shown chunk.
 const SHOWN: usize = 300;
 
-/// The memory of the user who typed the command.
+/// The service, with the identity whose memory is used.
 #[derive(Clone)]
-struct Own {
+struct MemorySession {
     service: Service,
     identity: Identity,
 }
 
-pub(super) fn run(program: &Program, command: &Typed) -> anyhow::Result<Outcome> {
-    let own = Own {
+pub(super) fn run(program: &Program, command: &MemoryArguments) -> anyhow::Result<Outcome> {
+    let session = MemorySession {
         service: program.service(command.data.as_deref()),
         identity: program.identity()?,
     };
     match &command.command {
-        MemoryCommand::Add(command) => add(&own, command),
-        MemoryCommand::Search(command) => search(&own, command),
-        MemoryCommand::List(command) => list(&own, command),
-        MemoryCommand::Forget(command) => forget(&own, command),
-        MemoryCommand::Import(command) => import::run(&own, command),
-        MemoryCommand::Export(command) => export::run(&own, command),
-        MemoryCommand::Stats(command) => statistics(&own, command),
-        MemoryCommand::Compact(command) => compact(&own, command),
-        MemoryCommand::Reembed(command) => reembed(&own, command),
+        MemoryCommand::Add(command) => add(&session, command),
+        MemoryCommand::Search(command) => search(&session, command),
+        MemoryCommand::List(command) => list(&session, command),
+        MemoryCommand::Forget(command) => forget(&session, command),
+        MemoryCommand::Import(command) => import::run(&session, command),
+        MemoryCommand::Export(command) => export::run(&session, command),
+        MemoryCommand::Stats(command) => statistics(&session, command),
+        MemoryCommand::Compact(command) => compact(&session, command),
+        MemoryCommand::Reembed(command) => reembed(&session, command),
     }
 }
 
-fn add(own: &Own, command: &MemoryAdd) -> anyhow::Result<Outcome> {
-    let limit = own.service.max_document_bytes();
+fn add(session: &MemorySession, command: &MemoryAdd) -> anyhow::Result<Outcome> {
+    let limit = session.service.max_document_bytes();
     let (title, text, source) = match (&command.file, command.text.as_deref()) {
         (Some(file), _) => {
             let read = MemoryFile::read(file, limit)?;
@@ -66,51 +69,53 @@ fn add(own: &Own, command: &MemoryAdd) -> anyhow::Result<Outcome> {
         source: command.source.clone().or(source),
         is_untrusted: command.untrusted,
     };
-    let stored = own.service.add_memory(&own.identity, new)?;
+    let stored = session.service.add_memory(&session.identity, new)?;
     match command.json {
-        true => put(&format!("{}\n", json!(stored)))?,
-        false => say(&told(&stored))?,
+        true => print_json(&format!("{}\n", json!(stored)))?,
+        false => print_line(&describe_stored(&stored))?,
     }
     Ok(Outcome::Done)
 }
 
-fn told(stored: &Remembered) -> String {
-    let Remembered { id, chunks, .. } = stored;
+fn describe_stored(stored: &RememberedDocument) -> String {
+    let RememberedDocument { id, chunks, .. } = stored;
     let parts = match chunks {
         1 => String::new(),
         chunks => format!(" in {chunks} parts"),
     };
     match stored.outcome {
-        RememberOutcome::Added => format!("remembered as {id}{parts}"),
-        RememberOutcome::Replaced => format!("remembered as {id}{parts}, in place of what it was"),
-        RememberOutcome::Known => format!("known already as {id}; its time is noted"),
+        RememberOutcome::Added => format!("stored as {id}{parts}"),
+        RememberOutcome::Replaced => {
+            format!("stored as {id}{parts}, replacing the earlier version")
+        }
+        RememberOutcome::Known => format!("already stored as {id}; its time is updated"),
     }
 }
 
-fn search(own: &Own, command: &MemorySearch) -> anyhow::Result<Outcome> {
+fn search(session: &MemorySession, command: &MemorySearch) -> anyhow::Result<Outcome> {
     let (scopes, limit) = (&command.scope, usize::from(command.limit));
-    let hits = own
+    let hits = session
         .service
-        .search_memory(&own.identity, scopes, &command.query, limit)?;
+        .search_memory(&session.identity, scopes, &command.query, limit)?;
     if command.json {
         for hit in &hits {
-            put(&format!("{}\n", json!(hit)))?;
+            print_json(&format!("{}\n", json!(hit)))?;
         }
     } else if hits.is_empty() {
-        complain("nothing was found")?;
+        eprint_line("no documents found")?;
     } else {
-        let shown: Vec<String> = hits.iter().map(|hit| drawn(own, hit)).collect();
-        say(&shown.join("\n\n"))?;
+        let shown: Vec<String> = hits.iter().map(|hit| describe_hit(session, hit)).collect();
+        print_line(&shown.join("\n\n"))?;
     }
     Ok(Outcome::from_success(!hits.is_empty()))
 }
 
-fn drawn(own: &Own, hit: &MemoryHit) -> String {
+fn describe_hit(session: &MemorySession, hit: &MemoryHit) -> String {
     let title = hit.title.as_deref().or(hit.source.as_deref());
     let mut about = vec![
         hit.why.clone(),
         hit.scope.to_string(),
-        ago(hit.stored_at, own.service.now()),
+        ago(hit.stored_at, session.service.now()),
     ];
     about.extend(hit.source.iter().map(|source| one_line(source, 100)));
     if hit.tainted {
@@ -126,18 +131,19 @@ fn drawn(own: &Own, hit: &MemoryHit) -> String {
     )
 }
 
-fn list(own: &Own, command: &MemoryList) -> anyhow::Result<Outcome> {
-    let documents = own
-        .service
-        .list_memory(&own.identity, &command.scope, 0, command.limit)?;
+fn list(session: &MemorySession, command: &MemoryList) -> anyhow::Result<Outcome> {
+    let documents =
+        session
+            .service
+            .list_memory(&session.identity, &command.scope, 0, command.limit)?;
     if command.json {
         for document in &documents {
-            put(&format!("{}\n", json!(document)))?;
+            print_json(&format!("{}\n", json!(document)))?;
         }
         return Ok(Outcome::Done);
     }
     if documents.is_empty() {
-        complain("nothing is remembered\nhint: windlass memory add \"TEXT\"")?;
+        eprint_line("there are no documents\nhint: windlass memory add \"TEXT\"")?;
         return Ok(Outcome::Done);
     }
     let row = |document: &StoredDocument| {
@@ -150,38 +156,39 @@ fn list(own: &Own, command: &MemoryList) -> anyhow::Result<Outcome> {
             document.id.clone(),
             document.scope.to_string(),
             document.bytes.to_string(),
-            ago(document.updated_at, own.service.now()),
+            ago(document.updated_at, session.service.now()),
             title,
         ]
     };
     let rows: Vec<[String; 5]> = documents.iter().map(row).collect();
-    say_table(["DOCUMENT", "SCOPE", "BYTES", "TOLD", "TITLE"], &rows)?;
+    print_table(["DOCUMENT", "SCOPE", "BYTES", "UPDATED", "TITLE"], &rows)?;
     Ok(Outcome::Done)
 }
 
-fn forget(own: &Own, command: &MemoryForget) -> anyhow::Result<Outcome> {
-    let documents = own
-        .service
-        .forget_memory(&own.identity, &command.scope, &command.ids)?;
+fn forget(session: &MemorySession, command: &MemoryForget) -> anyhow::Result<Outcome> {
+    let documents =
+        session
+            .service
+            .forget_memory(&session.identity, &command.scope, &command.ids)?;
     for document in &documents {
         match command.json {
-            true => put(&format!(
+            true => print_json(&format!(
                 "{}\n",
                 json!({"id": document.id, "forgotten": true})
             ))?,
-            false => say(&format!("forgot {}", document.id))?,
+            false => print_line(&format!("deleted {}", document.id))?,
         }
     }
     if !command.json {
-        complain("hint: `windlass memory compact` takes it out of the file, too")?;
+        eprint_line("hint: run `windlass memory compact` to erase it from the file, too")?;
     }
     Ok(Outcome::Done)
 }
 
-fn statistics(own: &Own, command: &MemoryPlain) -> anyhow::Result<Outcome> {
-    let statistics = own.service.memory_statistics(&own.identity)?;
+fn statistics(session: &MemorySession, command: &MemoryPlain) -> anyhow::Result<Outcome> {
+    let statistics = session.service.memory_statistics(&session.identity)?;
     if command.json {
-        put(&format!("{}\n", json!(statistics)))?;
+        print_json(&format!("{}\n", json!(statistics)))?;
         return Ok(Outcome::Done);
     }
     let row = |scope: &ScopeStatistics| {
@@ -194,43 +201,45 @@ fn statistics(own: &Own, command: &MemoryPlain) -> anyhow::Result<Outcome> {
         ]
     };
     let rows: Vec<[String; 5]> = statistics.scopes.iter().map(row).collect();
-    say_table(["SCOPE", "DOCUMENTS", "PARTS", "BYTES", "UNTRUSTED"], &rows)?;
+    print_table(["SCOPE", "DOCUMENTS", "PARTS", "BYTES", "UNTRUSTED"], &rows)?;
     let embedder = statistics.embedder.as_deref().unwrap_or("none yet");
     let whole = match statistics.is_whole {
         true => "",
-        false => ", being re-embedded: go on with `windlass memory reembed`",
+        false => ", re-embedding is incomplete: resume with `windlass memory reembed`",
     };
-    say(&format!("embedder: {embedder}{whole}"))?;
-    say(&format!("database: {} bytes", statistics.database_bytes))?;
+    print_line(&format!("embedder: {embedder}{whole}"))?;
+    print_line(&format!("database: {} bytes", statistics.database_bytes))?;
     Ok(Outcome::Done)
 }
 
-fn compact(own: &Own, command: &MemoryPlain) -> anyhow::Result<Outcome> {
-    let compacted = own.service.compact_memory(&own.identity)?;
+fn compact(session: &MemorySession, command: &MemoryPlain) -> anyhow::Result<Outcome> {
+    let compacted = session.service.compact_memory(&session.identity)?;
     let (before, after) = (compacted.bytes_before, compacted.bytes_after);
     match command.json {
-        true => put(&format!(
+        true => print_json(&format!(
             "{}\n",
             json!({"bytes_before": before, "bytes_after": after})
         ))?,
-        false => say(&format!("compacted from {before} to {after} bytes"))?,
+        false => print_line(&format!("compacted from {before} to {after} bytes"))?,
     }
     Ok(Outcome::Done)
 }
 
-fn reembed(own: &Own, command: &MemoryPlain) -> anyhow::Result<Outcome> {
+fn reembed(session: &MemorySession, command: &MemoryPlain) -> anyhow::Result<Outcome> {
     let progress = bar("parts", 0);
-    let done = own.service.reembed_memory(&own.identity, |done, all| {
-        progress.set_length(all);
-        progress.set_position(done);
-    });
+    let done = session
+        .service
+        .reembed_memory(&session.identity, |done, all| {
+            progress.set_length(all);
+            progress.set_position(done);
+        });
     progress.finish_and_clear();
     let chunks = done?;
-    let told: Value = json!({ "embedded": chunks });
+    let object: Value = json!({ "embedded": chunks });
     match (command.json, chunks) {
-        (true, _) => put(&format!("{told}\n"))?,
-        (false, 0) => say("all vectors are of this version's embedder; nothing to do")?,
-        (false, chunks) => say(&format!("{chunks} parts embedded anew"))?,
+        (true, _) => print_json(&format!("{object}\n"))?,
+        (false, 0) => print_line("all vectors are up to date")?,
+        (false, chunks) => print_line(&format!("{chunks} parts re-embedded"))?,
     }
     Ok(Outcome::Done)
 }

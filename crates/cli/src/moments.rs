@@ -1,11 +1,11 @@
-//! Points in time as people read them: how long ago, how long until.
+//! Relative times for people: how long ago, how long until.
 
 use windlass_spec::Timestamp;
 
 const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
 
-/// How long a time is, in its two largest units.
-pub(super) fn length(microseconds: u64) -> String {
+/// Formats a duration in its two largest units.
+pub(super) fn format_duration(microseconds: u64) -> String {
     let seconds = microseconds / 1_000_000;
     let Some(largest) = UNITS.iter().position(|(unit, _)| seconds >= *unit) else {
         return "less than 1 s".to_owned();
@@ -21,20 +21,20 @@ pub(super) fn length(microseconds: u64) -> String {
     parts.join(" ")
 }
 
-/// How long ago something was. What is still to come can only be told from a clock that was set back.
+/// Formats how long ago a time was. A future time means that the clock was set back.
 pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
     match at > now {
-        true => format!("{} after now", length(at.microseconds_since(now))),
-        false => format!("{} ago", length(now.microseconds_since(at))),
+        true => format!("{} after now", format_duration(at.microseconds_since(now))),
+        false => format!("{} ago", format_duration(now.microseconds_since(at))),
     }
 }
 
-/// How long there is until a point in time; nothing if it has passed.
+/// Formats the time left until a point in time; `None` if it has passed.
 pub(super) fn left(until: Timestamp, now: Timestamp) -> Option<String> {
-    (until > now).then(|| length(until.microseconds_since(now)))
+    (until > now).then(|| format_duration(until.microseconds_since(now)))
 }
 
-/// The same in seconds, for programs.
+/// The time left in seconds, for JSON.
 pub(super) fn seconds_left(until: Timestamp, now: Timestamp) -> f64 {
     (until.microseconds_since(now) / 1_000) as f64 / 1_000.0
 }
@@ -43,11 +43,12 @@ pub(super) fn seconds_left(until: Timestamp, now: Timestamp) -> f64 {
 mod tests {
     use windlass_spec::Timestamp;
 
-    use super::{ago, left, length};
+    use super::{ago, format_duration, left};
 
     #[test]
-    fn a_length_has_its_two_largest_units() {
-        let told = [0, 1, 61, 3_600, 86_399, 90_061].map(|seconds| length(seconds * 1_000_000));
+    fn a_duration_has_its_two_largest_units() {
+        let formatted =
+            [0, 1, 61, 3_600, 86_399, 90_061].map(|seconds| format_duration(seconds * 1_000_000));
         let expected = [
             "less than 1 s",
             "1 s",
@@ -56,11 +57,11 @@ mod tests {
             "23 h 59 min",
             "1 d 1 h",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(formatted, expected);
     }
 
     #[test]
-    fn what_is_past_is_told_from_what_is_to_come() {
+    fn past_and_future_times_are_distinguished() {
         let at = |second: i64| Timestamp::from_microseconds(second * 1_000_000);
         assert_eq!(ago(at(0), at(60)), "1 min ago");
         assert_eq!(ago(at(60), at(0)), "1 min after now");

@@ -1,6 +1,5 @@
-//! `windlass plan`: tasks that wait for each other, carried out with the tools of an agent, drawn, marked
-//! and changed. A plan is carried out by a run like any other, so going on with it and stopping it are
-//! done with `windlass runs`.
+//! `windlass plan`: runs, shows, marks and edits plans, which are tasks with dependencies. A plan is part of a
+//! run, so `windlass runs` resumes and cancels it.
 
 mod draw;
 mod graph;
@@ -20,16 +19,18 @@ use super::Outcome;
 use super::arguments::{
     self, PlanCheck, PlanCommand, PlanEdit, PlanList, PlanMark, PlanRun, PlanShow,
 };
-use super::ending::{exit_code, onward_message, resume_command, what_it_waits_for, why_early};
+use super::ending::{
+    describe_pending, early_end_message, exit_code, next_step_message, resume_command,
+};
 use super::moments::ago;
 use super::program::{Notices, Program, ended};
 use super::report::Reporter;
 use super::run::{attachment, block_on, choose};
-use super::table::{one_line, say_table};
-use super::terminal::{complain, put, put_content, say, visible_block};
+use super::table::{one_line, print_table};
+use super::terminal::{eprint_line, print_content, print_json, print_line, visible_block};
 
-/// The largest file that is read as a plan.
-const LARGEST: u64 = 16 * 1024 * 1024;
+/// The maximum size of a plan file.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 pub(super) fn run(
     program: &Program,
@@ -41,7 +42,7 @@ pub(super) fn run(
     let identity = &program.identity()?;
     match &command.command {
         PlanCommand::Check(command) => check(program, command, data, reporter),
-        PlanCommand::Run(command) => carry_out(program, command, data, reporter),
+        PlanCommand::Run(command) => run_plan(program, command, data, reporter),
         PlanCommand::List(command) => list(&service(), identity, command),
         PlanCommand::Show(command) => ended(show(&service(), identity, command), command.json),
         PlanCommand::Mark(command) => ended(mark(&service(), identity, command), command.json),
@@ -49,28 +50,28 @@ pub(super) fn run(
     }
 }
 
-/// Reads a plan from a file, or says everything that is wrong with it.
+/// Reads a plan from a file. The error lists everything that is wrong with it.
 fn read(path: &Path) -> anyhow::Result<Plan> {
     let mut text = String::new();
     let place = path.display();
     if path.as_os_str() == "-" {
-        let mut stdin = std::io::stdin().take(LARGEST + 1);
+        let mut stdin = std::io::stdin().take(MAX_BYTES + 1);
         stdin
             .read_to_string(&mut text)
-            .context("standard input cannot be read")?;
+            .context("cannot read standard input")?;
     } else {
-        let file = std::fs::File::open(path).with_context(|| format!("{place} cannot be read"))?;
-        let mut file = file.take(LARGEST + 1);
+        let file = std::fs::File::open(path).with_context(|| format!("cannot read {place}"))?;
+        let mut file = file.take(MAX_BYTES + 1);
         file.read_to_string(&mut text)
-            .with_context(|| format!("{place} cannot be read"))?;
+            .with_context(|| format!("cannot read {place}"))?;
     }
     anyhow::ensure!(
-        text.len() as u64 <= LARGEST,
-        "{place} is larger than {LARGEST} bytes"
+        text.len() as u64 <= MAX_BYTES,
+        "{place} is larger than {MAX_BYTES} bytes"
     );
     let raw: RawPlan =
-        serde_json::from_str(&text).with_context(|| format!("{place} is no plan"))?;
-    Plan::try_from(raw).map_err(|errors| anyhow::anyhow!("{place} cannot be carried out\n{errors}"))
+        serde_json::from_str(&text).with_context(|| format!("{place} is not a plan"))?;
+    Plan::try_from(raw).map_err(|errors| anyhow::anyhow!("{place} is not a valid plan\n{errors}"))
 }
 
 fn check(
@@ -79,7 +80,7 @@ fn check(
     data: Option<&Path>,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let options = command.crew.run_options();
+    let options = command.agent.run_options();
     let Some(declared) = choose(&command.file, &options, reporter)? else {
         return Ok(Outcome::Failed);
     };
@@ -90,32 +91,32 @@ fn check(
         Ok(plan)
     });
     match (plan, command.json) {
-        (Ok(plan), true) => put(&format!("{}\n", json!({"ok": true, "plan": plan})))?,
-        (Ok(plan), false) => say(&format!(
-            "the plan can be carried out: {} tasks, {}",
+        (Ok(plan), true) => print_json(&format!("{}\n", json!({"ok": true, "plan": plan})))?,
+        (Ok(plan), false) => print_line(&format!(
+            "the plan is valid: {} tasks, {}",
             plan.tasks().len(),
             plan.execution_mode().as_str()
         ))?,
         (Err(error), true) => {
             let errors: Vec<String> = format!("{error:#}").lines().map(str::to_owned).collect();
-            put(&format!("{}\n", json!({"ok": false, "errors": errors})))?;
+            print_json(&format!("{}\n", json!({"ok": false, "errors": errors})))?;
             return Ok(Outcome::Failed);
         }
         (Err(error), false) => {
-            complain(&format!("error: {error:#}"))?;
+            eprint_line(&format!("error: {error:#}"))?;
             return Ok(Outcome::Failed);
         }
     }
     Ok(Outcome::Done)
 }
 
-fn carry_out(
+fn run_plan(
     program: &Program,
     command: &PlanRun,
     data: Option<&Path>,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let options = command.crew.run_options();
+    let options = command.agent.run_options();
     let Some(declared) = choose(&command.file, &options, reporter)? else {
         return Ok(Outcome::Failed);
     };
@@ -125,7 +126,7 @@ fn carry_out(
     let service = program.service_for(data, &options, Notices::Text);
     let identity = program.identity()?;
     let bound = service.bind(&identity, &declared, &options)?;
-    // Tools of servers are the agent's only when it is bound.
+    // The tools of servers are known only after binding.
     check_plan(&plan, bound.agent())?;
     let run = block_on(&service, async {
         let attachment = attachment(&service, &identity, false, command.json);
@@ -134,7 +135,7 @@ fn carry_out(
     show_end(&run, &service, &identity, command.json)
 }
 
-/// Says what came of carrying out a plan.
+/// Prints the outcome of a plan.
 pub(super) fn show_end(
     run: &Run,
     service: &Service,
@@ -143,34 +144,36 @@ pub(super) fn show_end(
 ) -> anyhow::Result<Outcome> {
     let plan = run.plans().first();
     if as_json {
-        let plan = plan.map(PlanState::told);
-        let told = json!({"run": run.id(), "end": run.standing(), "plan": plan});
-        put(&format!("{told}\n"))?;
+        let plan = plan.map(PlanState::to_json);
+        let object = json!({"run": run.id(), "end": run.end_or_waiting(), "plan": plan});
+        print_json(&format!("{object}\n"))?;
     } else if let Some(plan) = plan {
-        say(draw::drawn(plan, now()).trim_end())?;
+        print_line(draw::draw_plan(plan, now()).trim_end())?;
     }
     match run.end() {
-        // Why there is no plan, if there is none.
+        // The answer says why there is no plan.
         Some(RunEnd::Completed) if plan.is_none() && !as_json => {
             let answer = visible_block(run.response().answer.as_str());
-            complain(&format!("error: {answer}"))?;
+            eprint_line(&format!("error: {answer}"))?;
         }
         Some(end) if !as_json => {
-            if let Some(why) = why_early(end) {
-                complain(&why)?;
+            if let Some(message) = early_end_message(end) {
+                eprint_line(&message)?;
             }
         }
         Some(_) => {}
         None => {
-            let by_hand = plan.into_iter().flat_map(|plan| {
+            let manual = plan.into_iter().flat_map(|plan| {
                 let id = plan.id();
-                plan.by_hand()
+                plan.manual_tasks()
                     .map(move |task| format!("windlass plan mark {id} {} success", task.id))
             });
-            for command in by_hand {
-                complain(&format!("a task is done by hand; when it is: {command}"))?;
+            for command in manual {
+                eprint_line(&format!(
+                    "waiting for a manual task; when it is done, run: {command}"
+                ))?;
             }
-            complain(&what_it_waits_for(run, service, identity)?)?;
+            eprint_line(&describe_pending(run, service, identity)?)?;
         }
     }
     let code = match (run.end(), plan.map(PlanState::status)) {
@@ -184,28 +187,28 @@ pub(super) fn show_end(
 
 fn show(service: &Service, identity: &Identity, command: &PlanShow) -> anyhow::Result<Outcome> {
     let details = service.show_plan(identity, &command.plan)?;
-    let plan = details.state().context("the plan is gone")?;
+    let plan = details.state().context("the plan no longer exists")?;
     match (command.json, command.graph) {
-        (true, _) => put(&format!("{}\n", as_object(plan)))?,
-        (false, Some(graph)) => put_content(&graph::drawn(plan, graph))?,
-        (false, None) => say(draw::drawn(plan, now()).trim_end())?,
+        (true, _) => print_json(&format!("{}\n", as_object(plan)))?,
+        (false, Some(graph)) => print_content(&graph::draw_graph(plan, graph))?,
+        (false, None) => print_line(draw::draw_plan(plan, now()).trim_end())?,
     }
     Ok(Outcome::Done)
 }
 
-/// A plan for programs: as it is told to a model, with times.
+/// A plan as JSON: the fields that a model gets, with times.
 fn as_object(plan: &PlanState) -> Value {
-    let mut object = plan.told();
+    let mut object = plan.to_json();
     object["goal"] = json!(plan.plan().goal());
     object["made_at"] = json!(plan.made_at());
     for (index, (task, state)) in plan.tasks().enumerate() {
-        let told = &mut object["tasks"][index];
-        told["depends_on"] = json!(task.depends_on);
-        told["attempts"] = json!(state.attempts);
-        told["started_at"] = json!(state.started_at);
-        told["ended_at"] = json!(state.ended_at);
+        let entry = &mut object["tasks"][index];
+        entry["depends_on"] = json!(task.depends_on);
+        entry["attempts"] = json!(state.attempts);
+        entry["started_at"] = json!(state.started_at);
+        entry["ended_at"] = json!(state.ended_at);
         if let Some(failure) = &state.failure {
-            told["error"] = json!(failure.operator_message);
+            entry["error"] = json!(failure.operator_message);
         }
     }
     object
@@ -215,7 +218,7 @@ fn list(service: &Service, identity: &Identity, command: &PlanList) -> anyhow::R
     let plans = service.list_plans(identity, command.limit)?;
     if command.json {
         for plan in plans {
-            put(&format!(
+            print_json(&format!(
                 "{}\n",
                 json!({
                     "plan": plan.plan, "run": plan.plan.run, "goal": plan.goal, "tasks": plan.tasks,
@@ -226,7 +229,7 @@ fn list(service: &Service, identity: &Identity, command: &PlanList) -> anyhow::R
         return Ok(Outcome::Done);
     }
     if plans.is_empty() {
-        complain("there are no plans yet\nhint: windlass plan run FILE PLAN carries one out")?;
+        eprint_line("there are no plans\nhint: windlass plan run FILE PLAN")?;
         return Ok(Outcome::Done);
     }
     let rows: Vec<[String; 5]> = plans
@@ -241,7 +244,7 @@ fn list(service: &Service, identity: &Identity, command: &PlanList) -> anyhow::R
             ]
         })
         .collect();
-    say_table(["plan", "made", "run", "tasks", "goal"], &rows)?;
+    print_table(["plan", "made", "run", "tasks", "goal"], &rows)?;
     Ok(Outcome::Done)
 }
 
@@ -256,8 +259,8 @@ fn mark(service: &Service, identity: &Identity, command: &PlanMark) -> anyhow::R
     let change = service.mark_plan_task(identity, &details, task, status, result)?;
     let status = status.as_str();
     let what = match change {
-        PlanChange::Made => format!("`{task}` is marked {status}"),
-        PlanChange::Pending => format!("`{task}` is to be marked {status}"),
+        PlanChange::Made => format!("`{task}` marked {status}"),
+        PlanChange::Pending => format!("`{task}` will be marked {status}"),
     };
     print_change(service, identity, &details, &what, command.json)
 }
@@ -266,8 +269,8 @@ fn edit(service: &Service, identity: &Identity, command: &PlanEdit) -> anyhow::R
     let new = read(&command.new)?;
     let details = service.show_plan(identity, &command.plan)?;
     let what = match service.edit_plan(identity, &details, &new)? {
-        PlanChange::Made => "the plan is changed",
-        PlanChange::Pending => "the plan is to be changed",
+        PlanChange::Made => "plan changed",
+        PlanChange::Pending => "the plan will be changed",
     };
     print_change(service, identity, &details, what, command.json)
 }
@@ -281,16 +284,16 @@ fn print_change(
     as_json: bool,
 ) -> anyhow::Result<Outcome> {
     let run = details.run.id();
-    let onward = service.onward(identity, run)?;
+    let onward = service.outermost_run_state(identity, run)?;
     if as_json {
         let next = (onward.state != RunState::Ended).then(|| resume_command(&onward.run));
-        put(&format!(
+        print_json(&format!(
             "{}\n",
             json!({"run": run, "done": what, "next": next})
         ))?;
     } else {
-        say(what)?;
-        complain(&onward_message(&onward))?;
+        print_line(what)?;
+        eprint_line(&next_step_message(&onward))?;
     }
     Ok(Outcome::Done)
 }

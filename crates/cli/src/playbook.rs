@@ -1,4 +1,4 @@
-//! `windlass playbook`: what runs taught, and what people make of it.
+//! `windlass playbook`: shows and edits the strategies learned from runs.
 
 mod change;
 mod difference;
@@ -14,41 +14,41 @@ use super::arguments::{Playbook, PlaybookCommand, PlaybookList, PlaybookShow};
 use super::program::Program;
 use super::report::Reporter;
 use super::schema::read_file;
-use super::table::{one_line, say_table};
-use super::terminal::{complain, put, say};
+use super::table::{one_line, print_table};
+use super::terminal::{eprint_line, print_json, print_line};
 
 pub(super) fn run(
     program: &Program,
     command: &Playbook,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let books = Books {
+    let session = PlaybookSession {
         service: program.service(command.data.as_deref()),
         identity: program.identity()?,
         domain: command.domain.as_deref(),
     };
     match &command.command {
-        PlaybookCommand::List(list) => self::list(&books, list, reporter),
-        PlaybookCommand::Show(show) => self::show(&books, show),
-        PlaybookCommand::Diff(diff) => difference::diff(&books, diff),
-        PlaybookCommand::Revert(revert) => change::revert(&books, revert),
-        PlaybookCommand::Pin(one) => change::pin(&books, one),
-        PlaybookCommand::Disable(one) => change::disable(&books, one),
-        PlaybookCommand::Import(import) => change::import(&books, import, reporter),
-        PlaybookCommand::Export(export) => change::export(&books, export),
-        PlaybookCommand::Stats(stats) => stats::run(&books, stats),
+        PlaybookCommand::List(list) => self::list(&session, list, reporter),
+        PlaybookCommand::Show(show) => self::show(&session, show),
+        PlaybookCommand::Diff(diff) => difference::diff(&session, diff),
+        PlaybookCommand::Revert(revert) => change::revert(&session, revert),
+        PlaybookCommand::Pin(one) => change::pin(&session, one),
+        PlaybookCommand::Disable(one) => change::disable(&session, one),
+        PlaybookCommand::Import(import) => change::import(&session, import, reporter),
+        PlaybookCommand::Export(export) => change::export(&session, export),
+        PlaybookCommand::Stats(stats) => stats::run(&session, stats),
     }
 }
 
-/// The playbooks that a command is about.
-struct Books<'b> {
+/// The service, the identity and the domain of a command.
+struct PlaybookSession<'b> {
     service: Service,
     identity: Identity,
-    /// The domain that was named.
+    /// The domain of `--domain`.
     domain: Option<&'b str>,
 }
 
-/// Which strategies are meant.
+/// Returns the filter for `--all`.
 fn filter(all: bool) -> StrategyFilter {
     match all {
         true => StrategyFilter::All,
@@ -62,7 +62,11 @@ fn tool_names(agents: &AgentFile) -> Vec<&str> {
     tools.map(|tool| tool.name().as_str()).collect()
 }
 
-fn list(books: &Books<'_>, command: &PlaybookList, reporter: &Reporter) -> anyhow::Result<Outcome> {
+fn list(
+    session: &PlaybookSession<'_>,
+    command: &PlaybookList,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
     let agents = match &command.agent {
         None => None,
         Some(file) => match read_file(file, reporter)? {
@@ -70,11 +74,11 @@ fn list(books: &Books<'_>, command: &PlaybookList, reporter: &Reporter) -> anyho
             Some(file) => Some(file),
         },
     };
-    let playbooks = books
+    let playbooks = session
         .service
-        .list_playbooks(&books.identity, books.domain)?;
+        .list_playbooks(&session.identity, session.domain)?;
     if playbooks.is_empty() && !command.json {
-        say("nothing was learned yet: the first run that succeeds begins the playbook")?;
+        print_line("the playbook is empty: the first successful run starts it")?;
     }
     for found in playbooks {
         let mut strategies: Vec<&KeptStrategy> = found.strategies(filter(command.all)).collect();
@@ -84,18 +88,18 @@ fn list(books: &Books<'_>, command: &PlaybookList, reporter: &Reporter) -> anyho
         });
         if let Some(agents) = &agents {
             for missing in found.missing_tools(&tool_names(agents)) {
-                complain(&format!("warning: {missing}"))?;
+                eprint_line(&format!("warning: {missing}"))?;
             }
         }
         let domain = &found.domain;
         if command.json {
             for kept in strategies {
-                put(&format!("{}\n", as_object(domain, kept)))?;
+                print_json(&format!("{}\n", as_object(domain, kept)))?;
             }
             continue;
         }
         let playbook = &found.stored.playbook;
-        say(&format!(
+        print_line(&format!(
             "{domain}: {} strategies in use of {}, from {} runs (revision {})",
             playbook.active().count(),
             playbook.strategies.len(),
@@ -103,7 +107,7 @@ fn list(books: &Books<'_>, command: &PlaybookList, reporter: &Reporter) -> anyho
             playbook.revision,
         ))?;
         let rows: Vec<[String; 5]> = strategies.iter().map(|kept| row(kept)).collect();
-        say_table(["ID", "SECTION", "WORKED", "AT LEAST", "STRATEGY"], &rows)?;
+        print_table(["ID", "SECTION", "WORKED", "AT LEAST", "STRATEGY"], &rows)?;
     }
     Ok(Outcome::Done)
 }
@@ -117,7 +121,7 @@ fn row(kept: &KeptStrategy) -> [String; 5] {
     };
     let standing = match &kept.standing {
         Standing::Active => String::new(),
-        Standing::Disabled => "switched off: ".to_owned(),
+        Standing::Disabled => "disabled: ".to_owned(),
         Standing::Retired(why) => format!("retired, {why}: "),
     };
     [
@@ -129,7 +133,7 @@ fn row(kept: &KeptStrategy) -> [String; 5] {
     ]
 }
 
-/// A strategy as a program reads it.
+/// A strategy as JSON.
 fn as_object(domain: &str, kept: &KeptStrategy) -> Value {
     let mut object = json!(kept.strategy);
     object["domain"] = json!(domain);
@@ -143,61 +147,61 @@ fn as_object(domain: &str, kept: &KeptStrategy) -> Value {
     object
 }
 
-fn show(books: &Books<'_>, command: &PlaybookShow) -> anyhow::Result<Outcome> {
+fn show(session: &PlaybookSession<'_>, command: &PlaybookShow) -> anyhow::Result<Outcome> {
     let (domain, kept) =
-        books
+        session
             .service
-            .show_strategy(&books.identity, books.domain, &command.strategy)?;
+            .show_strategy(&session.identity, session.domain, &command.strategy)?;
     let votes = || kept.tally.votes().rev();
     if command.json {
         let mut object = as_object(&domain, &kept);
         object["votes"] = votes()
             .map(|(run, vote)| json!({"run": run, "vote": vote}))
             .collect();
-        put(&format!("{object}\n"))?;
+        print_json(&format!("{object}\n"))?;
         return Ok(Outcome::Done);
     }
     let strategy = &kept.strategy;
-    say(&format!(
+    print_line(&format!(
         "{} ({}, domain {domain})",
         kept.id(),
         strategy.section
     ))?;
-    say(strategy.content.as_str())?;
+    print_line(strategy.content.as_str())?;
     let names: Vec<&str> = strategy
         .tool_sequence()
         .iter()
         .map(ToolName::as_str)
         .collect();
     if !names.is_empty() {
-        say(&format!("tools: {}", names.join(" > ")))?;
+        print_line(&format!("tools: {}", names.join(" > ")))?;
     }
     let (helpful, harmful) = (kept.tally.helpful(), kept.tally.harmful());
-    say(&format!(
-        "helpful in {helpful} runs, harmful in {harmful}; can be relied on in at least {:.0} %; recalled {} times",
+    print_line(&format!(
+        "helpful in {helpful} runs, harmful in {harmful}; success rate at least {:.0} %; used {} times",
         kept.lower_bound() * 100.0,
         kept.tally.recalled()
     ))?;
     if let Some(iterations) = strategy.avg_iterations() {
-        say(&format!(
-            "turns where it succeeded: {iterations:.1} on average"
+        print_line(&format!(
+            "average turns of successful runs: {iterations:.1}"
         ))?;
     }
     match &kept.standing {
-        Standing::Active if strategy.pinned => say("in use, pinned")?,
-        Standing::Active => say("in use")?,
-        Standing::Disabled => say("switched off by hand")?,
-        Standing::Retired(why) => say(&format!("retired: {why}"))?,
+        Standing::Active if strategy.pinned => print_line("in use, pinned")?,
+        Standing::Active => print_line("in use")?,
+        Standing::Disabled => print_line("disabled by an operator")?,
+        Standing::Retired(why) => print_line(&format!("retired: {why}"))?,
     }
     if let Some(warning) = strategy.warning() {
-        say(&format!("warning: {warning}"))?;
+        print_line(&format!("warning: {warning}"))?;
     }
     for example in strategy.example_task.iter().chain(&strategy.examples) {
-        say(&format!("for: {}", one_line(example.as_str(), 120)))?;
+        print_line(&format!("for: {}", one_line(example.as_str(), 120)))?;
     }
     for (run, vote) in votes().take(20) {
         let vote = json!(vote);
-        say(&format!("run {run}: {}", vote.as_str().unwrap_or_default()))?;
+        print_line(&format!("run {run}: {}", vote.as_str().unwrap_or_default()))?;
     }
     Ok(Outcome::Done)
 }

@@ -1,5 +1,4 @@
-//! `windlass policy`: checks policies, and says what they decide and why. Nothing runs, and nothing is
-//! changed.
+//! `windlass policy`: checks policies and explains their decisions. It runs and changes nothing.
 
 mod check;
 mod explain;
@@ -19,7 +18,7 @@ use super::program::{Program, ended};
 use super::report::Reporter;
 use super::schema::read_file;
 use super::source::Source;
-use super::terminal::{complain, put_content};
+use super::terminal::{eprint_line, print_content};
 
 pub(super) fn run(
     program: &Program,
@@ -29,7 +28,7 @@ pub(super) fn run(
     match &command.command {
         PolicyCommand::Check(command) => check::run(program, command, reporter),
         PolicyCommand::Show => {
-            put_content(DEFAULT_POLICIES)?;
+            print_content(DEFAULT_POLICIES)?;
             Ok(Outcome::Done)
         }
         PolicyCommand::Explain(command) => {
@@ -39,14 +38,14 @@ pub(super) fn run(
     }
 }
 
-/// What all commands about policies work with.
-struct Desk<'r> {
+/// The service, the identity and the reporter of a policy command.
+struct PolicySession<'r> {
     service: Service,
     identity: Identity,
     reporter: &'r Reporter,
 }
 
-impl<'r> Desk<'r> {
+impl<'r> PolicySession<'r> {
     fn new(program: &Program, data: Option<&Path>, reporter: &'r Reporter) -> anyhow::Result<Self> {
         Ok(Self {
             service: program.service(data),
@@ -55,8 +54,8 @@ impl<'r> Desk<'r> {
         })
     }
 
-    /// Reads a policy file; without one, the policies that new runs are under. `None` if it cannot be
-    /// read, which was reported.
+    /// Reads a policy file; without one, the policies of new runs. `None` if it cannot be read, which is
+    /// reported.
     fn read(&self, path: Option<&Path>) -> anyhow::Result<Option<PolicySource>> {
         let Some(path) = path else {
             return Ok(Some(self.service.active_policies(&self.identity)?));
@@ -70,7 +69,7 @@ impl<'r> Desk<'r> {
         Ok(Some(PolicySource { name, text }))
     }
 
-    /// The policies, checked against the tools.
+    /// Loads policies and checks them against the tools.
     fn load(
         &self,
         policies: &PolicySource,
@@ -81,8 +80,8 @@ impl<'r> Desk<'r> {
             .load_policies(&self.identity, policies, tools)?)
     }
 
-    /// The policies; `None` if something is wrong with them, which was reported.
-    fn load_or_complain(
+    /// Loads policies; `None` if they have errors, which are reported.
+    fn load_or_report(
         &self,
         policies: &PolicySource,
         tools: &[Arc<ToolSpecification>],
@@ -90,23 +89,23 @@ impl<'r> Desk<'r> {
         match self.load(policies, tools)? {
             Ok(policies) => Ok(Some(policies)),
             Err(errors) => {
-                complain_about(policies, &errors)?;
+                report_errors(policies, &errors)?;
                 Ok(None)
             }
         }
     }
 }
 
-/// Says what is wrong, each with its place.
-fn complain_about(policies: &PolicySource, errors: &[PolicyError]) -> anyhow::Result<()> {
+/// Prints errors with their locations.
+fn report_errors(policies: &PolicySource, errors: &[PolicyError]) -> anyhow::Result<()> {
     for error in errors {
-        let joint = if error.place.is_some() { ":" } else { ": " };
-        complain(&format!("{}{joint}{error}", policies.name))?;
+        let separator = if error.place.is_some() { ":" } else { ": " };
+        eprint_line(&format!("{}{separator}{error}", policies.name))?;
     }
     Ok(())
 }
 
-/// The agent files that were named. `None` if one has mistakes, which were reported.
+/// Reads agent files. `None` if one has errors, which are reported.
 fn agent_files(paths: &[PathBuf], reporter: &Reporter) -> anyhow::Result<Option<Vec<AgentFile>>> {
     let files = paths.iter().map(|path| read_file(path, reporter));
     let files: Vec<Option<AgentFile>> = files.collect::<anyhow::Result<_>>()?;
@@ -120,21 +119,21 @@ fn tools_of(files: &[AgentFile]) -> Vec<Arc<ToolSpecification>> {
         .collect()
 }
 
-/// What is wrong with a policy file, for programs.
+/// An error of a policy file as JSON.
 fn as_object(error: &PolicyError) -> Value {
     json!({
         "line": error.place.map(|place| place.line),
         "column": error.place.map(|place| place.column),
         "rule": error.rule,
-        "problem": word(&error.problem),
+        "problem": problem_name(&error.problem),
         "message": error.problem.to_string(),
         "nearest": error.nearest,
         "hint": error.hint,
     })
 }
 
-/// The word for a problem.
-fn word(problem: &Problem) -> &'static str {
+/// The stable name of a problem, for JSON.
+fn problem_name(problem: &Problem) -> &'static str {
     match problem {
         Problem::Syntax(_) => "syntax",
         Problem::MissingId => "missing_id",

@@ -1,4 +1,4 @@
-//! What all commands share: who typed them, and the service they call.
+//! What all commands share: the identity of the user, and the service they call.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use windlass_service::{ErrorKind, Identity, Notice, Overrides, RunOptions, Servi
 
 use crate::Outcome;
 use crate::arguments::ConfigurationOptions;
-use crate::terminal::{complain, put, visible_line};
+use crate::terminal::{eprint_line, print_json, visible_line};
 
-/// The program as it was started.
+/// The program with its global options.
 pub(crate) struct Program {
     configuration: ConfigurationOptions,
 }
@@ -20,17 +20,17 @@ impl Program {
         Self { configuration }
     }
 
-    /// The user who typed the command.
+    /// The identity of the user.
     pub(crate) fn identity(&self) -> anyhow::Result<Identity> {
         Ok(Identity::local()?)
     }
 
-    /// The service, with the data directory that was typed.
+    /// The service, with the data directory of `--data`.
     pub(crate) fn service(&self, data: Option<&Path>) -> Service {
         self.service_with(data, Notices::Text)
     }
 
-    /// The same, with another form of notices.
+    /// Like [`Self::service`], with another format of notices.
     pub(crate) fn service_with(&self, data: Option<&Path>, notices: Notices) -> Service {
         self.open(self.overrides(data), notices)
     }
@@ -88,26 +88,25 @@ impl Notices {
                 Some(json!({"event": "run_not_taken", "run": run, "reason": reason})),
             ),
             Notice::ConfigurationReloaded { digest } => (
-                format!("the configuration was changed; {digest} holds from now on"),
+                format!("configuration reloaded ({digest})"),
                 Some(json!({"event": "configuration_changed", "configuration": digest})),
             ),
             Notice::ConfigurationRefused { reason } => (
                 format!(
-                    "the configuration was changed, and is not used: {reason}\nwhat held before still does"
+                    "the changed configuration is invalid: {reason}\nkeeping the previous configuration"
                 ),
                 Some(json!({"event": "configuration_refused", "why": reason})),
             ),
         };
-        // The reader may have gone away.
+        // A closed output is not an error here.
         let _ = match line.filter(|_| self == Self::JsonLines) {
-            Some(line) => put(&format!("{line}\n")),
-            None => complain(&text),
+            Some(line) => print_json(&format!("{line}\n")),
+            None => eprint_line(&text),
         };
     }
 }
 
-/// How a command ended: one that was refused says why, also to programs, and has the exit code of the
-/// kind of error.
+/// Prints the error of a command, also as JSON, and maps its kind to the exit code.
 pub(crate) fn ended(result: anyhow::Result<Outcome>, as_json: bool) -> anyhow::Result<Outcome> {
     let error = match result {
         Ok(outcome) => return Ok(outcome),
@@ -120,12 +119,12 @@ pub(crate) fn ended(result: anyhow::Result<Outcome>, as_json: bool) -> anyhow::R
         ErrorKind::Conflict => 8,
         ErrorKind::Unavailable | ErrorKind::Failed => return Err(error.into()),
     };
-    complain(&format!("error: {error}"))?;
+    eprint_line(&format!("error: {error}"))?;
     if as_json {
         let printed = json!({
             "error": error.code(), "message": error.message(), "hint": error.hint(),
         });
-        put(&format!("{printed}\n"))?;
+        print_json(&format!("{printed}\n"))?;
     }
     Ok(Outcome::Code(code))
 }

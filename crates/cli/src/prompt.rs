@@ -1,5 +1,5 @@
-//! A line that is typed at the terminal. What is pasted into it is drawn without what could steer the terminal
-//! or change the order of what is seen.
+//! Prompts for a line at the terminal. Pasted text is drawn without characters that control the terminal or
+//! change the order of what is seen.
 
 use std::borrow::Cow;
 
@@ -15,8 +15,8 @@ use windlass_spec::text::{CharacterClass, TextUse, is_clean, replace_hidden};
 /// Why there is no line.
 #[derive(Debug)]
 pub(super) enum PromptError {
-    /// The user left the prompt with Ctrl-C or Ctrl-D.
-    Left,
+    /// The user cancelled the prompt with Ctrl-C or Ctrl-D.
+    Cancelled,
     /// The terminal cannot be used.
     Terminal(ReadlineError),
 }
@@ -24,7 +24,7 @@ pub(super) enum PromptError {
 impl From<ReadlineError> for PromptError {
     fn from(error: ReadlineError) -> Self {
         match error {
-            ReadlineError::Interrupted | ReadlineError::Eof => Self::Left,
+            ReadlineError::Interrupted | ReadlineError::Eof => Self::Cancelled,
             other => Self::Terminal(other),
         }
     }
@@ -33,7 +33,7 @@ impl From<ReadlineError> for PromptError {
 /// Asks for a line. `initial` can be edited.
 ///
 /// # Errors
-/// If the user leaves the prompt, or the terminal cannot be used.
+/// If the user cancels the prompt, or the terminal cannot be used.
 pub(super) fn read_text(question: &str, initial: &str) -> Result<String, PromptError> {
     // Answers may go to a file while the user types: the prompt belongs to the terminal.
     let config = Config::builder().behavior(Behavior::PreferTerm).build();
@@ -46,7 +46,7 @@ pub(super) fn read_text(question: &str, initial: &str) -> Result<String, PromptE
 /// A line as it is drawn.
 pub(super) fn drawn(line: &str) -> Cow<'_, str> {
     replace_hidden(line, TextUse::Display, |class, hidden, drawn| {
-        // The editor reckons with a column for each of these and with none for the others.
+        // The editor counts one column for each control character and none for the others.
         if class == CharacterClass::Control {
             drawn.extend(hidden.chars().map(|_| '\u{fffd}'));
         }

@@ -1,13 +1,13 @@
-//! What a person decides about, as it is shown to them: nothing in it can hide, look like something
-//! else, or leave its place. Arguments are written from the canonical text that their digest is made
-//! of, so what is read is what is approved.
+//! Renders what an approver decides about, so that nothing in it can be hidden, look like something else, or
+//! break out of its line. Arguments are rendered from the canonical text of their digest, so that the text
+//! shown is the text approved.
 
 use serde_json::Value;
 use windlass_core::approval::canonical;
 use windlass_spec::text::{TextUse, class_of, escape, escape_line, push_json_escape};
 
-/// JSON with sorted keys, an item a line, and every character that cannot be seen as an escape. It is
-/// still JSON, and still the same value.
+/// Renders JSON with sorted keys, one item per line, and escapes for invisible characters. The result is JSON
+/// of the same value.
 pub(super) fn json(value: &Value) -> String {
     let canonical = canonical(value);
     let mut text = String::with_capacity(canonical.len() * 2);
@@ -59,29 +59,29 @@ fn break_line(text: &mut String, depth: usize) {
     text.push_str(&"  ".repeat(depth));
 }
 
-/// A text with every character that cannot be seen, but the line break, as an escape.
-pub(super) fn seen(text: &str) -> String {
+/// Escapes every invisible character except the line break.
+pub(super) fn escape_exact(text: &str) -> String {
     escape(text, TextUse::Exact).into_owned()
 }
 
-/// A text on one line: the line break is an escape too.
-pub(super) fn on_one_line(text: &str) -> String {
+/// Escapes every invisible character and the line break.
+pub(super) fn escape_exact_line(text: &str) -> String {
     escape_line(text, TextUse::Exact).into_owned()
 }
 
-/// A text whose further lines stand further in, so that none of them can pass for a line of ours.
-pub(super) fn indented(text: &str, margin: &str) -> String {
-    seen(text).replace('\n', &format!("\n{margin}"))
+/// Escapes a text and indents all but its first line, so that none can pass for a line of Windlass.
+pub(super) fn escape_indented(text: &str, margin: &str) -> String {
+    escape_exact(text).replace('\n', &format!("\n{margin}"))
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{indented, seen};
+    use super::{escape_exact, escape_indented};
 
     #[test]
-    fn arguments_are_shown_by_name_and_stay_what_they_are() {
+    fn rendered_arguments_are_sorted_and_keep_their_value() {
         let value = json!({"b": [1.0, {}, [], {"c": "x: {y}, [z] \\\" \n"}], "a": null});
         let shown = super::json(&value);
         let expected = "{\n  \"a\": null,\n  \"b\": [\n    1,\n    {},\n    [],\n    {\n      \
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_arguments_can_hide() {
+    fn invisible_characters_in_arguments_are_escaped() {
         let hidden =
             "a\u{202E}b\u{200B}c\u{A0}d\u{2028}e\u{E0041}f\u{1B}[2Jg\u{AD}h\u{3164}i\u{85}";
         let value = json!({ hidden: hidden });
@@ -113,14 +113,14 @@ mod tests {
         }
         let read: Option<Value> = serde_json::from_str(&shown).ok();
         assert_eq!(read, Some(value));
-        assert!(seen(hidden).is_ascii());
+        assert!(escape_exact(hidden).is_ascii());
         assert_eq!(super::json(&json!("Zürich 東京 🙂")), "\"Zürich 東京 🙂\"");
     }
 
     #[test]
-    fn a_line_break_does_not_leave_its_place() {
+    fn further_lines_are_indented() {
         assert_eq!(
-            indented("fine\nrisk: reversible", "    "),
+            escape_indented("fine\nrisk: reversible", "    "),
             "fine\n    risk: reversible"
         );
     }

@@ -1,4 +1,4 @@
-//! Shows diagnostics: drawn with the source line for people, as JSON for programs.
+//! Prints diagnostics: with the source line for people, as JSON for programs.
 
 use std::fmt::{self, Write as _};
 use std::io::IsTerminal as _;
@@ -13,15 +13,15 @@ use windlass_spec::text::{TextUse, replace_hidden};
 
 use super::arguments::Color;
 use super::source::Source;
-use super::terminal::{draw, is_json, visible};
+use super::terminal::{eprint_styled, is_json, visible};
 
 /// Lines up to this many bytes are shown whole.
 const LONG_LINE: usize = 160;
 
-/// How much of a longer line is shown on each side of what it is about, in bytes.
+/// How many bytes of a longer line are shown on each side of the diagnostic.
 const WINDOW: usize = 60;
 
-/// How many diagnostics of one file are drawn; whoever needs all of them reads the JSON.
+/// The maximum number of diagnostics drawn per file. JSON contains all of them.
 const MAX_DRAWN: usize = 20;
 
 /// Whether standard error gets colours.
@@ -59,7 +59,7 @@ impl Reporter {
     pub(crate) fn show(&self, source: &Source, diagnostics: &[Diagnostic]) -> anyhow::Result<()> {
         let lines = LineIndex::new(&source.text);
         let mut drawn = String::new();
-        // Errors first if not all are drawn: a warning must not stand in for one.
+        // Errors first if not all are drawn, so that warnings do not displace them.
         let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics
             .iter()
             .partition(|diagnostic| diagnostic.is_error());
@@ -79,16 +79,16 @@ impl Reporter {
         {
             writeln!(
                 drawn,
-                "… and {more} more in {}; `--json` lists them",
+                "… and {more} more in {}; list them with `--json`",
                 source.name
             )?;
         }
-        draw(&drawn)?;
+        eprint_styled(&drawn)?;
         Ok(())
     }
 }
 
-/// A file's findings in the form programs read.
+/// The diagnostics of a file as JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct FileReport<'a> {
     file: &'a str,
@@ -133,7 +133,7 @@ impl<'a> FileReport<'a> {
     }
 }
 
-/// One diagnostic with its source, as the drawing library wants it.
+/// One diagnostic with its source, for `miette`.
 #[derive(Debug)]
 struct Drawing<'a> {
     source: &'a Source,
@@ -141,15 +141,15 @@ struct Drawing<'a> {
     diagnostic: &'a Diagnostic,
     /// The part of the source that is drawn.
     shown: std::ops::Range<usize>,
-    /// That part, with every character that could steer a terminal blotted out. Each is as long as
-    /// it was, so that places stay the same.
+    /// That part, with every character that could control a terminal replaced by as many `?` as it has
+    /// bytes, so that offsets stay the same.
     safe: Vec<u8>,
 }
 
 impl fmt::Display for Drawing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let message = &self.diagnostic.message;
-        // Without a line to draw, nothing else says which file it is about.
+        // Without a source line, the message must name the file.
         let is_placeless = self.source.text.is_empty() && !message.contains(&self.source.name);
         if is_placeless {
             write!(f, "{}: ", visible(&self.source.name))?;
@@ -213,7 +213,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The line the diagnostic starts on, or of a very long line the part around it.
+    /// Returns the line on which the diagnostic starts, or the part of a very long line around it.
     fn shown(text: &str, diagnostic: &Diagnostic) -> std::ops::Range<usize> {
         let at = (diagnostic.span.start as usize).min(text.len());
         let at = (0..=at)
@@ -244,7 +244,7 @@ impl SourceCode for Drawing<'_> {
         before: usize,
         _after: usize,
     ) -> Result<Box<dyn SpanContents<'s> + 's>, MietteError> {
-        // Without context the library only asks where the label is, to name the place.
+        // Without context lines, the library only needs the position of the label.
         let asked = if before == 0 {
             span.offset()
         } else {

@@ -1,5 +1,5 @@
-//! `windlass run`: one task, one agent, from the question to the answer. The answer goes to standard
-//! output, everything else to standard error. Many tasks are in `batch.rs`.
+//! `windlass run`: runs an agent on one task. The answer goes to standard output, everything else to standard
+//! error. `batch.rs` runs many tasks.
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
@@ -9,20 +9,22 @@ use anyhow::Context as _;
 use serde_json::json;
 use windlass_core::run::{Run, Task};
 use windlass_runtime::{Progress, Watch};
-use windlass_service::{Attachment, DeclaredAgent, Identity, NewRun, RunOptions, Service, unknown};
+use windlass_service::{
+    Attachment, DeclaredAgent, Identity, NewRun, RunOptions, Service, unknown_name_message,
+};
 use windlass_spec::RunId;
 use windlass_tools::ToolProgress;
 
 use super::Outcome;
 use super::arguments::RunTask;
-use super::ending::{exit_code, what_it_waits_for, why_early};
+use super::ending::{describe_pending, early_end_message, exit_code};
 use super::interrupt::stop_on_interrupt;
 use super::live::Live;
 use super::program::{Notices, Program};
 use super::report::Reporter;
 use super::schema::read_file;
 use super::signals::{Interrupts, end_on_signals};
-use super::terminal::{complain, put, say};
+use super::terminal::{eprint_line, print_json, print_line};
 use super::{approvals, batch, gaps};
 
 pub(super) fn run(
@@ -30,7 +32,7 @@ pub(super) fn run(
     command: &RunTask,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let options = command.crew.run_options();
+    let options = command.agent.run_options();
     let Some(declared) = choose(&command.file, &options, reporter)? else {
         return Ok(Outcome::Failed);
     };
@@ -49,15 +51,15 @@ pub(super) fn run(
     let service = program.service_for(command.data.as_deref(), &options, notices);
     let identity = program.identity()?;
     let bound = service.bind(&identity, &declared, &options)?;
-    let is_for_programs = command.json || command.jsonl;
+    let is_json = command.json || command.jsonl;
     let run = block_on(&service, async {
-        let attachment = attachment(&service, &identity, command.jsonl, is_for_programs);
+        let attachment = attachment(&service, &identity, command.jsonl, is_json);
         bound.start(&identity, new, attachment).await
     })??;
-    show_end(&run, &service, &identity, is_for_programs)
+    show_end(&run, &service, &identity, is_json)
 }
 
-/// Reads the file and chooses its agent. `None` if the file has mistakes, which were reported.
+/// Reads the file and chooses its agent. `None` if the file has errors, which are reported.
 pub(super) fn choose(
     file: &Path,
     options: &RunOptions,
@@ -71,20 +73,20 @@ pub(super) fn choose(
     Ok(Some(chosen))
 }
 
-/// How the person at this terminal takes part in a run: Ctrl-C stops it, they see what happens, and are
-/// asked what it asks, unless a program reads the output. Must be called within a tokio runtime.
+/// Attaches this terminal to a run: Ctrl-C stops it, its events are shown, and its questions are asked here,
+/// unless the output is JSON. Must be called within a tokio runtime.
 pub(super) fn attachment(
     service: &Service,
     identity: &Identity,
     as_json_lines: bool,
-    is_for_programs: bool,
+    is_json: bool,
 ) -> Attachment {
     let live = Arc::new(Live::new());
     Attachment {
         stop: stop_on_interrupt(),
         watch: Some(watch(as_json_lines, &live)),
-        asker: approvals::asker(service, identity, &live).filter(|_| !is_for_programs),
-        patience: None,
+        asker: approvals::asker(service, identity, &live).filter(|_| !is_json),
+        wait_policy: None,
     }
 }
 
@@ -94,22 +96,25 @@ fn task(command: &RunTask, chosen: &DeclaredAgent) -> anyhow::Result<Task> {
         let mut stdin = std::io::stdin();
         anyhow::ensure!(
             !stdin.is_terminal(),
-            "there is no task\nhint: windlass run {} \"what to do\"",
+            "no task is given\nhint: windlass run {} \"what to do\"",
             command.file.display()
         );
         stdin
             .read_to_string(&mut description)
-            .context("standard input cannot be read")?;
+            .context("cannot read standard input")?;
     }
     anyhow::ensure!(
         !description.trim().is_empty(),
-        "the task is empty\nhint: say what to do"
+        "the task is empty\nhint: describe what to do"
     );
     if let Some(available) = &command.available_tools {
         let known = chosen.tool_names();
         for name in available {
             let is_known = known.contains(&name.as_str());
-            anyhow::ensure!(is_known, unknown("tool", name, &known, "this agent"));
+            anyhow::ensure!(
+                is_known,
+                unknown_name_message("tool", name, &known, "this agent")
+            );
         }
     }
     Ok(Task {
@@ -120,23 +125,23 @@ fn task(command: &RunTask, chosen: &DeclaredAgent) -> anyhow::Result<Task> {
     })
 }
 
-/// Waits for something that needs a runtime, and handles interrupts itself. Whatever else ends the
-/// program, the servers that the service started end before it.
+/// Runs a future that handles interrupts itself. On other signals, the servers of the service are stopped
+/// before the program ends.
 pub(super) fn block_on<T>(service: &Service, work: impl Future<Output = T>) -> std::io::Result<T> {
-    end_on_signals(service, Interrupts::AreHandled)?;
-    work_through(service, work)
+    end_on_signals(service, Interrupts::Handled)?;
+    run_to_end(service, work)
 }
 
-/// The same for what an interrupt simply ends.
+/// Runs a future; an interrupt ends the program.
 pub(super) fn block_on_until_interrupted<T>(
     service: &Service,
     work: impl Future<Output = T>,
 ) -> std::io::Result<T> {
-    end_on_signals(service, Interrupts::End)?;
-    work_through(service, work)
+    end_on_signals(service, Interrupts::EndProgram)?;
+    run_to_end(service, work)
 }
 
-fn work_through<T>(service: &Service, work: impl Future<Output = T>) -> std::io::Result<T> {
+fn run_to_end<T>(service: &Service, work: impl Future<Output = T>) -> std::io::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -147,11 +152,11 @@ fn work_through<T>(service: &Service, work: impl Future<Output = T>) -> std::io:
     }))
 }
 
-/// Tells what happens: as JSON Lines on standard output, or for people.
+/// Prints the events of a run: as JSON Lines on standard output, or as text for people.
 pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
     if !as_json_lines {
         let live = Arc::clone(live);
-        return Arc::new(move |run: &RunId, progress: Progress<'_>| live.tell(run, progress));
+        return Arc::new(move |run: &RunId, progress: Progress<'_>| live.show(run, progress));
     }
     Arc::new(|_: &RunId, progress: Progress<'_>| {
         let line = match progress {
@@ -178,9 +183,9 @@ pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
             }
             Progress::Model(_) | Progress::Done(_) => None,
         };
-        // Whoever reads may go away; the run goes on.
+        // A closed output does not stop the run.
         if let Some(line) = line {
-            let _ = put(&format!("{line}\n"));
+            let _ = print_json(&format!("{line}\n"));
         }
     })
 }
@@ -193,37 +198,34 @@ pub(super) fn show_end(
     as_json: bool,
 ) -> anyhow::Result<Outcome> {
     let response = run.response();
-    let standing = run.standing();
+    let standing = run.end_or_waiting();
     if as_json {
         let gaps = gaps::of_run(run);
-        let mut told = json!({"run": run.id(), "end": standing, "response": response});
+        let mut object = json!({"run": run.id(), "end": standing, "response": response});
         if !gaps.is_empty() {
-            told["gaps"] = json!(gaps);
+            object["gaps"] = json!(gaps);
         }
-        put(&format!("{told}\n"))?;
+        print_json(&format!("{object}\n"))?;
     }
     match (run.end(), &standing) {
         (Some(end), _) if !as_json => {
-            say(response.answer.as_str())?;
-            if let Some(told) = why_early(end) {
-                complain(&told)?;
+            print_line(response.answer.as_str())?;
+            if let Some(message) = early_end_message(end) {
+                eprint_line(&message)?;
             }
-            if let Some(gap) = gaps::untold(run) {
-                complain(&gaps::told(&gap))?;
+            if let Some(gap) = gaps::unreported(run) {
+                eprint_line(&gaps::message(&gap))?;
             }
-            complain(&format!(
-                "windlass trace show {} tells how it came about",
-                run.id()
-            ))?;
+            eprint_line(&format!("details: windlass trace show {}", run.id()))?;
         }
         (Some(_), _) => {}
         (None, Some(_)) => {
-            complain("the run waits for a person")?;
-            complain(&what_it_waits_for(run, service, identity)?)?;
+            eprint_line("the run waits for an approval or answer")?;
+            eprint_line(&describe_pending(run, service, identity)?)?;
         }
         (None, None) => {
-            complain("stopped")?;
-            complain(&what_it_waits_for(run, service, identity)?)?;
+            eprint_line("stopped")?;
+            eprint_line(&describe_pending(run, service, identity)?)?;
         }
     }
     Ok(Outcome::Code(exit_code(run)))

@@ -1,5 +1,5 @@
-//! `windlass runs`: where runs stand; cancels them, and goes on with those that were stopped or whose
-//! process died.
+//! `windlass runs`: shows the state of runs, cancels them, and resumes those that were stopped or whose process
+//! died.
 
 mod cancel;
 mod list;
@@ -47,7 +47,7 @@ fn resume(
         let attachment = attachment(service, identity, false, as_json);
         service.resume(identity, run, options, attachment).await
     })??;
-    // A plan was all that some runs had to do.
+    // The task of some runs is to run a plan.
     match run.is_plan_only() {
         true => plan::show_end(&run, service, identity, as_json),
         false => show_end(&run, service, identity, as_json),

@@ -1,16 +1,16 @@
-//! `windlass schema`: the JSON Schema each tool gets.
+//! `windlass schema`: prints the JSON Schema of tools.
 
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use windlass_service::unknown;
+use windlass_service::unknown_name_message;
 use windlass_spec::{AgentFile, ToolSpecification};
 
 use super::Outcome;
 use super::arguments::Schema;
 use super::report::Reporter;
 use super::source::Source;
-use super::terminal::put;
+use super::terminal::print_json;
 
 pub(super) fn run(command: &Schema, reporter: &Reporter) -> anyhow::Result<Outcome> {
     let Some(file) = read_file(&command.file, reporter)? else {
@@ -36,7 +36,7 @@ pub(super) fn run(command: &Schema, reporter: &Reporter) -> anyhow::Result<Outco
                     .iter()
                     .map(|tool| tool.name().as_str())
                     .collect();
-                anyhow::bail!(unknown(
+                anyhow::bail!(unknown_name_message(
                     "tool",
                     name,
                     &known,
@@ -45,11 +45,11 @@ pub(super) fn run(command: &Schema, reporter: &Reporter) -> anyhow::Result<Outco
             }
         },
     };
-    put(&format!("{printed:#}\n"))?;
+    print_json(&format!("{printed:#}\n"))?;
     Ok(Outcome::Done)
 }
 
-/// Reads a valid agent file; shows what is wrong with it and returns `None` otherwise.
+/// Reads an agent file. `None` if it has errors, which are reported.
 pub(super) fn read_file(path: &Path, reporter: &Reporter) -> anyhow::Result<Option<AgentFile>> {
     let (source, problem) = Source::read(path);
     if let Some(problem) = problem {

@@ -1,5 +1,5 @@
-//! Signals that end the program. Before it goes it ends the servers it started, which would outlive it
-//! otherwise. Runs are left as they are, as if the program had been killed: they can be resumed.
+//! Signals that end the program. The program first stops the servers it started, which would outlive it
+//! otherwise. Runs are left as after a kill: they can be resumed.
 
 use std::io;
 use std::sync::Once;
@@ -7,34 +7,33 @@ use std::sync::Once;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use windlass_service::Service;
 
-/// What an interrupt is to a command.
+/// How a command treats an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interrupts {
-    /// A wish it sees to itself.
-    AreHandled,
-    /// The end of the program.
-    End,
+    /// The command handles it.
+    Handled,
+    /// It ends the program.
+    EndProgram,
 }
 
-/// Has the program end, with its servers, when it is told to. The first call decides.
+/// Ends the program and its servers on a signal. Only the first call has an effect.
 ///
 /// # Errors
-/// If there is no thread or no signals to be had.
+/// If the thread or the signal handlers cannot be created.
 pub(super) fn end_on_signals(service: &Service, interrupts: Interrupts) -> io::Result<()> {
-    static LISTENS: Once = Once::new();
-    let mut listens = Ok(());
-    LISTENS.call_once(|| listens = listen(service.clone(), interrupts));
-    listens
+    static STARTED: Once = Once::new();
+    let mut started = Ok(());
+    STARTED.call_once(|| started = listen(service.clone(), interrupts));
+    started
 }
 
-/// A thread of its own listens as long as the program is there: its commands come and go, and some
-/// block their threads.
+/// Starts a thread that waits for signals, because some commands block their threads.
 fn listen(service: Service, interrupts: Interrupts) -> io::Result<()> {
     let mut kinds = vec![SignalKind::terminate(), SignalKind::hangup()];
-    if interrupts == Interrupts::End {
+    if interrupts == Interrupts::EndProgram {
         kinds.push(SignalKind::interrupt());
     }
-    // Whoever is told to outlive its terminal does.
+    // A signal that is ignored, as under `nohup`, stays ignored.
     kinds.retain(|kind| !is_ignored(*kind));
     if kinds.is_empty() {
         return Ok(());
@@ -42,7 +41,7 @@ fn listen(service: Service, interrupts: Interrupts) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    // From here on none of them ends the program by itself.
+    // From here on, these signals no longer end the program by default.
     let listening = {
         let _within = runtime.enter();
         let listening = kinds.iter().map(|kind| signal(*kind));
@@ -52,8 +51,8 @@ fn listen(service: Service, interrupts: Interrupts) -> io::Result<()> {
         .name("signals".to_owned())
         .spawn(move || {
             runtime.block_on(async {
-                if let Some(came) = first(listening).await
-                    && let Some(kind) = kinds.get(came)
+                if let Some(index) = first(listening).await
+                    && let Some(kind) = kinds.get(index)
                 {
                     end(&service, *kind).await;
                 }
@@ -62,21 +61,21 @@ fn listen(service: Service, interrupts: Interrupts) -> io::Result<()> {
     Ok(())
 }
 
-/// Which of them comes first.
+/// Returns the index of the first signal that arrives.
 async fn first(mut listening: Vec<Signal>) -> Option<usize> {
-    let coming = listening.iter_mut().map(|signal| Box::pin(signal.recv()));
-    let (came, index, _) = futures::future::select_all(coming).await;
-    came.map(|()| index)
+    let pending = listening.iter_mut().map(|signal| Box::pin(signal.recv()));
+    let (received, index, _) = futures::future::select_all(pending).await;
+    received.map(|()| index)
 }
 
-/// Ends the servers, and then the program with the exit code for a signal.
+/// Stops the servers, then exits with the exit code for a signal.
 pub(super) async fn end(service: &Service, kind: SignalKind) {
     service.abandon().await;
     std::process::exit(128 + kind.as_raw_value());
 }
 
-/// Whether the program was started to ignore a signal, as by `nohup`. Where that cannot be told, a
-/// hangup is left alone.
+/// Whether the program was started with the signal ignored, as by `nohup`. If that is unknown, a hangup counts
+/// as ignored.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();

@@ -1,4 +1,4 @@
-//! Reads the texts named on the command line, or says in a diagnostic why one cannot be read.
+//! Reads the files named on the command line, or returns a diagnostic if one cannot be read.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,16 +6,16 @@ use std::path::Path;
 
 use windlass_gram::{Diagnostic, Span};
 
-/// Larger texts are refused. Agent files are small; this is far beyond any of them and keeps a
-/// mistyped path from filling the memory.
+/// The maximum size of a file. It is far above the size of agent files, and keeps a mistyped path from filling
+/// the memory.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A text and what it is called in messages.
+/// A text and its name in messages.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// The path as typed, or `-`.
     pub(crate) name: String,
-    /// The text; what could be read of it if it is not UTF-8, nothing if it could not be read.
+    /// The text; lossy if it is not UTF-8, empty if it cannot be read.
     pub(crate) text: String,
 }
 
@@ -55,7 +55,7 @@ fn read_bytes(path: &Path, name: &str) -> Result<Vec<u8>, Diagnostic> {
         .map_err(|error| unreadable(name, &error))?
 }
 
-/// Reads to the end, but not beyond the limit: a device or pipe does not tell its size.
+/// Reads up to the limit, because the size of a device or pipe is unknown.
 fn read_limited(name: &str, reader: impl Read) -> io::Result<Result<Vec<u8>, Diagnostic>> {
     let mut bytes = Vec::new();
     reader.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
@@ -79,17 +79,17 @@ fn unreadable(name: &str, error: &io::Error) -> Diagnostic {
     let (code, message, hint) = match error.kind() {
         io::ErrorKind::NotFound => (
             "file-not-found",
-            format!("there is no file `{name}`"),
+            format!("file `{name}` not found"),
             "check the path; `-` reads standard input",
         ),
         io::ErrorKind::PermissionDenied => (
             "file-unreadable",
-            format!("`{name}` may not be read"),
+            format!("no permission to read `{name}`"),
             "check its permissions",
         ),
         _ => (
             "file-unreadable",
-            format!("`{name}` cannot be read: {error}"),
+            format!("cannot read `{name}`: {error}"),
             "check the path",
         ),
     };
@@ -108,7 +108,7 @@ fn decode(bytes: Vec<u8>) -> (String, Option<Diagnostic>) {
     let problem = Diagnostic::error(
         "not-utf8",
         Span::new(offset as u32, end as u32),
-        format!("the text is not UTF-8: the byte 0x{byte:02X} cannot stand here"),
+        format!("the text is not UTF-8: invalid byte 0x{byte:02X}"),
     )
     .with_hint("save the file as UTF-8");
     (text, Some(problem))

@@ -1,10 +1,10 @@
-//! Rows for people: columns as wide as they must be, each cell on one line.
+//! Text tables: columns as wide as their content, each cell on one line.
 
-use super::rendered::seen;
-use super::terminal::{say, visible_line};
+use super::rendered::escape_exact;
+use super::terminal::{print_line, visible_line};
 
-/// Writes rows under their headings. The last column may be as long as it likes.
-pub(super) fn say_table<const N: usize>(
+/// Prints rows under their headings.
+pub(super) fn print_table<const N: usize>(
     headings: [&str; N],
     rows: &[[String; N]],
 ) -> anyhow::Result<()> {
@@ -28,18 +28,18 @@ pub(super) fn say_table<const N: usize>(
             .collect();
         padded.join("  ").trim_end().to_owned()
     };
-    say(&line(&headings))?;
+    print_line(&line(&headings))?;
     for row in &rows {
         let cells: Vec<&str> = row.iter().map(String::as_str).collect();
-        say(&line(&cells))?;
+        print_line(&line(&cells))?;
     }
     Ok(())
 }
 
-/// The start of a text on one line, with nothing in it that cannot be seen.
+/// Returns the start of a text on one line, with invisible characters escaped.
 pub(super) fn one_line(text: &str, limit: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let line = seen(&words.join(" "));
+    let line = escape_exact(&words.join(" "));
     match line.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,

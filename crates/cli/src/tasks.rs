@@ -1,5 +1,5 @@
-//! The tasks of a file, for `run --tasks` and `ab`. What cannot be used is named by file and line before the
-//! first task is begun, and left out; the rest is done, and the exit code says that it was not all.
+//! Reads a file of tasks, for `run --tasks` and `ab`. Invalid tasks are reported by file and line before the
+//! first task starts, and skipped. The exit code then reports a failure.
 
 use std::path::Path;
 
@@ -8,23 +8,23 @@ use windlass_service::DeclaredAgent;
 use windlass_spec::{TaskInput, read_tasks};
 
 use super::Outcome;
-use super::terminal::complain;
+use super::terminal::eprint_line;
 
-/// The tasks that can be used.
+/// The valid tasks of a file.
 pub(super) struct Tasks {
     pub(super) tasks: Vec<TaskInput>,
-    /// Whether there are others, which were named.
-    pub(super) has_mistakes: bool,
+    /// Whether the file has invalid tasks, which are reported.
+    pub(super) has_errors: bool,
 }
 
 impl Tasks {
-    /// Reads a file and says what of it cannot be used.
+    /// Reads a file and reports its invalid tasks.
     pub(super) fn read(file: &Path, chosen: &DeclaredAgent) -> anyhow::Result<Self> {
         let place = file.display();
         let text = std::fs::read_to_string(file)
-            .with_context(|| format!("the tasks in `{place}` cannot be read"))?;
+            .with_context(|| format!("cannot read the tasks in `{place}`"))?;
         let read = read_tasks(&text);
-        let mut mistakes: Vec<(usize, String)> = read
+        let mut errors: Vec<(usize, String)> = read
             .errors
             .iter()
             .map(|error| (error.line, error.in_file(place.to_string())))
@@ -34,46 +34,43 @@ impl Tasks {
         for (line, task) in read.tasks {
             match task.check_tools(known.iter().copied()) {
                 Ok(()) => tasks.push(task),
-                Err(missing) => mistakes.extend(missing.into_iter().map(|tool| {
+                Err(missing) => errors.extend(missing.into_iter().map(|tool| {
                     let id = &task.task_id;
                     (line, format!("{place}:{line}: task `{id}`: {tool}"))
                 })),
             }
         }
-        mistakes.sort_by_key(|(line, _)| *line);
-        for (_, mistake) in &mistakes {
-            complain(mistake)?;
+        errors.sort_by_key(|(line, _)| *line);
+        for (_, error) in &errors {
+            eprint_line(error)?;
         }
-        let has_mistakes = !mistakes.is_empty();
+        let has_errors = !errors.is_empty();
         anyhow::ensure!(
-            !tasks.is_empty() || !has_mistakes,
-            "none of the tasks in `{place}` can be used"
+            !tasks.is_empty() || !has_errors,
+            "no task in `{place}` is valid"
         );
         anyhow::ensure!(!tasks.is_empty(), "there are no tasks in `{place}`");
-        if has_mistakes {
-            let (count, all) = (tasks.len(), tasks.len() + unusable(&mistakes));
-            complain(&format!(
-                "{count} of {all} tasks in `{place}` can be used, and only they are"
+        if has_errors {
+            let (count, all) = (tasks.len(), tasks.len() + invalid_lines(&errors));
+            eprint_line(&format!(
+                "{count} of {all} tasks in `{place}` are valid; only they run"
             ))?;
         }
-        Ok(Self {
-            tasks,
-            has_mistakes,
-        })
+        Ok(Self { tasks, has_errors })
     }
 
-    /// What is told in the end: not all is well if something could not be used.
+    /// Turns success into failure if the file has invalid tasks.
     pub(super) fn ended(&self, outcome: Outcome) -> Outcome {
-        match (self.has_mistakes, outcome) {
+        match (self.has_errors, outcome) {
             (true, Outcome::Done | Outcome::Code(0)) => Outcome::Failed,
             (_, outcome) => outcome,
         }
     }
 }
 
-/// How many lines have mistakes, each once.
-fn unusable(mistakes: &[(usize, String)]) -> usize {
-    let mut lines: Vec<usize> = mistakes.iter().map(|(line, _)| *line).collect();
+/// Counts the lines with errors.
+fn invalid_lines(errors: &[(usize, String)]) -> usize {
+    let mut lines: Vec<usize> = errors.iter().map(|(line, _)| *line).collect();
     lines.dedup();
     lines.len()
 }

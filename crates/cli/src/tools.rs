@@ -1,5 +1,5 @@
-//! `windlass tools`: what is in libraries, what is known of one tool, a call of it by hand, and
-//! how calls ended.
+//! `windlass tools`: lists and describes the tools of libraries, calls one directly, and shows the results of
+//! calls.
 
 mod call;
 mod describe;
@@ -32,7 +32,7 @@ pub(super) fn run(
     }
 }
 
-/// The tool that was asked for. `None` if the agent file has mistakes, which were reported.
+/// Finds a tool. `None` if the agent file has errors, which are reported.
 fn find(
     service: &Service,
     identity: &Identity,

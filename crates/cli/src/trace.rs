@@ -1,10 +1,10 @@
-//! `windlass trace`: how a run came about, from its journal.
+//! `windlass trace`: shows the recorded steps of runs.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_core::run::{Entry, LeftOutBecause, Offer, Run};
+use windlass_core::run::{Entry, LeftOutReason, Offer, Run};
 use windlass_runtime::followed;
 use windlass_service::{Identity, RunQuery, Service};
 use windlass_spec::{CallRecord, ToolGapReport};
@@ -14,10 +14,10 @@ use super::arguments::{Trace, TraceCommand};
 use super::live::shortened;
 use super::program::Program;
 use super::runs;
-use super::terminal::{put, say, visible_block, visible_line};
+use super::terminal::{print_json, print_line, visible_block, visible_line};
 
-/// How many tools that were left out are named.
-const NAMED: usize = 10;
+/// The maximum number of left-out tools that are named.
+const MAX_NAMED: usize = 10;
 
 pub(super) fn run(program: &Program, command: &Trace) -> anyhow::Result<Outcome> {
     let service = program.service(command.data.as_deref());
@@ -27,18 +27,18 @@ pub(super) fn run(program: &Program, command: &Trace) -> anyhow::Result<Outcome>
         TraceCommand::Show { run, json } => {
             let run = service.run(identity, run)?;
             match json {
-                true => put(&format!("{}\n", as_json(&run)))?,
-                false => say(drawn(&run).trim_end())?,
+                true => print_json(&format!("{}\n", as_json(&run)))?,
+                false => print_line(draw_trace(&run).trim_end())?,
             }
         }
         TraceCommand::Export { run } => {
-            put(&service.export_run(identity, run)?)?;
+            print_json(&service.export_run(identity, run)?)?;
         }
         TraceCommand::Purge { days } => {
             let age = Duration::from_secs(u64::from(*days) * 24 * 60 * 60);
             let purged = service.purge_runs(identity, age)?;
-            say(&format!(
-                "{} runs purged, {} kept though old",
+            print_line(&format!(
+                "{} runs purged, {} old runs kept",
                 purged.removed.len(),
                 purged.kept.len()
             ))?;
@@ -55,14 +55,14 @@ fn list(service: &Service, identity: &Identity, limit: u32, as_json: bool) -> an
     for run in service.list_runs(identity, &query)? {
         let run = run.summary;
         if as_json {
-            put(&format!("{}\n", runs::as_object(&run)))?;
+            print_json(&format!("{}\n", runs::as_object(&run)))?;
             continue;
         }
         let end = run
             .end
             .as_ref()
             .map_or_else(|| "open".to_owned(), runs::end_word);
-        say(&format!(
+        print_line(&format!(
             "{}  {}  {end}  {}  {}",
             run.run,
             run.started_at,
@@ -95,7 +95,7 @@ fn as_json(run: &Run) -> Value {
     })
 }
 
-/// Which of several implementations ran, by call.
+/// The variant that ran, by call.
 fn variants(run: &Run) -> Value {
     let ran = run.calls().filter_map(|call| {
         let variant = run.variant(call.id())?;
@@ -104,19 +104,27 @@ fn variants(run: &Run) -> Value {
     Value::Object(ran.collect())
 }
 
-/// What was found out about the task, and which tools the model was shown.
-fn offered(run: &Run, offer: &Offer) -> String {
+/// Describes the intent of the task, and the tools that the model was offered.
+fn describe_offer(run: &Run, offer: &Offer) -> String {
     let mut text = String::new();
     if let Some(intent) = &offer.intent {
         let percent = intent.confidence * 100.0;
-        let _ = write!(text, "wants: {} ({percent:.0} % sure)", intent.intent_type);
+        let _ = write!(
+            text,
+            "intent: {} (confidence {percent:.0} %)",
+            intent.intent_type
+        );
         if !intent.suggested_tools.is_empty() {
-            let _ = write!(text, "; suits it: {}", intent.suggested_tools.join(", "));
+            let _ = write!(
+                text,
+                "; suggested tools: {}",
+                intent.suggested_tools.join(", ")
+            );
         }
         text.push('\n');
     }
     for missing in offer.gap.iter().flat_map(ToolGapReport::missing_tools) {
-        let _ = writeln!(text, "no tool seems to do: {}", shortened(missing.as_str()));
+        let _ = writeln!(text, "missing capability: {}", shortened(missing.as_str()));
     }
     if offer.left_out.is_empty() {
         return text;
@@ -124,22 +132,22 @@ fn offered(run: &Run, offer: &Offer) -> String {
     let all = run.allowed_tools().count();
     let _ = writeln!(
         text,
-        "shown: {} of {all} tools; left out:",
+        "offered: {} of {all} tools; left out:",
         offer.tools.len()
     );
     for because in [
-        LeftOutBecause::SwitchedOff,
-        LeftOutBecause::Deprecated,
-        LeftOutBecause::Budget,
+        LeftOutReason::SwitchedOff,
+        LeftOutReason::Deprecated,
+        LeftOutReason::Budget,
     ] {
         let why = match because {
-            LeftOutBecause::SwitchedOff => "switched off",
-            LeftOutBecause::Deprecated => "deprecated",
-            LeftOutBecause::Budget => "no room",
+            LeftOutReason::SwitchedOff => "disabled",
+            LeftOutReason::Deprecated => "deprecated",
+            LeftOutReason::Budget => "over budget",
         };
         let left_out = offer.left_out.iter().filter(|one| one.because == because);
         let names: Vec<&str> = left_out.map(|one| one.tool.as_str()).collect();
-        let (first, more) = names.split_at(names.len().min(NAMED));
+        let (first, more) = names.split_at(names.len().min(MAX_NAMED));
         if !first.is_empty() {
             let more = match more.len() {
                 0 => String::new(),
@@ -151,17 +159,17 @@ fn offered(run: &Run, offer: &Offer) -> String {
     text
 }
 
-/// A run as a person reads it.
-pub(super) fn drawn(run: &Run) -> String {
+/// Describes a run step by step.
+pub(super) fn draw_trace(run: &Run) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "run {} of agent {}", run.id(), run.agent().name());
     if let Some(offer) = run.offer() {
-        text.push_str(&offered(run, offer));
+        text.push_str(&describe_offer(run, offer));
     }
     for (recalled, is_followed) in followed(run) {
         let followed = if is_followed { ", followed" } else { "" };
-        let said = shortened(&recalled.text);
-        let _ = writeln!(text, "recalled {}{followed}: {said}", recalled.id);
+        let content = shortened(&recalled.text);
+        let _ = writeln!(text, "strategy {}{followed}: {content}", recalled.id);
     }
     for (step, turn) in run.steps().iter().zip(run.turns()) {
         let milliseconds = step.duration().as_millis();
@@ -185,10 +193,10 @@ pub(super) fn drawn(run: &Run) -> String {
                     let variant = progress.variant().map_or_else(String::new, |variant| {
                         format!(" (variant {} of {})", variant.name, variant.experiment)
                     });
-                    let _ = writeln!(text, "   {} {decision}{variant}", call(record));
+                    let _ = writeln!(text, "   {} {decision}{variant}", describe_call(record));
                 }
                 Entry::Mistake { mistake, record } => {
-                    let _ = writeln!(text, "   {} refused", call(record));
+                    let _ = writeln!(text, "   {} refused", describe_call(record));
                     let _ = writeln!(
                         text,
                         "     {}",
@@ -216,7 +224,7 @@ pub(super) fn drawn(run: &Run) -> String {
     text
 }
 
-fn call(record: &CallRecord) -> String {
+fn describe_call(record: &CallRecord) -> String {
     let arguments = Value::Object(record.arguments().clone());
     let tool = visible_line(record.tool_name().as_str());
     format!("{tool} {arguments} [{}]", record.state())

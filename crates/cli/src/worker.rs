@@ -1,5 +1,5 @@
-//! `windlass worker`: resumes every run that can go on, until it is stopped. With it, `windlass approvals
-//! approve` is enough.
+//! `windlass worker`: resumes every run that can continue, until it is stopped. With a worker, an approved run
+//! needs no `windlass runs resume`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::interrupt::stop_on_interrupt;
 use super::live::Live;
 use super::program::{Notices, Program};
 use super::run::{block_on, watch};
-use super::terminal::complain;
+use super::terminal::eprint_line;
 
 pub(super) fn run(program: &Program, command: &Worker) -> anyhow::Result<Outcome> {
     let notices = match command.jsonl {
@@ -29,8 +29,8 @@ pub(super) fn run(program: &Program, command: &Worker) -> anyhow::Result<Outcome
             watch: Some(watch(command.jsonl, &live)),
         };
         let data = service.data_directory()?;
-        complain(&format!(
-            "worker: resumes the runs in {}; Ctrl-C stops it",
+        eprint_line(&format!(
+            "worker: resuming runs in {}; press Ctrl-C to stop",
             data.display()
         ))?;
         service.work(&identity, options).await?;

@@ -1,4 +1,4 @@
-//! The program as a user meets it: whole commands with what they print and how they end.
+//! End-to-end tests of the program: commands, their output and their exit codes.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 

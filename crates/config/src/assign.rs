@@ -9,8 +9,8 @@ use crate::origin::{Layer, Origin};
 use crate::source::read_value;
 use crate::tree::{Content, Node, Table, dotted};
 
-/// Variables with a name of their own, and the key each sets.
-const SHORT: [(&str, &str); 5] = [
+/// Variables with a short name, and the key that each sets.
+const SHORT_NAMES: [(&str, &str); 5] = [
     ("WINDLASS_ENVIRONMENT", "environment"),
     ("WINDLASS_MODEL", "model"),
     ("WINDLASS_BASE_URL", "base_url"),
@@ -18,27 +18,27 @@ const SHORT: [(&str, &str); 5] = [
     ("WINDLASS_DATA", "data_directory"),
 ];
 
-/// What the name of a variable for any key begins with.
+/// The prefix of variables that can set any key.
 const PREFIX: &str = "WINDLASS_CONFIG__";
 
-/// How many keys a path can have. Deeper is nothing but a mistake.
+/// The most keys that a path can have.
 const MAX_KEYS: usize = 32;
 
-/// Whether an environment variable of this name sets something of the configuration.
+/// Whether an environment variable of this name sets a configuration value.
 #[must_use]
 pub fn is_setting_variable(name: &str) -> bool {
-    name.starts_with(PREFIX) || SHORT.iter().any(|(short, _)| *short == name)
+    name.starts_with(PREFIX) || SHORT_NAMES.iter().any(|(short, _)| *short == name)
 }
 
-/// What a variable sets; nothing if it has nothing to do with the configuration. One that is set to
-/// nothing counts as not set.
+/// The tree that a variable sets. `None` if it is not about the configuration, or empty, which counts as
+/// unset.
 pub(crate) fn variable(
     name: &str,
     value: &str,
     number: usize,
     mistakes: &mut Vec<Mistake>,
 ) -> Option<Node> {
-    let short = SHORT.iter().find(|(short, _)| *short == name);
+    let short = SHORT_NAMES.iter().find(|(short, _)| *short == name);
     let keys: Vec<String> = match (short, name.strip_prefix(PREFIX)) {
         (Some((_, key)), _) => vec![(*key).to_owned()],
         (None, Some(rest)) => rest.split("__").map(str::to_owned).collect(),
@@ -48,28 +48,28 @@ pub(crate) fn variable(
         return None;
     }
     let origin = Origin::new(Layer::Variable, name, number);
-    assigned(&keys, value, &origin, mistakes)
+    tree_with_value(&keys, value, &origin, mistakes)
 }
 
-/// What a flag sets.
+/// The tree that a flag sets.
 pub(crate) fn flag(text: &str, number: usize, mistakes: &mut Vec<Mistake>) -> Option<Node> {
-    let Some((keys, value)) = split(text) else {
+    let Some((keys, value)) = split_flag(text) else {
         let shown: String = text.chars().take(80).collect();
         let origin = Origin::new(Layer::Flag, format!("the flag `{shown}`"), number);
-        let mistake = Mistake::error(&origin, "", "this is not a key and a value");
-        let help = "write it as KEY=VALUE, such as gate.undo_window_seconds=5";
+        let mistake = Mistake::error(&origin, "", "this is not in the form KEY=VALUE");
+        let help = "for example: gate.undo_window_seconds=5";
         mistakes.push(mistake.help(help.to_owned()));
         return None;
     };
-    // It is called by its key alone: the value may be nobody's business.
+    // Only the key is shown, because the value may be a secret.
     let path: Vec<&str> = keys.iter().map(String::as_str).collect();
     let name = format!("the flag `{}`", dotted(&path));
     let origin = Origin::new(Layer::Flag, name, number);
-    assigned(&keys, value, &origin, mistakes)
+    tree_with_value(&keys, value, &origin, mistakes)
 }
 
-/// The keys and the value of `a.b."c.d"=value`.
-fn split(text: &str) -> Option<(Vec<String>, &str)> {
+/// Splits `a.b."c.d"=value` into its keys and its value.
+fn split_flag(text: &str) -> Option<(Vec<String>, &str)> {
     let mut keys = vec![String::new()];
     let mut quote = None;
     for (offset, character) in text.char_indices() {
@@ -93,8 +93,8 @@ fn split(text: &str) -> Option<(Vec<String>, &str)> {
     None
 }
 
-/// A tree with nothing but one value in it.
-fn assigned(
+/// A tree with one value at a path of keys.
+fn tree_with_value(
     keys: &[String],
     value: &str,
     origin: &Origin,
@@ -107,7 +107,7 @@ fn assigned(
     let mut shape = Some(ROOT);
     let mut path = Vec::new();
     for key in keys {
-        let (key, found) = match shape.and_then(|shape| shape.below(key)) {
+        let (key, found) = match shape.and_then(|shape| shape.child(key)) {
             Some((key, found)) => (key, Some(found)),
             None => (key.clone(), None),
         };
@@ -121,7 +121,7 @@ fn assigned(
         Some(Shape::Table(_) | Shape::Map(_)) if !value.starts_with('{') => {
             let key = dotted(&path_shown);
             let mistake = Mistake::error(origin, &key, "this is a table, not a single value");
-            mistakes.push(mistake.help(format!("set a key of it: {key}.KEY=VALUE")));
+            mistakes.push(mistake.help(format!("set one of its keys: {key}.KEY=VALUE")));
             return None;
         }
         _ => read_value(value, origin).unwrap_or_else(|| text_node(value, origin)),
@@ -134,7 +134,7 @@ fn assigned(
 }
 
 fn text_node(text: &str, origin: &Origin) -> Node {
-    // Quotes that a shell left standing are not meant.
+    // Quotes that the shell has left are removed.
     let unquoted = match read_value(text, origin).as_ref().and_then(Node::text) {
         Some(inner) if text.starts_with(['"', '\'']) => inner.to_owned(),
         _ => text.to_owned(),
@@ -142,7 +142,7 @@ fn text_node(text: &str, origin: &Origin) -> Node {
     Node::new(Content::Scalar(Value::from(unquoted)), origin.clone())
 }
 
-/// A list in brackets, or words with commas between them.
+/// Reads a list in brackets, or strings separated by commas.
 fn list_node(text: &str, origin: &Origin) -> Node {
     if text.starts_with('[')
         && let Some(node) = read_value(text, origin)

@@ -1,5 +1,4 @@
-//! From a checked tree to a configuration. Everything was checked before, so nothing can go wrong
-//! here; what is not there has no value.
+//! Builds a configuration from a checked tree. It cannot fail, because every value was checked before.
 
 mod servers;
 
@@ -20,8 +19,9 @@ use windlass_spec::{Confidence, TimeoutSeconds};
 use crate::configuration::{Category, Configuration, Inner};
 use crate::rules::known;
 use crate::settings::{
-    AgentSettings, Breaker, Ceilings, Files, Gaps, Gate, Http, Intent, Intents, Learning, Library,
-    Principal, Search, Selection, WithoutConfidence,
+    AgentSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings, GateSettings,
+    IntentDefinition, IntentSettings, LearningSettings, Library, PrincipalSettings, SearchSettings,
+    SelectionSettings, WebToolSettings, WithoutConfidence,
 };
 use crate::show;
 use crate::tree::{Node, object};
@@ -72,51 +72,51 @@ pub(crate) fn build(tree: Node) -> Configuration {
             rate_limits: rate_limits(tree.at(&["ceilings", "rate_limits"])),
             timeout: timeout(tree.at(&["ceilings", "timeout_seconds"])),
         },
-        breaker: Breaker {
-            failures: whole(&tree, &["breaker", "failures"]),
+        breaker: BreakerSettings {
+            failures: integer(&tree, &["breaker", "failures"]),
             cooldown: seconds(&tree, &["breaker", "cooldown_seconds"]),
         },
-        selection: Selection {
-            token_budget: whole(&tree, &["selection", "token_budget"]),
+        selection: SelectionSettings {
+            token_budget: integer(&tree, &["selection", "token_budget"]),
             always: parsed_all(tree.items(&["selection", "always"])),
         },
         intents: intents(&tree),
-        gaps: Gaps {
+        gaps: GapSettings {
             check: boolean(&tree, &["gaps", "check"]).unwrap_or(true),
             threshold: confidence(tree.at(&["gaps", "threshold"])).unwrap_or(Confidence::FULL),
             ask_model: boolean(&tree, &["gaps", "ask_model"]).unwrap_or(false),
         },
-        learning: Learning {
+        learning: LearningSettings {
             enabled: boolean(&tree, &["learning", "enabled"]).unwrap_or(true),
             frozen: boolean(&tree, &["learning", "frozen"]).unwrap_or(false),
-            recall: whole(&tree, &["learning", "recall"]),
+            recall: integer(&tree, &["learning", "recall"]),
             similarity_floor: confidence(tree.at(&["learning", "similarity_floor"]))
                 .unwrap_or(Confidence::FULL),
             min_confidence: confidence(tree.at(&["learning", "min_confidence"]))
                 .unwrap_or(Confidence::FULL),
             checker: texts(tree.items(&["learning", "checker"])),
             wording: boolean(&tree, &["learning", "wording"]).unwrap_or(false),
-            max_strategies: whole(&tree, &["learning", "max_strategies"]),
-            max_tokens: whole(&tree, &["learning", "max_tokens"]),
-            unused_after: whole(&tree, &["learning", "unused_after"]),
+            max_strategies: integer(&tree, &["learning", "max_strategies"]),
+            max_tokens: integer(&tree, &["learning", "max_tokens"]),
+            unused_after: integer(&tree, &["learning", "unused_after"]),
         },
-        files: Files {
+        files: FileToolSettings {
             roots: tree
                 .items(&["files", "roots"])
                 .iter()
                 .filter_map(path)
                 .collect(),
-            max_bytes: whole(&tree, &["files", "max_bytes"]),
+            max_bytes: integer(&tree, &["files", "max_bytes"]),
         },
-        http: Http {
+        http: WebToolSettings {
             hosts: texts(tree.items(&["http", "hosts"])),
-            max_bytes: whole(&tree, &["http", "max_bytes"]),
+            max_bytes: integer(&tree, &["http", "max_bytes"]),
             timeout: seconds(&tree, &["http", "timeout_seconds"]),
             allow_private: boolean(&tree, &["http", "allow_private"]).unwrap_or(false),
         },
-        search: Search {
+        search: SearchSettings {
             endpoint: text(&tree, &["search", "endpoint"]),
-            max_results: whole(&tree, &["search", "max_results"]),
+            max_results: integer(&tree, &["search", "max_results"]),
         },
         automation: text(&tree, &["automation", "endpoint"]),
         digest: show::digest(&tree),
@@ -127,12 +127,12 @@ pub(crate) fn build(tree: Node) -> Configuration {
     }
 }
 
-fn gate(tree: &Node) -> Gate {
+fn gate(tree: &Node) -> GateSettings {
     let threshold = tree.at(&["gate", "confidence_threshold"]);
     let asks = text(tree, &["gate", "without_confidence"]).as_deref() == Some("ask");
-    Gate {
+    GateSettings {
         undo_window: seconds(tree, &["gate", "undo_window_seconds"]),
-        // Were there no threshold, the strictest would hold.
+        // Without a threshold, use the strictest one.
         confidence_threshold: confidence(threshold).unwrap_or(Confidence::FULL),
         without_confidence: if asks {
             WithoutConfidence::Ask
@@ -142,8 +142,8 @@ fn gate(tree: &Node) -> Gate {
     }
 }
 
-fn principal(node: &Node) -> Principal {
-    Principal {
+fn principal(node: &Node) -> PrincipalSettings {
+    PrincipalSettings {
         permissions: permissions(node),
         rate_limits: rate_limits(node.get("rate_limits")),
     }
@@ -201,7 +201,7 @@ fn tool_configuration(name: &str, node: &Node) -> Option<ToolConfiguration> {
     })
 }
 
-/// What can be set for a tool, everywhere or in one environment.
+/// The settings of a tool, for all environments or for one.
 fn tool_override(node: &Node) -> Override {
     Override {
         enabled: boolean(node, &["enabled"]),
@@ -211,16 +211,16 @@ fn tool_override(node: &Node) -> Override {
     }
 }
 
-fn intents(tree: &Node) -> Intents {
+fn intents(tree: &Node) -> IntentSettings {
     let list = |node: &Node, key| node.get(key).map(|_| node.items(&[key]).to_vec());
     let intents = tree
         .entries(&["intents"])
         .filter(|(_, node)| node.table().is_some());
-    Intents {
+    IntentSettings {
         threshold: confidence(tree.at(&["intents", "threshold"])).unwrap_or(Confidence::HALF),
         intents: intents
             .filter_map(|(name, node)| {
-                let intent = Intent {
+                let intent = IntentDefinition {
                     examples: list(node, "examples").map(|items| texts(&items)),
                     tools: list(node, "tools").map(|items| parsed_all(&items)),
                     context: list(node, "context").map(|items| texts(&items)),
@@ -232,7 +232,7 @@ fn intents(tree: &Node) -> Intents {
     }
 }
 
-/// Rate limits under a node, if it is there.
+/// The rate limits under a node; none without a node.
 pub(crate) fn rate_limits(node: Option<&Node>) -> RateLimits {
     let mut limits = RateLimits::none();
     for (window, limit) in node.into_iter().flat_map(|node| node.entries(&[])) {
@@ -257,7 +257,7 @@ fn library(node: &Node) -> Option<Library> {
     }
 }
 
-/// A path, from the directory of the text it stands in.
+/// A path, relative to the directory of its file.
 fn path(node: &Node) -> Option<PathBuf> {
     Some(node.origin.directory().join(node.text()?))
 }
@@ -297,8 +297,8 @@ fn parsed_all<T: FromStr>(items: &[Node]) -> Vec<T> {
     texts.filter_map(|text| text.parse().ok()).collect()
 }
 
-/// A whole number that has a built-in value.
-fn whole<T: TryFrom<i64> + Default>(tree: &Node, path: &[&str]) -> T {
+/// An integer that has a built-in value.
+fn integer<T: TryFrom<i64> + Default>(tree: &Node, path: &[&str]) -> T {
     let number = tree.at(path).and_then(Node::integer);
     number
         .and_then(|number| T::try_from(number).ok())
@@ -306,5 +306,5 @@ fn whole<T: TryFrom<i64> + Default>(tree: &Node, path: &[&str]) -> T {
 }
 
 fn seconds(tree: &Node, path: &[&str]) -> Duration {
-    Duration::from_secs(whole(tree, path))
+    Duration::from_secs(integer(tree, path))
 }

@@ -1,4 +1,4 @@
-//! The configuration that holds: read-only, cheap to share, with accessors for everything in it.
+//! The effective configuration: read-only, cheap to share, with an accessor for each setting.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,15 +15,16 @@ use crate::build::build;
 use crate::keys;
 use crate::origin::Origin;
 use crate::settings::{
-    AgentSettings, Breaker, Ceilings, Files, Gaps, Gate, Http, Intents, Learning, Library,
-    Principal, Search, Selection,
+    AgentSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings, GateSettings,
+    IntentSettings, LearningSettings, Library, PrincipalSettings, SearchSettings,
+    SelectionSettings, WebToolSettings,
 };
 use crate::tree::Node;
 
-/// The principal that stands for everybody.
-const EVERYBODY: &str = "*";
+/// The name that stands for every principal.
+const EVERY_PRINCIPAL: &str = "*";
 
-/// The configuration that holds.
+/// The effective configuration, merged from all layers.
 #[derive(Debug, Clone)]
 pub struct Configuration {
     pub(crate) inner: Arc<Inner>,
@@ -39,48 +40,48 @@ pub(crate) struct Inner {
     pub(crate) policies: Option<PathBuf>,
     pub(crate) data_directory: Option<PathBuf>,
     pub(crate) vocabulary: Vocabulary,
-    pub(crate) gate: Gate,
+    pub(crate) gate: GateSettings,
     pub(crate) risk: BTreeMap<ToolName, RiskLevel>,
-    pub(crate) principals: BTreeMap<String, Principal>,
+    pub(crate) principals: BTreeMap<String, PrincipalSettings>,
     pub(crate) agents: BTreeMap<AgentName, AgentSettings>,
     pub(crate) servers: Vec<ServerSettings>,
     pub(crate) known_categories: Categories,
     pub(crate) categories: BTreeMap<CategoryName, Category>,
     pub(crate) category_of: BTreeMap<ToolName, CategoryName>,
     pub(crate) ceilings: Ceilings,
-    pub(crate) breaker: Breaker,
-    pub(crate) selection: Selection,
-    pub(crate) intents: Intents,
-    pub(crate) gaps: Gaps,
-    pub(crate) learning: Learning,
-    pub(crate) files: Files,
-    pub(crate) http: Http,
-    pub(crate) search: Search,
+    pub(crate) breaker: BreakerSettings,
+    pub(crate) selection: SelectionSettings,
+    pub(crate) intents: IntentSettings,
+    pub(crate) gaps: GapSettings,
+    pub(crate) learning: LearningSettings,
+    pub(crate) files: FileToolSettings,
+    pub(crate) http: WebToolSettings,
+    pub(crate) search: SearchSettings,
     pub(crate) automation: Option<String>,
     pub(crate) tree: Node,
     pub(crate) digest: String,
 }
 
-/// A category with what only the configuration knows of it.
+/// A category with the settings that only the configuration has.
 #[derive(Debug)]
 pub(crate) struct Category {
     pub(crate) category: ToolCategory,
     pub(crate) rate_limits: RateLimits,
-    /// Whether it is on in environments that say so.
+    /// Whether the category is enabled, for each environment that overrides it.
     pub(crate) overrides: BTreeMap<Environment, bool>,
-    /// What single tools demand beside what all of them do.
+    /// The permissions that single tools require in addition to those of the category.
     pub(crate) demands: BTreeMap<ToolName, BTreeSet<Permission>>,
 }
 
 impl Default for Configuration {
-    /// What holds if nobody says anything.
+    /// The built-in values of all keys.
     fn default() -> Self {
         build(keys::built_in())
     }
 }
 
 impl Configuration {
-    /// Which of the environments this is.
+    /// The current environment.
     #[must_use]
     pub fn environment(&self) -> &Environment {
         &self.inner.environment
@@ -92,13 +93,13 @@ impl Configuration {
         &self.inner.environments
     }
 
-    /// The model that agents are given in place of the one they declare.
+    /// The model that agents use instead of the one they declare.
     #[must_use]
     pub fn model(&self) -> Option<&str> {
         self.inner.model.as_deref()
     }
 
-    /// Where the model is asked, if not where its provider usually is.
+    /// The base URL of the model, if it is not its provider's usual one.
     #[must_use]
     pub fn base_url(&self) -> Option<&str> {
         self.inner.base_url.as_deref()
@@ -110,13 +111,13 @@ impl Configuration {
         &self.inner.libraries
     }
 
-    /// The file with the policies; without it the built-in ones hold.
+    /// The file with the policies. Without it, the built-in policies apply.
     #[must_use]
     pub fn policies(&self) -> Option<&Path> {
         self.inner.policies.as_deref()
     }
 
-    /// Where runs are kept, if it is set.
+    /// The directory where runs are stored, if it is set.
     #[must_use]
     pub fn data_directory(&self) -> Option<&Path> {
         self.inner.data_directory.as_deref()
@@ -128,39 +129,39 @@ impl Configuration {
         &self.inner.vocabulary
     }
 
-    /// What every call passes before it runs.
+    /// The settings of the gate that every call passes before it runs.
     #[must_use]
-    pub fn gate(&self) -> Gate {
+    pub fn gate(&self) -> GateSettings {
         self.inner.gate
     }
 
-    /// How reversible tools are, whatever else speaks.
+    /// How reversible tools are. Takes precedence over every other source.
     #[must_use]
     pub fn risk(&self) -> &BTreeMap<ToolName, RiskLevel> {
         &self.inner.risk
     }
 
-    /// The principals that the configuration speaks about; `*` is everybody.
+    /// The principals that the configuration names. `*` stands for every principal.
     #[must_use]
-    pub fn principals(&self) -> &BTreeMap<String, Principal> {
+    pub fn principals(&self) -> &BTreeMap<String, PrincipalSettings> {
         &self.inner.principals
     }
 
-    /// What a principal holds: what is granted to it and to everybody. Its rate limits are its own
-    /// where it has any, else everybody's, and in no window above the ceiling.
+    /// The permissions and rate limits of a principal. Permissions are those granted to it and to `*`.
+    /// Each rate limit is its own, else that of `*`, and never above the ceiling.
     #[must_use]
-    pub fn principal(&self, name: &str) -> Principal {
+    pub fn principal(&self, name: &str) -> PrincipalSettings {
         let of = |name: &str| self.inner.principals.get(name).cloned().unwrap_or_default();
-        let (everybody, own) = (of(EVERYBODY), of(name));
-        let limits = everybody.rate_limits.overridden_by(&own.rate_limits);
-        Principal {
-            permissions: &everybody.permissions | &own.permissions,
+        let (shared, own) = (of(EVERY_PRINCIPAL), of(name));
+        let limits = shared.rate_limits.overridden_by(&own.rate_limits);
+        PrincipalSettings {
+            permissions: &shared.permissions | &own.permissions,
             rate_limits: limits.capped_at(&self.inner.ceilings.rate_limits),
         }
     }
 
-    /// What counts when an agent acts for a principal: what the principal holds, narrowed to what
-    /// the agent may use.
+    /// The permissions of an agent that acts for a principal: those of the principal, restricted to
+    /// those that the agent may use.
     #[must_use]
     pub fn permissions(&self, principal: &str, agent: &AgentName) -> BTreeSet<Permission> {
         let held = self.principal(principal).permissions;
@@ -175,13 +176,13 @@ impl Configuration {
         }
     }
 
-    /// The agents that the configuration speaks about.
+    /// The agents that the configuration names.
     #[must_use]
     pub fn agents(&self) -> &BTreeMap<AgentName, AgentSettings> {
         &self.inner.agents
     }
 
-    /// The MCP servers that the configuration names, also those that are switched off, by name.
+    /// The MCP servers of the configuration, in the order of their names. Includes disabled servers.
     #[must_use]
     pub fn servers(&self) -> &[ServerSettings] {
         &self.inner.servers
@@ -193,62 +194,62 @@ impl Configuration {
         &self.inner.known_categories
     }
 
-    /// The categories that the configuration speaks about.
+    /// The categories that the configuration names.
     pub fn categories(&self) -> impl Iterator<Item = &ToolCategory> {
         self.inner.categories.values().map(|known| &known.category)
     }
 
-    /// Limits that nothing else in the configuration exceeds.
+    /// Limits that no other value of the configuration can exceed.
     #[must_use]
     pub fn ceilings(&self) -> &Ceilings {
         &self.inner.ceilings
     }
 
-    /// When a tool that keeps failing is left alone.
+    /// The circuit breaker for tools that keep failing.
     #[must_use]
-    pub fn breaker(&self) -> Breaker {
+    pub fn breaker(&self) -> BreakerSettings {
         self.inner.breaker
     }
 
     /// Which tools a model is shown when there are many.
     #[must_use]
-    pub fn selection(&self) -> &Selection {
+    pub fn selection(&self) -> &SelectionSettings {
         &self.inner.selection
     }
 
-    /// What people want.
+    /// The intents of user requests.
     #[must_use]
-    pub fn intents(&self) -> &Intents {
+    pub fn intents(&self) -> &IntentSettings {
         &self.inner.intents
     }
 
-    /// What is found out about tools that a task lacks.
+    /// The detection of missing tools.
     #[must_use]
-    pub fn gaps(&self) -> Gaps {
+    pub fn gaps(&self) -> GapSettings {
         self.inner.gaps
     }
 
-    /// What runs teach.
+    /// The settings for learning from runs.
     #[must_use]
-    pub fn learning(&self) -> &Learning {
+    pub fn learning(&self) -> &LearningSettings {
         &self.inner.learning
     }
 
     /// What the built-in file tools may do.
     #[must_use]
-    pub fn files(&self) -> &Files {
+    pub fn files(&self) -> &FileToolSettings {
         &self.inner.files
     }
 
     /// What the built-in web tools may do.
     #[must_use]
-    pub fn http(&self) -> &Http {
+    pub fn http(&self) -> &WebToolSettings {
         &self.inner.http
     }
 
-    /// Where the built-in web search asks.
+    /// The settings of the built-in web search.
     #[must_use]
-    pub fn search(&self) -> &Search {
+    pub fn search(&self) -> &SearchSettings {
         &self.inner.search
     }
 
@@ -258,13 +259,13 @@ impl Configuration {
         self.inner.automation.as_deref()
     }
 
-    /// A short digest of everything that holds, the same wherever it comes from.
+    /// A short digest of all effective values, independent of their origins.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.inner.digest
     }
 
-    /// Where the value of a key comes from, such as that of `gate.undo_window_seconds`.
+    /// The origin of a key's value, such as that of `gate.undo_window_seconds`.
     #[must_use]
     pub fn origin(&self, key: &[&str]) -> Option<&Origin> {
         self.inner.tree.at(key).map(|node| &node.origin)

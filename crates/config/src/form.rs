@@ -1,18 +1,18 @@
-//! The forms that texts in a configuration have. Each says whether a text has it, and describes
-//! itself for people and for the JSON Schema.
+//! The forms of strings in a configuration. Each form checks strings, and describes itself for messages
+//! and for the JSON Schema.
 
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
 use windlass_spec::registry::{CategoryName, Environment, Permission};
-use windlass_spec::server::{Given, ServerName};
+use windlass_spec::server::{EnvTemplate, ServerName};
 use windlass_spec::text::{TextUse, is_clean};
 use windlass_spec::{AgentName, Signature, ToolName, Type};
 
-/// A form that a text has.
+/// The form of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Anything but blanks.
+    /// Any string that is not blank.
     Text,
     /// A path to a file or directory.
     Path,
@@ -21,41 +21,43 @@ pub(crate) enum Form {
     Permission,
     Tool,
     Agent,
-    /// The name of a principal, or `*` for everybody.
+    /// The name of a principal, or `*` for every principal.
     Principal,
     /// The name of an intent.
     Intent,
-    /// An address with http or https.
+    /// A URL with http or https.
     Url,
-    /// A host, or a `*.` and the end of one, or `*`.
+    /// A host, or `*.` and the suffix of a host, or `*`.
     Host,
-    /// The type of a record in the notation of signatures.
+    /// A record type in the notation of signatures.
     Record,
     /// The name of a server.
     Server,
-    /// What a program is started with; anything at all.
+    /// An argument of a program; any string.
     Argument,
     /// The name of an environment variable.
     Variable,
-    /// The name of a header of a request.
+    /// The name of a request header.
     Header,
-    /// A text that may end with the value of a variable.
+    /// A string that may end with a reference to an environment variable.
     Given,
 }
 
 impl Form {
-    /// Checks a text.
+    /// Checks a string.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A message that says what is wrong with it.
     pub(crate) fn check(self, text: &str) -> Result<(), String> {
         let may_be_empty = matches!(self, Self::Argument | Self::Given);
         if text.trim().is_empty() && !may_be_empty {
-            return Err(format!("an empty text is not {}", self.what()));
+            return Err(format!("an empty string is not {}", self.describe()));
         }
         match self {
             Self::Text => Ok(()),
-            Self::Path if text.contains('\0') => Err("a path holds no NUL".to_owned()),
+            Self::Path if text.contains('\0') => {
+                Err("a path must not contain a NUL character".to_owned())
+            }
             Self::Path => Ok(()),
             Self::Environment => Environment::new(text).map(drop).map_err(|e| e.to_string()),
             Self::Category => CategoryName::new(text).map(drop).map_err(|e| e.to_string()),
@@ -68,19 +70,21 @@ impl Form {
             Self::Host => check_host(text),
             Self::Record => record(text).map(drop),
             Self::Server => ServerName::new(text).map(drop).map_err(|e| e.to_string()),
-            Self::Argument if text.contains('\0') => Err("an argument holds no NUL".to_owned()),
+            Self::Argument if text.contains('\0') => {
+                Err("an argument must not contain a NUL character".to_owned())
+            }
             Self::Argument => Ok(()),
             Self::Variable if is_variable(text) => Ok(()),
-            Self::Variable => Err(format!("`{text}` is not {}", self.what())),
+            Self::Variable => Err(format!("`{text}` is not {}", self.describe())),
             Self::Header => check_header(text),
             Self::Given => check_given(text),
         }
     }
 
-    /// What it is, for a sentence.
-    pub(crate) fn what(self) -> &'static str {
+    /// Describes the form, for a message.
+    pub(crate) fn describe(self) -> &'static str {
         match self {
-            Self::Text => "a text that says something",
+            Self::Text => "a non-empty string",
             Self::Path => "a path",
             Self::Environment => "the name of an environment",
             Self::Category => "the name of a category",
@@ -89,18 +93,18 @@ impl Form {
             Self::Agent => "the name of an agent",
             Self::Principal => "the name of a principal",
             Self::Intent => "the name of an intent",
-            Self::Url => "an address that begins with http:// or https://",
+            Self::Url => "a URL that starts with http:// or https://",
             Self::Host => "a host such as `example.org` or `*.example.org`",
             Self::Record => "a record type such as `{region: Text, page_size: Maybe Int}`",
             Self::Server => "the name of a server",
             Self::Argument => "an argument",
             Self::Variable => "the name of an environment variable",
             Self::Header => "the name of a header",
-            Self::Given => "a text",
+            Self::Given => "a string",
         }
     }
 
-    /// Its part of a JSON Schema.
+    /// The JSON Schema keywords of the form.
     pub(crate) fn schema(self) -> Value {
         match self {
             Self::Environment => json!({ "pattern": "^[a-z][a-z0-9_-]{0,31}$" }),
@@ -150,38 +154,38 @@ fn check_header(text: &str) -> Result<(), String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     let lower = text.to_ascii_lowercase();
     if !text.chars().all(is_part) {
-        return Err(format!("`{text}` is not {}", Form::Header.what()));
+        return Err(format!("`{text}` is not {}", Form::Header.describe()));
     }
     if OWN_HEADERS.contains(&lower.as_str()) || lower.starts_with("mcp-") {
-        return Err(format!("the header `{text}` belongs to the protocol"));
+        return Err(format!("the header `{text}` is reserved by the protocol"));
     }
     Ok(())
 }
 
-/// What is wrong is told without the text, which may be a secret.
+/// Checks a string with a variable reference. Its messages do not contain the string, which may be a secret.
 fn check_given(text: &str) -> Result<(), String> {
     if text.chars().any(|c| c.is_control() && c != '\t') {
-        return Err("the text holds control characters".to_owned());
+        return Err("the string contains control characters".to_owned());
     }
-    Given::new(text)
+    EnvTemplate::new(text)
         .map(drop)
-        .map_err(|_| "after `env:` stands the name of an environment variable".to_owned())
+        .map_err(|_| "`env:` must be followed by the name of an environment variable".to_owned())
 }
 
 fn check_url(text: &str) -> Result<(), String> {
     let rest = text
         .strip_prefix("https://")
         .or_else(|| text.strip_prefix("http://"))
-        .ok_or_else(|| format!("`{text}` is not {}", Form::Url.what()))?;
+        .ok_or_else(|| format!("`{text}` is not {}", Form::Url.describe()))?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if text.contains(char::is_whitespace) || !is_clean(text, TextUse::Name) {
-        return Err("an address holds no blanks".to_owned());
+        return Err("a URL must not contain spaces".to_owned());
     }
     if authority.contains('@') {
-        return Err("an address in a configuration holds no user and password".to_owned());
+        return Err("a URL in a configuration must not contain a user or password".to_owned());
     }
     if authority.is_empty() || authority.starts_with(':') {
-        return Err(format!("`{text}` names no host"));
+        return Err(format!("`{text}` has no host"));
     }
     Ok(())
 }
@@ -189,7 +193,7 @@ fn check_url(text: &str) -> Result<(), String> {
 fn check_host(text: &str) -> Result<(), String> {
     let refused = |why: &str| Err(format!("`{text}` {why}"));
     if text.contains("://") {
-        return refused("is an address; write the host alone, such as `example.org`");
+        return refused("is a URL; write only the host, such as `example.org`");
     }
     if text.parse::<IpAddr>().is_ok() {
         return Ok(());
@@ -206,27 +210,27 @@ fn check_host(text: &str) -> Result<(), String> {
     }
     let name = host.strip_prefix("*.").unwrap_or(host);
     if name.contains('*') {
-        return refused("has a `*` elsewhere than at its beginning; write `*.example.org`");
+        return refused("has a `*` that is not at the start; write `*.example.org`");
     }
     let bracketed = name
         .strip_prefix('[')
         .and_then(|name| name.strip_suffix(']'));
     let is_address = bracketed.is_some_and(|name| name.parse::<IpAddr>().is_ok());
-    let in_words = |part: &str| {
+    let is_label = |part: &str| {
         let allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
         !part.is_empty() && part.chars().all(allowed)
     };
-    if is_address || name.split('.').all(in_words) {
+    if is_address || name.split('.').all(is_label) {
         Ok(())
     } else {
-        refused(&format!("is not {}", Form::Host.what()))
+        refused(&format!("is not {}", Form::Host.describe()))
     }
 }
 
-/// Reads the type of a record.
+/// Parses a record type.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// A message that says what is wrong with the text.
 pub(crate) fn record(text: &str) -> Result<Vec<windlass_spec::Field>, String> {
     let signature = Signature::parse(&format!("() --> {text}")).map_err(|found| {
         let messages: Vec<_> = found.into_iter().map(|one| one.message).collect();
@@ -234,6 +238,6 @@ pub(crate) fn record(text: &str) -> Result<Vec<windlass_spec::Field>, String> {
     })?;
     match signature.into_parts() {
         (_, Type::Record(fields)) => Ok(fields),
-        (_, other) => Err(format!("`{other}` is not {}", Form::Record.what())),
+        (_, other) => Err(format!("`{other}` is not {}", Form::Record.describe())),
     }
 }

@@ -1,6 +1,6 @@
-//! All keys that a configuration can have, as data: what each means, what fits there and what holds
-//! if nobody says. The table itself is in `keys/table.rs`; checking, suggestions, built-in values,
-//! the JSON Schema and the test of the documentation all go by it, so there is no second list.
+//! All keys of a configuration as data: the description, the allowed values and the default of each. The
+//! table is in `keys/table.rs`. Checks, suggestions, built-in values, the JSON Schema and the test of the
+//! documentation use it, so there is no second list.
 
 mod categories;
 mod learning;
@@ -19,15 +19,15 @@ use crate::tree::{Content, Node, Table};
 #[derive(Debug)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
-    /// What it means, in a sentence for whoever writes the file.
+    /// The description of the key, for the user who writes the file.
     pub(crate) about: &'static str,
     pub(crate) shape: Shape,
-    pub(crate) default: Default,
+    pub(crate) default: DefaultValue,
 }
 
-/// What holds if nobody says.
+/// The built-in value of a key.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Default {
+pub(crate) enum DefaultValue {
     Nothing,
     Boolean(bool),
     Integer(i64),
@@ -36,7 +36,7 @@ pub(crate) enum Default {
     Texts(&'static [&'static str]),
 }
 
-/// What fits in a place.
+/// The allowed values of a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
     Boolean,
@@ -46,41 +46,41 @@ pub(crate) enum Shape {
     Text(Form),
     /// One of these words.
     Words(&'static [&'static str]),
-    /// A list of texts of one form.
+    /// A list of strings of one form.
     Texts(Form),
     /// A table with these keys and no others.
     Table(&'static [Key]),
-    /// A table with names for keys, and with some fixed keys beside them.
+    /// A table whose keys are names, with some fixed keys.
     Map(&'static Map),
-    /// A table with whatever in it.
+    /// A table with any content.
     Anything,
 }
 
-/// A table with names for keys.
+/// A table whose keys are names.
 #[derive(Debug)]
 pub(crate) struct Map {
     /// The form of the names.
     pub(crate) names: Form,
-    /// How a name is shown in documentation, such as `TOOL`.
+    /// The placeholder for a name in documentation, such as `TOOL`.
     pub(crate) placeholder: &'static str,
-    /// What fits under each name.
+    /// The allowed values of each name.
     pub(crate) each: Shape,
-    /// Keys that are no names.
+    /// The fixed keys, which are not names.
     pub(crate) fixed: &'static [Key],
 }
 
-/// The whole numbers that fit.
+/// A range of integers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Range {
     pub(crate) min: i64,
     pub(crate) max: i64,
-    /// What is counted, such as `seconds`; for a sentence.
+    /// The unit in messages, such as `seconds`.
     pub(crate) unit: &'static str,
 }
 
 impl Range {
-    /// What fits, for a sentence.
-    pub(crate) fn what(self) -> String {
+    /// Describes the allowed values, for a message.
+    pub(crate) fn describe(self) -> String {
         match self {
             Self { min: 1, max, .. } if max == i64::from(u32::MAX) => {
                 "a positive integer".to_owned()
@@ -92,21 +92,21 @@ impl Range {
 }
 
 impl Shape {
-    /// What fits, for a sentence.
-    pub(crate) fn what(self) -> String {
+    /// Describes the allowed values, for a message.
+    pub(crate) fn describe(self) -> String {
         match self {
             Self::Boolean => "true or false".to_owned(),
-            Self::Integer(range) => match range.what() {
+            Self::Integer(range) => match range.describe() {
                 what if what.starts_with('a') => what,
                 what => format!("a whole number, {what}"),
             },
             Self::Fraction => "a number from 0 to 1".to_owned(),
-            Self::Text(form) => form.what().to_owned(),
+            Self::Text(form) => form.describe().to_owned(),
             Self::Words(words) => {
                 let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
                 words.join(" or ")
             }
-            Self::Texts(_) => "a list of texts".to_owned(),
+            Self::Texts(_) => "a list of strings".to_owned(),
             Self::Table(_) | Self::Map(_) | Self::Anything => "a table".to_owned(),
         }
     }
@@ -120,9 +120,9 @@ impl Shape {
         }
     }
 
-    /// What fits under a key, with the key as it is written here. Fixed keys are found in any case,
-    /// since the names of variables are often all upper case.
-    pub(crate) fn below(self, key: &str) -> Option<(String, Self)> {
+    /// The allowed values of a key of this table, with the key as the table spells it. Fixed keys match in any
+    /// case, because the names of variables are often upper case.
+    pub(crate) fn child(self, key: &str) -> Option<(String, Self)> {
         let fixed = self.fixed().iter();
         let found = fixed.clone().find(|known| known.name == key).or_else(|| {
             fixed
@@ -138,7 +138,7 @@ impl Shape {
     }
 }
 
-impl Default {
+impl DefaultValue {
     /// The value in JSON, if there is one.
     pub(crate) fn value(self) -> Option<Value> {
         Some(match self {
@@ -152,7 +152,7 @@ impl Default {
     }
 }
 
-/// The built-in layer: what holds if nobody says anything.
+/// The built-in layer: the defaults of all keys.
 pub(crate) fn built_in() -> Node {
     let origin = Origin::built_in();
     Node::new(Content::Table(defaults(ROOT.fixed(), &origin)), origin)
@@ -162,8 +162,8 @@ fn defaults(keys: &'static [Key], origin: &Origin) -> Table {
     let mut table = Table::new();
     for key in keys {
         let content = match (key.shape.fixed(), key.default) {
-            ([], Default::Nothing) => continue,
-            ([], Default::Texts(texts)) => {
+            ([], DefaultValue::Nothing) => continue,
+            ([], DefaultValue::Texts(texts)) => {
                 let scalar = |text: &&str| Content::Scalar(json!(text));
                 let items = texts
                     .iter()
@@ -181,7 +181,7 @@ fn defaults(keys: &'static [Key], origin: &Origin) -> Table {
     table
 }
 
-/// Every key that can be written, with capital letters where a name of one's own stands, such as
+/// Every key of a configuration. Names that users choose are placeholders in capitals, as in
 /// `categories.CATEGORY.enabled`.
 #[must_use]
 pub fn key_names() -> Vec<String> {

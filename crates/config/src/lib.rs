@@ -1,9 +1,8 @@
 //! The configuration: the file `windlass.toml` and what overrides it.
 //!
-//! [`load`] takes the texts of all layers and gives a [`Configuration`], or everything that is wrong
-//! with them at once. Nothing is read from disk or from the environment here; whoever calls does
-//! that. All keys stand in one table, from which checking, suggestions, defaults and the JSON
-//! Schema for editors come.
+//! [`load`] takes the texts of all layers and returns a [`Configuration`], or all mistakes at once. This
+//! crate reads neither files nor environment variables; the caller passes them in. One table defines all
+//! keys. Checks, suggestions, defaults and the JSON Schema for editors are derived from it.
 
 mod assign;
 mod build;
@@ -27,13 +26,14 @@ mod tree;
 pub use assign::is_setting_variable;
 pub use configuration::Configuration;
 pub use keys::key_names;
-pub use load::{Loaded, load};
+pub use load::{LoadedConfiguration, load};
 pub use mistake::{Mistake, Severity};
 pub use origin::{Layer, Origin};
 pub use schema::schema;
 pub use settings::{
-    AgentSettings, Breaker, Ceilings, Files, Gaps, Gate, Http, Intent, Intents, Learning, Library,
-    Principal, Search, Selection, WithoutConfidence,
+    AgentSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings, GateSettings,
+    IntentDefinition, IntentSettings, LearningSettings, Library, PrincipalSettings, SearchSettings,
+    SelectionSettings, WebToolSettings, WithoutConfidence,
 };
 pub use show::Shown;
 pub use source::Source;

@@ -1,5 +1,5 @@
-//! From texts, variables and flags to a configuration: read, check each, merge, check the whole,
-//! build.
+//! Loads a configuration from texts, variables and flags: reads and checks each layer, merges them,
+//! checks the result, and builds the configuration.
 
 use std::iter;
 
@@ -11,26 +11,26 @@ use crate::mistake::Mistake;
 use crate::source::{Source, read};
 use crate::{assign, keys, rules};
 
-/// A configuration, and what is odd about it.
+/// A configuration with its warnings.
 #[derive(Debug, Clone)]
-pub struct Loaded {
-    /// What holds.
+pub struct LoadedConfiguration {
+    /// The effective configuration.
     pub configuration: Configuration,
-    /// What is probably not meant that way.
+    /// Values that are probably not intended.
     pub warnings: Vec<Mistake>,
 }
 
-/// Loads a configuration. Later layers win over earlier ones, whatever the order of `sources`; of
-/// two texts of one layer the later wins. `variables` are those of the process, of which the ones
-/// that are not about the configuration are ignored; `flags` are `KEY=VALUE`, the last one wins.
+/// Loads a configuration. Later layers override earlier ones, in any order of `sources`; of two texts
+/// of one layer the later wins. `variables` are those of the process; unrelated variables are ignored.
+/// `flags` are `KEY=VALUE`; the last one wins.
 ///
 /// # Errors
-/// Everything that is wrong, with the warnings, in the order of layers and lines.
+/// All errors and warnings, in the order of layers and lines.
 pub fn load(
     sources: &[Source],
     variables: impl IntoIterator<Item = (String, String)>,
     flags: &[String],
-) -> Result<Loaded, Vec<Mistake>> {
+) -> Result<LoadedConfiguration, Vec<Mistake>> {
     let mut mistakes = Vec::new();
     let mut trees = Vec::new();
     let mut sources: Vec<&Source> = sources.iter().collect();
@@ -59,18 +59,18 @@ pub fn load(
     }
     let unreadable = unread.iter().any(|unread| !unread.is_empty());
     let mut merged = keys::built_in();
-    // Only files come with lines, and they come first.
+    // Only files have unreadable lines, and files come first.
     let unread = unread.into_iter().chain(iter::repeat_with(Vec::new));
     for (mut tree, unread) in trees.into_iter().zip(unread) {
         let mut found = Vec::new();
         check(&mut tree, &mut found);
-        // What is left of what cannot be read is not what was meant.
+        // Mistakes in unreadable lines are only consequences of the syntax error.
         let line = |mistake: &Mistake| mistake.line.unwrap_or_default();
         found.retain(|mistake| unread.iter().all(|lines| !lines.contains(&line(mistake))));
         mistakes.extend(found);
         merge(&mut merged, tree, &mut mistakes);
     }
-    // Where lines are missing, what seems to be missing elsewhere may well stand in them.
+    // A name that seems undeclared may be declared in an unreadable line.
     if !unreadable {
         rules::check(&merged, &mut mistakes);
     }
@@ -78,7 +78,7 @@ pub fn load(
     if mistakes.iter().any(Mistake::is_error) {
         return Err(mistakes);
     }
-    Ok(Loaded {
+    Ok(LoadedConfiguration {
         configuration: build(merged),
         warnings: mistakes,
     })

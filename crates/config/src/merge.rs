@@ -1,15 +1,15 @@
-//! Puts one layer over another: tables are merged key by key, everything else is replaced, and of
-//! ceilings the lower one stays.
+//! Merges one layer over another: tables are merged key by key, and other values are replaced. Of two
+//! ceilings the lower one is kept.
 
 use serde_json::Value;
 
 use crate::mistake::Mistake;
-use crate::tree::{Content, Node, below, dotted};
+use crate::tree::{Content, Node, child_path, dotted};
 
-/// The table in which the lower value stays.
-const LOWEST: &str = "ceilings";
+/// The table in which the lower value is kept.
+const LOWER_WINS: &str = "ceilings";
 
-/// Puts `over` over `under`.
+/// Merges `over` into `under`. Values of `over` win.
 pub(crate) fn merge(under: &mut Node, over: Node, mistakes: &mut Vec<Mistake>) {
     Merger { mistakes }.merge(under, over, &[]);
 }
@@ -25,7 +25,7 @@ impl Merger<'_> {
             (Content::Table(old), Content::Table(new)) => {
                 for (key, node) in new {
                     match old.get_mut(&key) {
-                        Some(old) => self.merge(old, node, &below(path, &key)),
+                        Some(old) => self.merge(old, node, &child_path(path, &key)),
                         None => {
                             old.insert(key, node);
                         }
@@ -33,10 +33,10 @@ impl Merger<'_> {
                 }
                 under.origin = origin;
             }
-            (Content::Scalar(old), Content::Scalar(new)) if path.first() == Some(&LOWEST) => {
+            (Content::Scalar(old), Content::Scalar(new)) if path.first() == Some(&LOWER_WINS) => {
                 if is_higher(&new, old) {
                     let message = format!(
-                        "{new} does not raise the ceiling of {old} that {} sets",
+                        "{new} cannot raise the ceiling of {old} at {}",
                         under.origin
                     );
                     self.mistakes

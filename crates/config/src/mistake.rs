@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, for the person who wrote it.
+//! Errors and warnings about a configuration.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::origin::Origin;
 
-/// One thing that is wrong with a configuration.
+/// An error or warning about a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mistake {
     /// The file, variable or flag it is in.
@@ -15,26 +15,26 @@ pub struct Mistake {
     pub line: Option<usize>,
     /// The column in characters, from 1.
     pub column: Option<usize>,
-    /// The key it is about, such as `gate.undo_window_seconds`; empty if the text cannot be read.
+    /// The key it is about, such as `gate.undo_window_seconds`; empty for a syntax error.
     pub key: String,
     /// What is wrong.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub help: Option<String>,
-    /// Whether it must be mended.
+    /// Whether it is an error or a warning.
     pub severity: Severity,
-    /// Where its text stands among all that are loaded.
+    /// The position of its source among all loaded sources.
     #[serde(skip)]
     pub(crate) number: usize,
 }
 
-/// Whether a mistake must be mended.
+/// How severe a mistake is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// It must be: nothing is loaded.
+    /// The configuration is not loaded.
     Error,
-    /// It need not be, but is probably not what was meant.
+    /// The configuration is loaded, but the value is probably not intended.
     Warning,
 }
 
@@ -72,17 +72,19 @@ impl Mistake {
         self
     }
 
-    /// Whether nothing is loaded because of it.
+    /// Whether it prevents loading.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
-    /// Puts mistakes in the order of the texts and their lines.
+    /// Sorts mistakes by source and line.
     pub(crate) fn sort(mistakes: &mut [Self]) {
         mistakes.sort_by(|a, b| {
-            let place = |mistake: &Self| (mistake.number, mistake.line, mistake.column);
-            place(a).cmp(&place(b)).then_with(|| a.key.cmp(&b.key))
+            let position = |mistake: &Self| (mistake.number, mistake.line, mistake.column);
+            position(a)
+                .cmp(&position(b))
+                .then_with(|| a.key.cmp(&b.key))
         });
     }
 }
@@ -110,13 +112,13 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// Words in backticks, for a sentence.
+/// Words in backticks, separated by commas.
 pub(crate) fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     words.join(", ")
 }
 
-/// "did you mean `x`?", if something may have been meant.
+/// "did you mean `x`?", if there is a suggestion.
 pub(crate) fn did_you_mean(meant: Option<&str>) -> Option<String> {
     meant.map(|meant| format!("did you mean `{meant}`?"))
 }

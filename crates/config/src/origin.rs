@@ -1,4 +1,4 @@
-//! Where a value comes from: the layer, and the place in the file, variable or flag.
+//! The origin of a value: its layer, and its position in a file, or its variable or flag.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-/// Which layer a value comes from. A later one wins over an earlier one.
+/// The layer that a value comes from. A later layer overrides an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
-    /// What holds if nobody says anything.
+    /// The built-in values.
     BuiltIn,
-    /// The file of whoever administers the machine.
+    /// The file of the machine's administrator.
     Admin,
     /// The user's own file.
     User,
@@ -19,12 +19,12 @@ pub enum Layer {
     Project,
     /// Environment variables.
     Variable,
-    /// What was given on the command line.
+    /// Flags on the command line.
     Flag,
 }
 
 impl Layer {
-    /// The word for it.
+    /// The name of the layer.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -50,22 +50,22 @@ impl Serialize for Layer {
     }
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    pub(crate) text: Arc<Text>,
-    pub(crate) place: Option<(usize, usize)>,
+    pub(crate) text: Arc<SourceText>,
+    pub(crate) position: Option<(usize, usize)>,
 }
 
 /// One file, variable or flag.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Text {
+pub(crate) struct SourceText {
     pub(crate) layer: Layer,
     pub(crate) name: String,
-    /// What relative paths in it start from; nothing for variables and flags, whose paths start
-    /// from where the program was started.
+    /// The directory that relative paths in it start from. Empty for variables and flags, whose paths
+    /// start from the current directory.
     pub(crate) directory: PathBuf,
-    /// Its number among all that are loaded, by which mistakes are sorted.
+    /// Its position among all loaded sources. Mistakes are sorted by it.
     pub(crate) number: usize,
 }
 
@@ -74,9 +74,9 @@ impl Origin {
         Self::new(Layer::BuiltIn, "built-in", 0)
     }
 
-    /// A variable or a flag, which has no lines.
+    /// The origin of a value in a variable or flag, which has no lines.
     pub(crate) fn new(layer: Layer, name: impl Into<String>, number: usize) -> Self {
-        let text = Text {
+        let text = SourceText {
             layer,
             name: name.into(),
             directory: PathBuf::new(),
@@ -84,7 +84,7 @@ impl Origin {
         };
         Self {
             text: Arc::new(text),
-            place: None,
+            position: None,
         }
     }
 
@@ -103,13 +103,13 @@ impl Origin {
     /// The line in the file, from 1.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
-        self.place.map(|(line, _)| line)
+        self.position.map(|(line, _)| line)
     }
 
     /// The column in the file in characters, from 1.
     #[must_use]
     pub fn column(&self) -> Option<usize> {
-        self.place.map(|(_, column)| column)
+        self.position.map(|(_, column)| column)
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -120,7 +120,7 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text.name)?;
-        match self.place {
+        match self.position {
             Some((line, _)) => write!(f, ":{line}"),
             None => Ok(()),
         }

@@ -1,5 +1,5 @@
-//! The rules between values, checked when all layers are merged: that what is named exists, that
-//! nothing contradicts anything, and that nothing is above a ceiling.
+//! The rules between values, checked after all layers are merged: names must exist, values must not
+//! contradict each other, and no value may be above a ceiling.
 
 mod ceilings;
 pub(crate) mod known;
@@ -13,7 +13,7 @@ use windlass_spec::registry::{Categories, CategoryName, Environments, Vocabulary
 use windlass_spec::{Field, Misfit, nearest};
 
 use crate::mistake::{Mistake, quoted};
-use crate::settings::Intents;
+use crate::settings::IntentSettings;
 use crate::show::is_secret;
 use crate::tree::{Node, dotted, object};
 
@@ -21,7 +21,7 @@ use crate::tree::{Node, dotted, object};
 pub(crate) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
     let mut rules = Rules {
         tree,
-        // Where the list of what exists is itself wrong, nobody can say what does not exist.
+        // If a list of declared names is invalid, unknown names cannot be detected.
         environments: is_sound(tree, "environments").then(|| known::environments(tree)),
         vocabulary: is_sound(tree, "permissions").then(|| known::vocabulary(tree)),
         categories: known::categories(tree),
@@ -38,7 +38,7 @@ pub(crate) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
 }
 
 fn is_sound(tree: &Node, key: &str) -> bool {
-    !tree.get(key).is_some_and(Node::has_bad)
+    !tree.get(key).is_some_and(Node::has_invalid)
 }
 
 struct Rules<'a> {
@@ -101,8 +101,8 @@ impl Rules<'_> {
         };
         let known = quoted(unknown.known.iter().map(String::as_str));
         let help = match &unknown.nearest {
-            Some(meant) => format!("did you mean `{meant}`? Known are {known}"),
-            None => format!("known are {known}; declare others: environments = [\"{name}\"]"),
+            Some(meant) => format!("did you mean `{meant}`? Known environments: {known}"),
+            None => format!("known environments: {known}. To add one: environments = [\"{name}\"]"),
         };
         self.error(node, path, unknown.to_string(), Some(help));
     }
@@ -133,10 +133,10 @@ impl Rules<'_> {
         let Err(unknown) = vocabulary.require(name) else {
             return;
         };
-        let declare = format!("declare permissions of your own: permissions = [\"{name}\"]");
+        let define = format!("define the permission: permissions = [\"{name}\"]");
         let help = match &unknown.nearest {
-            Some(meant) => format!("did you mean `{meant}`? Otherwise {declare}"),
-            None => declare,
+            Some(meant) => format!("did you mean `{meant}`? If not, {define}"),
+            None => define,
         };
         let key = format!("{}[{index}]", dotted(path));
         let mistake = Mistake::error(&item.origin, key, unknown.to_string());
@@ -152,8 +152,8 @@ impl Rules<'_> {
             };
             let schema = node.get("schema");
             if let Some(schema) = schema.filter(|_| CategoryName::PREDEFINED.contains(&category)) {
-                let message = format!("`{name}` is predefined and has a schema of its own");
-                let help = "leave it out, or give the category another name";
+                let message = format!("`{name}` is predefined, and its schema cannot be changed");
+                let help = "remove `schema`, or choose another name for the category";
                 self.error(
                     schema,
                     &[path[0], name, "schema"],
@@ -163,7 +163,7 @@ impl Rules<'_> {
             }
             match self.categories.fields(&category).map(<[Field]>::to_vec) {
                 Some(fields) => self.global_config(&fields, node, name),
-                // A schema that cannot be read is a mistake already.
+                // An unreadable schema is reported elsewhere.
                 None if schema.is_some() => {}
                 None => self.undeclared(&category, node),
             }
@@ -174,10 +174,10 @@ impl Rules<'_> {
         let Err(unknown) = self.categories.require(category.as_str()) else {
             return;
         };
-        let declare = "declare a category of your own with what its global_config can hold: schema = \"{region: Maybe Text}\"";
+        let define = "define the category with the type of its global_config: schema = \"{region: Maybe Text}\"";
         let help = match &unknown.nearest {
-            Some(meant) => format!("did you mean `{meant}`? Otherwise {declare}"),
-            None => declare.to_owned(),
+            Some(meant) => format!("did you mean `{meant}`? If not, {define}"),
+            None => define.to_owned(),
         };
         let path = ["categories", category.as_str()];
         self.error(node, &path, unknown.to_string(), Some(help));
@@ -199,8 +199,8 @@ impl Rules<'_> {
     }
 
     fn misfit(&mut self, misfit: &Misfit, node: &Node, path: &[&str]) {
-        let (key, node) = inner(&misfit.pointer, node, path);
-        let mistake = Mistake::error(&node.origin, key, told(misfit));
+        let (key, node) = node_at_pointer(&misfit.pointer, node, path);
+        let mistake = Mistake::error(&node.origin, key, misfit_message(misfit));
         self.mistakes.push(mistake);
     }
 
@@ -214,8 +214,8 @@ impl Rules<'_> {
                         first.insert(tool, (category, node));
                     }
                     Some(&(other, elsewhere)) => {
-                        // Whichever was written later is the one too many.
-                        let at = |node: &Node| (node.origin.text.number, node.origin.place);
+                        // The entry that was written later is reported.
+                        let at = |node: &Node| (node.origin.text.number, node.origin.position);
                         let swapped = at(node) < at(elsewhere);
                         let (category, node, other, elsewhere) = if swapped {
                             (other, elsewhere, category, node)
@@ -223,10 +223,10 @@ impl Rules<'_> {
                             (category, node, other, elsewhere)
                         };
                         let message = format!(
-                            "`{tool}` is in the category `{other}` already, at {}",
+                            "`{tool}` is already in the category `{other}`, at {}",
                             elsewhere.origin
                         );
-                        let help = "a tool belongs to one category; remove one of the two";
+                        let help = "a tool can be in only one category; remove one of the two";
                         let path = ["categories", category, "tools", tool];
                         self.error(node, &path, message, Some(help.to_owned()));
                     }
@@ -238,27 +238,29 @@ impl Rules<'_> {
     fn intents(&mut self) {
         let tree = self.tree;
         for (name, node) in tree.entries(&["intents"]) {
-            let own = node.table().is_some() && !Intents::PREDEFINED.contains(&name);
+            let own = node.table().is_some() && !IntentSettings::PREDEFINED.contains(&name);
             let without = node.items(&["examples"]).is_empty()
-                && !node.get("examples").is_some_and(Node::has_bad);
+                && !node.get("examples").is_some_and(Node::has_invalid);
             if own && without {
-                let help = match nearest(name, Intents::PREDEFINED) {
-                    Some(meant) => format!("did you mean `{meant}`? Otherwise give some"),
-                    None => "write examples = [\"...\"], ten or more if you can".to_owned(),
+                let help = match nearest(name, IntentSettings::PREDEFINED) {
+                    Some(meant) => {
+                        format!("did you mean `{meant}`? If not, add examples = [\"...\"]")
+                    }
+                    None => "add examples = [\"...\"], ten or more if possible".to_owned(),
                 };
-                let message = "an intent of one's own needs examples of how people say it";
+                let message = "an intent that is not predefined needs examples of requests";
                 self.error(node, &["intents", name], message, Some(help));
             }
         }
     }
 }
 
-/// What a misfit says, after the place.
-pub(crate) fn told(misfit: &Misfit) -> String {
+/// The message for a misfit, without its position.
+pub(crate) fn misfit_message(misfit: &Misfit) -> String {
     match misfit.expected.strip_prefix("no such ") {
         Some(what) => format!("there is no such {what}"),
         None => {
-            // What is there may be a secret: it is not repeated where its key looks like that of one.
+            // The value may be a secret: it is not repeated if its key looks like that of a secret.
             let mut steps = misfit.pointer.split('/');
             let found = match steps.any(is_secret) {
                 true => "something else",
@@ -269,9 +271,12 @@ pub(crate) fn told(misfit: &Misfit) -> String {
     }
 }
 
-/// The key of the place that a JSON pointer names under `node`, and what is there, or as near to it
-/// as anything is.
-pub(crate) fn inner<'n>(pointer: &str, node: &'n Node, path: &[&str]) -> (String, &'n Node) {
+/// The key that a JSON pointer names under `node`, and the node there or its nearest existing ancestor.
+pub(crate) fn node_at_pointer<'n>(
+    pointer: &str,
+    node: &'n Node,
+    path: &[&str],
+) -> (String, &'n Node) {
     let steps: Vec<String> = pointer
         .split('/')
         .skip(1)

@@ -1,4 +1,4 @@
-//! The JSON Schema of the file, for editors. It is made of the table of keys.
+//! The JSON Schema of the file, for editors. It is derived from the table of keys.
 
 use serde_json::{Map, Value, json};
 
@@ -13,20 +13,20 @@ pub fn schema() -> Value {
         "title": "windlass.toml",
         "description": "The configuration of Windlass.",
     });
-    extend(&mut schema, of(ROOT));
+    extend(&mut schema, shape_schema(ROOT));
     schema
 }
 
-fn of(shape: Shape) -> Value {
+fn shape_schema(shape: Shape) -> Value {
     match shape {
         Shape::Boolean => json!({ "type": "boolean" }),
         Shape::Integer(range) => {
             json!({ "type": "integer", "minimum": range.min, "maximum": range.max })
         }
         Shape::Fraction => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
-        Shape::Text(form) => text(form),
+        Shape::Text(form) => text_schema(form),
         Shape::Words(words) => json!({ "type": "string", "enum": words }),
-        Shape::Texts(form) => json!({ "type": "array", "items": text(form) }),
+        Shape::Texts(form) => json!({ "type": "array", "items": text_schema(form) }),
         Shape::Anything => json!({ "type": "object" }),
         Shape::Table(keys) => json!({
             "type": "object",
@@ -39,13 +39,13 @@ fn of(shape: Shape) -> Value {
                 schema["properties"] = properties(map.fixed);
             }
             schema["propertyNames"] = map.names.schema();
-            schema["additionalProperties"] = of(map.each);
+            schema["additionalProperties"] = shape_schema(map.each);
             schema
         }
     }
 }
 
-fn text(form: Form) -> Value {
+fn text_schema(form: Form) -> Value {
     let mut schema = json!({ "type": "string" });
     extend(&mut schema, form.schema());
     schema
@@ -55,7 +55,7 @@ fn properties(keys: &[Key]) -> Value {
     let mut properties = Map::new();
     for key in keys {
         let mut schema = json!({ "description": key.about });
-        extend(&mut schema, of(key.shape));
+        extend(&mut schema, shape_schema(key.shape));
         if let Some(default) = key.default.value() {
             schema["default"] = default;
         }

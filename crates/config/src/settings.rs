@@ -1,4 +1,4 @@
-//! What a configuration says, table by table, as checked values.
+//! The tables of a configuration as checked values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use windlass_spec::registry::{Permission, RateLimits};
 use windlass_spec::server::ServerName;
 use windlass_spec::{Confidence, NonEmptyText, TimeoutSeconds, ToolName};
 
-/// Where tools come from.
+/// A source of tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Library {
     /// The tools that come with the program.
@@ -18,142 +18,142 @@ pub enum Library {
 }
 
 impl Library {
-    /// How the built-in library is written.
+    /// The name of the built-in library in a configuration.
     pub const BUILT_IN: &'static str = "builtin";
 }
 
-/// What every call passes before it runs.
+/// The settings of the gate that every call passes before it runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Gate {
-    /// How long a call can be undone, if its specification does not say.
+pub struct GateSettings {
+    /// How long a call can be undone, if its specification does not set it.
     pub undo_window: Duration,
-    /// A stated confidence below this needs a person.
+    /// A call with a stated confidence below this needs approval.
     pub confidence_threshold: Confidence,
-    /// What happens to a call that states none.
+    /// What happens to a call without a stated confidence.
     pub without_confidence: WithoutConfidence,
 }
 
-/// What happens to a call that can be undone for a while and states no confidence.
+/// What happens to a call with an undo window and without a stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WithoutConfidence {
-    /// It is held for the undo window.
+    /// The call is held for the undo window.
     Hold,
-    /// A person is asked.
+    /// The call needs approval.
     Ask,
 }
 
-/// What is granted to someone whom agents act for.
+/// The permissions and rate limits of a principal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Principal {
-    /// The permissions it holds.
+pub struct PrincipalSettings {
+    /// The permissions that are granted to it.
     pub permissions: BTreeSet<Permission>,
-    /// How many calls may be made for it.
+    /// The limits on calls that are made for it.
     pub rate_limits: RateLimits,
 }
 
-/// What holds for one agent, whomever it acts for.
+/// The settings of one agent, for any principal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentSettings {
-    /// The only permissions that count when it calls a tool; `None` means all of its principal's.
+    /// The permissions that it may use. `None` means all of its principal's.
     pub permissions: Option<BTreeSet<Permission>>,
-    /// Servers whose usable tools it is all given, beside those that it declares.
+    /// Servers of which it gets all usable tools, in addition to the tools that it declares.
     pub servers: BTreeSet<ServerName>,
 }
 
-/// Limits that nothing else in the configuration exceeds.
+/// Limits that no other value of the configuration can exceed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ceilings {
-    /// The most calls that anything may be allowed.
+    /// The highest rate limits that anything may have.
     pub rate_limits: RateLimits,
-    /// The longest that a call may take.
+    /// The longest timeout that a call may have.
     pub timeout: Option<TimeoutSeconds>,
 }
 
-/// When a tool that keeps failing is left alone.
+/// The circuit breaker for tools that keep failing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Breaker {
-    /// After how many failures in a row.
+pub struct BreakerSettings {
+    /// The number of consecutive failures that opens the breaker.
     pub failures: u32,
-    /// For how long.
+    /// How long the breaker stays open.
     pub cooldown: Duration,
 }
 
 /// Which tools a model is shown when there are many.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
-    /// How many tokens they may take.
+pub struct SelectionSettings {
+    /// The number of tokens that their definitions may take.
     pub token_budget: u32,
-    /// Those that are always shown.
+    /// Tools that are always shown.
     pub always: Vec<ToolName>,
 }
 
-/// What is found out about tools that a task lacks.
+/// The detection of missing tools.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Gaps {
-    /// Whether anything is, before a run.
+pub struct GapSettings {
+    /// Whether missing tools are detected before a run.
     pub check: bool,
-    /// What is less likely missing than this is not told.
+    /// The least probability at which a missing tool is reported.
     pub threshold: Confidence,
     /// Whether the model is asked which capabilities a task needs.
     pub ask_model: bool,
 }
 
-/// What runs teach.
+/// Learning from runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Learning {
-    /// Whether anything is recalled or learned.
+pub struct LearningSettings {
+    /// Whether strategies are recalled and learned.
     pub enabled: bool,
-    /// Whether the playbook is only read.
+    /// Whether the playbook is read-only.
     pub frozen: bool,
-    /// How many strategies a model is shown at most.
+    /// The most strategies that a model is shown.
     pub recall: u32,
-    /// How similar to the task they must be.
+    /// The least similarity of a shown strategy to the task.
     pub similarity_floor: Confidence,
-    /// A run of which the model is less sure is no success.
+    /// The least confidence of a run that counts as a success.
     pub min_confidence: Confidence,
-    /// A command that says whether an answer is right; empty if there is none.
+    /// A command that checks whether an answer is correct; empty if there is none.
     pub checker: Vec<String>,
-    /// Whether the model puts what is learned in its own words.
+    /// Whether the model rewords what is learned.
     pub wording: bool,
-    /// How many strategies of a domain are in use at most.
+    /// The most strategies of a domain that are in use.
     pub max_strategies: u32,
-    /// How many tokens their words have at most.
+    /// The most tokens that the texts of a domain's strategies have.
     pub max_tokens: u32,
-    /// After how many runs without it a strategy is retired.
+    /// The number of runs without use after which a strategy is retired.
     pub unused_after: u32,
 }
 
-/// What people want, by examples of how they say it.
+/// The intents of user requests, defined by examples.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Intents {
-    /// An intent that is less sure than this is none.
+pub struct IntentSettings {
+    /// The least confidence at which an intent is recognised.
     pub threshold: Confidence,
-    /// The intents that the configuration speaks about, by name.
-    pub intents: BTreeMap<NonEmptyText, Intent>,
+    /// The intents that the configuration defines or changes, by name.
+    pub intents: BTreeMap<NonEmptyText, IntentDefinition>,
 }
 
-/// One thing that people want. What is left out of a predefined one is as it comes.
+/// One intent. What is left out of a predefined intent keeps its built-in value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Intent {
-    /// How people say it.
+pub struct IntentDefinition {
+    /// Examples of requests with this intent.
     pub examples: Option<Vec<String>>,
-    /// Tools that can do it.
+    /// Tools that can serve it.
     pub tools: Option<Vec<ToolName>>,
-    /// What must be known to do it.
+    /// Information that is needed to serve it.
     pub context: Option<Vec<String>>,
-    /// What else can be done if its tools fail.
+    /// Alternatives if its tools fail.
     pub fallbacks: Option<Vec<String>>,
 }
 
-impl Intents {
-    /// The intents that exist without being declared.
+impl IntentSettings {
+    /// The names of the predefined intents.
     pub const PREDEFINED: [&'static str; 4] = ["summarize", "analyze", "fetch", "explain"];
 }
 
 /// What the built-in file tools may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Files {
-    /// The directories they may work in; none means nowhere.
+pub struct FileToolSettings {
+    /// The directories they may access. Empty means none.
     pub roots: Vec<PathBuf>,
     /// The largest file that is read or written.
     pub max_bytes: u64,
@@ -161,22 +161,22 @@ pub struct Files {
 
 /// What the built-in web tools may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Http {
-    /// The hosts they may ask: exact, `*.` and an end, or `*`; a port may follow.
+pub struct WebToolSettings {
+    /// The hosts they may contact: exact, `*.` and a suffix, or `*`; a port may follow.
     pub hosts: Vec<String>,
-    /// The largest answer that is taken.
+    /// The largest response that is accepted.
     pub max_bytes: u64,
     /// How long a single request may take.
     pub timeout: Duration,
-    /// Whether hosts listed by a private or local address may be asked.
+    /// Whether listed hosts with a private or local address may be contacted.
     pub allow_private: bool,
 }
 
-/// Where the built-in web search asks.
+/// The settings of the built-in web search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Search {
-    /// The address of a server, if one is set.
+pub struct SearchSettings {
+    /// The URL of a search server, if one is set.
     pub endpoint: Option<String>,
-    /// The most results that a search gives.
+    /// The most results that a search returns.
     pub max_results: u32,
 }

@@ -1,4 +1,4 @@
-//! What holds, key by key, for people to look at, and a digest of it for records.
+//! The list of all effective values for people, and their digest for records.
 
 use std::fmt::Write as _;
 
@@ -9,35 +9,35 @@ use windlass_spec::server::secret_arguments;
 
 use crate::configuration::Configuration;
 use crate::origin::Layer;
-use crate::tree::{Content, Node, below, dotted};
+use crate::tree::{Content, Node, child_path, dotted};
 
-/// A key, its value, and where the value comes from.
+/// A key with its value and the origin of the value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shown {
     /// The key with dots in it, such as `gate.undo_window_seconds`.
     pub key: String,
-    /// Its value; what looks like a secret is hidden.
+    /// The value. Values that look like secrets are hidden.
     pub value: Value,
-    /// The layer it comes from.
+    /// The layer that the value comes from.
     pub layer: Layer,
-    /// The file and line, variable or flag it comes from.
+    /// The file and line, the variable, or the flag that the value comes from.
     pub origin: String,
 }
 
 impl Configuration {
-    /// Everything that holds, built-in values included, in the order of the keys.
+    /// All effective values, including built-in ones, in the order of their keys.
     #[must_use]
     pub fn shown(&self) -> Vec<Shown> {
         let mut shown = Vec::new();
-        show(&self.inner.tree, &[], &mut shown);
+        collect_entries(&self.inner.tree, &[], &mut shown);
         shown
     }
 }
 
-fn show(node: &Node, path: &[&str], shown: &mut Vec<Shown>) {
+fn collect_entries(node: &Node, path: &[&str], shown: &mut Vec<Shown>) {
     if let Content::Table(table) = &node.content {
         for (key, node) in table {
-            show(node, &below(path, key), shown);
+            collect_entries(node, &child_path(path, key), shown);
         }
         return;
     }
@@ -49,8 +49,8 @@ fn show(node: &Node, path: &[&str], shown: &mut Vec<Shown>) {
     });
 }
 
-/// Words in the names of keys whose values nobody should see. Secrets do not belong into a
-/// configuration, but some will get there.
+/// Words in the names of keys whose values are hidden. A configuration must not contain secrets, but some
+/// do.
 const SECRET_WORDS: [&str; 9] = [
     "secret",
     "passw",
@@ -69,12 +69,12 @@ const SECRET_NAMES: [&str; 3] = ["pw", "pass", "key"];
 const HIDDEN: &str = "[hidden]";
 
 fn without_secrets(node: &Node, path: &[&str]) -> Value {
-    // Only these tables have keys that are not ours.
+    // Only these tables have keys that users choose.
     let free = path
         .iter()
         .position(|key| matches!(*key, "global_config" | "parameters"));
     if let ["servers", _, rest @ ..] = path {
-        return of_server(node, rest);
+        return server_value(node, rest);
     }
     let own = path.len() > 1 && path.first() == Some(&"categories");
     match free {
@@ -86,8 +86,8 @@ fn without_secrets(node: &Node, path: &[&str]) -> Value {
     }
 }
 
-/// Secrets of servers are named and not written, but for those among arguments.
-fn of_server(node: &Node, path: &[&str]) -> Value {
+/// The value of a server's key. Only arguments can contain secrets; other keys refer to variables.
+fn server_value(node: &Node, path: &[&str]) -> Value {
     if path != ["arguments"] {
         return without_query(node.value());
     }
@@ -104,7 +104,7 @@ fn of_server(node: &Node, path: &[&str]) -> Value {
     hidden.collect()
 }
 
-/// An address without what stands behind its question mark: keys are often put there.
+/// Hides the query of a URL, which often contains a secret.
 fn without_query(value: Value) -> Value {
     match value {
         Value::String(text) if text.contains("://") => match text.split_once('?') {
@@ -136,11 +136,11 @@ pub(crate) fn is_secret(key: &str) -> bool {
     SECRET_WORDS.iter().any(|word| key.contains(word)) || SECRET_NAMES.contains(&key.as_str())
 }
 
-/// The first half of a digest is plenty to tell two configurations apart.
+/// The number of bytes of the hash that are kept.
 const DIGEST_BYTES: usize = 8;
 
-/// A digest of the values of a tree, wherever they come from. Tables are sorted, so the order in
-/// which anything was written does not matter.
+/// A digest of the values of a tree, independent of their origins. Tables are sorted, so the order of keys
+/// in files does not matter.
 pub(crate) fn digest(tree: &Node) -> String {
     let hash = Sha256::digest(tree.value().to_string().as_bytes());
     let mut digest = String::new();

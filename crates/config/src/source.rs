@@ -1,4 +1,4 @@
-//! The texts of a configuration, and how the TOML in them becomes a tree.
+//! The texts of a configuration, and the conversion of their TOML to a tree.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,36 +10,36 @@ use toml::de::{DeTable, DeValue};
 use windlass_gram::LineIndex;
 
 use crate::mistake::Mistake;
-use crate::origin::{Layer, Origin, Text};
-use crate::tree::{Content, Node, Table, below, dotted};
+use crate::origin::{Layer, Origin, SourceText};
+use crate::tree::{Content, Node, Table, child_path, dotted};
 
 /// The text of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Which layer it is.
+    /// The layer that the file belongs to.
     pub layer: Layer,
-    /// What it is called in messages, usually its path.
+    /// The name of the file in messages, usually its path.
     pub name: String,
-    /// The directory it is in, from which its relative paths start.
+    /// The directory of the file, which its relative paths start from.
     pub directory: PathBuf,
-    /// What it says.
+    /// The content of the file.
     pub text: String,
 }
 
-/// How many mistakes of syntax are told of one text; more of them say nothing new.
+/// The most syntax errors that are reported for one text.
 const MAX_SYNTAX_MISTAKES: usize = 20;
 
-/// What was read of one text.
+/// The result of reading one text.
 pub(crate) struct Reading {
     pub(crate) tree: Node,
     pub(crate) mistakes: Vec<Mistake>,
-    /// The lines that could not be read, each with those whose meaning hangs on it.
+    /// The lines that could not be read, each with the lines that depend on it.
     pub(crate) unread: Vec<Range<usize>>,
 }
 
-/// Reads one text. What cannot be read is left out and told.
+/// Reads one text. Unreadable lines are skipped and reported.
 pub(crate) fn read(source: &Source, number: usize) -> Reading {
-    let text = Text {
+    let text = SourceText {
         layer: source.layer,
         name: source.name.clone(),
         directory: source.directory.clone(),
@@ -55,11 +55,11 @@ pub(crate) fn read(source: &Source, number: usize) -> Reading {
     for error in &broken {
         let origin = reader.origin(error.span().map_or(0, |span| span.start));
         let line = origin.line().unwrap_or_default();
-        // The first mistake in a line usually brings the others about.
+        // The first error in a line usually causes the others.
         if unread.len() == MAX_SYNTAX_MISTAKES || unread.iter().any(|range| range.start == line) {
             continue;
         }
-        unread.push(line..end_of_meaning(&source.text, line));
+        unread.push(line..end_of_unreadable(&source.text, line));
         let message = error.message().trim().replace('\n', ", ");
         reader.mistakes.push(Mistake::error(&origin, "", message));
     }
@@ -72,9 +72,9 @@ pub(crate) fn read(source: &Source, number: usize) -> Reading {
     }
 }
 
-/// The line after the last whose meaning hangs on a line that cannot be read: after the beginning
-/// of a table it is that of the next table, otherwise the next line.
-fn end_of_meaning(text: &str, line: usize) -> usize {
+/// The line after the last line that depends on an unreadable line. For a table header it is the header
+/// of the next table, otherwise the next line.
+fn end_of_unreadable(text: &str, line: usize) -> usize {
     let begins_table = |text: &str| text.trim_start().starts_with('[');
     let mut lines = (1..).zip(text.lines()).skip(line.saturating_sub(1));
     match lines.next() {
@@ -87,7 +87,7 @@ fn end_of_meaning(text: &str, line: usize) -> usize {
 
 struct Reader<'s> {
     index: LineIndex<'s>,
-    text: Arc<Text>,
+    text: Arc<SourceText>,
     mistakes: Vec<Mistake>,
 }
 
@@ -98,7 +98,7 @@ impl Reader<'_> {
             .position(u32::try_from(offset).unwrap_or(u32::MAX));
         Origin {
             text: Arc::clone(&self.text),
-            place: Some((position.line, position.column)),
+            position: Some((position.line, position.column)),
         }
     }
 
@@ -107,7 +107,7 @@ impl Reader<'_> {
         for (key, value) in table {
             let origin = self.origin(key.span().start);
             let name = key.get_ref().as_ref();
-            let node = self.value(value, origin, &below(path, name));
+            let node = self.value(value, origin, &child_path(path, name));
             read.insert(name.to_owned(), node);
         }
         read
@@ -128,7 +128,7 @@ impl Reader<'_> {
                 Err(message) => {
                     let mistake = Mistake::error(&origin, dotted(path), message);
                     self.mistakes.push(mistake);
-                    Content::Bad
+                    Content::Invalid
                 }
             },
         };
@@ -136,7 +136,7 @@ impl Reader<'_> {
     }
 }
 
-/// A text, number or boolean as JSON.
+/// A string, number or boolean as JSON.
 fn scalar(value: &DeValue<'_>) -> Result<Value, &'static str> {
     match value {
         DeValue::String(text) => Ok(Value::from(text.as_ref())),
@@ -150,12 +150,12 @@ fn scalar(value: &DeValue<'_>) -> Result<Value, &'static str> {
             .ok()
             .and_then(Number::from_f64)
             .map(Value::Number)
-            .ok_or("infinity and what is not a number cannot stand here"),
-        _ => Err("a date cannot stand here; write it as a text, in quotes"),
+            .ok_or("infinity and NaN are not allowed here"),
+        _ => Err("a date is not allowed here; write it as a string, in quotes"),
     }
 }
 
-/// Reads a single value, such as that of a flag.
+/// Reads a single value, such as the value of a flag.
 pub(crate) fn read_value(text: &str, origin: &Origin) -> Option<Node> {
     let (value, broken) = DeValue::parse_recoverable(text);
     if broken.is_empty() {

@@ -1,6 +1,6 @@
-//! The file that a new project starts with.
+//! The configuration file of a new project.
 
-/// A `windlass.toml` for a new project: what matters is set, what else there is stands in comments.
+/// A `windlass.toml` for a new project. Important keys are set; other keys are in comments.
 #[must_use]
 pub fn starter() -> &'static str {
     include_str!("starter.toml")

@@ -1,5 +1,5 @@
-//! What holds for one tool in the current environment, and whether the tools that there are fit what
-//! is set for them.
+//! The settings of one tool in the current environment, and the check of all settings against the
+//! existing tools.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,29 +14,29 @@ use windlass_spec::{
 use crate::configuration::{Category, Configuration};
 use crate::mistake::{Mistake, did_you_mean, quoted};
 use crate::origin::{Layer, Origin};
-use crate::rules::{inner, told};
+use crate::rules::{misfit_message, node_at_pointer};
 use crate::tree::{Node, dotted};
 
-/// What holds for one tool in the current environment.
+/// The settings of one tool in the current environment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSettings {
-    /// The category it belongs to: the one that configures it, else the one it declares.
+    /// Its category: the one that configures it, else the one that it declares.
     pub category: Option<CategoryName>,
-    /// Why it cannot be used, if it cannot: what is switched off, where, and by which line.
+    /// Why it is switched off, if it is.
     pub switched_off: Option<SwitchedOff>,
-    /// What it demands of whom it is called for.
+    /// The permissions that it requires of the principal.
     pub demands: BTreeSet<Permission>,
-    /// How many calls may be made to it.
+    /// The rate limits of the tool.
     pub rate_limits: RateLimits,
-    /// How many calls may be made to all tools of its category together.
+    /// The rate limits of all tools of its category together.
     pub category_rate_limits: RateLimits,
     /// How long a call may take.
     pub timeout: TimeoutSeconds,
-    /// The values that its parameters have when a call leaves them out.
+    /// The values of parameters that a call omits.
     pub parameters: Map<String, Value>,
 }
 
-/// Why a tool cannot be used.
+/// The reason why a tool is switched off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwitchedOff {
     /// The tool.
@@ -45,7 +45,7 @@ pub struct SwitchedOff {
     pub what: SwitchedOffWhat,
 }
 
-/// What is switched off, so that a tool cannot be used.
+/// The part of the configuration that is switched off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SwitchedOffWhat {
     /// The tool itself.
@@ -59,14 +59,14 @@ pub enum SwitchedOffWhat {
 /// The setting that switches something off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwitchedOffBy {
-    /// The environment in which it does, if it does not everywhere.
+    /// The environment that the setting is for. `None` means all environments.
     pub environment: Option<Environment>,
-    /// Where it is written.
+    /// The origin of the setting.
     pub origin: Option<Origin>,
 }
 
 impl SwitchedOff {
-    /// The cause alone, for a message that already says that the tool is switched off.
+    /// The cause, for a message that already says that the tool is switched off.
     #[must_use]
     pub fn cause(&self) -> String {
         match &self.what {
@@ -99,7 +99,7 @@ impl fmt::Display for SwitchedOff {
     }
 }
 
-/// What follows "is switched off": in which environment, and where that is written.
+/// The text after "is switched off": the environment and the origin.
 impl fmt::Display for SwitchedOffBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(environment) = &self.environment {
@@ -119,8 +119,8 @@ impl Serialize for SwitchedOff {
 }
 
 impl Configuration {
-    /// What holds for a tool in the current environment: what the override for the environment
-    /// says, else what is set everywhere, else what the specification says.
+    /// The settings of a tool in the current environment. Each comes from the environment's override, else
+    /// from the tool's general settings, else from its specification.
     #[must_use]
     pub fn tool(&self, name: &ToolName, specification: Option<&ToolSpecification>) -> ToolSettings {
         let category = self.category_of(name, specification);
@@ -135,7 +135,7 @@ impl Configuration {
         let category_limits = known.map(|known| known.rate_limits.clone());
         ToolSettings {
             switched_off: self
-                .without_category(name, specification)
+                .unknown_category(name, specification)
                 .or_else(|| self.switched_off(name, known, set.as_ref())),
             demands: known.map_or_else(BTreeSet::new, |known| demands(known, name)),
             rate_limits: own_limits
@@ -150,8 +150,8 @@ impl Configuration {
         }
     }
 
-    /// The category that configures a tool, else the one that its specification declares, if there
-    /// is such a category.
+    /// The category that configures a tool, else the one that its specification declares, if that category
+    /// exists.
     fn category_of(
         &self,
         name: &ToolName,
@@ -164,8 +164,8 @@ impl Configuration {
         self.inner.category_of.get(name).or_else(declared).cloned()
     }
 
-    /// A tool of a category that does not exist cannot be used: nobody can say what it demands.
-    fn without_category(
+    /// Switches off a tool whose category does not exist, because its required permissions are unknown.
+    fn unknown_category(
         &self,
         name: &ToolName,
         specification: Option<&ToolSpecification>,
@@ -220,8 +220,8 @@ impl Configuration {
         })
     }
 
-    /// What switches off what is configured at a path: the override for the environment if there is one,
-    /// else what holds everywhere.
+    /// The setting that switches off the category or tool at a path: the environment's override if there is
+    /// one, else the general setting.
     fn switched_off_by(&self, path: &[&str]) -> SwitchedOffBy {
         let environment = self.environment();
         let here = ["environment_overrides", environment.as_str(), "enabled"];
@@ -241,9 +241,8 @@ impl Configuration {
         }
     }
 
-    /// Holds the configuration against the tools that there are. What is set for a tool must fit its
-    /// signature; a tool's category must exist; tools that are named and do not exist are told as
-    /// warnings.
+    /// Checks the configuration against the existing tools. Values for a tool must fit its signature, and its
+    /// category must exist. Names of tools that do not exist are warnings.
     #[must_use]
     pub fn check_tools(&self, tools: &[ToolSpecification]) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
@@ -257,8 +256,8 @@ impl Configuration {
         mistakes
     }
 
-    /// Holds the configuration against the agents that there are: one that is named and does not
-    /// exist is told as a warning, since a misspelt one narrows nobody.
+    /// Checks the configuration against the existing agents. The name of an agent that does not exist is a
+    /// warning: a misspelt name restricts no agent.
     #[must_use]
     pub fn check_agents<'a>(
         &self,
@@ -291,9 +290,9 @@ impl Configuration {
             Err(unknown) => {
                 let known = quoted(unknown.known.iter().map(String::as_str));
                 let help = match &unknown.nearest {
-                    Some(meant) => format!("did you mean `{meant}`? Known are {known}"),
+                    Some(meant) => format!("did you mean `{meant}`? Known categories: {known}"),
                     None => format!(
-                        "known are {known}; declare others with [categories.NAME] schema = \"...\""
+                        "known categories: {known}. To define one: [categories.NAME] schema = \"...\""
                     ),
                 };
                 let mistake = Mistake::error(&origin, "category", unknown.to_string());
@@ -310,7 +309,7 @@ impl Configuration {
                     ];
                     let origin = self.origin(&path).unwrap_or(&origin);
                     let message = format!(
-                        "its specification says that it belongs to `{declared}`; `{configured}` holds"
+                        "its specification declares the category `{declared}`; using `{configured}`"
                     );
                     mistakes.push(Mistake::warning(origin, dotted(&path), message));
                 }
@@ -335,12 +334,12 @@ impl Configuration {
             return;
         };
         for misfit in set.misfits(tool.signature()) {
-            let (key, node) = inner(&misfit.pointer, node, &path);
-            mistakes.push(Mistake::error(&node.origin, key, told(&misfit)));
+            let (key, node) = node_at_pointer(&misfit.pointer, node, &path);
+            mistakes.push(Mistake::error(&node.origin, key, misfit_message(&misfit)));
         }
     }
 
-    /// What is set for all tools of a category must fit those that take it.
+    /// Checks that the global_config of a category fits its tools that have such parameters.
     fn check_global_config(&self, tool: &ToolSpecification, mistakes: &mut Vec<Mistake>) {
         let Some(category) = self.category_of(tool.name(), Some(tool)) else {
             return;
@@ -362,14 +361,18 @@ impl Configuration {
                 continue;
             };
             for misfit in parameter.ty.misfits(value) {
-                let (key, node) = inner(&misfit.pointer, node, &path);
-                let message = format!("does not fit the tool `{}`: {}", tool.name(), told(&misfit));
+                let (key, node) = node_at_pointer(&misfit.pointer, node, &path);
+                let message = format!(
+                    "does not fit the tool `{}`: {}",
+                    tool.name(),
+                    misfit_message(&misfit)
+                );
                 mistakes.push(Mistake::error(&node.origin, key, message));
             }
         }
     }
 
-    /// Tools that are named somewhere and do not exist.
+    /// Warns about names of tools that do not exist.
     fn check_names(&self, tools: &[ToolSpecification], mistakes: &mut Vec<Mistake>) {
         let names: BTreeSet<&str> = tools.iter().map(|tool| tool.name().as_str()).collect();
         let tree = &self.inner.tree;
@@ -413,8 +416,8 @@ fn demands(category: &Category, tool: &ToolName) -> BTreeSet<Permission> {
     own.chain(&category.category.permissions).cloned().collect()
 }
 
-/// What the parameters of a tool are when a call leaves them out: what is set for the tool, else
-/// what is set for its category under the name of one of its parameters.
+/// The values of parameters that a call omits: those of the tool, else those in its category's
+/// global_config.
 fn parameters(
     category: Option<&Category>,
     set: Option<Resolved>,

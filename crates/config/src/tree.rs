@@ -1,4 +1,4 @@
-//! The values of a configuration as a tree in which every value knows where it comes from.
+//! The values of a configuration as a tree in which every value has its origin.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::origin::Origin;
 
-/// A value and where it comes from.
+/// A value and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) content: Content,
@@ -15,16 +15,15 @@ pub(crate) struct Node {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Content {
-    /// A text, number or boolean.
+    /// A string, number or boolean.
     Scalar(Value),
     List(Vec<Node>),
     Table(Table),
-    /// Something stands here, but it was refused. It is kept so that nobody complains that nothing
-    /// stands here.
-    Bad,
+    /// A value that was refused. It is kept so that the key is not reported as missing.
+    Invalid,
 }
 
-/// What stands under the keys of a table.
+/// The values of a table by key.
 pub(crate) type Table = BTreeMap<String, Node>;
 
 impl Node {
@@ -32,12 +31,12 @@ impl Node {
         Self { content, origin }
     }
 
-    /// What stands under a key.
+    /// The value of a key.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         self.table()?.get(key)
     }
 
-    /// What stands at the end of a path of keys.
+    /// The value at a path of keys.
     pub(crate) fn at(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |node, key| node.get(key))
     }
@@ -49,7 +48,7 @@ impl Node {
         }
     }
 
-    /// The keys under a path with what stands there; none if nothing does.
+    /// The keys and values of the table at a path; none if there is no table.
     pub(crate) fn entries(&self, path: &[&str]) -> impl Iterator<Item = (&str, &Self)> {
         let table = self.at(path).and_then(Self::table);
         table
@@ -58,7 +57,7 @@ impl Node {
             .map(|(key, node)| (key.as_str(), node))
     }
 
-    /// The items of a list under a path; none if there is no list.
+    /// The items of the list at a path; none if there is no list.
     pub(crate) fn items(&self, path: &[&str]) -> &[Self] {
         match self.at(path).map(|node| &node.content) {
             Some(Content::List(items)) => items,
@@ -94,23 +93,23 @@ impl Node {
         }
     }
 
-    /// Whether something here was refused.
-    pub(crate) fn has_bad(&self) -> bool {
+    /// Whether it contains an invalid value.
+    pub(crate) fn has_invalid(&self) -> bool {
         match &self.content {
-            Content::Bad => true,
+            Content::Invalid => true,
             Content::Scalar(_) => false,
-            Content::List(items) => items.iter().any(Self::has_bad),
-            Content::Table(table) => table.values().any(Self::has_bad),
+            Content::List(items) => items.iter().any(Self::has_invalid),
+            Content::Table(table) => table.values().any(Self::has_invalid),
         }
     }
 
-    /// The value without where it comes from.
+    /// The value as JSON, without origins.
     pub(crate) fn value(&self) -> Value {
         match &self.content {
             Content::Scalar(value) => value.clone(),
             Content::List(items) => items.iter().map(Self::value).collect(),
             Content::Table(table) => Value::Object(object(table)),
-            Content::Bad => Value::Null,
+            Content::Invalid => Value::Null,
         }
     }
 }
@@ -123,13 +122,13 @@ pub(crate) fn object(table: &Table) -> Map<String, Value> {
         .collect()
 }
 
-/// Keys as they are written with dots between them; what is no bare key stands in quotes.
+/// A path of keys with dots between them. Keys that are not bare are quoted.
 pub(crate) fn dotted(path: &[&str]) -> String {
-    let keys: Vec<String> = path.iter().map(|key| written(key)).collect();
+    let keys: Vec<String> = path.iter().map(|key| quote_key(key)).collect();
     keys.join(".")
 }
 
-fn written(key: &str) -> String {
+fn quote_key(key: &str) -> String {
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !key.is_empty() && key.bytes().all(bare) {
         key.to_owned()
@@ -140,7 +139,7 @@ fn written(key: &str) -> String {
 }
 
 /// `path` with one more key.
-pub(crate) fn below<'a>(path: &[&'a str], key: &'a str) -> Vec<&'a str> {
+pub(crate) fn child_path<'a>(path: &[&'a str], key: &'a str) -> Vec<&'a str> {
     let mut longer = path.to_vec();
     longer.push(key);
     longer

@@ -1,11 +1,10 @@
-//! Approvals: durable questions to people, and everything that decides about them without doing
-//! anything. An [`Approval`] asks a person for leave for one exact call, for an answer, or for work
-//! by hand; a [`Hold`] is the time in which a call can be undone; a [`Standing`] approval is leave
-//! given beforehand.
+//! Approvals, holds and standing approvals, as pure values. An [`Approval`] asks a person to authorize
+//! one exact call, to answer a question, or to do manual work. A [`Hold`] is the undo window of a call.
+//! A [`StandingApproval`] authorizes calls in advance.
 //!
-//! Each is a value with transitions: once settled it never changes, and what is read back is replayed
-//! through the same transitions, so that a stored approval that nobody could have given is refused.
-//! Where they are kept and who is told is decided elsewhere.
+//! Each is a value with transitions. Once settled, it never changes. A stored value is read back by
+//! replaying its transitions, so an approval that could not have been given is refused. Storage and
+//! notification happen elsewhere.
 
 mod decision;
 mod digest;
@@ -28,32 +27,34 @@ use windlass_spec::{
     CallId, NonEmptyText, RiskLevel, RunId, SecurityLevel, Timestamp, UnknownWord,
 };
 
-pub use decision::{Changed, DecideError, Decided, Outcome, PersonDecision};
+pub use decision::{DecideError, Decided, DecisionEffect, Outcome, PersonDecision};
 pub use digest::{Digest, NotADigest, canonical};
-pub use hold::{DEFAULT_UNDO_WINDOW, Hold, HoldDecided, HoldError, HoldStatus, NotAHold};
+pub use hold::{DEFAULT_UNDO_WINDOW, Hold, HoldDecision, HoldError, HoldStatus, InvalidHold};
 pub use identity::{Identity, NotAPrincipal, Principal};
 pub use question::{
     Ask, Authorize, CredentialUse, FormRequest, Intervene, Question, least_security_level,
 };
-pub use standing::{NotAStanding, Reach, Revoked, Scope, Standing, StandingCall};
+pub use standing::{
+    InvalidStanding, Reach, Revoked, StandingApproval, StandingCall, StandingScope,
+};
 
-/// How long a person has to decide, unless something else is said.
+/// How long an approver has to decide, unless the request sets another expiry.
 pub const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Where a question stands.
+/// The status of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalStatus {
     /// It waits for a person.
     Pending,
-    /// A person said yes, answered, did what was asked, or responded in the tool's stead.
-    /// [`Approval::outcome`] says which.
+    /// It was approved, answered, done, or responded to instead of the tool. [`Approval::outcome`] has
+    /// the details.
     Approved,
-    /// A person said no.
+    /// It was rejected.
     Rejected,
-    /// Nobody decided in time.
+    /// It expired before a decision.
     Expired,
-    /// It was withdrawn, for instance because its run was stopped.
+    /// It was withdrawn, for instance because its run was cancelled.
     Cancelled,
 }
 
@@ -67,7 +68,7 @@ impl ApprovalStatus {
         Self::Cancelled,
     ];
 
-    /// The word for it.
+    /// The name in records and messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -96,7 +97,7 @@ impl FromStr for ApprovalStatus {
     }
 }
 
-/// What is put to a person, before it is checked.
+/// The content of a question, before it is checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// The call it is about. It is also the id of the request.
@@ -104,26 +105,26 @@ pub struct Request {
     /// The calls that led to it through sub-agents, the outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<CallId>,
-    /// On whose behalf the run acts.
+    /// The principal that the run acts for.
     #[serde(flatten)]
     pub principal: Identity,
     /// The question.
     pub question: Question,
-    /// Who is asked, as it is shown.
+    /// The user who is asked, as shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// How to answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
-    /// What the person reads first, if it is not the reason or the question itself.
+    /// The headline for the person, if it is not the reason or the question itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<NonEmptyText>,
-    /// Who may decide; anybody of the tenant if nobody is named.
+    /// Who may decide; anybody of the tenant if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvers: Vec<Principal>,
     /// When it was asked.
     pub asked_at: Timestamp,
-    /// From when on it is too late.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
@@ -146,13 +147,13 @@ impl Request {
     }
 }
 
-/// The point in time that much later.
+/// The time `duration` after `at`.
 fn later(at: Timestamp, duration: Duration) -> Timestamp {
     let duration = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
     Timestamp::from_microseconds(at.as_microseconds().saturating_add(duration))
 }
 
-/// Why something is no approval.
+/// Why a request or a stored value is not a valid approval.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalError {
     /// It could never be decided.
@@ -160,34 +161,34 @@ pub enum ApprovalError {
     ExpiresTooEarly,
     /// Policy may only raise the level.
     #[error("a call that is {risk} needs at least the security level {least}")]
-    TooLittleCare {
+    SecurityLevelTooLow {
         /// How reversible the call is.
         risk: RiskLevel,
         /// The least level.
         least: SecurityLevel,
     },
-    /// There is nothing to choose from and nothing may be written.
-    #[error("the question has no options and takes no free text, so nobody can answer it")]
+    /// There are no options and free text is not allowed.
+    #[error("the question has no options and takes no free text, so it cannot be answered")]
     NoAnswerPossible,
-    /// Two options that read the same.
-    #[error("an option is offered twice")]
+    /// Two options have the same text.
+    #[error("an option occurs twice")]
     OptionTwice,
-    /// Two people have to agree, and there is one.
-    #[error("two people have to agree, but only `{0}` may decide")]
+    /// Two approvers are required, and only one is named.
+    #[error("two approvers are required, but only `{0}` may decide")]
     TooFewApprovers(Principal),
-    /// The run and the call do not belong together.
-    #[error("the call `{call}` is not one of the run `{run}`")]
+    /// The call does not belong to the run.
+    #[error("the call `{call}` does not belong to the run `{run}`")]
     OtherRun {
         /// The run.
         run: RunId,
         /// The call.
         call: CallId,
     },
-    /// What is stored is not what was asked.
-    #[error("the digest is not the one of what is asked")]
+    /// The stored digest is not that of the question.
+    #[error("the digest does not match the question")]
     OtherDigest,
-    /// What is stored cannot have come about.
-    #[error("what is recorded as decided could not have been: {0}")]
+    /// The stored decisions could not have been made.
+    #[error("the recorded decisions are not possible: {0}")]
     Impossible(String),
 }
 
@@ -203,10 +204,10 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// Asks.
+    /// Makes a pending approval from a request.
     ///
     /// # Errors
-    /// If nobody could rightly decide about it.
+    /// If the request is invalid.
     pub fn ask(request: Request) -> Result<Self, ApprovalError> {
         request.question.check()?;
         if request.expires_at <= request.asked_at {
@@ -214,7 +215,10 @@ impl Approval {
         }
         if let Some(first) = request.approvers.first()
             && request.question.needed() > 1
-            && request.approvers.iter().all(|other| other.may_be(first))
+            && request
+                .approvers
+                .iter()
+                .all(|other| other.is_same_person(first))
         {
             return Err(ApprovalError::TooFewApprovers(first.clone()));
         }
@@ -227,13 +231,13 @@ impl Approval {
         })
     }
 
-    /// What was put to the person.
+    /// The request it was made from.
     #[must_use]
     pub const fn request(&self) -> &Request {
         &self.request
     }
 
-    /// The same, in exchange for the approval.
+    /// Converts it into the request it was made from.
     #[must_use]
     pub fn into_request(self) -> Request {
         self.request
@@ -251,41 +255,41 @@ impl Approval {
         &self.request.call
     }
 
-    /// The run the call is of.
+    /// The run of the call.
     #[must_use]
     pub const fn run(&self) -> &RunId {
         &self.request.call.run
     }
 
-    /// What was asked, exactly.
+    /// The digest of the question as it was asked.
     #[must_use]
     pub const fn asked_digest(&self) -> Digest {
         self.digest
     }
 
-    /// What is to be decided about now: what was asked, or, when the first of two people changed the
-    /// arguments, the call with the changed ones. A decision that states another one is refused.
+    /// The digest to decide about now: that of the question, or of the edited call if the first of two
+    /// approvers edited the arguments. A decision that states another digest is refused.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.decisions
             .iter()
-            .rfind(|decided| decided.decision.lets_run())
+            .rfind(|decided| decided.decision.is_approval())
             .map_or(self.digest, |decided| decided.digest)
     }
 
-    /// Where it stands.
+    /// Its status.
     #[must_use]
     pub const fn status(&self) -> ApprovalStatus {
         self.status
     }
 
-    /// What people decided, in order. While it is pending, that is the first of two.
+    /// The decisions, in order. While it is pending, that is the first of two approvals.
     #[must_use]
     pub fn decisions(&self) -> &[Decided] {
         &self.decisions
     }
 
-    /// Who decided, in order.
+    /// The principals who decided, in order.
     pub fn deciders(&self) -> impl Iterator<Item = &Principal> {
         self.decisions.iter().map(|decided| &decided.by)
     }
@@ -296,13 +300,13 @@ impl Approval {
         self.settled_at
     }
 
-    /// Whether it waits for a person, and it is too late.
+    /// Whether it is pending and has expired.
     #[must_use]
     pub fn is_overdue(&self, at: Timestamp) -> bool {
         self.status == ApprovalStatus::Pending && at >= self.request.expires_at
     }
 
-    /// How many more people have to say yes.
+    /// How many more approvers are needed.
     #[must_use]
     pub fn still_needed(&self) -> usize {
         match self.status {
@@ -311,26 +315,27 @@ impl Approval {
         }
     }
 
-    /// Takes a person's decision. `digest` says what they were shown; without it, what is asked is
-    /// meant. A no counts at once, whoever says it; a yes counts when enough different people say it.
+    /// Applies a decision. `digest` is the digest of what the approver was shown; without it, the
+    /// current one is meant. One rejection is enough; an approval counts when enough different approvers
+    /// have given it.
     ///
     /// # Errors
-    /// If it is settled or too late, they may not decide, were shown something else, have said yes
-    /// before, or the decision does not fit the question.
+    /// If it is settled or expired, the principal may not decide, was shown something else, or has
+    /// approved before, or the decision does not fit the question.
     pub fn decide(
         &mut self,
         by: &Identity,
         decision: PersonDecision,
         digest: Option<&Digest>,
         at: Timestamp,
-    ) -> Result<Changed, DecideError> {
+    ) -> Result<DecisionEffect, DecideError> {
         if self.status == ApprovalStatus::Expired || self.is_overdue(at) {
             return Err(DecideError::Expired(self.request.expires_at));
         }
         if self.status != ApprovalStatus::Pending {
             return Err(DecideError::NotPending(self.status));
         }
-        if !self.entitles(by) {
+        if !self.is_entitled(by) {
             return Err(DecideError::NotEntitled(by.principal.clone()));
         }
         let asked = self.digest();
@@ -346,15 +351,15 @@ impl Approval {
         let decided = Decided {
             by: by.principal.clone(),
             at,
-            digest: self.effect(&decision).unwrap_or(asked),
+            digest: self.edited_digest(&decision).unwrap_or(asked),
             decision,
         };
-        if decided.decision.lets_run() {
+        if decided.decision.is_approval() {
             self.check_agreement(&decided, digest.is_some())?;
         }
         let status = match decided.decision {
             PersonDecision::Reject { .. } => ApprovalStatus::Rejected,
-            // Saying something in the tool's stead has no effect that two people must answer for.
+            // A response instead of the tool has no effect, so one approver is enough.
             PersonDecision::Respond { .. }
             | PersonDecision::Answer { .. }
             | PersonDecision::Done { .. } => ApprovalStatus::Approved,
@@ -368,13 +373,13 @@ impl Approval {
         };
         self.decisions.push(decided);
         if status == ApprovalStatus::Pending {
-            return Ok(Changed::AwaitsAnother);
+            return Ok(DecisionEffect::NeedsAnotherApprover);
         }
         self.settle(status, at);
-        Ok(Changed::Settled)
+        Ok(DecisionEffect::Settled)
     }
 
-    /// Ends it if it is pending and too late. Says whether it did.
+    /// Expires it if it is pending and overdue. Returns whether it did.
     pub fn expire(&mut self, at: Timestamp) -> bool {
         let is_overdue = self.is_overdue(at);
         if is_overdue {
@@ -383,7 +388,7 @@ impl Approval {
         is_overdue
     }
 
-    /// Withdraws it if it is pending. Says whether it did.
+    /// Withdraws it if it is pending. Returns whether it did.
     pub fn cancel(&mut self, at: Timestamp) -> bool {
         let is_pending = self.status == ApprovalStatus::Pending;
         if is_pending {
@@ -392,7 +397,7 @@ impl Approval {
         is_pending
     }
 
-    /// What came of it; nothing while it is pending.
+    /// The outcome; `None` while it is pending.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         let last = match self.status {
@@ -417,8 +422,8 @@ impl Approval {
         })
     }
 
-    /// The arguments that are to be decided about now, or were approved: those asked about unless
-    /// somebody changed them.
+    /// The arguments to decide about now, or those that were approved: as asked, unless an approver
+    /// edited them.
     #[must_use]
     pub fn arguments(&self) -> Option<&serde_json::Map<String, serde_json::Value>> {
         let asked = &self.question().authorize()?.tool_args;
@@ -432,14 +437,14 @@ impl Approval {
         Some(edited.unwrap_or(asked))
     }
 
-    fn entitles(&self, by: &Identity) -> bool {
+    fn is_entitled(&self, by: &Identity) -> bool {
         let approvers = &self.request.approvers;
         by.tenant == self.request.principal.tenant
             && (approvers.is_empty() || approvers.contains(&by.principal))
     }
 
-    /// What would run if this were decided.
-    fn effect(&self, decision: &PersonDecision) -> Option<Digest> {
+    /// The digest of the call that would run after this decision.
+    fn edited_digest(&self, decision: &PersonDecision) -> Option<Digest> {
         match decision {
             PersonDecision::ApproveEdited { arguments } => {
                 let tool = &self.question().authorize()?.tool_name;
@@ -453,13 +458,16 @@ impl Approval {
         let Some(first) = self.decisions.first() else {
             return Ok(());
         };
-        if let Some(same) = self.deciders().find(|other| other.may_be(&decided.by)) {
+        if let Some(same) = self
+            .deciders()
+            .find(|other| other.is_same_person(&decided.by))
+        {
             return Err(DecideError::SamePrincipal(same.clone()));
         }
         if decided.digest != first.digest {
             return Err(DecideError::OtherArguments(first.by.clone()));
         }
-        // They may have looked at it before the first one changed it.
+        // The second approver may have looked at the call before the first one edited it.
         if decided.decision == PersonDecision::Approve && !is_stated && first.digest != self.digest
         {
             return Err(DecideError::DigestNeeded(first.by.clone()));

@@ -1,5 +1,5 @@
-//! What the calls of an agent can name, and what kind of call each name makes: the agent's own tools, its
-//! sub-agents, and the reserved tools that every run brings along. The gate and the run machine share it,
+//! The names that calls of an agent can use, and the kind of call that each name makes: the agent's own
+//! tools, its sub-agents, and the reserved tools of every run. The gate and the run machine share this,
 //! so that a name means the same to both.
 
 mod reserved;
@@ -16,7 +16,7 @@ pub(crate) use reserved::reserved;
 /// The one argument of a sub-agent.
 pub(crate) const SUB_AGENT_TASK: &str = "task";
 
-/// What a call is for. Resolved once, when a model's answer is taken apart, and kept with the call.
+/// The kind of a call. Determined once, when a model's answer is parsed, and kept with the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallKind {
     /// It runs a tool.
@@ -47,18 +47,18 @@ pub enum PlanOperation {
 }
 
 impl CallKind {
-    /// Whether a person answers it, and no tool runs.
+    /// Whether a person answers it, so that no tool runs.
     #[must_use]
     pub const fn is_answered_by_person(self) -> bool {
         matches!(self, Self::Question | Self::Authorization)
     }
 }
 
-/// A name that calls of an agent can use: what kind of call it makes, and what is declared of it.
+/// A name that calls of an agent can use: the kind of call and its specification.
 pub(crate) type Callable = (CallKind, Arc<ToolSpecification>);
 
-/// Everything the calls of an agent can name. What the agent declares goes before what is reserved: agents
-/// of old journals may declare reserved names.
+/// All names that calls of an agent can use. The agent's declarations take precedence over reserved
+/// names, because agents in old journals may declare these.
 pub(crate) fn callable(agent: &Agent, agents: &[Agent]) -> Vec<Callable> {
     let own = agent.tools().iter().cloned();
     let mut callable: Vec<Callable> = own.map(|tool| (CallKind::Tool, tool)).collect();
@@ -74,7 +74,7 @@ pub(crate) fn callable(agent: &Agent, agents: &[Agent]) -> Vec<Callable> {
     callable
 }
 
-/// The sub-agents of `agent` among `agents`, as what they are to a model: tools that take a task.
+/// The sub-agents of `agent` among `agents`, presented to a model as tools that take a task.
 fn sub_agents(agent: &Agent, agents: &[Agent]) -> impl Iterator<Item = Arc<ToolSpecification>> {
     agent
         .agents()
@@ -91,12 +91,12 @@ fn as_tool(agent: &Agent) -> Option<ToolSpecification> {
     let task = Field::required(SUB_AGENT_TASK, Type::Text)
         .described("What the agent is to do, with everything it needs to know");
     let signature = Signature::new(vec![task], Type::Text).ok()?;
-    // Handing work over changes nothing by itself; each call the sub-agent makes passes the gate.
-    harmless(ToolSpecification::new(name, description, signature))
+    // Delegating changes nothing by itself; each call of the sub-agent passes the gate.
+    reversible(ToolSpecification::new(name, description, signature))
 }
 
-/// The same tool, declared to change nothing.
-fn harmless(tool: ToolSpecification) -> Option<ToolSpecification> {
+/// The same tool, declared reversible.
+fn reversible(tool: ToolSpecification) -> Option<ToolSpecification> {
     let attributes = ToolAttributes {
         risk: Some(RiskLevel::Reversible),
         ..ToolAttributes::default()

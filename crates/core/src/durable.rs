@@ -11,40 +11,40 @@ use windlass_spec::{CallId, RunId, Timestamp};
 use crate::approval::{Approval, Hold, Principal};
 use crate::run::{Event, PlanTaskStatus};
 
-/// Whether to wait until an event is on the disk.
+/// Whether to wait until an event is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// Wait: whatever happens next, the event is there. For what must not be forgotten, such as a
-    /// call that is about to have an effect.
+    /// Wait until the event is on disk. For events that must not be lost, such as the start of a call
+    /// that has an effect.
     Synced,
-    /// Do not wait. The event is stored soon and before any later one of its run; a crash may lose
-    /// it together with all that came after.
+    /// Do not wait. The event is stored soon and before any later one of its run. A crash may lose it
+    /// together with all later ones.
     Relaxed,
 }
 
 /// A change that is stored in the same transaction as an event: both or neither.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AtomicWrite {
-    /// A question becomes pending: the one of the event, which has no secrets any more. Refused if the
-    /// call has a pending question.
+    /// A question becomes pending: the one of the event, already redacted. Refused if the call has a
+    /// pending question.
     Question(Box<Approval>),
     /// A call is held. Refused if it was held before.
     Hold(Box<Hold>),
-    /// A held call starts. Refused if it was undone or cancelled, has started before, or is still to
-    /// be held at the time of the event.
+    /// A held call starts. Refused if it was undone or cancelled, has already started, or its undo
+    /// window is not over at the time of the event.
     Start(CallId),
     /// An inbox command is taken. Refused if it was taken before.
     Take(InboxCommandId),
-    /// The pending question and the hold of a call are withdrawn, if there are any.
+    /// Withdraws the pending question and the hold of a call, if there are any.
     Withdraw(CallId),
 }
 
-/// Which inbox command.
+/// The id of an inbox command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InboxCommandId(i64);
 
 impl InboxCommandId {
-    /// The one of that number.
+    /// Makes the id from its number.
     #[must_use]
     pub const fn new(number: i64) -> Self {
         Self(number)
@@ -66,9 +66,9 @@ impl fmt::Display for InboxCommandId {
 /// A command that a person or another process left for the owner of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InboxCommand {
-    /// Which it is.
+    /// Its id.
     pub id: InboxCommandId,
-    /// Who sent it; `None` if a deadline did.
+    /// Who sent it; `None` for an expiry.
     pub by: Option<Principal>,
     /// When it was sent.
     pub at: Timestamp,
@@ -79,7 +79,7 @@ pub struct InboxCommand {
 /// What an inbox command asks the owner of a run to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum InboxAction {
-    /// Take the answer to a question: it was decided, or expired.
+    /// Apply the answer to a question: it was decided, or expired.
     Settled(Box<Approval>),
     /// Do not run a held call.
     Undo(CallId),
@@ -98,7 +98,7 @@ pub enum InboxAction {
         /// Its result.
         result: Option<Value>,
     },
-    /// Replace the tasks of a plan that have not begun.
+    /// Replace the tasks of a plan that have not started.
     Replan {
         /// The plan.
         plan: CallId,
@@ -129,7 +129,7 @@ impl InboxCommand {
                 task,
                 status,
                 result,
-                // A person answers for what they say.
+                // What a person reports is trusted.
                 tainted: false,
                 by,
                 at,
@@ -145,32 +145,32 @@ impl InboxCommand {
     }
 }
 
-/// A run that has something to do and no process that does it.
+/// A run that has work to do and no process that does it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumableRun {
     /// The run to resume: the outermost one, if the work is in the run of a sub-agent or a task.
     pub run: RunId,
-    /// The tenant it is for.
+    /// Its tenant.
     pub tenant: String,
-    /// What there is to do.
+    /// Why it can be resumed.
     pub reason: ResumeReason,
 }
 
 /// Why a run can be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ResumeReason {
-    /// An inbox command was not taken yet.
+    /// An inbox command has not been taken yet.
     Command,
     /// The undo window of a held call is over.
     HoldDue,
-    /// A question was not answered in time.
+    /// A question has expired.
     QuestionExpired,
     /// The run is open, and the process that owned it is gone.
     OwnerGone,
 }
 
 impl ResumeReason {
-    /// The word for it.
+    /// The name in records and messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

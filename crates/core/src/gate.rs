@@ -1,14 +1,13 @@
-//! The gate: what every call passes before a tool may run. It is a fixed row of stages; the first
-//! that refuses decides, and its decision is recorded. A call that passes them all gets a verdict
-//! from its risk and the policies: run at once, be held, wait for a person, or not run. Whatever
-//! leaves the gate with leave to run carries a [`Permit`]; running the tool is not the gate's
-//! business.
+//! The gate, which every call passes before a tool may run. It is a fixed sequence of stages. The first
+//! stage that refuses decides, and its decision is recorded. A call that passes all stages gets a
+//! verdict from its risk and the policies: run at once, be held, wait for approval, or not run. A call
+//! that may run gets a [`Permit`]. The gate does not run tools.
 
 mod decision;
 mod permit;
 mod rules;
 
-pub use decision::{Covered, Decision, Stage, Verdict};
+pub use decision::{Decision, PriorApproval, Stage, Verdict};
 pub(crate) use permit::permit;
 pub use permit::{Permit, PermitError};
 pub use rules::{DEFAULT_ENVIRONMENT, EVERYBODY, Entitlement, Governance, Rules, ToolRule};
@@ -20,31 +19,31 @@ use windlass_spec::registry::Permission;
 use windlass_spec::{AgentName, CallRecord, ErrorCategory, RiskLevel, ToolSpecification};
 
 use crate::approval::{Digest, Identity};
-use crate::limits::{Readiness, told};
+use crate::limits::{Readiness, format_wait};
 
-/// What the gate knows of a run when it decides about one of its calls.
+/// The context of a run in which the gate decides about one of its calls.
 #[derive(Clone, Copy)]
 pub struct GateContext<'a> {
-    /// The agent that asks.
+    /// The agent that makes the call.
     pub agent: &'a AgentName,
-    /// On whose behalf it acts.
+    /// The principal it acts for.
     pub principal: &'a Identity,
-    /// What is declared of the tool, if the agent has it.
+    /// The specification of the tool, if the agent has it.
     pub specification: Option<&'a ToolSpecification>,
-    /// What it may hold at most, because whoever handed it the work holds no more.
+    /// The permissions it may hold at most: those of the run that delegated the work.
     pub inherited: Option<&'a BTreeSet<Permission>>,
-    /// Whether the call comes too often, or its tool keeps failing.
+    /// Whether a rate limit is exhausted, or the tool keeps failing.
     pub readiness: &'a Readiness,
-    /// Calls of the run that may run or did, before this one.
+    /// Calls of the run before this one that ran or may run.
     pub calls_allowed: u32,
-    /// Calls the run may make.
+    /// The maximum number of calls of the run.
     pub max_calls: u32,
     /// What the run did before this call.
     pub session: Session,
-    /// Whether what others wrote may have led to this call.
+    /// Whether untrusted content may have led to this call.
     pub is_tainted: bool,
-    /// The arguments that come from what others wrote.
-    pub marked: &'a [String],
+    /// The arguments that come from untrusted content.
+    pub tainted_arguments: &'a [String],
 }
 
 /// Decides about one call. Pure: the same call in the same context gets the same decision.
@@ -83,12 +82,12 @@ fn enabled(call: &CallRecord, _: &GateContext<'_>, rules: &Rules) -> Option<Deci
 fn permission(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> Option<Decision> {
     let name = call.tool_name().as_str();
     let (demands, category) = rules.demands(name)?;
-    let held = rules.held(context.principal, context.agent, context.inherited);
+    let held = rules.permissions(context.principal, context.agent, context.inherited);
     let missing: Vec<&str> = demands.difference(&held).map(Permission::as_str).collect();
     (!missing.is_empty()).then(|| {
         let by = category.map_or(String::new(), |name| format!(" of the category `{name}`"));
         let reason = format!(
-            "the tool `{name}`{by} demands `{}`, which the agent `{}` does not hold when it acts for \
+            "the tool `{name}`{by} requires `{}`, which the agent `{}` does not hold when it acts for \
              {}",
             missing.join("`, `"),
             context.agent,
@@ -104,10 +103,10 @@ fn ready(call: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option<Deci
         Readiness::Ready | Readiness::Trial { .. } => return None,
         Readiness::Limited { limit, until, wait } => {
             let again = match until {
-                Some(until) => format!("try again at {until}, in {}", told(*wait)),
-                None => "try again when one of them has ended".to_owned(),
+                Some(until) => format!("try again at {until}, in {}", format_wait(*wait)),
+                None => "try again when one of the calls has ended".to_owned(),
             };
-            let reason = format!("the limit {limit} is used up; {again}");
+            let reason = format!("the rate limit {limit} is exhausted; {again}");
             (Stage::RateLimit, ErrorCategory::RateLimited, reason)
         }
         Readiness::Failing {
@@ -116,9 +115,9 @@ fn ready(call: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option<Deci
             wait,
         } => {
             let reason = format!(
-                "the tool `{name}` failed {failures} times in a row and is left alone; try again at \
+                "the tool `{name}` failed {failures} times in a row and is paused; try again at \
                  {until}, in {}, or go on without it",
-                told(*wait)
+                format_wait(*wait)
             );
             (Stage::Health, ErrorCategory::Unavailable, reason)
         }
@@ -143,25 +142,25 @@ fn arguments(call: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option<
 fn budget(_: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option<Decision> {
     (context.calls_allowed >= context.max_calls).then(|| {
         let reason = format!(
-            "the run has made all of its {} calls; finish with what is known",
+            "the run has used all of its {} calls; finish with what you know",
             context.max_calls
         );
         Decision::deny(Stage::Budget, ErrorCategory::BudgetExceeded, reason)
     })
 }
 
-/// The last stages: how reversible the call is, and what floor and policies make of that.
+/// The last stages: the risk of the call, the floor and the policies.
 fn by_risk(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> Decision {
     let risk = rules.assess(call.tool_name(), call.arguments());
     let request = request(call, context, rules.environment(), risk.level);
-    let judged = rules.policies().decide(&request);
+    let decided = rules.policies().decide(&request);
     let window = rules.undo_window(context.specification);
     Decision {
         digest: Some(Digest::of_call(call.tool_name(), call.arguments())),
         is_tainted: context.is_tainted,
-        marked: context.marked.to_vec(),
+        tainted_arguments: context.tainted_arguments.to_vec(),
         environment: Some(rules.environment().to_owned()),
-        ..Decision::by_policy(&judged, risk, window)
+        ..Decision::by_policy(&decided, risk, window)
     }
 }
 

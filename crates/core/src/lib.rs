@@ -1,9 +1,12 @@
-//! The pure heart of the runtime: what decides, without doing.
+//! The pure core of the runtime: it makes decisions and performs no side effects.
 //!
-//! [`run`] is the machine that takes a task through its turns, [`gate`] decides about calls, [`limits`]
-//! is how often they may come, [`risk`] says how reversible a call is, [`approval`] is what people are asked, [`model`] is what they know
-//! of models, [`durable`] is what drivers and stores of runs exchange, [`redact`] keeps secrets out of it. Everything here is a function of its inputs. No IO, no clock, no randomness, no async
-//! runtime.
+//! [`run`] is the state machine that takes a task through its turns. [`gate`] decides about calls.
+//! [`limits`] holds rate limits and the circuit breaker. [`risk`] assesses how reversible a call is.
+//! [`approval`] holds approvals, holds and standing approvals. [`model`] has the types that models and
+//! the run machine share. [`durable`] has the values that drivers and stores of runs exchange.
+//! [`redact`] keeps secrets out of stored data.
+//!
+//! Everything here is a function of its inputs: no IO, no clock, no randomness, no async runtime.
 
 pub mod approval;
 mod catalog;

@@ -1,7 +1,6 @@
-//! Rate limits: which hold for a call, and the arithmetic by which one is kept. The arithmetic is the
-//! generic cell rate algorithm: a limit of ten a minute lets ten calls through at once and then one
-//! every six seconds. All it has to remember is one moment for each limit, so that any store can keep
-//! it, and a restart or a second process resets nothing.
+//! Rate limits and the circuit breaker. Rate limits use the generic cell rate algorithm: a limit of ten
+//! a minute allows ten calls at once and then one every six seconds. The state is one timestamp for each
+//! limit, so that any store can keep it, and a restart or a second process resets nothing.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -12,18 +11,18 @@ use windlass_spec::{Timestamp, ToolName};
 
 use crate::approval::Principal;
 
-/// Whose calls a limit counts.
+/// The calls that a limit counts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scope {
-    /// Those of one tool.
+pub enum LimitScope {
+    /// Calls of one tool.
     Tool(ToolName),
-    /// Those of all tools of a category.
+    /// Calls of all tools of a category.
     Category(CategoryName),
-    /// Those made on behalf of somebody, whatever the tool.
+    /// Calls on behalf of a principal, whatever the tool.
     Principal(Principal),
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for LimitScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tool(tool) => write!(f, "the tool `{tool}`"),
@@ -33,65 +32,64 @@ impl fmt::Display for Scope {
     }
 }
 
-/// What is kept of a limit: up to when calls have used it up, and how long each of them counted. If
-/// the limit is changed, it is known how many calls that were.
+/// The stored state of a limit: until when it is used up, and how much time each call took. The second
+/// shows how many calls that was if the limit changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kept {
-    /// Up to when it is used up.
+pub struct LimitState {
+    /// Until when it is used up.
     pub due: Timestamp,
-    /// How long a call took to flow back, in microseconds.
+    /// The time that one call used up, in microseconds.
     pub interval: i64,
 }
 
 /// A limit on calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Limit {
-    /// Whose calls it counts.
-    pub scope: Scope,
-    /// In which time.
+    /// The calls it counts.
+    pub scope: LimitScope,
+    /// The time window.
     pub window: Window,
-    /// How many there may be.
+    /// The maximum number of calls.
     pub count: NonZeroU32,
 }
 
 impl Limit {
-    /// What it is kept under. The count is not part of it: a limit that is changed goes on from what
-    /// was used up before.
+    /// The key of its state. The count is not part of it: a changed limit continues from the previous
+    /// usage.
     #[must_use]
     pub fn key(&self) -> String {
         let (kind, name) = match &self.scope {
-            Scope::Tool(tool) => ("tool", tool.as_str()),
-            Scope::Category(category) => ("category", category.as_str()),
-            Scope::Principal(principal) => ("principal", principal.as_str()),
+            LimitScope::Tool(tool) => ("tool", tool.as_str()),
+            LimitScope::Category(category) => ("category", category.as_str()),
+            LimitScope::Principal(principal) => ("principal", principal.as_str()),
         };
         format!("{kind}:{name}:{}", self.window)
     }
 
-    /// How long a call takes to flow back, in microseconds.
+    /// The time until one call is available again, in microseconds.
     fn interval(&self) -> i64 {
         let window = i64::from(self.window.seconds().unwrap_or(0)) * 1_000_000;
         (window / i64::from(self.count.get())).max(1)
     }
 
-    /// What is to be kept after a call that was taken is given back.
+    /// The state after a taken call is given back.
     #[must_use]
-    pub fn give_back(&self, kept: Kept) -> Kept {
+    pub fn give_back(&self, kept: LimitState) -> LimitState {
         let due = kept.due.as_microseconds().saturating_sub(kept.interval);
-        Kept {
+        LimitState {
             due: Timestamp::from_microseconds(due),
             ..kept
         }
     }
 
-    /// Takes one call, given what was kept of the calls before it: what is to be kept then, or when
-    /// the next call can be taken. A limit on calls at the same time has no such moment and refuses
+    /// Takes one call. Returns the new state. A limit on concurrent calls has no window and refuses
     /// nothing here.
     ///
     /// # Errors
-    /// The moment from which a call can be taken, if none can now.
-    pub fn take(&self, kept: Option<Kept>, now: Timestamp) -> Result<Kept, Timestamp> {
+    /// The time from which a call can be taken, if none can be now.
+    pub fn take(&self, kept: Option<LimitState>, now: Timestamp) -> Result<LimitState, Timestamp> {
         let Some(seconds) = self.window.seconds() else {
-            return Ok(Kept {
+            return Ok(LimitState {
                 due: now,
                 interval: 1,
             });
@@ -99,7 +97,7 @@ impl Limit {
         let window = i64::from(seconds) * 1_000_000;
         let interval = self.interval();
         let now_at = now.as_microseconds();
-        // What was used up is worth as many calls under this limit as it was under the one before.
+        // Usage is converted to the same number of calls under the changed limit.
         let used = kept.map_or(0, |kept| {
             let used = kept.due.as_microseconds().saturating_sub(now_at).max(0);
             match kept.interval == interval {
@@ -111,13 +109,13 @@ impl Limit {
                 }
             }
         });
-        // A clock that was set back must not shut a tool off for longer than its window.
+        // A clock that was set back must not block a tool for longer than its window.
         let due = now_at.saturating_add(used.min(window));
         let earliest = due.saturating_sub(window - interval);
         if now_at < earliest {
             return Err(Timestamp::from_microseconds(earliest));
         }
-        Ok(Kept {
+        Ok(LimitState {
             due: Timestamp::from_microseconds(due.saturating_add(interval)),
             interval,
         })
@@ -130,34 +128,34 @@ impl fmt::Display for Limit {
     }
 }
 
-/// A limit that is used up, and when a call can be taken again.
+/// An exhausted limit, and when a call can be taken again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsedUp {
-    /// Which.
+pub struct ExhaustedLimit {
+    /// The limit.
     pub limit: Limit,
     /// When a call can be taken again.
     pub until: Timestamp,
 }
 
-/// Takes one call from all of the limits: what is to be kept of each of them then, in their order, or
-/// the limit that refuses the call longest. `kept` says what was kept of a limit before.
+/// Takes one call from all limits. Returns the new state of each, in order, or the limit that refuses
+/// the call longest. `kept` reads the state of a limit.
 ///
 /// # Errors
-/// If `kept` cannot be read.
+/// If `kept` fails.
 pub fn take_all<E>(
     limits: &[Limit],
     now: Timestamp,
-    mut kept: impl FnMut(&Limit) -> Result<Option<Kept>, E>,
-) -> Result<Result<Vec<Kept>, UsedUp>, E> {
+    mut kept: impl FnMut(&Limit) -> Result<Option<LimitState>, E>,
+) -> Result<Result<Vec<LimitState>, ExhaustedLimit>, E> {
     let mut taken = Vec::with_capacity(limits.len());
-    let mut used_up: Option<UsedUp> = None;
+    let mut used_up: Option<ExhaustedLimit> = None;
     for limit in limits {
         match limit.take(kept(limit)?, now) {
             Ok(kept) => taken.push(kept),
             Err(until) => {
                 if used_up.as_ref().is_none_or(|other| other.until < until) {
                     let limit = limit.clone();
-                    used_up = Some(UsedUp { limit, until });
+                    used_up = Some(ExhaustedLimit { limit, until });
                 }
             }
         }
@@ -168,39 +166,39 @@ pub fn take_all<E>(
     })
 }
 
-/// What stands in the way of a call besides rules: it comes too often, or its tool keeps failing.
+/// Whether a call can run as far as rate limits and the breaker are concerned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Readiness {
-    /// Nothing.
+    /// It can run.
     #[default]
     Ready,
-    /// The tool kept failing, and it is time to try it again, once.
+    /// The tool kept failing, and one trial call is due.
     Trial {
         /// How often it failed in a row.
         failures: u32,
     },
-    /// A limit is used up.
+    /// A rate limit is exhausted.
     Limited {
-        /// Which.
+        /// The limit.
         limit: Limit,
-        /// When a call can be made again; unknown where it depends on others ending.
+        /// When a call can be made again; `None` if that depends on other calls ending.
         until: Option<Timestamp>,
-        /// How long that is from now.
+        /// The time until then.
         wait: Duration,
     },
-    /// The tool failed so often in a row that it is left alone for a while.
+    /// The tool failed so often in a row that it is paused.
     Failing {
-        /// How often in a row.
+        /// The number of failures in a row.
         failures: u32,
         /// When it is tried again.
         until: Timestamp,
-        /// How long that is from now.
+        /// The time until then.
         wait: Duration,
     },
 }
 
 impl Readiness {
-    /// A limit that is used up until then.
+    /// The state of a limit that is exhausted until then.
     #[must_use]
     pub fn limited(limit: Limit, until: Timestamp, now: Timestamp) -> Self {
         Self::Limited {
@@ -210,7 +208,7 @@ impl Readiness {
         }
     }
 
-    /// When to try again, if that is known.
+    /// When to try again, if known.
     #[must_use]
     pub fn retry_at(&self) -> Option<Timestamp> {
         match self {
@@ -221,8 +219,8 @@ impl Readiness {
     }
 }
 
-/// A length of time for people: seconds where it is short, else minutes or hours, rounded up.
-pub(crate) fn told(wait: Duration) -> String {
+/// Formats a duration for people: seconds if it is short, otherwise minutes or hours, rounded up.
+pub(crate) fn format_wait(wait: Duration) -> String {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -231,12 +229,12 @@ pub(crate) fn told(wait: Duration) -> String {
     }
 }
 
-/// When a tool that keeps failing is left alone.
+/// When a failing tool is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Breaker {
-    /// How many failures in a row it takes.
+    /// The number of failures in a row that pauses it.
     pub failures: NonZeroU32,
-    /// For how long.
+    /// How long it is paused.
     pub cooldown: Duration,
 }
 
@@ -250,9 +248,9 @@ impl Default for Breaker {
 }
 
 impl Breaker {
-    /// What the latest ends of a tool's calls mean for the next one. `latest` has the last first;
-    /// whether each failed, and when. After the time it is left alone the tool is tried again, and
-    /// one more failure is enough.
+    /// Returns what the latest calls of a tool mean for the next one. `latest` has the newest first:
+    /// whether the call failed, and when. After the cooldown one trial call is allowed, and one more
+    /// failure pauses the tool again.
     #[must_use]
     pub fn readiness(
         &self,
@@ -272,7 +270,7 @@ impl Breaker {
         match last {
             Some(last) if failures >= self.failures.get() => {
                 let until = last.as_microseconds().saturating_add(cooldown);
-                // A clock that was set back does not make it longer.
+                // A clock that was set back does not make the pause longer.
                 let latest = now.as_microseconds().saturating_add(cooldown);
                 let until = Timestamp::from_microseconds(until.min(latest));
                 if now >= until {

@@ -1,5 +1,5 @@
-//! What the run machine asks of a model and what a model answers, without any provider's words.
-//! Clients that speak to providers translate to and from these types; nothing here does IO.
+//! Requests to models and their answers, independent of any provider. Clients convert provider formats
+//! to and from these types; nothing here does IO.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use windlass_spec::{Message, MessageRole, ToolSpecification};
 
 pub use windlass_spec::reserved::FINISH;
 
-/// Everything a model is shown for one turn. The same state gives the same request, byte for byte.
+/// The request to a model for one turn. The same state gives the same request, byte for byte.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
     /// The messages, in order.
@@ -22,37 +22,37 @@ pub struct ModelRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum ChatMessage {
-    /// What the model is told about itself.
+    /// The system prompt.
     System {
         /// The text.
         content: String,
     },
-    /// What a person said.
+    /// A message of the user.
     User {
         /// The text.
         content: String,
     },
-    /// What the model said and asked for.
+    /// A message of the model, with the calls it requested.
     Assistant {
-        /// The text; may be empty if it asked for calls.
+        /// The text; may be empty if there are calls.
         content: String,
-        /// The calls it asked for.
+        /// The requested calls.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ChatCall>,
     },
-    /// What a call came to.
+    /// The result of a call.
     Tool {
         /// The call it answers, as in [`ChatCall::id`].
         call_id: String,
         /// The tool.
         tool: String,
-        /// What was observed.
+        /// The observation.
         content: String,
     },
 }
 
 impl ChatMessage {
-    /// How many characters it has, for keeping a request within a window.
+    /// Its size in bytes, for keeping a request within the context window.
     #[must_use]
     pub fn characters(&self) -> usize {
         match self {
@@ -70,8 +70,8 @@ impl ChatMessage {
 }
 
 impl From<Message> for ChatMessage {
-    /// What was said in a conversation, as a model is shown it. What a tool said without a call that
-    /// asked for it is told by the user, because providers refuse an answer nobody asked for.
+    /// Converts a message of a conversation. A tool result without a matching call becomes a user
+    /// message, because providers refuse results without a call.
     fn from(message: Message) -> Self {
         let content = message.content;
         match message.role {
@@ -113,7 +113,8 @@ impl From<Message> for ChatMessage {
 /// A call as a message shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChatCall {
-    /// Names the call within the conversation; from its position, so that a replay gives the same.
+    /// Identifies the call within the conversation. Derived from its position, so that a replay gives
+    /// the same id.
     pub id: String,
     /// The tool.
     pub tool: String,
@@ -121,31 +122,31 @@ pub struct ChatCall {
     pub arguments: Value,
 }
 
-/// A model's whole answer of one turn, after its stream has ended.
+/// A model's complete answer in one turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelAnswer {
-    /// What it said.
+    /// The text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// What it thought, where a model tells.
+    /// The reasoning, if the model returns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thought: Option<String>,
-    /// What it asked for, in order.
+    /// The requested calls, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<RequestedCall>,
-    /// What it cost.
+    /// The usage.
     #[serde(default)]
     pub usage: Usage,
 }
 
-/// A call as a model asked for it: nothing about it has been checked.
+/// A call as a model requested it, unchecked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestedCall {
     /// The name it used.
     pub tool: String,
     /// The arguments it gave.
     pub arguments: RequestedArguments,
-    /// How sure it said it was.
+    /// The confidence that the model stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
 }
@@ -160,22 +161,22 @@ pub enum RequestedArguments {
     Text(String),
 }
 
-/// What a model's answer cost.
+/// The usage of a model's answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens read.
+    /// Input tokens.
     #[serde(default)]
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Output tokens.
     #[serde(default)]
     pub output_tokens: u64,
-    /// Money in millionths of a dollar, when prices are known.
+    /// Money in millionths of a dollar, if prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub microdollars: Option<u64>,
 }
 
 impl Usage {
-    /// Whether it cost nothing.
+    /// Whether there is no usage.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
@@ -192,7 +193,7 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Why a model gave no answer, after every retry that made sense.
+/// Why a model gave no answer, after all retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelErrorKind {
@@ -200,19 +201,19 @@ pub enum ModelErrorKind {
     RateLimited,
     /// The provider is overloaded or down.
     Overloaded,
-    /// No key, or one that was refused.
+    /// The key is missing or was refused.
     Authentication,
-    /// The request is longer than the model's window.
+    /// The request is longer than the context window.
     ContextTooLong,
     /// There is no such model.
     UnknownModel,
     /// The provider could not be reached.
     Unreachable,
-    /// The answer broke off or made no sense.
+    /// The answer was cut off or invalid.
     Malformed,
     /// It took too long.
     Timeout,
-    /// Somebody stopped it.
+    /// It was cancelled.
     Cancelled,
 }
 

@@ -1,8 +1,8 @@
-//! Keeps secrets out of what is stored. Values are searched as JSON, text by text, before they are
-//! stored; what is found is replaced. Which values are secret is set by the process that opens a store.
+//! Keeps secrets out of stored data. Values are searched as JSON before they are stored, and secrets are
+//! replaced. The process that opens a store sets the secrets.
 //!
-//! This is here and not in a store because every store has to do it in the same way, and because a
-//! [`RedactedEvent`] can be made in no other way: what a journal is given has no secrets in it.
+//! This is here and not in a store because every store has to do it in the same way. A [`RedactedEvent`]
+//! can be made only here, so a journal never gets an event with secrets.
 
 use std::fmt;
 
@@ -14,30 +14,30 @@ use crate::run::Event;
 
 const REPLACEMENT: &str = "[redacted]";
 
-/// Fields of an event that hold what Windlass made up itself: a word, a time, a position. A secret
-/// that happens to be part of one is not given away by it.
+/// Fields of an event that Windlass generates itself: a kind, a time, an id. A secret that occurs in one
+/// by chance is not disclosed.
 const STRUCTURE: [&str; 5] = ["event", "at", "run", "call", "turn"];
 
 /// Replaces secrets in what is stored.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    /// What to look for inside a text, the longest first: each secret as it is, and as it looks
-    /// inside JSON, and inside JSON inside JSON.
+    /// The texts to search for, longest first: each secret as it is, escaped as in JSON, and escaped
+    /// twice.
     needles: Vec<String>,
 }
 
 impl fmt::Debug for Redactor {
-    /// Says how many, never which.
+    /// Writes the number of needles, never their texts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Redactor({} needles)", self.needles.len())
     }
 }
 
 impl Redactor {
-    /// A shorter secret is not looked for: it would be found everywhere.
+    /// The minimum length of a secret. A shorter one would match everywhere.
     pub const SHORTEST: usize = 6;
 
-    /// Looks for these secrets.
+    /// Makes a redactor for these secrets.
     pub fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
         let mut needles = Vec::new();
         for secret in secrets {
@@ -55,7 +55,7 @@ impl Redactor {
         Self { needles }
     }
 
-    /// The text without secrets.
+    /// Redacts a text.
     #[must_use]
     pub fn text(&self, text: &str) -> String {
         let mut text = text.to_owned();
@@ -67,10 +67,10 @@ impl Redactor {
         text
     }
 
-    /// The event as it is stored.
+    /// Redacts an event for storage.
     ///
     /// # Errors
-    /// If it would not be an event without the secret.
+    /// If the redacted value is not a valid event.
     pub fn event(&self, event: Event) -> Result<RedactedEvent, RedactError> {
         let payload = serde_json::to_string(&event).map_err(not_json)?;
         if !self.occurs_in(&payload) {
@@ -88,11 +88,11 @@ impl Redactor {
         }
     }
 
-    /// The JSON of a value without secrets, except in the fields named `structure`. It reads back as
-    /// a value of that type.
+    /// Redacts the JSON of a value, except in the fields named `structure`. The result deserializes to
+    /// the same type.
     ///
     /// # Errors
-    /// If it would not read back without the secret.
+    /// If the redacted JSON does not deserialize.
     pub fn json<T>(&self, value: &T, structure: &[&str]) -> Result<String, RedactError>
     where
         T: Serialize + DeserializeOwned,
@@ -102,7 +102,8 @@ impl Redactor {
             return Ok(text);
         }
         let value: Value = serde_json::from_str(&text).map_err(not_json)?;
-        // Numbers go last: where only a number may stand, it counts something and is no secret.
+        // Numbers are kept if redacting them fails: where only a number is valid, it is a count and not
+        // a secret.
         for numbers in [Numbers::Redacted, Numbers::Kept] {
             let text = self
                 .outermost(value.clone(), structure, numbers)
@@ -163,7 +164,7 @@ impl Redactor {
     }
 }
 
-/// Whether a person would be asked to authorize another call than the one that will run.
+/// Whether the approver would be asked about another call than the one that will run.
 fn is_other_call(event: &Event, redacted: &Event) -> bool {
     let digest = |event: &Event| match event {
         Event::Asked { approval, .. } if approval.question().authorize().is_some() => {
@@ -174,8 +175,8 @@ fn is_other_call(event: &Event, redacted: &Event) -> bool {
     digest(event) != digest(redacted)
 }
 
-/// An event without secrets. A run that is to be the same when its journal is folded again must take
-/// this event rather than the one it was made from.
+/// An event without secrets. A run must apply this event and not the original, so that its journal folds
+/// back to the same run.
 #[derive(Debug, Clone)]
 pub struct RedactedEvent {
     event: Event,
@@ -189,7 +190,7 @@ impl RedactedEvent {
         &self.event
     }
 
-    /// The event, taken out.
+    /// Converts it into the event.
     #[must_use]
     pub fn into_event(self) -> Event {
         self.event
@@ -205,14 +206,14 @@ impl RedactedEvent {
 /// Why a value cannot be stored without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RedactError {
-    /// A secret occurs where the value cannot do without its text.
+    /// A secret occurs in a part of the value that must not change.
     #[error(
-        "a secret occurs where an event cannot do without its text, so the event was not stored\n\
-         hint: is one of the secrets an ordinary word?"
+        "a secret occurs in a part of the event that must not change, so the event was not stored\n\
+         hint: check that no configured secret is an ordinary word"
     )]
     SecretInStructure,
-    /// The value cannot be written as JSON.
-    #[error("what is to be stored cannot be written as JSON: {0}")]
+    /// The value cannot be serialized.
+    #[error("the value cannot be serialized as JSON: {0}")]
     NotJson(String),
 }
 
@@ -226,7 +227,7 @@ enum Numbers {
     Kept,
 }
 
-/// A text as it looks inside a JSON string.
+/// A text as it is escaped inside a JSON string.
 fn escaped(text: &str) -> String {
     let quoted = Value::String(text.to_owned()).to_string();
     quoted[1..quoted.len() - 1].to_owned()

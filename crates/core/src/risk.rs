@@ -1,10 +1,10 @@
-//! How risky a call is, and why. Several sources may speak: the operator, the tool's specification,
-//! a server's annotations, the HTTP method, the words of name and description. The first of them in
-//! that order sets the base; the arguments and what an untrusted server says may only raise it.
-//! What nothing is known of is irreversible.
+//! Assesses how risky a call is, and why. The sources are, in order of precedence: the operator, the
+//! tool's specification, a trusted server's annotations, the HTTP method, and the words of name and
+//! description. The first of them that applies sets the base level. The arguments and the annotations of
+//! an untrusted server may only raise it. An unknown tool is irreversible.
 //!
-//! [`ToolRisk`] holds what is known of a tool before any call; [`ToolRisk::with_arguments`] judges a
-//! call in microseconds. Everything here is a pure function of its inputs.
+//! [`ToolRisk`] holds the risk of a tool before any call; [`ToolRisk::with_arguments`] assesses a call
+//! in microseconds. Everything here is a pure function of its inputs.
 
 mod arguments;
 mod evaluate;
@@ -31,17 +31,17 @@ use windlass_spec::{Confidence, RiskLevel, ToolSpecification};
 
 use roles::Shape;
 
-/// Below this stated confidence a call that can be undone for a while needs approval.
+/// Below this stated confidence a call with an undo window needs approval.
 pub const DEFAULT_CONFIDENCE_THRESHOLD: f64 = 0.8;
 
 /// A finding about the risk of a tool or call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Who says so.
+    /// The source of the finding.
     pub source: Source,
-    /// The level it speaks for.
+    /// The level that the finding supports.
     pub level: RiskLevel,
-    /// What was seen, for people.
+    /// A description of what was found, for people.
     pub what: String,
 }
 
@@ -56,11 +56,11 @@ impl Evidence {
     }
 }
 
-/// Who speaks about risk, in the order in which they are heard.
+/// The sources of risk levels, in order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The operator's word about this tool. It is final.
+    /// The operator's override for this tool. It is final.
     Override,
     /// The tool's own specification.
     Declaration,
@@ -70,7 +70,7 @@ pub enum Source {
     HttpMethod,
     /// The words of the tool's name and description.
     Words,
-    /// Nobody said anything.
+    /// No source applies.
     Nothing,
     /// The annotations of a server the operator does not trust. They only raise.
     UntrustedAnnotations,
@@ -81,7 +81,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The word for it in records and messages.
+    /// The name in records and messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -104,15 +104,15 @@ impl fmt::Display for Source {
     }
 }
 
-/// The risk of a tool or call with everything that was found.
+/// The risk of a tool or call, with all findings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assessment {
     /// How reversible it is.
     pub level: RiskLevel,
-    /// Who spoke, in the order in which they were heard. The first set the base; sources after it
-    /// that may not raise are kept for the record.
+    /// The findings, in order of precedence. The first one set the base level. Later sources that may
+    /// not raise it are kept for the record.
     pub evidence: Vec<Evidence>,
-    /// Who decided.
+    /// The source that decided.
     pub source: Source,
 }
 
@@ -142,7 +142,7 @@ impl fmt::Display for Assessment {
     }
 }
 
-/// What is known of the risk of a tool before it is called. Made once a tool, used for every call.
+/// The known risk of a tool before it is called. Made once for each tool and used for every call.
 #[derive(Debug, Clone)]
 pub struct ToolRisk {
     base: Assessment,
@@ -151,7 +151,7 @@ pub struct ToolRisk {
 }
 
 impl ToolRisk {
-    /// The risk of a tool of which this is known.
+    /// Assesses a tool by everything that is known of it.
     #[must_use]
     pub fn of(tool: &KnownTool<'_>) -> Self {
         Self {
@@ -161,20 +161,20 @@ impl ToolRisk {
         }
     }
 
-    /// The risk of a tool of which only its specification is known.
+    /// Assesses a tool by its specification only.
     #[must_use]
     pub fn of_specification(specification: &ToolSpecification) -> Self {
         Self::of(&KnownTool::specified(specification))
     }
 
-    /// The risk before anything is known of the arguments.
+    /// The risk before the arguments are known.
     #[must_use]
     pub fn base(&self) -> &Assessment {
         &self.base
     }
 
-    /// The risk with the gravest operation that the schema lets a caller choose: what must be
-    /// expected of the tool while nobody knows the arguments.
+    /// The risk of the worst operation that the schema offers: what to expect while the arguments are
+    /// unknown.
     #[must_use]
     pub fn at_worst(&self) -> Assessment {
         let mut assessment = self.base.clone();
@@ -196,26 +196,26 @@ impl ToolRisk {
         if let Some(name) = &self.dry_run_argument
             && arguments.get(name) == Some(&Value::Bool(true))
         {
-            let what = format!("`{name}` is set, so nothing is changed");
+            let what = format!("`{name}` is set, so nothing changes");
             let evidence = Evidence::new(Source::DryRun, RiskLevel::Reversible, what);
             assessment.level = evidence.level;
             assessment.source = evidence.source;
             assessment.evidence.push(evidence);
             return assessment;
         }
-        arguments::judge(arguments, &self.shape, &mut assessment);
+        arguments::assess(arguments, &self.shape, &mut assessment);
         assessment
     }
 }
 
-/// The risk of one call. Where a tool is called often, make its [`ToolRisk`] once instead.
+/// The risk of one call. If a tool is called often, make its [`ToolRisk`] once instead.
 #[must_use]
 pub fn assess(tool: &KnownTool<'_>, arguments: &Map<String, Value>) -> Assessment {
     ToolRisk::of(tool).with_arguments(arguments)
 }
 
-/// The risk of calling a tool of which nothing but the name is known. Parameters that are no object
-/// fit no tool and say nothing.
+/// The risk of calling a tool of which only the name is known. Parameters that are not an object are
+/// ignored.
 #[must_use]
 pub fn categorize_action_risk(tool: &str, parameters: &Value) -> RiskLevel {
     let tool = ToolRisk::of(&KnownTool::named(tool));
@@ -225,15 +225,16 @@ pub fn categorize_action_risk(tool: &str, parameters: &Value) -> RiskLevel {
     }
 }
 
-/// Whether a person must approve a call of that risk at that confidence: always if it is
-/// irreversible, below [`DEFAULT_CONFIDENCE_THRESHOLD`] if it can be undone for a while, otherwise
-/// never. Confidence only ever adds scrutiny.
+/// Whether a call of that risk at that confidence needs approval: always if it is irreversible, below
+/// [`DEFAULT_CONFIDENCE_THRESHOLD`] if it has an undo window, otherwise never. Confidence never weakens
+/// a decision.
 #[must_use]
 pub fn requires_approval(risk: RiskLevel, confidence: Confidence) -> bool {
     requires_approval_below(risk, confidence, DEFAULT_CONFIDENCE_THRESHOLD)
 }
 
-/// [`requires_approval`] with another threshold. A threshold that is not a number asks always.
+/// [`requires_approval`] with another threshold. A threshold that is not a number always requires
+/// approval.
 #[must_use]
 pub fn requires_approval_below(risk: RiskLevel, confidence: Confidence, threshold: f64) -> bool {
     match risk {

@@ -1,16 +1,16 @@
 //! The run machine: one agent, one task, from the first turn to the end.
 //!
-//! A run is a fold: its state is what its events make of it, and nothing else. [`Run::apply`] takes
-//! the next event, [`Run::next`] says what to do now. Drivers do it (ask the model, run the calls)
-//! and append the result as further events. The machine reads no clock and draws no numbers, so
-//! the same events always give the same state, the same requests and the same end.
+//! A run is a fold: its state depends only on its events. [`Run::apply`] applies the next event,
+//! [`Run::next`] returns what to do now. Drivers do it (ask the model, run the calls) and append the
+//! result as further events. The machine reads no clock and uses no randomness, so the same events
+//! always give the same state, the same requests and the same end.
 //!
-//! A run is made of parts, each in a module of its own that alone sees its fields: `toolbox` (who works
-//! and with what), `calls` (turns and calls, each with its `progress`), `grants` (authorizations for later
-//! calls), `plan` (plans and their tasks), `allowance` (what may be used and is) and `transcript` (the
-//! conversation with the model). `apply` is the table that sends each event to the parts it concerns. What
-//! needs several parts is a method of [`Run`]: `gating` (the gate), `people` (questions), `sub_agent` and
-//! `plan::work` (runs that work for this one), `answer` and `context` (what is told of it).
+//! A run is made of parts, each in its own module with private fields: `toolbox` (the agent and its
+//! tools), `calls` (turns and calls, each with its `progress`), `grants` (authorizations for later
+//! calls), `plan` (plans and their tasks), `allowance` (limits and usage) and `transcript` (the
+//! conversation with the model). `apply` sends each event to the parts it concerns. What needs several
+//! parts is a method of [`Run`]: `gating` (the gate), `people` (questions), `sub_agent` and `plan::work`
+//! (runs that work for this one), `answer` and `context` (what is reported about it).
 
 mod allowance;
 mod answer;
@@ -59,7 +59,9 @@ pub use crate::catalog::{CallKind, PlanOperation};
 pub use crate::gate::PermitError;
 pub use answer::Answer;
 pub use calls::{Entry, TurnState};
-pub use event::{CallEnd, Event, LeftOut, LeftOutBecause, Ran, RecalledStrategy, Task, Variant};
+pub use event::{
+    CallEnd, Event, ExecutedTool, LeftOut, LeftOutReason, RecalledStrategy, Task, Variant,
+};
 pub use mistake::{Mistake, MistakeKind};
 pub use outcome::{FoldError, Next, RunEnd, Waiting};
 pub use people::{GateStep, ToolQuestion};
@@ -67,20 +69,21 @@ pub use plan::{
     CREATE_EXECUTION_PLAN, GET_EXECUTION_STATUS, PlanState, PlanTaskStatus, ReplanError, TaskEnd,
     TaskState, UPDATE_TASK_STATUS,
 };
-pub use progress::{CallProgress, Reply};
+pub use progress::{CallProgress, FormReply};
 pub use repair::{NotJson, repair_json};
 pub use settings::{Budget, Settings};
-pub use toolbox::{Offer, found};
+pub use toolbox::{Offer, tool_search_result};
 pub use transcript::NO_TOOL_NOTE;
 pub use windlass_spec::reserved::{ASK_HUMAN, FIND_TOOLS, REQUEST_AUTHORIZATION};
 
-/// A run: the fold of its events.
+/// The state of a run, folded from its events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     id: RunId,
     assembly: Map<String, Value>,
     parent: Option<CallId>,
-    /// What it may hold at most, because the run that handed it the work holds no more.
+    /// The permissions it may hold at most: those of the run that delegated the work. `None` means no
+    /// limit.
     inherited: Option<BTreeSet<Permission>>,
     task: Task,
     toolbox: Toolbox,
@@ -90,7 +93,7 @@ pub struct Run {
     allowance: Allowance,
     transcript: Transcript,
     end: Option<RunEnd>,
-    /// Whether the process that drives the run left it to wait for a person. Not part of the fold.
+    /// Whether the process that drives the run suspended it to wait for a person. Not part of the fold.
     is_left_waiting: bool,
 }
 
@@ -98,7 +101,7 @@ impl Run {
     /// Folds a journal.
     ///
     /// # Errors
-    /// If an event does not fit; the journal is then damaged or from elsewhere.
+    /// If an event does not fit. The journal is then damaged or belongs to another run.
     pub fn fold<'e>(events: impl IntoIterator<Item = &'e Event>) -> Result<Self, FoldError> {
         let mut events = events.into_iter();
         let Some(Event::Started {
@@ -137,8 +140,8 @@ impl Run {
         Ok(state)
     }
 
-    /// Takes back what was applied after these events, because it could not be stored. Permits that
-    /// were handed out stay handed out: they are not part of the fold.
+    /// Undoes what was applied after these events, because it could not be stored. Permits that were
+    /// issued stay issued: they are not part of the fold.
     ///
     /// # Errors
     /// If the events do not fit. The run is then unchanged.
@@ -153,7 +156,7 @@ impl Run {
         Ok(())
     }
 
-    /// What to do now.
+    /// Returns what to do now.
     #[must_use]
     pub fn next(&self) -> Next {
         self.next_without_model().unwrap_or_else(|| {
@@ -167,75 +170,75 @@ impl Run {
         })
     }
 
-    /// What to do now, unless it is to ask the model.
+    /// Returns what to do now, unless it is to ask the model.
     fn next_without_model(&self) -> Option<Next> {
         if let Some(end) = &self.end {
             return Some(Next::Done(end.clone()));
         }
         let now = self.allowance.now();
-        // The model is not kept waiting by what runs later, unless it has nothing more to say.
+        // Deferred calls do not keep the model waiting, unless the run only waits for them to finish.
         self.calls.next(now).filter(|next| {
             !matches!(next, Next::Wait(_)) || self.calls.has_open(now) || self.is_finishing()
         })
     }
 
-    /// Whether nothing can be done but wait: for a person, or for an undo window to pass.
+    /// Whether the run can only wait: for a person, or for an undo window to pass.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         matches!(self.next_without_model(), Some(Next::Wait(_)))
     }
 
-    /// Notes that the process that drives the run leaves it to wait for a person, perhaps one that a
+    /// Records that the driving process suspends the run to wait for a person, possibly for one that a
     /// sub-agent asks.
-    pub fn leave_waiting(&mut self) {
+    pub fn mark_waiting(&mut self) {
         self.is_left_waiting = true;
     }
 
-    /// How the run stands for the process that asked for it: how it ended, or that it waits for a person.
+    /// Returns the end of the run, or [`RunEnd::WaitingForPerson`] if the driving process suspended it.
     /// `None` if it can be resumed at once.
     #[must_use]
-    pub fn standing(&self) -> Option<RunEnd> {
+    pub fn end_or_waiting(&self) -> Option<RunEnd> {
         let waits = || self.is_left_waiting.then_some(RunEnd::WaitingForPerson);
         self.end.clone().or_else(waits)
     }
 
-    /// Its id.
+    /// The id of the run.
     #[must_use]
     pub fn id(&self) -> &RunId {
         &self.id
     }
 
-    /// The agent at work.
+    /// The agent of the run.
     #[must_use]
     pub fn agent(&self) -> &Agent {
         self.toolbox.agent()
     }
 
-    /// All agents that may take part, besides its own.
+    /// The other agents that may take part.
     #[must_use]
     pub fn agents(&self) -> &[Agent] {
         self.toolbox.agents()
     }
 
-    /// How the agents were put to work.
+    /// How the agents were assembled.
     #[must_use]
     pub fn assembly(&self) -> &Map<String, Value> {
         &self.assembly
     }
 
-    /// The call of another run that this one works for.
+    /// The call of the parent run that this run works for.
     #[must_use]
     pub fn parent(&self) -> Option<&CallId> {
         self.parent.as_ref()
     }
 
-    /// What it is asked to do.
+    /// The task of the run.
     #[must_use]
     pub fn task(&self) -> &Task {
         &self.task
     }
 
-    /// Whether carrying out a plan is all it does: its task is the call that makes the plan.
+    /// Whether the run only executes a plan: its task is the call that creates the plan.
     #[must_use]
     pub fn is_plan_only(&self) -> bool {
         let call = self.task.call.as_ref();
@@ -243,47 +246,46 @@ impl Run {
         kind.is_some_and(|(kind, _)| kind == CallKind::Plan(PlanOperation::Create))
     }
 
-    /// How it ended, if it did.
+    /// How the run ended, if it did.
     #[must_use]
     pub fn end(&self) -> Option<&RunEnd> {
         self.end.as_ref()
     }
 }
 
-/// What its calls can name and the model is shown.
+/// The tools of the run and what the model is shown.
 impl Run {
-    /// What kind of call a name makes in this run, and what is declared of it.
+    /// Returns the kind of call that a name makes in this run, and the specification behind the name.
     #[must_use]
     pub fn resolve(&self, name: &str) -> Option<(CallKind, &Arc<ToolSpecification>)> {
         self.toolbox.resolve(name)
     }
 
-    /// What is declared of a tool of the agent, or of a sub-agent as a model sees it.
+    /// The specification of a tool of the agent, or of a sub-agent presented as a tool.
     #[must_use]
     pub fn specification(&self, name: &str) -> Option<&Arc<ToolSpecification>> {
         self.toolbox.resolve(name).map(|(_, tool)| tool)
     }
 
-    /// What an agent declares that the task allows, sub-agents included.
+    /// The tools that the agent declares and the task allows, including sub-agents.
     pub fn allowed_tools(&self) -> impl Iterator<Item = &Arc<ToolSpecification>> {
         self.toolbox.allowed().map(|(_, tool)| tool)
     }
 
-    /// What the model is shown: the agent's tools, its sub-agents as if they were tools, and the reserved
-    /// tools.
+    /// The tools that the model is shown: those of the agent, its sub-agents presented as tools, and the
+    /// reserved tools.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<ToolSpecification>> {
         self.toolbox.shown()
     }
 
-    /// What was found out about the task, and what the model is shown for it. Nothing, if it is shown
-    /// everything.
+    /// The intent of the task and the tools chosen for it. `None` if the model is shown all tools.
     #[must_use]
     pub fn offer(&self) -> Option<&Offer> {
         self.toolbox.offer()
     }
 
-    /// The tools that were searched and found so far, in that order.
+    /// The tools that tool searches have found so far, in order.
     #[must_use]
     pub fn found_tools(&self) -> Vec<ToolName> {
         let entries = self.calls.entries();
@@ -302,7 +304,7 @@ impl Run {
     }
 }
 
-/// Its turns and calls.
+/// The turns and calls of the run.
 impl Run {
     /// The turns so far.
     #[must_use]
@@ -316,12 +318,12 @@ impl Run {
         self.calls.current_turn()
     }
 
-    /// All calls in good order, also those the gate refused.
+    /// All well-formed calls, including those the gate refused.
     pub fn calls(&self) -> impl Iterator<Item = &CallRecord> {
         self.calls.entries().filter_map(Entry::call)
     }
 
-    /// What came of a call the model asked for.
+    /// The entry of a call that the model asked for.
     ///
     /// # Errors
     /// If there is no such call.
@@ -329,7 +331,7 @@ impl Run {
         self.calls.entry(call)
     }
 
-    /// A call and what the gate decided about it.
+    /// A call and the gate's decision about it.
     ///
     /// # Errors
     /// If there is no such call.
@@ -337,13 +339,13 @@ impl Run {
         self.calls.call(call)
     }
 
-    /// What a call is for; `None` if there is no such call.
+    /// The kind of a call; `None` if there is no such call.
     #[must_use]
     pub fn kind(&self, call: &CallId) -> Option<CallKind> {
         self.calls.entry(call).ok()?.kind()
     }
 
-    /// Which of several implementations a call runs, if it has begun and there are several.
+    /// The implementation that a call runs, if the call has started and there are several.
     #[must_use]
     pub fn variant(&self, call: &CallId) -> Option<&Variant> {
         match self.entry(call).ok()? {
@@ -352,16 +354,15 @@ impl Run {
         }
     }
 
-    /// How reversible a call is, as [`Run::call`] finds it.
+    /// How reversible a call is; irreversible if there is no such call.
     #[must_use]
     pub fn risk(&self, call: &CallId) -> RiskLevel {
         self.entry(call)
             .map_or(RiskLevel::Irreversible, Entry::risk)
     }
 
-    /// Whether a call that has begun may be made once more, whatever became of it: if it changes nothing
-    /// that cannot be changed back at any time, or if twice is the same as once. What cannot be undone is
-    /// never made twice.
+    /// Whether a call that has started may run again, whatever its outcome: if it is reversible, or if
+    /// it is idempotent and not irreversible. An irreversible call never runs twice.
     #[must_use]
     pub fn may_be_repeated(&self, call: &CallId) -> bool {
         let Ok(Entry::Call { specification, .. }) = self.entry(call) else {
@@ -374,7 +375,7 @@ impl Run {
         }
     }
 
-    /// The questions that wait for a person, and the calls they are about.
+    /// The questions that wait for a person.
     pub fn questions(&self) -> impl Iterator<Item = &Approval> {
         self.calls.entries().filter_map(|entry| match entry {
             Entry::Call { progress, .. } => progress.question(),
@@ -382,7 +383,7 @@ impl Run {
         })
     }
 
-    /// The calls that are held, and until when.
+    /// The calls that are held, each with the end of its undo window.
     pub fn held_calls(&self) -> impl Iterator<Item = (&CallRecord, Timestamp)> {
         let now = self.allowance.now();
         self.calls
@@ -394,54 +395,54 @@ impl Run {
     }
 }
 
-/// What it may use and has used, and how the model did.
+/// Limits, usage and the mistakes of the model.
 impl Run {
-    /// Its limits.
+    /// The limits of the run.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         self.allowance.settings()
     }
 
-    /// What it cost so far.
+    /// What the run has cost so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.allowance.usage()
     }
 
-    /// How long the run may still go on at `now`; `None` if there is no limit. What it waited for
+    /// How long the run may still work at `now`; `None` if there is no limit. Time spent waiting for
     /// people does not count.
     #[must_use]
     pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
         self.allowance.time_left(now)
     }
 
-    /// How long it was at work so far. What it waited for people, and the time in which no process was at
-    /// it, does not count.
+    /// How long the run has worked so far. Time spent waiting for people, or without a process that
+    /// drives it, does not count.
     #[must_use]
     pub fn working_time(&self) -> Duration {
         self.allowance.time_used(self.allowance.now())
     }
 
-    /// How many of its calls a run has used: its own, also those that are yet to run, and those of the
-    /// runs that work for it. What one of these may still make counts until it is over.
+    /// How many of its calls the run has used: its own, including those that have not run yet, and those
+    /// of the runs that work for it. The calls lent to such a run count until it ends.
     #[must_use]
     pub fn calls_used(&self) -> u32 {
         let own = self.calls.used();
         own.saturating_add(self.allowance.calls_of_others())
     }
 
-    /// How many calls are left for a run that begins now.
+    /// How many calls are left for a run that starts now.
     fn calls_left(&self) -> u32 {
         self.allowance.calls_left(self.calls.used())
     }
 
-    /// How often the model made which mistake.
+    /// How often the model made each kind of mistake.
     #[must_use]
     pub fn mistakes(&self) -> &BTreeMap<MistakeKind, u32> {
         self.transcript.mistakes()
     }
 
-    /// The strategies of a playbook that are put before the model; none before they were looked for.
+    /// The playbook strategies that the model is shown; `None` before they are recalled.
     #[must_use]
     pub fn recalled(&self) -> Option<&[RecalledStrategy]> {
         self.transcript.recalled()

@@ -1,5 +1,5 @@
-//! What is said about a text and where: spans, severities, diagnostics, and the index that turns
-//! byte offsets into lines and columns. Every crate that reads declared text speaks in these types.
+//! Diagnostics about a text and their places: spans, severities, diagnostics, and the index that
+//! turns byte offsets into lines and columns. Every crate that reads declared text uses these types.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Span {
         Self { start, end }
     }
 
-    /// The span of nothing at `offset`.
+    /// The empty span at `offset`.
     #[must_use]
     pub const fn empty(offset: u32) -> Self {
         Self::new(offset, offset)
@@ -37,13 +37,13 @@ impl Span {
         self.start == self.end
     }
 
-    /// The same span counted from the start of a text that stands at `offset` of another.
+    /// This span moved by `offset`, for a text that starts at `offset` of another text.
     #[must_use]
     pub const fn shifted(self, offset: u32) -> Self {
         Self::new(self.start + offset, self.end + offset)
     }
 
-    /// The covered part of `source`; empty if the span does not lie in it.
+    /// The covered part of `source`; empty if the span is not within it.
     #[must_use]
     pub fn text(self, source: &str) -> &str {
         source
@@ -52,12 +52,12 @@ impl Span {
     }
 }
 
-/// How much a diagnostic matters.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
     /// The text is not valid.
     Error,
-    /// The text is valid, but probably not what was meant.
+    /// The text is valid, but probably not what the author intended.
     Warning,
 }
 
@@ -83,13 +83,13 @@ impl fmt::Display for Severity {
 pub struct Diagnostic {
     /// Whether it makes the text invalid.
     pub severity: Severity,
-    /// A stable, greppable name for this kind of finding, such as `expected-token`.
+    /// A stable, searchable name for this kind of finding, such as `expected-token`.
     pub code: &'static str,
     /// What is wrong, in one sentence without a full stop.
     pub message: String,
-    /// The place it is about.
+    /// Where in the text it is.
     pub span: Span,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
@@ -115,7 +115,7 @@ impl Diagnostic {
         }
     }
 
-    /// The same diagnostic with advice.
+    /// The same diagnostic with a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -129,7 +129,7 @@ impl Diagnostic {
     }
 }
 
-/// A place as people count it: lines and columns from 1, columns in characters.
+/// A line and column, both counted from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// Line, counted from 1.
@@ -174,7 +174,7 @@ impl<'s> LineIndex<'s> {
             .line_starts
             .get(line)
             .map_or(0, |&start| start as usize);
-        // A byte order mark is no character to whoever looks at the line.
+        // A byte order mark is invisible, so it does not count as a column.
         let text = self.source[start..offset].trim_start_matches('\u{feff}');
         Position {
             line: line + 1,

@@ -1,8 +1,8 @@
 //! The formatter: one canonical layout for every valid text.
 //!
-//! Layout depends only on the tokens, on comments, and on where the author left a blank line. A
-//! group (bracket, record, map, array, path) stands on one line if it fits and holds neither comment
-//! nor line break; otherwise it is broken at its separators. Two passes over the tokens, no
+//! Layout depends only on the tokens, the comments, and the blank lines of the author. A
+//! group (bracket, record, map, array, path) is on one line if it fits and contains neither comment
+//! nor line break; otherwise it is broken at its separators. There are two passes over the tokens, no
 //! recursion: the first measures, the second writes.
 
 mod measure;
@@ -16,7 +16,7 @@ use measure::Measure;
 
 const WIDTH: usize = 98;
 const INDENTATION: usize = 2;
-/// Deeper levels are not indented further, or deep nesting would square the size of the text.
+/// Deeper levels are not indented further. Otherwise the size of the output is quadratic in the depth.
 const MAX_LEVEL: usize = 40;
 
 /// Writes a valid tree in the canonical layout; `None` if the tree has errors.
@@ -138,7 +138,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The level of the line break that the layout wants before `token`, if any.
+    /// The level of the line break that the layout needs before `token`, if any.
     fn line_break(&self, token: usize, opened_from: usize) -> Option<usize> {
         let previous = self.previous?;
         let kind = self.tree.tokens[token].kind;
@@ -178,7 +178,7 @@ impl Writer<'_> {
         None
     }
 
-    /// Writes what stands between the previous token and `token`: comments, a line break, a space.
+    /// Writes what is between the previous token and `token`: comments, a line break, a space.
     fn separate(
         &mut self,
         trivia: std::ops::Range<usize>,
@@ -216,8 +216,8 @@ impl Writer<'_> {
         self.comments_before(trivia, level, true);
     }
 
-    /// Writes the comments in `trivia`, each ended by a line break. Whether a blank line stands
-    /// between the last of them and what follows.
+    /// Writes the comments in `trivia`, each ended by a line break. Returns true if a blank line
+    /// follows the last of them.
     fn comments_before(
         &mut self,
         trivia: std::ops::Range<usize>,
@@ -232,12 +232,12 @@ impl Writer<'_> {
                 line_breaks += text.bytes().filter(|&byte| byte == b'\n').count();
                 continue;
             }
-            let is_apart = line_breaks > 0
+            let is_on_own_line = line_breaks > 0
                 || self.out.ends_with('\n')
                 || (kind == TokenKind::DocComment && breaks_for_docs);
             if self.out.is_empty() {
-                // The first thing of the text needs nothing before it.
-            } else if is_apart {
+                // Nothing precedes the first comment of the text.
+            } else if is_on_own_line {
                 self.new_line(level, line_breaks > 1);
             } else {
                 self.put(" ");
@@ -249,7 +249,7 @@ impl Writer<'_> {
         line_breaks > 1
     }
 
-    /// Starts a line at `level`, after a blank line if one is wanted and makes sense here.
+    /// Starts a line at `level`, after a blank line if `blank_line` is set and the previous token allows it.
     fn new_line(&mut self, level: usize, blank_line: bool) {
         if !self.out.is_empty() && !self.out.ends_with('\n') {
             self.out.push('\n');
@@ -269,7 +269,7 @@ impl Writer<'_> {
         self.line_level = level;
     }
 
-    /// Whether the last finished line is a comment's.
+    /// Whether the last finished line is a comment.
     fn ends_with_comment(&self) -> bool {
         let finished = self.out.strip_suffix('\n').unwrap_or(&self.out);
         let line = finished

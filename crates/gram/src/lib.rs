@@ -1,8 +1,8 @@
 //! Gram notation (grammar 0.6.1): a lossless parser, a printer, a formatter and diagnostics.
 //!
 //! [`parse`] turns any text into a [`SyntaxTree`]; [`print()`] turns the tree back into the same text,
-//! byte for byte; [`format()`] writes it in the one canonical layout. [`SyntaxTree::document`] is the
-//! way to what the text says. This crate knows nothing of agents or tools and does no IO.
+//! byte for byte; [`format()`] writes it in the one canonical layout. [`SyntaxTree::document`] gives
+//! typed access to its content. This crate does not know agents or tools and does no IO.
 
 mod diagnostic;
 mod format;

@@ -1,9 +1,9 @@
 //! The parser: from a text to a [`SyntaxTree`], whatever the text.
 //!
 //! One pass, no backtracking. Brackets are the only construct that nests without bound; they are
-//! kept on a stack of their own instead of the call stack. When something does not fit, the parser
-//! says so once, skips to where it can go on, and keeps every byte in the tree. The wording of
-//! errors is in [`explain`](super::explain).
+//! kept on a stack of their own instead of the call stack. At a syntax error the parser reports one
+//! diagnostic, skips to where it can continue, and keeps every byte in the tree. The messages and the
+//! error recovery are in [`explain`](super::explain).
 
 mod explain;
 mod value;
@@ -13,10 +13,10 @@ use crate::scan::{Scanner, starts_symbol};
 use crate::token::{Token, TokenKind};
 use crate::tree::{NodeData, NodeKind, SyntaxTree};
 
-/// Errors, and warnings, kept for one text; a text with more of them is not read any better for a longer list.
+/// The largest number of errors, and of warnings, kept for one text.
 const MAX_DIAGNOSTICS: usize = 100;
 
-/// Parses a text. Never fails: what is wrong with the text is in the tree's diagnostics.
+/// Parses a text. Never fails: errors in the text are in the tree's diagnostics.
 ///
 /// ```
 /// let tree = windlass_gram::parse("(a)-[:KNOWS]->(b)");
@@ -31,7 +31,7 @@ pub fn parse(source: &str) -> SyntaxTree<'_> {
     if u32::try_from(source.len()).is_err() {
         return too_large();
     }
-    // No lexeme of the grammar may hold a NUL, so what is before it is all there is to parse.
+    // No lexeme of the grammar contains a NUL, so only the text before it is parsed.
     let end = memchr::memchr(0, source.as_bytes()).unwrap_or(source.len());
     let mut parser = Parser::new(source, end);
     parser.document();
@@ -57,17 +57,17 @@ fn too_large() -> SyntaxTree<'static> {
     }
 }
 
-/// Where a subject stands, which decides what may follow it.
+/// The construct a subject belongs to, which decides what may follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SubjectPlace {
     Node,
     Bracket,
     Arrow,
 }
 
-/// What the loop over brackets does next.
+/// The next step of the loop over brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum BracketStep {
     Open,
     Element,
     AfterElement,
@@ -80,13 +80,13 @@ struct Parser<'s> {
     tokens: Vec<Token>,
     nodes: Vec<NodeData>,
     /// Index just after the last token that is not trivia.
-    end_of_meaning: u32,
+    significant_end: u32,
     diagnostics: Vec<Diagnostic>,
-    /// Counted apart, so that no number of warnings hides an error.
+    /// Counted separately, so that warnings never push out an error.
     errors_kept: usize,
     warnings_kept: usize,
     is_valid: bool,
-    /// Where the last error was reported; a second one at the same place says nothing new.
+    /// Where the last error was reported. A second one at the same place is dropped.
     last_error: Option<usize>,
     has_unclosed_string: bool,
 }
@@ -99,7 +99,7 @@ impl<'s> Parser<'s> {
             at: 0,
             tokens: Vec::with_capacity(source.len() / 3 + 1),
             nodes: Vec::with_capacity(source.len() / 8 + 1),
-            end_of_meaning: 0,
+            significant_end: 0,
             diagnostics: Vec::new(),
             errors_kept: 0,
             warnings_kept: 0,
@@ -141,7 +141,7 @@ impl<'s> Parser<'s> {
         });
         self.at = end;
         if !kind.is_trivia() {
-            self.end_of_meaning = self.tokens.len() as u32;
+            self.significant_end = self.tokens.len() as u32;
         }
     }
 
@@ -161,7 +161,7 @@ impl<'s> Parser<'s> {
         let end_node = self.nodes.len() as u32;
         let node = &mut self.nodes[node];
         // A node may close without a token of its own after an error.
-        node.end_token = self.end_of_meaning.max(node.first_token);
+        node.end_token = self.significant_end.max(node.first_token);
         node.end_node = end_node;
     }
 
@@ -254,7 +254,7 @@ impl<'s> Parser<'s> {
             self.push(TokenKind::Symbol, self.scanner.symbol(self.at));
             if self.peek() == b'(' {
                 self.bump(TokenKind::ParenOpen, 1);
-                self.value(value::Room::Everything);
+                self.value(value::AllowedValue::Everything);
                 self.expect_closing(TokenKind::ParenClose, "the annotation");
             } else {
                 self.missing_annotation_value();
@@ -270,10 +270,10 @@ impl<'s> Parser<'s> {
     /// Parses the bracket that opens here and all brackets in it. `open` is empty on entry and exit;
     /// it is passed in to be allocated once.
     fn bracket(&mut self, open: &mut Vec<usize>) {
-        let mut next = Next::Open;
+        let mut next = BracketStep::Open;
         loop {
             next = match next {
-                Next::Open => {
+                BracketStep::Open => {
                     let opening = self.at;
                     let bracket = self.open(NodeKind::Bracket);
                     self.bump(TokenKind::BracketOpen, 1);
@@ -281,8 +281,8 @@ impl<'s> Parser<'s> {
                     open.push(bracket);
                     self.after_bracket_subject(open, opening)
                 }
-                Next::Element => self.element(),
-                Next::AfterElement => {
+                BracketStep::Element => self.element(),
+                BracketStep::AfterElement => {
                     if open.is_empty() {
                         return;
                     }
@@ -292,34 +292,34 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn after_bracket_subject(&mut self, open: &mut Vec<usize>, opening: usize) -> Next {
+    fn after_bracket_subject(&mut self, open: &mut Vec<usize>, opening: usize) -> BracketStep {
         match self.peek() {
             b'|' => {
                 self.bump(TokenKind::Pipe, 1);
-                Next::Element
+                BracketStep::Element
             }
             b']' => self.close_bracket(open),
             _ => {
-                self.unexpected_after_subject(Place::Bracket, opening);
+                self.unexpected_after_subject(SubjectPlace::Bracket, opening);
                 match self.byte() {
                     b'|' => self.after_bracket_subject(open, opening),
-                    _ => Next::AfterElement,
+                    _ => BracketStep::AfterElement,
                 }
             }
         }
     }
 
-    fn close_bracket(&mut self, open: &mut Vec<usize>) -> Next {
+    fn close_bracket(&mut self, open: &mut Vec<usize>) -> BracketStep {
         self.bump(TokenKind::BracketClose, 1);
         if let Some(bracket) = open.pop() {
             self.close(bracket);
         }
-        Next::AfterElement
+        BracketStep::AfterElement
     }
 
-    fn element(&mut self) -> Next {
+    fn element(&mut self) -> BracketStep {
         match self.peek() {
-            b'[' => return Next::Open,
+            b'[' => return BracketStep::Open,
             b'(' => self.path(),
             byte => {
                 let reference = self.open(NodeKind::Reference);
@@ -331,19 +331,19 @@ impl<'s> Parser<'s> {
                 }
             }
         }
-        Next::AfterElement
+        BracketStep::AfterElement
     }
 
-    fn after_element(&mut self, open: &mut Vec<usize>) -> Next {
+    fn after_element(&mut self, open: &mut Vec<usize>) -> BracketStep {
         match self.peek() {
             b',' => {
                 self.bump(TokenKind::Comma, 1);
-                Next::Element
+                BracketStep::Element
             }
             b']' => self.close_bracket(open),
             _ if self.at_end() => {
                 self.unclosed_bracket(open);
-                Next::AfterElement
+                BracketStep::AfterElement
             }
             _ => self.unexpected_after_element(),
         }
@@ -373,7 +373,7 @@ impl<'s> Parser<'s> {
         if self.peek() == b')' {
             self.bump(TokenKind::ParenClose, 1);
         } else {
-            self.unexpected_after_subject(Place::Node, opening);
+            self.unexpected_after_subject(SubjectPlace::Node, opening);
         }
         self.close(node);
     }
@@ -395,7 +395,7 @@ impl<'s> Parser<'s> {
             if self.peek() == b']' {
                 self.bump(TokenKind::BracketClose, 1);
             } else {
-                self.unexpected_after_subject(Place::Arrow, opening);
+                self.unexpected_after_subject(SubjectPlace::Arrow, opening);
             }
         }
         if self.peek() == family {

@@ -1,9 +1,9 @@
 //! Recognises single lexemes at a given offset. Which lexemes are possible depends on the place in
-//! the grammar, so the parser asks for what may stand here instead of receiving a token stream.
+//! the grammar, so the parser asks for what is allowed here instead of receiving a token stream.
 //!
-//! The rules follow grammar 0.6.1 to the letter, including where its texts and comments compete:
+//! The rules follow grammar 0.6.1 exactly, including the ambiguity between texts and comments:
 //! the text of a quoted string that begins with `//` or `/**` is read as a comment when the comment
-//! would be longer. [`QuotedText`] tells what happened so that a reader can be warned.
+//! would be longer. [`QuotedText`] records this, so that the parser can warn.
 
 use memchr::{memchr, memchr3, memmem};
 
@@ -54,7 +54,7 @@ pub(crate) fn starts_symbol(byte: u8) -> bool {
     is(byte, SYMBOL_START)
 }
 
-/// What stands between the quotes of a string or name.
+/// The content between the quotes of a string or name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QuotedText {
     /// Where the text starts and ends.
@@ -65,7 +65,7 @@ pub(crate) struct QuotedText {
     pub(crate) holds_comment: bool,
 }
 
-/// What stands between the fences of a fenced string.
+/// The content between the fences of a fenced string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FencedText {
     /// The tag after the opening fence.
@@ -87,7 +87,7 @@ pub(crate) enum FenceError {
     Unterminated,
 }
 
-/// A source text and what is remembered about it so that scanning stays linear.
+/// A source text, with a cache that keeps scanning linear.
 #[derive(Debug)]
 pub(crate) struct Scanner<'s> {
     bytes: &'s [u8],
@@ -159,7 +159,7 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    /// Just after the next `*/` at or after `from`. Remembers its answer: many unterminated
+    /// Just after the next `*/` at or after `from`. Caches its answer: many unterminated
     /// openings must not each search the rest of the text.
     fn doc_comment_end(&mut self, from: usize) -> Option<usize> {
         if let Some((asked, answer)) = self.doc_comment_end
@@ -185,7 +185,7 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    /// The integer at `at` as an identifier: measurements, decimals and the rest are no names.
+    /// The integer at `at` as an identifier. Measurements, decimals and other numbers are not identifiers.
     #[inline]
     pub(crate) fn integer(&self, at: usize) -> Option<usize> {
         let digits = at + usize::from(self.byte(at) == b'-');
@@ -235,7 +235,7 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    /// The quoted text whose opening quote stands at `at`.
+    /// The quoted text whose opening quote is at `at`.
     #[inline]
     pub(crate) fn quoted(&mut self, at: usize) -> QuotedText {
         let quote = self.byte(at);
@@ -250,12 +250,12 @@ impl<'s> Scanner<'s> {
                 };
             }
         }
-        self.quoted_with_traps(at, quote)
+        self.quoted_with_comments(at, quote)
     }
 
-    /// [`Self::quoted`] for texts that may begin with a comment or whose quote may stand apart.
+    /// [`Self::quoted`] for texts that may begin with a comment or have blanks before the closing quote.
     #[cold]
-    fn quoted_with_traps(&mut self, at: usize, quote: u8) -> QuotedText {
+    fn quoted_with_comments(&mut self, at: usize, quote: u8) -> QuotedText {
         let mut start = at + 1;
         let mut holds_comment = false;
         let text_end = loop {
@@ -316,7 +316,7 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    /// The fenced text whose opening fence stands at `at`.
+    /// The fenced text whose opening fence is at `at`.
     pub(crate) fn fenced(&mut self, at: usize) -> Result<FencedText, FenceError> {
         let mut tag = None;
         let mut here = at + 3;

@@ -1,7 +1,7 @@
 //! Tokens: the smallest pieces of a text. The tokens of a tree tile its source without gaps, which
-//! is what makes the tree lossless; a token therefore stores where it starts and nothing else.
+//! is what makes the tree lossless. A token therefore stores only its kind and where it starts.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum TokenKind {
@@ -45,7 +45,7 @@ pub enum TokenKind {
     ArrowRight,
     /// A bare word: `name`, `a.b`, `x@y`, `to-do`.
     Symbol,
-    /// `true` or `false` where a value stands.
+    /// `true` or `false` as a value.
     Boolean,
     /// `42`, `-1`
     Integer,
@@ -61,16 +61,16 @@ pub enum TokenKind {
     SingleQuoted,
     /// `"text"`
     DoubleQuoted,
-    /// A text in backticks: a name or a string, as its place says.
+    /// A text in backticks: a name or a string, depending on its place.
     Backticked,
     /// A text between lines of three backticks, with or without a tag.
     Fenced,
-    /// Something that fits nowhere; a tree with such a token has a diagnostic.
+    /// Invalid text; a tree with such a token has a diagnostic.
     Error,
 }
 
 impl TokenKind {
-    /// Whether the token means nothing to the grammar: blanks and comments.
+    /// Whether the grammar ignores the token: blanks and comments.
     #[must_use]
     pub const fn is_trivia(self) -> bool {
         matches!(self, Self::Whitespace | Self::Comment | Self::DocComment)

@@ -6,13 +6,13 @@
 use crate::diagnostic::{Diagnostic, Span};
 use crate::token::{Token, TokenKind};
 
-/// What a node of the tree is.
+/// The kind of a node of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum NodeKind {
     /// The whole text.
     Document,
-    /// Annotations and the one pattern they are about.
+    /// Annotations and the one pattern they annotate.
     Annotated,
     /// `@@name:Label`
     IdentifiedAnnotation,
@@ -24,7 +24,7 @@ pub enum NodeKind {
     Path,
     /// `(subject)`
     Node,
-    /// `-[subject]->` and its kin.
+    /// `-[subject]->` and the other arrows.
     Arrow,
     /// A bare name among the elements of a bracket.
     Reference,
@@ -46,7 +46,7 @@ pub enum NodeKind {
     Tagged,
 }
 
-/// A node: its kind, its tokens, and how many nodes stand below it.
+/// A node: its kind, its tokens, and the nodes below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NodeData {
     pub(crate) kind: NodeKind,
@@ -58,7 +58,7 @@ pub(crate) struct NodeData {
     pub(crate) end_node: u32,
 }
 
-/// A parsed text: every byte of it in tokens, every construct in nodes, everything wrong with it in
+/// A parsed text: every byte of it in tokens, every construct in nodes, every error and warning in
 /// diagnostics.
 #[derive(Debug, Clone)]
 pub struct SyntaxTree<'s> {
@@ -82,7 +82,7 @@ impl<'s> SyntaxTree<'s> {
         self.is_valid
     }
 
-    /// Everything found wrong or doubtful, in the order of the text.
+    /// All errors and warnings, in the order of the text.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics

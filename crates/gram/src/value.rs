@@ -1,4 +1,4 @@
-//! Values as data: what a property, an annotation, an array or a map holds.
+//! Values as data: the content of a property, an annotation, an array or a map.
 
 use std::borrow::Cow;
 
@@ -8,16 +8,16 @@ use crate::token::TokenKind;
 use crate::tree::{NodeKind, SyntaxTree};
 use crate::view::{Name, Property, quoted_text};
 
-/// A value and where it stands.
+/// A value and its place in the text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Value<'t> {
-    /// What it is.
+    /// The value.
     pub data: ValueData<'t>,
-    /// Where it stands.
+    /// Its place in the text.
     pub span: Span,
 }
 
-/// What a value is.
+/// The data of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ValueData<'t> {
     /// A quoted, backticked or fenced text, escapes resolved.
@@ -28,7 +28,7 @@ pub enum ValueData<'t> {
     Boolean(bool),
     /// A number as written.
     Number(Number<'t>),
-    /// A text with a tag that says what it is.
+    /// A text with a tag that gives its type.
     Tagged {
         /// The tag.
         tag: &'t str,
@@ -48,7 +48,7 @@ pub enum ValueData<'t> {
     Map(Vec<(Name<'t>, Value<'t>)>),
 }
 
-/// A number as written, so that nothing of it is lost.
+/// A number as written, without loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Number<'t> {
     /// `42`
@@ -87,7 +87,7 @@ impl Number<'_> {
 }
 
 impl<'t> ValueData<'t> {
-    /// What kind of value it is, as a noun phrase for messages.
+    /// The kind of the value, as a noun phrase for messages.
     #[must_use]
     pub fn describe(&self) -> &'static str {
         match self {
@@ -106,7 +106,7 @@ impl<'t> ValueData<'t> {
         }
     }
 
-    /// The text of a text or the word of a symbol.
+    /// The text of a text value or of a symbol.
     #[must_use]
     pub fn as_word(&self) -> Option<&str> {
         match self {

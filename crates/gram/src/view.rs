@@ -1,5 +1,5 @@
-//! Typed access to a syntax tree: documents, patterns, subjects, records. Views are two words each
-//! and borrow the tree; they are total, so that a tree with errors can be looked at too.
+//! Typed access to a syntax tree: documents, patterns, subjects, records. Views are two machine words
+//! each and borrow the tree. They are total, so they also work on a tree with errors.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ macro_rules! views {
         }
 
         impl $name<'_> {
-            /// Where it stands.
+            /// Its place in the text.
             #[must_use]
             pub fn span(self) -> Span {
                 self.tree.node_span(self.index)
@@ -80,11 +80,11 @@ pub enum Element<'t> {
 pub struct Name<'t> {
     /// The name without backticks or quotes, escapes resolved.
     pub text: Cow<'t, str>,
-    /// Where it stands.
+    /// Its place in the text.
     pub span: Span,
 }
 
-/// What the two lines of an arrow look like.
+/// The line style of an arrow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ArrowLine {
     /// `--`
@@ -209,7 +209,7 @@ impl<'t> Annotated<'t> {
             .map(move |index| PropertyAnnotation { tree, index })
     }
 
-    /// The pattern they are about.
+    /// The annotated pattern.
     #[must_use]
     pub fn pattern(self) -> Option<Item<'t>> {
         let tree = self.tree;
@@ -250,7 +250,7 @@ impl<'t> PropertyAnnotation<'t> {
 }
 
 impl<'t> Bracket<'t> {
-    /// What stands before the `|`.
+    /// The subject before the `|`.
     #[must_use]
     pub fn subject(self) -> Subject<'t> {
         Subject {
@@ -259,7 +259,7 @@ impl<'t> Bracket<'t> {
         }
     }
 
-    /// What stands after the `|`, in order.
+    /// The elements after the `|`, in order.
     pub fn elements(self) -> impl Iterator<Item = Element<'t>> {
         let tree = self.tree;
         tree.children(self.index)
@@ -275,7 +275,7 @@ impl<'t> Bracket<'t> {
 }
 
 impl Element<'_> {
-    /// Where it stands.
+    /// Its place in the text.
     #[must_use]
     pub fn span(&self) -> Span {
         match self {
@@ -305,7 +305,7 @@ impl<'t> Path<'t> {
 }
 
 impl<'t> Node<'t> {
-    /// What stands in the parentheses.
+    /// The subject in the parentheses.
     #[must_use]
     pub fn subject(self) -> Subject<'t> {
         Subject {
@@ -316,7 +316,7 @@ impl<'t> Node<'t> {
 }
 
 impl<'t> Arrow<'t> {
-    /// What stands in its brackets; empty without brackets.
+    /// The subject in its brackets; empty without brackets.
     #[must_use]
     pub fn subject(self) -> Subject<'t> {
         Subject {
@@ -398,7 +398,7 @@ impl<'t> Subject<'t> {
         })
     }
 
-    /// Whether it says nothing at all.
+    /// Whether it has no name, no labels and no record.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.identifier().is_none() && self.labels().next().is_none() && self.record().is_none()

@@ -1,4 +1,4 @@
-//! The integration tests of the notation, in one binary.
+//! The integration tests of `windlass-gram`, in one binary.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 

@@ -1,6 +1,6 @@
-//! Scores the classifier on folds of the examples alone, with fewer classes and fewer examples than the
-//! file has: `cargo run --release -p windlass-learn --example cross_validate -- FILE`. Texts that are not of
-//! the split `train` are not looked at, so that numbers can be chosen by this and still be tried on them.
+//! Cross-validates the classifier on the examples of a file, with subsets of its classes and examples:
+//! `cargo run --release -p windlass-learn --example cross_validate -- FILE`. Only texts of the split `train` are
+//! used, so that the other texts remain a test set for parameters that are chosen with this.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -12,7 +12,9 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use serde::Deserialize;
-use windlass_learn::intent::{Class, LabelledText, LabelledTexts, OUT_OF_SCOPE, Report};
+use windlass_learn::intent::{
+    IntentClass, IntentReport, LabelledText, LabelledTexts, OUT_OF_SCOPE,
+};
 
 const FOLDS: u64 = 5;
 
@@ -23,17 +25,17 @@ struct Row {
     split: String,
 }
 
-/// How a file is cut down.
-struct Cut {
+/// A subset of a file.
+struct Subset {
     classes: usize,
     examples: usize,
-    /// Whether one class in four is taken away and its texts are what is out of scope.
+    /// Whether one class in four is removed and its texts are the out-of-scope texts.
     neighbours: bool,
-    /// Whether texts that are out of scope are among the examples.
-    strangers: bool,
+    /// Whether out-of-scope texts are among the examples.
+    out_of_scope: bool,
 }
 
-const CUTS: [(usize, usize, bool); 11] = [
+const SUBSETS: [(usize, usize, bool); 11] = [
     (150, 80, false),
     (50, 80, false),
     (10, 80, false),
@@ -71,27 +73,27 @@ fn validate(path: &str) -> Result<(), Box<dyn Error>> {
         }
     }
     println!(
-        "classes examples neighbours strangers  accuracy  auroc   accepted  refused  calibration"
+        "classes examples neighbours out_of_scope  accuracy  auroc   accepted  refused  calibration"
     );
-    let with_both = [false, true].map(|strangers| CUTS.map(|cut| (cut, strangers)));
-    for ((classes, examples, neighbours), strangers) in with_both.into_iter().flatten() {
-        let cut = Cut {
+    let with_both = [false, true].map(|out_of_scope| SUBSETS.map(|subset| (subset, out_of_scope)));
+    for ((classes, examples, neighbours), out_of_scope) in with_both.into_iter().flatten() {
+        let subset = Subset {
             classes,
             examples,
             neighbours,
-            strangers,
+            out_of_scope,
         };
         let mut reports = Vec::new();
         for fold in 0..FOLDS {
-            let texts = cut_down(&rows, &cut, fold);
+            let texts = select_subset(&rows, &subset, fold);
             let classifier = texts.train()?;
             reports.push(texts.evaluate(|text| classifier.classify(text)));
         }
-        let mean = |figure: fn(&Report) -> Option<f64>| {
+        let mean = |figure: fn(&IntentReport) -> Option<f64>| {
             reports.iter().filter_map(figure).sum::<f64>() / reports.len() as f64
         };
         println!(
-            "{classes:7} {examples:8} {neighbours:10} {strangers:9}  {:.4}    {:.4} {:.4}    {:.4}   {:.4}",
+            "{classes:7} {examples:8} {neighbours:10} {out_of_scope:12}  {:.4}    {:.4} {:.4}    {:.4}   {:.4}",
             mean(|report| report.accuracy),
             mean(|report| report.oos_auroc),
             mean(|report| report.accepted),
@@ -104,47 +106,47 @@ fn validate(path: &str) -> Result<(), Box<dyn Error>> {
 
 /// The examples of four folds for some of the classes, and the fifth fold to be scored, with texts that
 /// are out of scope.
-fn cut_down(rows: &[Row], cut: &Cut, fold: u64) -> LabelledTexts {
+fn select_subset(rows: &[Row], subset: &Subset, fold: u64) -> LabelledTexts {
     let mut names: Vec<&str> = rows.iter().map(|row| row.intent.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     names.retain(|name| *name != OUT_OF_SCOPE);
-    // Another choice of classes in every fold; 37 has no factor in common with most counts.
+    // Other classes in every fold; 37 is coprime to most counts.
     let place = |name: &str| {
         let place = names.binary_search(&name).ok()?;
         Some((place * 37 + fold as usize * 11) % names.len())
     };
     let mut classes: HashMap<&str, Vec<String>> = HashMap::new();
-    let (mut scored, mut strangers) = (Vec::new(), Vec::new());
+    let (mut scored, mut out_of_scope) = (Vec::new(), Vec::new());
     for (number, row) in rows.iter().enumerate() {
         let place = place(&row.intent);
-        let is_class = place.is_some_and(|place| place < cut.classes);
-        let is_taken = cut.neighbours && place.is_some_and(|place| place % 4 == 0);
+        let is_class = place.is_some_and(|place| place < subset.classes);
+        let is_taken = subset.neighbours && place.is_some_and(|place| place % 4 == 0);
         let in_fold = hash(&row.text) % FOLDS == fold;
         if is_class && !is_taken && !in_fold {
             let examples = classes.entry(&row.intent).or_default();
-            if examples.len() < cut.examples {
+            if examples.len() < subset.examples {
                 examples.push(row.text.clone());
             }
         }
-        if row.intent == OUT_OF_SCOPE && !in_fold && cut.strangers {
-            strangers.push(row.text.clone());
+        if row.intent == OUT_OF_SCOPE && !in_fold && subset.out_of_scope {
+            out_of_scope.push(row.text.clone());
         }
-        let out_of_scope = if cut.neighbours {
+        let is_out_of_scope = if subset.neighbours {
             is_class && is_taken && in_fold
         } else {
             row.intent == OUT_OF_SCOPE && in_fold || (!is_class && number % 97 == 0)
         };
-        if out_of_scope || is_class && !is_taken && in_fold {
+        if is_out_of_scope || is_class && !is_taken && in_fold {
             scored.push(LabelledText {
                 text: row.text.clone(),
-                intent: (!out_of_scope).then(|| row.intent.clone()),
+                intent: (!is_out_of_scope).then(|| row.intent.clone()),
             });
         }
     }
-    let mut classes: Vec<Class> = classes
+    let mut classes: Vec<IntentClass> = classes
         .into_iter()
-        .map(|(name, examples)| Class {
+        .map(|(name, examples)| IntentClass {
             name: name.to_owned(),
             examples,
         })
@@ -153,7 +155,7 @@ fn cut_down(rows: &[Row], cut: &Cut, fold: u64) -> LabelledTexts {
     LabelledTexts {
         classes,
         scored,
-        out_of_scope: strangers,
+        out_of_scope,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Fits the calibration of gap detection to files of labelled cases and prints it as the source text of
+//! Fits the calibration of gap detection to files of labelled cases and prints the source text of
 //! `src/gap/shipped.rs`: `cargo run -p windlass-learn --example fit_gaps -- FILE...`.
 
 use std::io::Write as _;

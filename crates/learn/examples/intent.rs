@@ -1,6 +1,5 @@
 //! Scores the classifier on labelled texts: `cargo run --release -p windlass-learn --example intent -- FILE`.
-//! Prints the figures, how long learning took, and how long one text takes. Without a file, the intents
-//! that ship are learned.
+//! Prints the scores, the training time and the time per text. Without a file, it trains the built-in intents.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -84,7 +83,7 @@ fn shipped() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The most memory this process has used, where the system tells.
+/// The peak memory of this process, if the system reports it.
 fn peak_memory() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM"))?;

@@ -1,11 +1,14 @@
-//! How long it takes to recall strategies, beside comparing all of them in full, and whether the same are
-//! found. `cargo xtask bench registry` runs it, among others.
+//! Measures the time and the accuracy of recalling strategies, compared with a full scan.
+//! `cargo xtask bench registry` runs it, among others.
 
-#![allow(clippy::print_stdout, reason = "it tells what it measured")]
+#![allow(
+    clippy::print_stdout,
+    reason = "an example that prints its measurements"
+)]
 
 use std::time::Instant;
 
-use windlass_learn::playbook::{PlaybookIndex, RecallQuery, Recalled};
+use windlass_learn::playbook::{PlaybookIndex, RecallQuery, StrategyMatch};
 use windlass_spec::{
     NonEmptyText, StrategyLine, StrategyLines, StrategySection, ToolCallingStrategy, ToolName,
 };
@@ -121,7 +124,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .map(|query| task(query * 7 + 1_000_000))
             .collect();
         let mut took = Vec::new();
-        let found: Vec<Vec<Recalled>> = asked
+        let found: Vec<Vec<StrategyMatch>> = asked
             .iter()
             .map(|asked| {
                 let query = RecallQuery {

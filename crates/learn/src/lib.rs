@@ -1,11 +1,12 @@
-//! What is learned from examples. [`intent`] tells what a text asks for: a classifier whose classes
-//! are defined by examples, and what is understood of a text beyond its class. [`gap`] tells what tools a task
-//! lacks. [`playbook`] keeps what worked.
+//! Learning from examples and runs.
 //!
-//! [`ab`] says what an experiment shows.
+//! - [`intent`] classifies what a text asks for. Classes are defined by examples.
+//! - [`gap`] detects which tools a task lacks.
+//! - [`playbook`] keeps the strategies that worked.
+//! - [`ab`] analyses experiments.
 //!
-//! Everything here is pure computation: no IO, no clock, no randomness but what follows from a seed that is
-//! passed in. The same examples always give the same classifier.
+//! Everything here is pure computation: no IO, no clock, and randomness only from a seed that is passed in. The
+//! same examples always give the same classifier.
 
 pub mod ab;
 pub mod gap;

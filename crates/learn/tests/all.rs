@@ -1,4 +1,4 @@
-//! What is learned, as its users see it.
+//! Tests of the public interface.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod suite {

@@ -1,8 +1,8 @@
-//! Doc comments as descriptions.
+//! Reads doc comments as descriptions.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The first paragraph of the doc comment, its lines joined by spaces; none if there is none.
+/// The first paragraph of the doc comment, its lines joined by spaces; `None` without a doc comment.
 pub(crate) fn description(attributes: &[Attribute]) -> Option<String> {
     first_paragraph(attributes.iter().filter_map(line))
 }
@@ -32,7 +32,7 @@ fn first_paragraph(comments: impl Iterator<Item = String>) -> Option<String> {
         let is_block = comment.contains('\n');
         for line in comment.lines().chain(comment.is_empty().then_some("")) {
             let line = match line.trim() {
-                // Block comments carry a leading star on every line.
+                // Every line of a block comment starts with a star.
                 line if is_block => line.strip_prefix('*').unwrap_or(line).trim_start(),
                 line => line,
             };
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_describe_nothing() {
+    fn a_blank_doc_comment_is_no_description() {
         assert_eq!(
             description(&[parse_quote!(#[doc = "  "]), parse_quote!(#[doc(hidden)])]),
             None

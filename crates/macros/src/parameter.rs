@@ -1,6 +1,6 @@
-//! The parameters of a tool's function: their names, types, descriptions and defaults, and what
-//! cannot be a parameter. The attributes that speak to the tool are taken off the function, for
-//! Rust allows neither doc comments nor unknown attributes there.
+//! The parameters of a tool's function: their names, types, descriptions and defaults, and the errors
+//! for what cannot be a parameter. The attributes meant for the tool are removed from the function,
+//! because Rust allows neither doc comments nor unknown attributes there.
 
 use proc_macro2::TokenStream;
 use syn::ext::IdentExt;
@@ -13,12 +13,12 @@ pub(crate) struct Parameter {
     pub(crate) name: String,
     pub(crate) ty: Type,
     pub(crate) description: Option<String>,
-    /// What stands in `#[default(...)]`.
+    /// The content of `#[default(...)]`.
     pub(crate) default: Option<TokenStream>,
 }
 
-/// Takes the parameters from `signature` and the attributes off them. The attributes come off also
-/// where there are errors, so that the errors are all the user sees.
+/// Reads the parameters of `signature` and removes the tool's attributes from them. Removes the
+/// attributes also if there are errors, so that the user sees only those errors.
 pub(crate) fn take(signature: &mut Signature) -> Result<Vec<Parameter>, Error> {
     let mut parameters = Vec::new();
     let mut errors: Option<Error> = None;
@@ -26,10 +26,10 @@ pub(crate) fn take(signature: &mut Signature) -> Result<Vec<Parameter>, Error> {
         let parameter = match argument {
             FnArg::Receiver(receiver) => Err(Error::new_spanned(
                 &*receiver,
-                "a tool takes no `self`: write a function outside of `impl`",
+                "a tool cannot take `self`; write a function outside of `impl`",
             )),
             FnArg::Typed(argument) => {
-                let attributes = split(argument);
+                let attributes = take_tool_attributes(argument);
                 parameter(argument, &attributes)
             }
         };
@@ -42,8 +42,8 @@ pub(crate) fn take(signature: &mut Signature) -> Result<Vec<Parameter>, Error> {
     errors.map_or(Ok(parameters), Err)
 }
 
-/// Takes off and returns the attributes that speak to the tool.
-fn split(argument: &mut PatType) -> Vec<Attribute> {
+/// Removes and returns the attributes meant for the tool.
+fn take_tool_attributes(argument: &mut PatType) -> Vec<Attribute> {
     let (ours, theirs) = std::mem::take(&mut argument.attrs)
         .into_iter()
         .partition(|attribute| docs::is_doc(attribute) || attribute.path().is_ident("default"));
@@ -55,13 +55,13 @@ fn parameter(argument: &PatType, attributes: &[Attribute]) -> Result<Parameter, 
     let Pat::Ident(pattern) = &*argument.pat else {
         return Err(Error::new_spanned(
             &argument.pat,
-            "a parameter of a tool needs a name: take it whole and take it apart in the body",
+            "a parameter of a tool needs a name; destructure it in the body instead",
         ));
     };
     if pattern.by_ref.is_some() || pattern.subpat.is_some() {
         return Err(Error::new_spanned(
             pattern,
-            "a parameter of a tool is a plain name",
+            "a parameter of a tool must be a plain name; remove `ref` or the `@` pattern",
         ));
     }
     check_type(&argument.ty)?;
@@ -77,12 +77,12 @@ fn check_type(ty: &Type) -> Result<(), Error> {
     let message = match ty {
         Type::Reference(reference) => match &*reference.elem {
             Type::Path(path) if path.path.is_ident("str") => {
-                "a tool owns its arguments: take `String` instead"
+                "a tool takes owned arguments; use `String`"
             }
-            Type::Slice(_) => "a tool owns its arguments: take a `Vec` instead",
-            _ => "a tool owns its arguments: take the type without `&`",
+            Type::Slice(_) => "a tool takes owned arguments; use a `Vec`",
+            _ => "a tool takes owned arguments; remove the `&`",
         },
-        Type::ImplTrait(_) => "a tool's schema needs one type: name it instead of `impl`",
+        Type::ImplTrait(_) => "a tool's schema needs one concrete type; name it instead of `impl`",
         _ => return Ok(()),
     };
     Err(Error::new_spanned(ty, message))
@@ -96,7 +96,10 @@ fn default(attributes: &[Attribute]) -> Result<Option<TokenStream>, Error> {
         return Ok(None);
     };
     if let Some(second) = defaults.next() {
-        return Err(Error::new_spanned(second, "a parameter has one default"));
+        return Err(Error::new_spanned(
+            second,
+            "a parameter can have only one default; remove this one",
+        ));
     }
     match &attribute.meta {
         Meta::List(list) if !list.tokens.is_empty() => Ok(Some(list.tokens.clone())),

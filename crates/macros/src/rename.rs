@@ -1,7 +1,7 @@
-//! The case rules of serde's `rename_all`. They must give what serde gives, for the schema says what
-//! serde reads and writes; so this follows serde also in where words begin.
+//! The case rules of serde's `rename_all`. They must give the same names as serde, because the schema
+//! describes what serde reads and writes. Word boundaries follow serde too.
 
-/// A case that `rename_all` can ask for.
+/// A case that `rename_all` can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Case {
     Lower,
@@ -26,16 +26,16 @@ impl Case {
         ("SCREAMING-KEBAB-CASE", Self::ScreamingKebab),
     ];
 
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::NAMES
             .into_iter()
             .find_map(|(known, case)| (known == name).then_some(case))
     }
 
     /// The JSON name of a field, which Rust writes in snake case.
-    pub(crate) fn of_field(self, field: &str) -> String {
+    pub(crate) fn rename_field(self, field: &str) -> String {
         match self {
-            // Serde leaves fields as they are where lower case is asked for.
+            // Serde does not change fields for lower case.
             Self::Lower | Self::Snake => field.to_owned(),
             Self::Upper | Self::ScreamingSnake => field.to_ascii_uppercase(),
             Self::Pascal => pascal(field),
@@ -46,7 +46,7 @@ impl Case {
     }
 
     /// The JSON name of a variant, which Rust writes in Pascal case.
-    pub(crate) fn of_variant(self, variant: &str) -> String {
+    pub(crate) fn rename_variant(self, variant: &str) -> String {
         match self {
             Self::Lower => variant.to_ascii_lowercase(),
             Self::Upper => variant.to_ascii_uppercase(),
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn fields_are_renamed_as_serde_does() {
-        let renamed = Case::NAMES.map(|(_, case)| case.of_field("max_results_2"));
+        let renamed = Case::NAMES.map(|(_, case)| case.rename_field("max_results_2"));
         assert_eq!(
             renamed,
             [
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn variants_are_renamed_as_serde_does() {
-        let renamed = Case::NAMES.map(|(_, case)| case.of_variant("VeryTasty"));
+        let renamed = Case::NAMES.map(|(_, case)| case.rename_variant("VeryTasty"));
         assert_eq!(
             renamed,
             [
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_case_is_not_guessed() {
-        assert_eq!(Case::named("camelcase"), None);
+    fn an_unknown_case_is_rejected() {
+        assert_eq!(Case::from_name("camelcase"), None);
     }
 }

@@ -1,25 +1,25 @@
-//! What serde's attributes say about the JSON form of a type. The schema must describe what serde
-//! reads and writes, so an attribute that is not understood here is an error, not ignored.
+//! Reads serde's attributes about the JSON form of a type. The schema must describe what serde
+//! reads and writes, so an attribute that is not supported here is an error.
 
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, Expr, LitStr, Result, Token};
 
 use crate::rename::Case;
 
-/// What the attributes of a type, field or variant say.
+/// The serde attributes of a type, field or variant.
 #[derive(Debug, Default)]
 pub(crate) struct SerdeAttributes {
     pub(crate) rename: Option<String>,
     pub(crate) rename_all: Option<Case>,
-    /// Whether what is absent gets a default.
+    /// Whether an absent value gets a default.
     pub(crate) default: bool,
-    /// Whether it is left out of what is written at times.
-    pub(crate) skipped_at_times: bool,
+    /// Whether it has `skip_serializing_if`.
+    pub(crate) may_be_skipped: bool,
 }
 
-/// Attributes that change nothing about which JSON is written, and nothing about which JSON must be
-/// read: some refuse or allow more than the schema promises, which is no matter to the caller.
-const HARMLESS: [&str; 6] = [
+/// Attributes that change neither the JSON that is written nor the JSON that must be accepted. Some
+/// of them reject or accept more than the schema declares, which does not affect callers.
+const IGNORED: [&str; 6] = [
     "alias",
     "bound",
     "borrow",
@@ -46,21 +46,21 @@ impl SerdeAttributes {
         } else if meta.path.is_ident("rename_all") {
             let name = one_name(meta)?;
             let known = Case::NAMES.map(|(name, _)| name).join(", ");
-            self.rename_all = Some(Case::named(&name.value()).ok_or_else(|| {
+            self.rename_all = Some(Case::from_name(&name.value()).ok_or_else(|| {
                 syn::Error::new(name.span(), format!("unknown case; the cases are {known}"))
             })?);
         } else if meta.path.is_ident("default") {
             self.default = true;
             skip_value(meta)?;
         } else if meta.path.is_ident("skip_serializing_if") {
-            self.skipped_at_times = true;
+            self.may_be_skipped = true;
             skip_value(meta)?;
-        } else if HARMLESS.iter().any(|harmless| meta.path.is_ident(harmless)) {
+        } else if IGNORED.iter().any(|ignored| meta.path.is_ident(ignored)) {
             skip_value(meta)?;
         } else {
             return Err(meta.error(
-                "this attribute changes the JSON form in a way `ToolType` does not follow; \
-                 it follows `rename`, `rename_all` and `default`",
+                "`ToolType` does not support this attribute, which changes the JSON form; \
+                 it supports `rename`, `rename_all` and `default`",
             ));
         }
         Ok(())
@@ -70,7 +70,7 @@ impl SerdeAttributes {
 fn one_name(meta: &ParseNestedMeta<'_>) -> Result<LitStr> {
     if meta.input.peek(syn::token::Paren) {
         return Err(
-            meta.error("a tool type has one name for reading and writing: `rename = \"...\"`")
+            meta.error("a tool type has one name for reading and writing; use `rename = \"...\"`")
         );
     }
     meta.value()?.parse()

@@ -1,4 +1,4 @@
-//! The `#[tool]` attribute: reads a function, and writes it again with the constructor of a tool
+//! The `#[tool]` attribute: reads a function and generates it again with the constructor of a tool
 //! that calls it.
 
 use proc_macro2::{Span, TokenStream};
@@ -18,7 +18,7 @@ pub(crate) fn expand(settings: TokenStream, item: TokenStream) -> TokenStream {
     let mut function: ItemFn = match syn::parse2(item) {
         Ok(function) => function,
         Err(error) => {
-            let message = format!("`#[tool]` stands before a function with a body: {error}");
+            let message = format!("`#[tool]` needs a function with a body: {error}");
             return Error::new(error.span(), message).into_compile_error();
         }
     };
@@ -34,7 +34,7 @@ pub(crate) fn expand(settings: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-/// What stands in the parentheses of the attribute.
+/// The settings in the parentheses of the attribute.
 struct Settings {
     name: Option<LitStr>,
     description: Option<LitStr>,
@@ -56,7 +56,9 @@ impl Settings {
             } else if meta.path.is_ident("crate") {
                 settings.root = meta.value()?.call(Path::parse_mod_style)?;
             } else {
-                return Err(meta.error("a tool has `name`, `description` and `crate`"));
+                return Err(meta.error(
+                    "unknown setting; the settings of a tool are `name`, `description` and `crate`",
+                ));
             }
             Ok(())
         });
@@ -65,35 +67,35 @@ impl Settings {
     }
 }
 
-/// Everything the constructor says about the tool.
+/// Everything the constructor declares about the tool.
 struct Declaration {
     root: Path,
     name: String,
     description: String,
     parameters: Vec<Parameter>,
-    answer: Type,
+    output: Type,
     /// Whether the function can fail.
     fallible: bool,
 }
 
 impl Declaration {
-    /// Reads the function and reports all that is wrong with it together.
+    /// Reads the function and reports all errors together.
     fn read(
         settings: Settings,
         function: &ItemFn,
         parameters: Result<Vec<Parameter>, Error>,
     ) -> Result<Self, Error> {
         let mut errors = Errors(None);
-        errors.note(plain(function));
-        let parameters = errors.note(parameters);
-        let name = errors.note(name(&settings, function));
-        let description = errors.note(description(&settings, function));
-        let answer = errors.note(answer(function));
+        errors.collect(check_signature(function));
+        let parameters = errors.collect(parameters);
+        let name = errors.collect(name(&settings, function));
+        let description = errors.collect(description(&settings, function));
+        let output = errors.collect(output(function));
         errors.finish()?;
-        let (Some(parameters), Some(name), Some(description), Some((answer, fallible))) =
-            (parameters, name, description, answer)
+        let (Some(parameters), Some(name), Some(description), Some((output, fallible))) =
+            (parameters, name, description, output)
         else {
-            // Whatever is missing has been noted, and the notes have been returned.
+            // Unreachable: an error was collected for each missing part, and `finish` returned them.
             return Err(Error::new(Span::call_site(), "this function is not a tool"));
         };
         Ok(Self {
@@ -101,7 +103,7 @@ impl Declaration {
             name,
             description,
             parameters,
-            answer,
+            output,
             fallible,
         })
     }
@@ -111,7 +113,7 @@ impl Declaration {
             root,
             name,
             description,
-            answer,
+            output,
             ..
         } = self;
         let visibility = &function.vis;
@@ -140,13 +142,13 @@ impl Declaration {
             #[doc = #documentation]
             ///
             /// # Errors
-            /// If a type holds itself, or a default does not fit its type.
+            /// If a type contains itself, or a default does not fit its type.
             #visibility fn #constructor()
                 -> ::core::result::Result<#root::__private::Tool, #root::__private::ToolBuildError>
             {
                 #root::__private::NativeTool::new(#name, #description)
                     #(#parameters)*
-                    .returning::<#answer, _, _>(
+                    .returning::<#output, _, _>(
                         |#arguments: #root::__private::Arguments| async move { #call },
                     )
             }
@@ -170,8 +172,8 @@ impl Declaration {
         }
     }
 
-    /// Calls the function with the arguments taken out by name. They are not bound to names of
-    /// their own on the way: one could hide the function.
+    /// Calls the function with the arguments taken by name. They are not bound to variables, because
+    /// a variable could shadow the function.
     fn call(&self, function: &ItemFn) -> TokenStream {
         let root = &self.root;
         let callee = &function.sig.ident;
@@ -188,21 +190,21 @@ impl Declaration {
     }
 }
 
-/// Checks that the function is one the constructor can call without knowing more.
-fn plain(function: &ItemFn) -> Result<(), Error> {
+/// Checks that the constructor can call the function: not generic, not variadic, not unsafe.
+fn check_signature(function: &ItemFn) -> Result<(), Error> {
     let generics = &function.sig.generics;
     if !generics.params.is_empty() {
-        let message = "a tool has one schema, so its function has no generic parameters";
+        let message = "a tool has one schema; remove the generic parameters of its function";
         return Err(Error::new_spanned(generics, message));
     }
     if let Some(variadic) = &function.sig.variadic {
         return Err(Error::new_spanned(
             variadic,
-            "a tool's parameters all have names",
+            "a tool's parameters must have names; remove the variadic parameter",
         ));
     }
     if let Safety::Unsafe(unsafety) = &function.sig.safety {
-        let message = "a tool is called by whoever was permitted to, so it must be safe to call";
+        let message = "a tool must be safe to call; remove `unsafe`";
         return Err(Error::new_spanned(unsafety, message));
     }
     Ok(())
@@ -211,9 +213,10 @@ fn plain(function: &ItemFn) -> Result<(), Error> {
 fn name(settings: &Settings, function: &ItemFn) -> Result<String, Error> {
     match &settings.name {
         None => Ok(function.sig.ident.unraw().to_string()),
-        Some(name) if name.value().trim().is_empty() => {
-            Err(Error::new(name.span(), "the name of a tool is not empty"))
-        }
+        Some(name) if name.value().trim().is_empty() => Err(Error::new(
+            name.span(),
+            "the name of a tool must not be empty",
+        )),
         Some(name) => Ok(name.value()),
     }
 }
@@ -222,36 +225,33 @@ fn description(settings: &Settings, function: &ItemFn) -> Result<String, Error> 
     match &settings.description {
         Some(description) if description.value().trim().is_empty() => Err(Error::new(
             description.span(),
-            "the description of a tool is not empty",
+            "the description of a tool must not be empty",
         )),
         Some(description) => Ok(description.value().trim().to_owned()),
         None => docs::description(&function.attrs).ok_or_else(|| {
             Error::new(
                 function.sig.ident.span(),
-                "a tool needs a description, for the model that may choose it: \
+                "a tool needs a description, which models choose it by; \
                  write a doc comment or `#[tool(description = \"...\")]`",
             )
         }),
     }
 }
 
-/// The type of the answer, and whether it comes as a `Result`.
-fn answer(function: &ItemFn) -> Result<(Type, bool), Error> {
+/// The type of the result, and whether the function returns it in a `Result`.
+fn output(function: &ItemFn) -> Result<(Type, bool), Error> {
     let ReturnType::Type(_, ty) = &function.sig.output else {
         return Err(Error::new_spanned(
             &function.sig,
-            "a tool answers: return something, if only a text that says what was done",
+            "a tool must return a value; return for example a text about what was done",
         ));
     };
     match &**ty {
         Type::ImplTrait(_) => Err(Error::new_spanned(
             ty,
-            "a tool's schema needs one type: name it instead of `impl`",
+            "a tool's schema needs one concrete type; name it instead of `impl`",
         )),
-        Type::Reference(_) => Err(Error::new_spanned(
-            ty,
-            "a tool gives its answer away: return an owned type",
-        )),
+        Type::Reference(_) => Err(Error::new_spanned(ty, "a tool must return an owned type")),
         ty => {
             Ok(success(ty).map_or_else(|| (ty.clone(), false), |success| (success.clone(), true)))
         }
@@ -277,11 +277,11 @@ fn success(ty: &Type) -> Option<&Type> {
     })
 }
 
-/// Errors gathered so far, so that one run of the compiler shows them all.
+/// Errors collected so far, so that one run of the compiler shows them all.
 struct Errors(Option<Error>);
 
 impl Errors {
-    fn note<T>(&mut self, outcome: Result<T, Error>) -> Option<T> {
+    fn collect<T>(&mut self, outcome: Result<T, Error>) -> Option<T> {
         match (outcome, &mut self.0) {
             (Ok(value), _) => Some(value),
             (Err(error), Some(errors)) => {

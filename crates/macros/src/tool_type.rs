@@ -1,4 +1,4 @@
-//! The `ToolType` derive: reads a struct or enum, and writes what JSON it stands for.
+//! The `ToolType` derive: reads a struct or enum and generates the `ToolType` of its JSON form.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -11,7 +11,7 @@ use crate::docs;
 use crate::serde_attributes::SerdeAttributes;
 
 const ALLOWED: &str =
-    "a tool type is a struct with named fields or an enum of variants without data";
+    "a tool type must be a struct with named fields or an enum of variants without data";
 
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
     syn::parse2(item)
@@ -21,7 +21,7 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
 
 fn implementation(input: &DeriveInput) -> Result<TokenStream, Error> {
     if !input.generics.params.is_empty() {
-        let message = "a tool type has one schema, so it has no generic parameters";
+        let message = "a tool type has one schema; remove the generic parameters";
         return Err(Error::new_spanned(&input.generics, message));
     }
     let root = root(input)?;
@@ -58,7 +58,9 @@ fn root(input: &DeriveInput) -> Result<Path, Error> {
     {
         attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("crate") {
-                return Err(meta.error("a tool type has `crate` and nothing else"));
+                return Err(
+                    meta.error("unknown setting; the only setting of a tool type is `crate`")
+                );
             }
             root = meta.value()?.call(Path::parse_mod_style)?;
             Ok(())
@@ -79,7 +81,7 @@ fn record(
         .iter()
         .map(|field| self::field(root, serde, field))
         .collect::<Result<Vec<_>, _>>()?;
-    // Without fields there is nothing to nest, and the compiler would say so of the variable.
+    // Without fields the variable is unused, and the compiler would warn.
     let nesting = if fields.is_empty() {
         quote!(_)
     } else {
@@ -101,11 +103,12 @@ fn field(root: &Path, container: &SerdeAttributes, field: &Field) -> Result<Toke
     let name = serde.rename.unwrap_or_else(|| {
         container
             .rename_all
-            .map_or(ident.clone(), |case| case.of_field(&ident))
+            .map_or(ident.clone(), |case| case.rename_field(&ident))
     });
     let ty = &field.ty;
-    if serde.skipped_at_times && !serde.default && !container.default && !is_option(ty) {
-        let message = "a field that is left out at times is an `Option` or has `#[serde(default)]`";
+    if serde.may_be_skipped && !serde.default && !container.default && !is_option(ty) {
+        let message =
+            "a field with `skip_serializing_if` must be an `Option` or have `#[serde(default)]`";
         return Err(Error::new_spanned(field, message));
     }
     let description = docs::description(&field.attrs).into_iter();
@@ -129,7 +132,7 @@ fn options(
     if data.variants.is_empty() {
         return Err(Error::new_spanned(
             &input.ident,
-            "an enum without variants has no values",
+            "a tool type needs at least one value; add a variant",
         ));
     }
     let mut options: Vec<String> = Vec::with_capacity(data.variants.len());
@@ -143,10 +146,11 @@ fn options(
             .unwrap_or_else(|| {
                 serde
                     .rename_all
-                    .map_or(ident.clone(), |case| case.of_variant(&ident))
+                    .map_or(ident.clone(), |case| case.rename_variant(&ident))
             });
         if options.contains(&option) {
-            let message = format!("two variants are written \"{option}\"");
+            let message =
+                format!("two variants have the JSON form `\"{option}\"`; rename one of them");
             return Err(Error::new_spanned(variant, message));
         }
         options.push(option);

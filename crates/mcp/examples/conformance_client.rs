@@ -1,12 +1,12 @@
 //! The client that the MCP conformance suite drives (`cargo xtask conformance`).
 //!
-//! It does with a server what a run does, and with its questions and login pages what a person does:
-//! lists the tools, calls each of them with what its schema takes, answers what the calls ask with the
-//! values the server proposes, and opens login pages. The suite looks at it from the other side.
+//! It uses a server like a run and answers like a user: it lists the tools, calls each with arguments that
+//! match its schema, answers elicitations with the proposed values, and opens login pages. The suite checks
+//! it from the server side.
 //!
-//! The address of the server is the last argument. `MCP_CONFORMANCE_PROTOCOL_VERSION` says what the
-//! server speaks, and `MCP_CONFORMANCE_CONTEXT` what the operator of this client would know: who it is
-//! registered as, and which calls to make.
+//! The URL of the server is the last argument. `MCP_CONFORMANCE_PROTOCOL_VERSION` is the protocol version of
+//! the server. `MCP_CONFORMANCE_CONTEXT` contains what the operator knows: the client registration and the
+//! calls to make.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,17 +18,20 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_mcp::{
-    CallRequest, Came, Definition, Elicitation, Era, Present, Reply, Server, ServerOptions, Tokens,
+    CallOutcome, CallRequest, Definition, Elicitation, ElicitationReply, Era, OAuthTokens, Server,
+    ServerOptions, ShowLoginUrl,
 };
-use windlass_spec::server::{Given, HttpTransport, OAuth, ServerName, ServerSettings, Transport};
+use windlass_spec::server::{
+    EnvTemplate, HttpTransport, OAuth, ServerName, ServerSettings, Transport,
+};
 
-/// The document about the client that the suite expects, for guards that read such documents.
+/// The client ID metadata document that the suite expects.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
-/// The variable that the client's secret is given in.
+/// The variable with the client secret.
 const SECRET: &str = "CONFORMANCE_CLIENT_SECRET";
 
-/// The tool that is sent the schema of another tool, so that the suite sees what became of it.
+/// The tool that gets the schema of another tool, so that the suite can check it.
 const ECHO: &str = "json_schema_echo";
 
 #[tokio::main]
@@ -43,7 +46,9 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), Box<dyn Error>> {
-    let url = env::args().next_back().ok_or("the address is missing")?;
+    let url = env::args()
+        .next_back()
+        .ok_or("the URL of the server is missing")?;
     let context = match env::var("MCP_CONFORMANCE_CONTEXT") {
         Ok(context) => serde_json::from_str(&context)?,
         Err(_) => Value::Null,
@@ -53,7 +58,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let secret = context["client_secret"].as_str().map(str::to_owned);
     let lookup: windlass_mcp::Lookup =
         Arc::new(move |name: &str| secret.clone().filter(|_| name == SECRET));
-    let tokens = Tokens::new(&settings, logins.path(), &lookup)?.with_login(browser());
+    let tokens = OAuthTokens::new(&settings, logins.path(), &lookup)?.with_login(browser());
     let options = ServerOptions {
         era: Some(era()),
         lookup,
@@ -66,27 +71,26 @@ async fn run() -> Result<(), Box<dyn Error>> {
     outcome
 }
 
-/// Calls every tool, and then answers what the calls asked: a call that waits for a person does not
-/// keep others waiting.
+/// Calls every tool, and then answers the elicitations: a waiting call does not block other calls.
 async fn use_all(server: &Server, context: &Value) -> Result<(), Box<dyn Error>> {
-    let greeting = server.connect().await?;
+    let info = server.connect().await?;
     writeln!(
         io::stdout(),
         "{} speaks {}",
-        greeting.server_name,
-        greeting.protocol_version
+        info.server_name,
+        info.protocol_version
     )?;
     let definitions = server.definitions().await?;
     let mut waiting = Vec::new();
     for (index, (tool, arguments)) in calls(&definitions, context).into_iter().enumerate() {
         let request = request(format!("call-{index}"), tool, arguments);
-        if let Some(question) = tell(&request, server.call(request.clone()).await?)? {
+        if let Some(question) = report(&request, server.call(request.clone()).await?)? {
             waiting.push((request, question));
         }
     }
     while let Some((request, question)) = waiting.pop() {
-        let came = server.reply(request.clone(), answer(&question)).await?;
-        if let Some(question) = tell(&request, came)? {
+        let outcome = server.reply(request.clone(), answer(&question)).await?;
+        if let Some(question) = report(&request, outcome)? {
             waiting.push((request, question));
         }
     }
@@ -130,29 +134,29 @@ fn request(key: String, tool: String, arguments: Map<String, Value>) -> CallRequ
     }
 }
 
-/// Says what came of a call. Gives the question, if it was one.
-fn tell(request: &CallRequest, came: Came) -> io::Result<Option<Elicitation>> {
-    match came {
-        Came::Answered(answered) => {
-            writeln!(io::stdout(), "{} answers {}", request.tool, answered.value)?;
+/// Prints the outcome of a call. Returns the elicitation, if it is one.
+fn report(request: &CallRequest, outcome: CallOutcome) -> io::Result<Option<Elicitation>> {
+    match outcome {
+        CallOutcome::Answered(answer) => {
+            writeln!(io::stdout(), "{} answers {}", request.tool, answer.value)?;
             Ok(None)
         }
-        Came::Asks(question) => {
+        CallOutcome::NeedsInput(question) => {
             writeln!(io::stdout(), "{} asks {question:?}", request.tool)?;
             Ok(Some(question))
         }
     }
 }
 
-/// What a person says who takes what is proposed.
-fn answer(question: &Elicitation) -> Reply {
+/// The reply of a user who accepts the proposed values.
+fn answer(question: &Elicitation) -> ElicitationReply {
     match question {
-        Elicitation::Form { schema, .. } => Reply::Accept(fields(schema)),
-        Elicitation::Url { .. } => Reply::Decline,
+        Elicitation::Form { schema, .. } => ElicitationReply::Accept(fields(schema)),
+        Elicitation::Url { .. } => ElicitationReply::Decline,
     }
 }
 
-/// A value for every field of an object: what is proposed, or the simplest there is.
+/// A value for every field of an object: the proposed one, or a simple one.
 fn fields(schema: &Value) -> Map<String, Value> {
     let properties = schema["properties"].as_object();
     let mut fields = Map::new();
@@ -174,11 +178,11 @@ fn fields(schema: &Value) -> Map<String, Value> {
     fields
 }
 
-/// What an operator would write for the server.
+/// The settings of the server.
 fn settings(url: String, context: &Value) -> Result<ServerSettings, Box<dyn Error>> {
     let client_id = context["client_id"].as_str().unwrap_or(DOCUMENT);
     let client_secret = match &context["client_secret"] {
-        Value::String(_) => Some(Given::new(&format!("env:{SECRET}"))?),
+        Value::String(_) => Some(EnvTemplate::new(&format!("env:{SECRET}"))?),
         _ => None,
     };
     let transport = Transport::Http(HttpTransport {
@@ -200,8 +204,8 @@ fn era() -> Era {
     }
 }
 
-/// Opens a page and goes where it leads, as a browser with a person who agrees does.
-fn browser() -> Present {
+/// Opens login pages and follows their redirects, like a browser with a user who agrees.
+fn browser() -> ShowLoginUrl {
     Arc::new(|page: &str| {
         let page = page.to_owned();
         tokio::spawn(async move {

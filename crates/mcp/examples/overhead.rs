@@ -1,8 +1,7 @@
-//! What a call costs more than one through the bare protocol library: through a `Server`, and governed,
-//! that is in a run, from the model's asking for it until its result is known: with its decision, its
-//! permit, its pin and its journal. The whole turn, until the model is asked again, is told too. The same
-//! scripted server each time, by turns in one run; medians and ratios. A tool of this program called the
-//! same way says how much of it is the loop and how much the server.
+//! Measures the overhead of a call compared with bare `rmcp`: through a `Server`, and governed in a run, from
+//! the model's request to the result, with decision, permit, pin and journal. The whole turn, until the next
+//! request to the model, is reported too. All use the same scripted server, alternating in one run; the
+//! results are medians and ratios. A native tool called the same way shows the share of the loop.
 //!
 //! `cargo xtask bench mcp` builds the scripted server and runs this.
 
@@ -23,7 +22,7 @@ use windlass_core::approval::{Identity, Principal};
 use windlass_core::gate::Governance;
 use windlass_core::model::{ModelAnswer, ModelRequest, RequestedArguments, RequestedCall};
 use windlass_core::run::Event;
-use windlass_mcp::{CallRequest, Came, Era, Ledger, Server, ServerOptions, Servers};
+use windlass_mcp::{CallOutcome, CallRequest, Era, Ledger, Server, ServerOptions, Servers};
 use windlass_model::{ModelClient, ModelError, ModelEvent};
 use windlass_runtime::{Crew, Driver, NewTask, Stored};
 use windlass_spec::server::{CommandTransport, ServerName, ServerSettings, Transport};
@@ -38,7 +37,7 @@ const IN_A_RUN: usize = 40;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // Beside the directory this program is in.
+    // Next to the directory of this program.
     let own = std::env::current_exe()?;
     let directory = own.parent().and_then(std::path::Path::parent);
     let directory = directory.context("this program is nowhere")?;
@@ -80,9 +79,9 @@ async fn main() -> anyhow::Result<()> {
             output_schema: Some(promised.clone()),
             max_output_bytes: 1 << 20,
         };
-        let came = server.call(request).await?;
+        let outcome = server.call(request).await?;
         let took_server = begun.elapsed();
-        if !matches!(came, Came::Answered(_)) {
+        if !matches!(outcome, CallOutcome::Answered(_)) {
             bail!("the scripted server asks something");
         }
         if round >= WARM_UP {
@@ -124,7 +123,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a call costs.
+/// The costs of a call.
 struct Found {
     bare: Duration,
     governed: Duration,
@@ -133,7 +132,7 @@ struct Found {
     native_turn: Duration,
 }
 
-/// What bare and governed calls cost, by turns.
+/// The costs of bare and governed calls, alternating.
 async fn governed(
     bare: &RunningService<RoleClient, ()>,
     arguments: &Map<String, Value>,
@@ -146,9 +145,9 @@ async fn governed(
     settings.is_trusted = true;
     let servers = Servers::new([settings], &ledger, |_| ServerOptions::default())?;
     for governed in servers.iter() {
-        governed.meet().await?;
+        governed.connect().await?;
     }
-    let mut library = servers.offered()?.library;
+    let mut library = servers.accepted_tools()?.library;
     let native = Tool::builder("native__echo")
         .description("Says the same again")
         .signature("(text: Text) --> IO Any")
@@ -184,8 +183,8 @@ async fn governed(
     })
 }
 
-/// How long each call of a run took that calls a tool again and again, from the model's asking for it
-/// until its result was known, and each turn, from the model's being asked until its being asked again.
+/// The durations of the calls of a run that calls one tool repeatedly, from the model's request to the
+/// result, and of the turns, from one request to the model to the next.
 async fn turns(
     tool: &str,
     batch: usize,
@@ -199,12 +198,12 @@ async fn turns(
         NonEmptyText::new("Echo.")?,
     )
     .with_tool(Arc::new(echo.specification().map_err(anyhow::Error::msg)?))?;
-    // The scripted server says nothing of its tool, so the operator does.
+    // The scripted server gives no hints for its tool, so the operator sets its risk.
     let mut governance = Governance::default();
     governance
         .overrides
         .insert(tool.to_owned(), RiskLevel::Reversible);
-    // No two calls are the same: the same one again would be answered from what is known.
+    // All calls differ: a repeated call would be answered from the cache.
     let calls = (0..IN_A_RUN).map(|number| {
         let text = format!("{batch} {number} {}", "x".repeat(190));
         asked(tool, json!({ "text": text }))
@@ -248,7 +247,7 @@ async fn turns(
     Ok((calls, turns))
 }
 
-/// A model that answers at once and keeps when it was asked.
+/// A model that answers at once and records the times of its requests.
 struct Timed {
     answers: Mutex<VecDeque<ModelAnswer>>,
     asked: Mutex<Vec<Instant>>,

@@ -1,11 +1,10 @@
-//! What a tool's definition may cost. A definition that breaks a bound is never used, whoever accepts
-//! it: bounds protect the machine, not a judgement.
+//! Bounds on the size and complexity of a tool's definition. A definition that exceeds a bound is never
+//! used, and no approval can override that: bounds protect the machine.
 //!
-//! Only references into the same schema (`#`, `#/...`) are followed, none is ever fetched. A reference
-//! that comes back to itself through a property or an item ends with the data and is legal; one that
-//! comes back without going deeper into the data would never end and is refused. So is a schema in
-//! which references multiply: what applies to one place of the data is counted with every reference
-//! followed, and may not exceed [`MAX_APPLIED`].
+//! Only references into the same schema (`#`, `#/...`) are followed; none is fetched. A recursive reference
+//! through a property or an item ends with the data and is allowed. A cycle that does not descend into the
+//! data would never end and is refused. So is a schema in which references multiply: the number of schemas
+//! that apply to one location of the data, with all references followed, must not exceed [`MAX_APPLIED`].
 
 mod schema;
 #[cfg(test)]
@@ -25,31 +24,31 @@ pub const MAX_NODES: usize = 10_000;
 /// How deep a definition may nest. A property within a property takes two levels.
 pub const MAX_DEPTH: usize = 64;
 
-/// The most alternatives or parts that one list of a schema may have.
+/// The most schemas in one `allOf`, `anyOf` or `oneOf` list.
 pub const MAX_CHOICES: usize = 1_000;
 
-/// The most schemas that may apply to one place of the data.
+/// The most schemas that may apply to one location of the data.
 pub const MAX_APPLIED: u64 = 10_000;
 
-/// Which bound a definition breaks.
+/// The bound that a definition exceeds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutOfBounds {
     /// It is too large.
     #[error("the definition has more than {MAX_BYTES} bytes")]
     TooLarge,
-    /// It has too many parts.
+    /// It has too many values.
     #[error("the definition has more than {MAX_NODES} values")]
     TooManyNodes,
     /// It nests too deep.
     #[error("the definition nests deeper than {MAX_DEPTH} levels")]
     TooDeep,
-    /// It has no name that a tool can have.
+    /// Its name is not valid.
     #[error(transparent)]
     Name(#[from] NamingProblem),
-    /// What the tool takes is not described.
-    #[error("the definition has no `inputSchema` that is an object")]
+    /// It has no input schema.
+    #[error("the `inputSchema` of the definition is missing or not an object")]
     NoSchema,
-    /// What the tool takes, or says it gives, is not an object.
+    /// The input or output schema does not describe an object.
     #[error("`{0}` does not describe an object; its `type` must be \"object\"")]
     NotAnObject(&'static str),
     /// A list of alternatives is too long.
@@ -57,37 +56,37 @@ pub enum OutOfBounds {
     TooManyChoices(String),
     /// A reference leads out of the schema.
     #[error(
-        "{pointer}: the reference `{reference}` leads out of the schema; only `#/...` is followed"
+        "{pointer}: the reference `{reference}` leads out of the schema; only `#/...` is allowed"
     )]
     OutsideReference {
-        /// Where it is.
+        /// The JSON pointer of the reference.
         pointer: String,
         /// The reference.
         reference: String,
     },
-    /// A reference leads nowhere.
-    #[error("{pointer}: there is nothing at `{reference}`")]
+    /// The target of a reference does not exist.
+    #[error("{pointer}: the target of the reference `{reference}` does not exist")]
     Dangling {
-        /// Where it is.
+        /// The JSON pointer of the reference.
         pointer: String,
         /// The reference.
         reference: String,
     },
-    /// Something would change what references mean.
-    #[error("{0}: a schema within the schema has an `$id` of its own")]
+    /// A nested `$id` changes the base of references.
+    #[error("{0}: a nested schema has its own `$id`, which is not allowed")]
     NestedIdentifier(String),
-    /// References that never end.
-    #[error("{0}: the references lead back here without going deeper into the data")]
-    Endless(String),
-    /// References that multiply.
+    /// A cycle of references that never ends.
+    #[error("{0}: the references form a cycle that does not descend into the data")]
+    ReferenceCycle(String),
+    /// Too many schemas apply to one location.
     #[error("{0}: more than {MAX_APPLIED} schemas apply here once references are followed")]
-    Multiplies(String),
+    TooManyApplied(String),
 }
 
-/// Checks what a definition may cost.
+/// Checks the bounds of a definition.
 ///
 /// # Errors
-/// The first bound that it breaks.
+/// The first bound that it exceeds.
 pub fn check(definition: &Definition) -> Result<(), OutOfBounds> {
     size(definition)?;
     naming::check_name(definition.name())?;
@@ -98,7 +97,7 @@ pub fn check(definition: &Definition) -> Result<(), OutOfBounds> {
         return Err(OutOfBounds::NotAnObject("inputSchema"));
     }
     schema::check(input, "/inputSchema")?;
-    // What a tool gives may be anything, but must be described by a schema.
+    // An output may be of any type, but must have a valid schema.
     match definition.output_schema() {
         None => Ok(()),
         Some(output @ (Value::Object(_) | Value::Bool(_))) => {
@@ -108,9 +107,9 @@ pub fn check(definition: &Definition) -> Result<(), OutOfBounds> {
     }
 }
 
-/// Counts bytes, values and levels, with a list of what is still to be counted in place of recursion.
+/// Counts bytes, values and levels, with a stack instead of recursion.
 fn size(definition: &Definition) -> Result<(), OutOfBounds> {
-    let mut counted = Counted::default();
+    let mut counted = DefinitionSize::default();
     let mut rest: Vec<(&Value, usize)> = Vec::new();
     for (key, value) in definition.as_map() {
         counted.add(key.len() + 4)?;
@@ -141,12 +140,12 @@ fn size(definition: &Definition) -> Result<(), OutOfBounds> {
 }
 
 #[derive(Default)]
-struct Counted {
+struct DefinitionSize {
     bytes: usize,
     nodes: usize,
 }
 
-impl Counted {
+impl DefinitionSize {
     fn add(&mut self, bytes: usize) -> Result<(), OutOfBounds> {
         self.bytes = self.bytes.saturating_add(bytes);
         self.nodes += 1;

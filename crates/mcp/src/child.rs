@@ -1,5 +1,5 @@
-//! A server that is a program: started without a shell in a process group of its own, with few
-//! variables, spoken to in lines, and ended with everything it started.
+//! The stdio transport: a program that is started without a shell in its own process group with a minimal
+//! environment, and stopped with everything it started. Messages are lines of JSON.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -16,69 +16,69 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use windlass_spec::server::{CommandTransport, Given};
+use windlass_spec::server::{CommandTransport, EnvTemplate};
 use windlass_spec::{Effect, ErrorCategory};
 use windlass_tools::ProcessGroup;
 
 use crate::client::{CallError, Inbound, Lookup, ServerError, Wire, lock, shown};
 use crate::program;
 
-/// What every program gets of the environment. All else must be named.
+/// The environment variables that every program gets. Others must be named in the settings.
 const ALWAYS_PASSED: [&str; 3] = ["PATH", "HOME", "LANG"];
 
-/// Where programs are looked for if the environment does not say.
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// The `PATH` if the environment has none.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// How many lines of the standard error are kept, and how many characters of each.
+/// The most lines of standard error that are kept, and the most characters of each.
 const KEPT_LINES: usize = 20;
 const KEPT_CHARACTERS: usize = 300;
 
-/// How long a program whose output ended is waited for, to say how it ended.
-const UNTIL_REAPED: Duration = Duration::from_millis(300);
+/// How long to wait for the exit status of a program whose output ended.
+const EXIT_WAIT: Duration = Duration::from_millis(300);
 
-/// What every message has.
-const PROTOCOL: &str = "jsonrpc";
+/// The key that every message has.
+const PROTOCOL_KEY: &str = "jsonrpc";
 
-/// How much of either end of a line that is too long is looked at for whose it is.
-const ENDS: usize = 512;
+/// How many bytes of each end of a line that is too long are searched for request ids.
+const END_BYTES: usize = 512;
 
-/// A running program that is spoken to in lines.
-pub(crate) struct Lines {
+/// The transport to a running program.
+pub(crate) struct StdioTransport {
     child: Child,
     group: ProcessGroup,
     input: Arc<AsyncMutex<Option<ChildStdin>>>,
-    /// Cancelled when the program does not take what is written to it any more.
-    broke: CancellationToken,
+    /// Cancelled when writing to the program fails.
+    write_failed: CancellationToken,
     output: BufReader<ChildStdout>,
     line: Line,
     noise: usize,
     waiting: VecDeque<ServerJsonRpcMessage>,
-    last_words: Arc<LastWords>,
+    stderr: Arc<StderrTail>,
     drain: JoinHandle<()>,
     wire: Arc<Wire>,
 }
 
-/// A line as far as it was read.
+/// The part of a line that was read so far.
 #[derive(Default)]
 struct Line {
     bytes: Vec<u8>,
-    /// The beginning and the latest end of a line that is too long to keep.
+    /// The beginning and the end so far of a line that is too long to keep.
     too_long: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// The end of what a program wrote to its standard error.
+/// The last lines that a program wrote to standard error.
 #[derive(Default)]
-pub(crate) struct LastWords(Mutex<VecDeque<String>>);
+pub(crate) struct StderrTail(Mutex<VecDeque<String>>);
 
-impl LastWords {
-    /// The sentence to add to an error.
-    pub(crate) fn sentence(&self) -> String {
+impl StderrTail {
+    /// The text to append to an error message.
+    pub(crate) fn describe(&self) -> String {
         let lines = lock(&self.0);
         match lines.is_empty() {
             true => String::new(),
             false => {
                 let text: Vec<&str> = lines.iter().map(String::as_str).collect();
-                format!("; it last wrote: {}", text.join(" | "))
+                format!("; its last output on standard error: {}", text.join(" | "))
             }
         }
     }
@@ -96,8 +96,8 @@ impl LastWords {
     }
 }
 
-impl Lines {
-    /// Starts the program, which is this file.
+impl StdioTransport {
+    /// Starts the program.
     pub(crate) fn start(
         settings: &CommandTransport,
         executable: &Path,
@@ -106,11 +106,11 @@ impl Lines {
     ) -> Result<Self, ServerError> {
         let mut command = Command::new(executable);
         command
-            // Some programs go by what they are called.
+            // Some programs depend on the name they are called by.
             .arg0(&settings.program)
             .args(&settings.arguments)
             .env_clear()
-            .env("PATH", USUAL_PATH)
+            .env("PATH", DEFAULT_PATH)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -137,29 +137,30 @@ impl Lines {
         else {
             return Err(ServerError::unavailable("the program has no pipes"));
         };
-        let last_words = Arc::new(LastWords::default());
-        let drain = tokio::spawn(drain(errors, Arc::clone(&last_words)));
+        let stderr = Arc::new(StderrTail::default());
+        let drain = tokio::spawn(drain(errors, Arc::clone(&stderr)));
         Ok(Self {
             child,
             group,
             input: Arc::new(AsyncMutex::new(Some(input))),
-            broke: CancellationToken::new(),
+            write_failed: CancellationToken::new(),
             output: BufReader::with_capacity(64 * 1024, output),
             line: Line::default(),
             noise: 0,
             waiting: VecDeque::new(),
-            last_words,
+            stderr,
             drain,
             wire,
         })
     }
 
-    /// What it wrote to its standard error, also after this was given away.
-    pub(crate) fn last_words(&self) -> Arc<LastWords> {
-        Arc::clone(&self.last_words)
+    /// The last lines of its standard error. Usable after the transport is moved.
+    pub(crate) fn stderr_tail(&self) -> Arc<StderrTail> {
+        Arc::clone(&self.stderr)
     }
 
-    /// Reads to the end of a line. Cancelled in the middle, the next call goes on.
+    /// Reads to the end of a line. Cancel-safe: the next call continues. Returns `false` at the end of
+    /// the output.
     async fn read_line(&mut self) -> std::io::Result<bool> {
         loop {
             let available = self.output.fill_buf().await?;
@@ -177,13 +178,13 @@ impl Lines {
         }
     }
 
-    /// What the line that was read says, if it is for the library.
-    fn read(&mut self) -> Option<ServerJsonRpcMessage> {
+    /// Parses the line that was read. Returns the message, if it is for `rmcp`.
+    fn parse_line(&mut self) -> Option<ServerJsonRpcMessage> {
         let line = std::mem::take(&mut self.line);
         if let Some((beginning, end)) = line.too_long {
             let most = self.wire.limits.message_bytes;
-            let error = format!("the answer of the server is larger than {most} bytes");
-            return self.broken(&[&beginning, &end], &error);
+            let error = format!("the server's answer is larger than {most} bytes");
+            return self.fail_requests(&[&beginning, &end], &error);
         }
         let text = line.bytes.trim_ascii();
         if text.is_empty() {
@@ -194,24 +195,24 @@ impl Lines {
             Ok(message) => message,
             Err(error) => {
                 let ends = [
-                    &text[..text.len().min(ENDS)],
-                    &text[text.len().saturating_sub(ENDS)..],
+                    &text[..text.len().min(END_BYTES)],
+                    &text[text.len().saturating_sub(END_BYTES)..],
                 ];
-                if !text.starts_with(b"{") || !ends.iter().any(|end| speaks_protocol(end)) {
+                if !text.starts_with(b"{") || !ends.iter().any(|end| names_protocol(end)) {
                     self.noise += 1;
                     return None;
                 }
-                let error = format!("the answer of the server cannot be read: {error}");
-                return self.broken(&ends, &error);
+                let error = format!("the server's answer cannot be read: {error}");
+                return self.fail_requests(&ends, &error);
             }
         };
-        // Programs also log in JSON, with ids of their own.
-        if message.get(PROTOCOL).is_none() {
+        // Programs may also log JSON, with other ids.
+        if message.get(PROTOCOL_KEY).is_none() {
             self.noise += 1;
             return None;
         }
-        let message = match self.wire.take_in(message, false) {
-            Inbound::Taken => {
+        let message = match self.wire.receive(message, false) {
+            Inbound::Consumed => {
                 self.noise = 0;
                 return None;
             }
@@ -225,8 +226,8 @@ impl Lines {
             }
             Err(error) => match id {
                 Some(id) => {
-                    let error = format!("the server does not keep to the protocol: {error}");
-                    self.broken(&[id.as_bytes()], &error)
+                    let error = format!("the server violates the protocol: {error}");
+                    self.fail_requests(&[id.as_bytes()], &error)
                 }
                 None => {
                     self.noise += 1;
@@ -236,14 +237,14 @@ impl Lines {
         }
     }
 
-    /// Ends the requests that a message that cannot be read was the answer to.
-    fn broken(&mut self, pieces: &[&[u8]], why: &str) -> Option<ServerJsonRpcMessage> {
+    /// Fails the requests that an unreadable message may answer.
+    fn fail_requests(&mut self, pieces: &[&[u8]], reason: &str) -> Option<ServerJsonRpcMessage> {
         self.noise += 1;
-        let error = CallError::new(ErrorCategory::InvalidOutput, Effect::Unknown, why);
-        let data = ErrorData::new(ErrorCode::INTERNAL_ERROR, why.to_owned(), None);
+        let error = CallError::new(ErrorCategory::InvalidOutput, Effect::Unknown, reason);
+        let data = ErrorData::new(ErrorCode::INTERNAL_ERROR, reason.to_owned(), None);
         let mut ended = self
             .wire
-            .unreadable(pieces, &error)
+            .fail_unreadable(pieces, &error)
             .into_iter()
             .map(|id| ServerJsonRpcMessage::error(data.clone(), Some(RequestId::Number(id))));
         let first = ended.next();
@@ -251,42 +252,42 @@ impl Lines {
         first
     }
 
-    /// Says how the program ended.
-    async fn ended(&mut self) {
-        let how = match tokio::time::timeout(UNTIL_REAPED, self.child.wait()).await {
+    /// Records how the program ended.
+    async fn record_end(&mut self) {
+        let how = match tokio::time::timeout(EXIT_WAIT, self.child.wait()).await {
             Ok(Ok(status)) => format!("the program ended ({status})"),
             _ => "the program closed its output".to_owned(),
         };
-        // What it wrote last may still be on its way.
+        // The last lines may not have been read yet.
         if !self.drain.is_finished() {
-            let _ = tokio::time::timeout(UNTIL_REAPED, &mut self.drain).await;
+            let _ = tokio::time::timeout(EXIT_WAIT, &mut self.drain).await;
         }
-        let words = self.last_words.sentence();
+        let stderr = self.stderr.describe();
         self.wire
-            .end(ServerError::unavailable(format!("{how}{words}")));
+            .end(ServerError::unavailable(format!("{how}{stderr}")));
     }
 }
 
-/// The file that is started for a server: found once, where the program itself would look, and then
-/// looked at and started by its path.
+/// The executable of a server. It is looked up once, in the `PATH` that the program gets, and then
+/// checked and started by its path.
 pub(crate) fn executable(
     settings: &CommandTransport,
     lookup: &Lookup,
 ) -> Result<PathBuf, ServerError> {
     let path = match settings.environment.get("PATH") {
         Some(given) => value("PATH", given, lookup)?.into(),
-        None => std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into()),
+        None => std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into()),
     };
     let found = program::find(settings, &path);
     found.map_err(|error| ServerError::unavailable(error.to_string()))
 }
 
 /// The value of a variable that the settings name.
-fn value(name: &str, given: &Given, lookup: &Lookup) -> Result<String, ServerError> {
+fn value(name: &str, given: &EnvTemplate, lookup: &Lookup) -> Result<String, ServerError> {
     given.value(|name| lookup(name)).map_err(|error| {
         ServerError::new(
             ErrorCategory::Authentication,
-            format!("{error} (for its variable `{name}`)"),
+            format!("{error} (for the variable `{name}` of the server)"),
         )
     })
 }
@@ -297,8 +298,8 @@ impl Line {
             None if self.bytes.len() + bytes.len() <= most => self.bytes.extend_from_slice(bytes),
             None => {
                 let mut kept = std::mem::take(&mut self.bytes);
-                kept.extend_from_slice(&bytes[..bytes.len().min(ENDS)]);
-                kept.truncate(ENDS);
+                kept.extend_from_slice(&bytes[..bytes.len().min(END_BYTES)]);
+                kept.truncate(END_BYTES);
                 self.too_long = Some((kept, Vec::new()));
                 self.push_end(bytes);
             }
@@ -308,14 +309,14 @@ impl Line {
 
     fn push_end(&mut self, bytes: &[u8]) {
         if let Some((_, end)) = &mut self.too_long {
-            end.extend_from_slice(&bytes[bytes.len().saturating_sub(ENDS)..]);
-            let surplus = end.len().saturating_sub(ENDS);
+            end.extend_from_slice(&bytes[bytes.len().saturating_sub(END_BYTES)..]);
+            let surplus = end.len().saturating_sub(END_BYTES);
             end.drain(..surplus);
         }
     }
 }
 
-impl Transport<RoleClient> for Lines {
+impl Transport<RoleClient> for StdioTransport {
     type Error = std::io::Error;
 
     fn send(
@@ -324,7 +325,7 @@ impl Transport<RoleClient> for Lines {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let input = Arc::clone(&self.input);
         let wire = Arc::clone(&self.wire);
-        let broke = self.broke.clone();
+        let write_failed = self.write_failed.clone();
         async move {
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
@@ -332,7 +333,7 @@ impl Transport<RoleClient> for Lines {
             let Some(input) = input.as_mut() else {
                 return Err(std::io::ErrorKind::NotConnected.into());
             };
-            if !wire.sends(&message) {
+            if !wire.mark_sent(&message) {
                 return Err(std::io::ErrorKind::Interrupted.into());
             }
             let written = match input.write_all(&line).await {
@@ -340,8 +341,8 @@ impl Transport<RoleClient> for Lines {
                 error => error,
             };
             if written.is_err() {
-                // The program is ending. Whoever reads from it hears its last words and says how.
-                broke.cancel();
+                // The program is ending. `receive` reads the rest of its output and records how it ended.
+                write_failed.cancel();
             }
             Ok(())
         }
@@ -353,42 +354,43 @@ impl Transport<RoleClient> for Lines {
                 return Some(message);
             }
             if self.noise > self.wire.limits.noise_lines {
-                let why = "the program writes other things than messages to its standard output";
-                self.wire.end(ServerError::unavailable(why));
+                let reason =
+                    "the program writes too many lines to standard output that are not messages";
+                self.wire.end(ServerError::unavailable(reason));
                 return None;
             }
-            let broke = self.broke.clone();
-            let read = match broke.is_cancelled() {
+            let write_failed = self.write_failed.clone();
+            let read = match write_failed.is_cancelled() {
                 false => tokio::select! {
                     biased;
                     read = self.read_line() => read,
-                    () = broke.cancelled() => continue,
+                    () = write_failed.cancelled() => continue,
                 },
-                true => tokio::time::timeout(UNTIL_REAPED, self.read_line())
+                true => tokio::time::timeout(EXIT_WAIT, self.read_line())
                     .await
                     .unwrap_or(Ok(false)),
             };
             match read {
                 Ok(true) => {
-                    if let Some(message) = self.read() {
+                    if let Some(message) = self.parse_line() {
                         return Some(message);
                     }
                 }
                 Ok(false) | Err(_) => {
-                    self.ended().await;
+                    self.record_end().await;
                     return None;
                 }
             }
         }
     }
 
-    /// Closes the program's input, waits, asks it to end, waits, and kills what is left of it.
+    /// Closes the program's input, waits, sends SIGTERM, waits, and kills the process group.
     async fn close(&mut self) -> Result<(), Self::Error> {
         let limits = self.wire.limits.clone();
         self.wire
             .end(ServerError::unavailable("the connection was closed"));
         let closed = tokio::time::timeout(limits.close_grace, async {
-            // A writer that is stuck holds the input; then the program does not read it anyway.
+            // A blocked writer holds the lock; then the program is not reading its input anyway.
             self.input.lock().await.take();
             self.child.wait().await
         });
@@ -396,31 +398,30 @@ impl Transport<RoleClient> for Lines {
             self.group.terminate().await;
             let _ = tokio::time::timeout(limits.terminate_grace, self.child.wait()).await;
         }
-        // Also when it ended by itself: what it started may not have.
+        // Also if the program ended by itself: its child processes may still run.
         self.group.kill().await;
         let _ = tokio::time::timeout(limits.terminate_grace, self.child.wait()).await;
         Ok(())
     }
 }
 
-impl Drop for Lines {
+impl Drop for StdioTransport {
     fn drop(&mut self) {
         self.drain.abort();
-        // Why it ended is told by whoever noticed; here it is only over.
+        // The reason was recorded before, if there is one.
         self.wire.ended.cancel();
     }
 }
 
-/// Whether a piece of a line names the protocol, as every message does: what is printed besides may look
-/// like the beginning of one, such as a dictionary of Python.
-fn speaks_protocol(piece: &[u8]) -> bool {
-    let quoted = format!("\"{PROTOCOL}\"");
+/// Whether a piece of a line contains the protocol key, as every message does. Other output, such as a
+/// Python dictionary, may begin like a message.
+fn names_protocol(piece: &[u8]) -> bool {
+    let quoted = format!("\"{PROTOCOL_KEY}\"");
     memchr::memmem::find(piece, quoted.as_bytes()).is_some()
 }
 
-/// Reads what a program writes to its standard error, so that it never waits for a reader, and keeps
-/// the end of it.
-async fn drain(mut from: impl AsyncRead + Unpin, into: Arc<LastWords>) {
+/// Reads a program's standard error, so that the program never blocks on it, and keeps the last lines.
+async fn drain(mut from: impl AsyncRead + Unpin, into: Arc<StderrTail>) {
     let mut piece = vec![0; 4096];
     let mut line = Vec::new();
     while let Ok(read @ 1..) = from.read(&mut piece).await {

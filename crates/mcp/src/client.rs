@@ -1,5 +1,5 @@
-//! The client's side of a connection with a server: starting it, listing its tools, calling them,
-//! answering what it asks. Everything of the protocol's own library stays in here.
+//! The client side of a connection to a server: starting it, listing and calling its tools, and answering
+//! its requests. Types of `rmcp` do not leave this module.
 
 mod api;
 mod backoff;
@@ -15,17 +15,17 @@ mod schema;
 mod wire;
 
 pub use api::{
-    Answered, Authorizer, BeforeStart, BoxFuture, CallError, CallRequest, Came, Elicitation, Era,
-    Greeting, Health, Limits, Lookup, Progress, Refusal, Reply, SampleAnswer, SampleMessage,
-    SampleRequest, Sampler, Secret, ServerError, ServerOptions, UnknownEra,
+    Authorizer, BeforeStart, BoxFuture, CallError, CallOutcome, CallRequest, Elicitation,
+    ElicitationReply, Era, Health, Limits, Lookup, Progress, Refusal, SampleAnswer, SampleMessage,
+    SampleRequest, Sampler, Secret, ServerError, ServerInfo, ServerOptions, ToolAnswer, UnknownEra,
 };
 pub use elicitation::asks_for_secret;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use calls::{Call, Step};
-pub(crate) use connection::{Connection, ask_before_start};
+pub(crate) use connection::{Connection, check_before_start};
 pub(crate) use list::Listing;
-pub(crate) use output::Checks;
+pub(crate) use output::OutputSchemas;
 pub(crate) use schema::Schema;
 pub(crate) use wire::{Inbound, Wire};
 
@@ -35,13 +35,13 @@ use windlass_spec::text::{TextUse, escape};
 
 use crate::text::clipped;
 
-/// Locks. What a panicking thread left behind is still whole: nothing here is changed in two steps.
+/// Locks a mutex, even if it is poisoned: no value here is ever left half-changed.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The beginning of a text, `most` characters at most, with what cannot be seen escaped: texts of
-/// servers end in error messages and on terminals.
+/// The first `most` characters of a text, with hidden characters escaped. Texts of servers get into error
+/// messages and onto terminals.
 pub(crate) fn shown(text: &str, most: usize) -> String {
     let text = text.trim();
     let beginning = clipped(text, most);

@@ -1,41 +1,41 @@
-//! A tool as a server describes it. Nothing here is believed yet.
+//! The definition of a tool as a server sends it. It is untrusted.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A tool as a server describes it, all of it: what is not here did not come.
+/// The complete definition of a tool as a server sent it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Definition(Map<String, Value>);
 
-/// What a server says about the effects of a tool. `None` where it says nothing.
+/// The annotations of a tool about its effects. `None` where the server gives none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hints {
     /// The tool changes nothing.
     pub read_only: Option<bool>,
-    /// The tool may destroy.
+    /// The tool may make destructive changes.
     pub destructive: Option<bool>,
-    /// Calling it twice is the same as calling it once.
+    /// Repeating a call has no further effect.
     pub idempotent: Option<bool>,
-    /// It deals with the world outside.
+    /// The tool interacts with external entities.
     pub open_world: Option<bool>,
 }
 
 impl Definition {
-    /// What the server sent, under the keys of the protocol (`name`, `title`, `description`,
+    /// The definition with the keys of the protocol (`name`, `title`, `description`,
     /// `inputSchema`, `outputSchema`, `annotations`, `_meta`, ...).
     #[must_use]
     pub fn new(sent: Map<String, Value>) -> Self {
         Self(sent)
     }
 
-    /// All of it.
+    /// The complete definition.
     #[must_use]
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
     }
 
-    /// The server's own name for the tool; empty if it gave none.
+    /// The server's name for the tool. Empty if it gave none.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0
@@ -44,25 +44,25 @@ impl Definition {
             .unwrap_or_default()
     }
 
-    /// What it says the tool does.
+    /// The description of the tool.
     #[must_use]
     pub fn description(&self) -> Option<&str> {
         self.0.get("description").and_then(Value::as_str)
     }
 
-    /// The JSON Schema of what the tool takes.
+    /// The JSON Schema of the arguments.
     #[must_use]
     pub fn input_schema(&self) -> Option<&Value> {
         self.0.get("inputSchema")
     }
 
-    /// The JSON Schema of what the tool gives, if the server says.
+    /// The JSON Schema of the result, if the server gives one.
     #[must_use]
     pub fn output_schema(&self) -> Option<&Value> {
         self.0.get("outputSchema")
     }
 
-    /// What it says about the tool's effects.
+    /// The annotations about the tool's effects.
     #[must_use]
     pub fn hints(&self) -> Hints {
         let annotations = self.0.get("annotations");

@@ -1,6 +1,6 @@
-//! One server under rule: what it runs is what was accepted, and a tool of it is called only while its
-//! definition is the one that was accepted. Both are looked at again whenever the server may have changed:
-//! at every start, and before the next call after it said so.
+//! One server under the pins: it is started only if its program is the accepted one, and a tool is called
+//! only while its definition is the accepted one. Both are checked again whenever the server may have
+//! changed: at every start, and before the next call after a `list_changed` notification.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,183 +22,190 @@ use crate::pin::{self, Pin, PinState};
 use crate::program::{self, Program};
 use crate::text::{visible, visible_json};
 use crate::{
-    Answered, CallError, CallRequest, Came, Definition, Elicitation, Greeting, Lookup, Reply,
-    Server, ServerError, ServerOptions,
+    CallError, CallOutcome, CallRequest, Definition, Elicitation, ElicitationReply, Lookup, Server,
+    ServerError, ServerInfo, ServerOptions, ToolAnswer,
 };
 
-/// How often a server that changes while it is looked at is looked at again.
+/// How often the pins are checked again if the server changes before the call is sent.
 const ATTEMPTS: usize = 5;
 
-/// How much of an error that a server tells is passed on.
+/// The longest error text of a server that is passed on, in characters.
 const MAX_ERROR: usize = 4_000;
 
 /// A server whose tools are pinned.
 #[derive(Debug)]
-pub struct Governed {
+pub struct GovernedServer {
     server: Server,
     ledger: Ledger,
-    /// What it was found to run before it was last started.
-    runs: Arc<Mutex<Option<Program>>>,
-    met: RwLock<Option<Met>>,
-    /// Cancelled when no call is answered any more.
-    is_silent: CancellationToken,
+    /// The program as it was found before the last start.
+    program: Arc<Mutex<Option<Program>>>,
+    checked: RwLock<Option<CheckedTools>>,
+    /// Cancelled when calls are no longer answered.
+    stopped: CancellationToken,
 }
 
-/// How the server's tools stood when it was last looked at.
+/// The states of the server's tools at the last check.
 #[derive(Debug)]
-struct Met {
+struct CheckedTools {
     generation: u64,
     tools: HashMap<String, (PinState, Option<Digest>)>,
 }
 
-/// Why a server could not be met.
+/// Why a server could not be connected to.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum MeetError {
-    /// It cannot be used.
+pub enum ConnectError {
+    /// The server cannot be used.
     #[error("{0}")]
     Server(#[from] ServerError),
-    /// What is known of it cannot be used.
+    /// Its stored records cannot be used.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
 }
 
-impl Governed {
+impl GovernedServer {
     /// A server that is not started yet.
     ///
     /// # Errors
-    /// If what is known of it cannot be read.
+    /// If its stored records cannot be read.
     pub fn new(
         settings: ServerSettings,
         ledger: Ledger,
         mut options: ServerOptions,
     ) -> Result<Self, LedgerError> {
         options.era = ledger.era(&settings.name)?;
-        let runs = Arc::new(Mutex::new(None));
-        let (known, asked, found) = (ledger.clone(), settings.clone(), Arc::clone(&runs));
+        let program = Arc::new(Mutex::new(None));
+        let (records, own, found) = (ledger.clone(), settings.clone(), Arc::clone(&program));
         options.before_start = Some(Arc::new(move |executable: Option<&Path>| {
-            let program = checked_program(&asked, executable, &known)?;
+            let program = checked_program(&own, executable, &records)?;
             *lock(&found) = program;
             Ok(())
         }));
         Ok(Self {
             server: Server::new(settings, options),
             ledger,
-            runs,
-            met: RwLock::default(),
-            is_silent: CancellationToken::new(),
+            program,
+            checked: RwLock::default(),
+            stopped: CancellationToken::new(),
         })
     }
 
-    /// How the operator set it up.
+    /// Its settings.
     #[must_use]
     pub fn settings(&self) -> &ServerSettings {
         self.server.settings()
     }
 
-    /// The server itself, for those who only look.
+    /// The server itself, without the checks of pins.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// What is known of it.
+    /// Its stored records.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Starts the server if it is not there, and holds what it offers against what was accepted. What
-    /// it offers at the first meeting is accepted unless something about it is suspicious.
+    /// Starts the server if it is not running, and compares its tools with the accepted ones. On the
+    /// first connection, tools are accepted unless there is something suspicious about them.
     ///
     /// # Errors
-    /// If it cannot be used, or what is known of it cannot.
-    pub async fn meet(&self) -> Result<(Greeting, Vec<Pin>), MeetError> {
-        let mut met = self.met.write().await;
-        self.meet_into(&mut met).await
+    /// If the server or its stored records cannot be used.
+    pub async fn connect(&self) -> Result<(ServerInfo, Vec<Pin>), ConnectError> {
+        let mut checked = self.checked.write().await;
+        self.connect_into(&mut checked).await
     }
 
-    async fn meet_into(&self, met: &mut Option<Met>) -> Result<(Greeting, Vec<Pin>), MeetError> {
-        let greeting = self.server.connect().await?;
-        // Read before the list: what changes meanwhile is looked at again.
+    async fn connect_into(
+        &self,
+        checked: &mut Option<CheckedTools>,
+    ) -> Result<(ServerInfo, Vec<Pin>), ConnectError> {
+        let server_info = self.server.connect().await?;
+        // Read before the list, so that a later change causes another check.
         let generation = self.server.generation();
         let offered = self.server.definitions().await?;
         let (ledger, settings) = (self.ledger.clone(), self.settings().clone());
-        let greeted = greeting.clone();
-        // What was started, not what stands there by now: a server can replace its own files.
-        let program = lock(&self.runs).clone();
+        let stored = server_info.clone();
+        // The program that was started, not the files as they are now: a server can replace its files.
+        let program = lock(&self.program).clone();
         let pins = tokio::task::spawn_blocking(move || {
-            ledger.meet(&settings, &greeted, program.as_ref(), &offered)
+            ledger.record_connection(&settings, &stored, program.as_ref(), &offered)
         })
         .await
         .map_err(|error| ServerError::new(ErrorCategory::Internal, error.to_string()))??;
-        *met = Some(Met::new(generation, &pins));
-        Ok((greeting, pins))
+        *checked = Some(CheckedTools::new(generation, &pins));
+        Ok((server_info, pins))
     }
 
-    /// Ends the server.
+    /// Stops the server.
     pub async fn close(&self) {
         self.server.close().await;
     }
 
-    /// Answers no call any more, not even with an error: the process is about to end.
-    pub(crate) fn fall_silent(&self) {
-        self.is_silent.cancel();
+    /// Stops answering calls, even with errors: the process is about to end.
+    pub(crate) fn stop_answering(&self) {
+        self.stopped.cancel();
     }
 
-    /// Makes sure that a tool is still the one that was accepted, as `digest` says. The state of the
-    /// server that this holds for.
-    async fn ensure(&self, tool: &str, digest: &Digest) -> Result<u64, ToolError> {
-        let refused = |error: MeetError| {
+    /// Checks that the accepted definition of a tool still has this digest. Returns the generation of the
+    /// tool list that was checked.
+    async fn ensure_accepted(&self, tool: &str, digest: &Digest) -> Result<u64, ToolError> {
+        let refused = |error: ConnectError| {
             let category = match &error {
-                MeetError::Server(error) => error.category,
-                MeetError::Ledger(_) => ErrorCategory::Internal,
+                ConnectError::Server(error) => error.category,
+                ConnectError::Ledger(_) => ErrorCategory::Internal,
             };
-            self.foreign(category, &error.to_string()).without_effect()
+            self.untrusted_error(category, &error.to_string())
+                .without_effect()
         };
-        // It is started first: only then is known whether it is the one that was looked at.
+        // Connects first: a restart changes the generation.
         let connected = self.server.connect().await;
         connected.map_err(|error| refused(error.into()))?;
         let generation = self.server.generation();
-        if let Some(met) = &*self.met.read().await
-            && met.generation == generation
-            && met.allows(tool, digest)
+        if let Some(checked) = &*self.checked.read().await
+            && checked.generation == generation
+            && checked.allows(tool, digest)
         {
             return Ok(generation);
         }
-        let mut met = self.met.write().await;
-        let is_current = met
+        let mut checked = self.checked.write().await;
+        let is_current = checked
             .as_ref()
-            .is_some_and(|met| met.generation == self.server.generation());
+            .is_some_and(|checked| checked.generation == self.server.generation());
         if is_current {
-            // Somebody may have accepted it meanwhile, in another process.
+            // Another process may have accepted the tool meanwhile.
             let pins = self.ledger.pins(&self.settings().name);
             let pins = pins.map_err(|error| refused(error.into()))?;
-            *met = met
+            *checked = checked
                 .take()
-                .map(|met| Met::new(met.generation, &pins.unwrap_or_default()));
+                .map(|checked| CheckedTools::new(checked.generation, &pins.unwrap_or_default()));
         } else {
-            self.meet_into(&mut met).await.map_err(refused)?;
+            self.connect_into(&mut checked).await.map_err(refused)?;
         }
-        match &*met {
-            Some(met) if met.allows(tool, digest) => Ok(met.generation),
-            Some(met) => Err(self.suspended(tool, met.tools.get(tool).map(|(state, _)| *state))),
-            None => Err(self.suspended(tool, None)),
+        match &*checked {
+            Some(checked) if checked.allows(tool, digest) => Ok(checked.generation),
+            Some(checked) => {
+                let state = checked.tools.get(tool).map(|(state, _)| *state);
+                Err(self.not_accepted_error(tool, state))
+            }
+            None => Err(self.not_accepted_error(tool, None)),
         }
     }
 
-    /// Why a tool is not called.
-    fn suspended(&self, tool: &str, state: Option<PinState>) -> ToolError {
+    /// The error for a tool whose definition is not the accepted one.
+    fn not_accepted_error(&self, tool: &str, state: Option<PinState>) -> ToolError {
         let name = &self.settings().name;
         let why = match state {
-            Some(PinState::Pinned) => "changed, and the change was accepted after this run began",
+            Some(PinState::Pinned) => "changed, and the change was accepted after this run started",
             Some(PinState::Changed) => "changed since it was accepted",
-            Some(PinState::New) => "was not accepted yet",
-            Some(PinState::Quarantined) => "is in quarantine",
-            Some(PinState::Gone) | None => "is gone",
+            Some(PinState::New) => "is not accepted yet",
+            Some(PinState::Quarantined) => "is quarantined",
+            Some(PinState::Gone) | None => "is no longer offered",
         };
         let hint = match state {
             Some(PinState::Pinned) => "start a new run".to_owned(),
-            _ => format!("`windlass mcp pins {name}` shows what is the matter"),
+            _ => format!("run `windlass mcp pins {name}` to see why"),
         };
         let message = format!(
             "the tool `{}` of the server `{name}` {why}, so it is not called; {hint}",
@@ -207,28 +214,28 @@ impl Governed {
         self.own_error(ErrorCategory::PermissionDenied, message)
     }
 
-    /// An error of ours, before anything was done.
+    /// An error in this crate's words, before anything was sent.
     fn own_error(&self, category: ErrorCategory, message: String) -> ToolError {
         ToolError::of(category, visible(&message)).without_effect()
     }
 
-    /// Calls a tool of the server, or goes on with a call of it.
+    /// Calls a tool of the server, or resumes a call of it.
     pub(crate) async fn run(
         &self,
-        pinned: &Pinned,
+        pinned: &PinnedTool,
         arguments: Value,
         context: CallContext,
     ) -> Result<Value, ToolError> {
         tokio::select! {
             biased;
-            () = self.is_silent.cancelled() => std::future::pending().await,
-            done = self.go(pinned, arguments, context) => done,
+            () = self.stopped.cancelled() => std::future::pending().await,
+            result = self.run_call(pinned, arguments, context) => result,
         }
     }
 
-    async fn go(
+    async fn run_call(
         &self,
-        pinned: &Pinned,
+        pinned: &PinnedTool,
         arguments: Value,
         context: CallContext,
     ) -> Result<Value, ToolError> {
@@ -243,10 +250,10 @@ impl Governed {
             key: context.key.clone(),
             tool: pinned.own_name().to_owned(),
             cancel: context.stop.clone(),
-            progress: context.progress.clone().map(|told| {
+            progress: context.progress.clone().map(|report| {
                 let forward = move |progress: crate::Progress| {
                     let message = progress.message.as_deref().map(visible);
-                    told(ToolProgress {
+                    report(ToolProgress {
                         done: progress.done,
                         total: progress.total,
                         message: message.map(std::borrow::Cow::into_owned),
@@ -258,86 +265,91 @@ impl Governed {
             max_output_bytes: context.max_output_bytes,
             arguments,
         };
-        let came = match context.reply {
+        let outcome = match context.reply {
             Some(reply) => {
                 let reply = match reply {
-                    run::Reply::Filled(filled) => Reply::Accept(filled),
-                    run::Reply::Declined => Reply::Decline,
-                    run::Reply::Nobody => Reply::Cancel,
+                    run::FormReply::Filled(filled) => ElicitationReply::Accept(filled),
+                    run::FormReply::Declined => ElicitationReply::Decline,
+                    run::FormReply::Unanswered => ElicitationReply::Cancel,
                 };
                 self.server.reply(request, reply).await
             }
             None => self.call(pinned, request).await?,
         };
-        match came {
-            Ok(Came::Answered(answered)) => self.answer(answered),
-            Ok(Came::Asks(elicitation)) => Err(ToolError::asks(self.question(elicitation))),
+        match outcome {
+            Ok(CallOutcome::Answered(answer)) => self.to_result(answer),
+            Ok(CallOutcome::NeedsInput(elicitation)) => {
+                Err(ToolError::from_question(self.question(elicitation)))
+            }
             Err(error) => Err(self.failure(error)),
         }
     }
 
-    /// Calls a tool of the server as it was looked at last. If it is started anew, or says that it
-    /// changed, in that very moment, it is looked at again.
+    /// Calls a tool of the server as it was last checked. Checks again if the server restarts or changes
+    /// its tools before the call is sent.
     async fn call(
         &self,
-        pinned: &Pinned,
+        pinned: &PinnedTool,
         request: CallRequest,
-    ) -> Result<Result<Came, CallError>, ToolError> {
+    ) -> Result<Result<CallOutcome, CallError>, ToolError> {
         for _ in 0..ATTEMPTS {
-            let looked_at = self.ensure(pinned.own_name(), &pinned.digest);
+            let check = self.ensure_accepted(pinned.own_name(), &pinned.digest);
             let generation = tokio::select! {
                 biased;
                 () = request.cancel.cancelled() => {
-                    let message = "the call was stopped before it began".to_owned();
+                    let message = "the call was cancelled before it started".to_owned();
                     return Err(self.own_error(ErrorCategory::Cancelled, message));
                 }
-                generation = looked_at => generation?,
+                generation = check => generation?,
             };
-            if let Some(came) = self.server.call_at(generation, request.clone()).await {
-                return Ok(came);
+            if let Some(outcome) = self.server.call_at(generation, request.clone()).await {
+                return Ok(outcome);
             }
         }
-        let message = format!("the server `{}` keeps changing", self.settings().name);
+        let message = format!(
+            "the server `{}` keeps changing its tools; try again later",
+            self.settings().name
+        );
         Err(self.own_error(ErrorCategory::Unavailable, message))
     }
 
-    /// What the server answered, with everything in it that people would not see made visible.
-    fn answer(&self, answered: Answered) -> Result<Value, ToolError> {
-        let (value, _) = visible_json(answered.value);
-        if !answered.is_error {
+    /// The result of a call, with all hidden text in it made visible.
+    fn to_result(&self, answer: ToolAnswer) -> Result<Value, ToolError> {
+        let (value, _) = visible_json(answer.value);
+        if !answer.is_error {
             return Ok(value);
         }
-        let said = match value {
-            Value::String(said) => said,
+        let text = match value {
+            Value::String(text) => text,
             other => other.to_string(),
         };
-        let said: String = said.chars().take(MAX_ERROR).collect();
+        let text: String = text.chars().take(MAX_ERROR).collect();
         let message = format!(
-            "the server `{}` reports an error: {said}",
+            "the server `{}` reports an error: {text}",
             self.settings().name
         );
         Err(ToolError::new(message))
     }
 
     fn failure(&self, error: CallError) -> ToolError {
-        let told = match error.is_own {
-            true => ToolError::of(error.category, self.told(&error.message)),
-            false => self.foreign(error.category, &error.message),
+        let failure = match error.is_own {
+            true => ToolError::of(error.category, self.error_message(&error.message)),
+            false => self.untrusted_error(error.category, &error.message),
         };
         match error.effect {
-            Effect::None => told.without_effect(),
-            Effect::Applied | Effect::Unknown => told,
+            Effect::None => failure.without_effect(),
+            Effect::Applied | Effect::Unknown => failure,
         }
     }
 
-    /// An error that the server, or what it runs, may have put in words: nobody wrote these for a model.
-    /// What a program leaves on its standard error may hold secrets, and orders.
-    fn foreign(&self, category: ErrorCategory, message: &str) -> ToolError {
-        ToolError::foreign(category, self.told(message))
+    /// An error whose text may come from the server or its program, so no model reads it. A program's
+    /// standard error may contain secrets and injected instructions.
+    fn untrusted_error(&self, category: ErrorCategory, message: &str) -> ToolError {
+        ToolError::foreign(category, self.error_message(message))
     }
 
-    /// What went wrong, and with whom.
-    fn told(&self, message: &str) -> String {
+    /// The message with the name of the server.
+    fn error_message(&self, message: &str) -> String {
         format!(
             "the server `{}`: {}",
             self.settings().name,
@@ -345,19 +357,20 @@ impl Governed {
         )
     }
 
-    /// What a server asks, as it is put to a person: whoever reads it sees first who asks.
+    /// The question to the user for an elicitation. It begins with the name of the server that asks.
     fn question(&self, elicitation: Elicitation) -> ToolQuestion {
         let name = self.settings().name.as_str();
         let (message, schema, url) = match elicitation {
             Elicitation::Form { message, schema } => (message, visible_json(schema).0, None),
             Elicitation::Url { message, url } => {
-                let nothing = json!({"type": "object", "properties": {}});
-                (message, nothing, Some(visible(&url).into_owned()))
+                let no_fields = json!({"type": "object", "properties": {}});
+                (message, no_fields, Some(visible(&url).into_owned()))
             }
         };
-        let said = visible(&message).trim().replace('\n', "\n  ");
-        let question = format!("The MCP server `{name}` asks: {said}");
-        let warning = "The server wrote this, not Windlass. What you fill in goes to the server.";
+        let text = visible(&message).trim().replace('\n', "\n  ");
+        let question = format!("The MCP server `{name}` asks: {text}");
+        let warning =
+            "The server wrote this text, not Windlass. Your answer is sent to the server.";
         ToolQuestion::Ask(Ask {
             question: NonEmptyText::or(&question, "An MCP server asks."),
             context: Some(warning.to_owned()),
@@ -372,7 +385,7 @@ impl Governed {
     }
 }
 
-impl Met {
+impl CheckedTools {
     fn new(generation: u64, pins: &[Pin]) -> Self {
         let tools = pins.iter().map(|pin| {
             let digest = pin.usable().map(pin::digest);
@@ -385,26 +398,26 @@ impl Met {
     }
 
     fn allows(&self, tool: &str, digest: &Digest) -> bool {
-        let standing = self.tools.get(tool);
-        standing.is_some_and(|(_, usable)| usable.as_ref() == Some(digest))
+        let checked = self.tools.get(tool);
+        checked.is_some_and(|(_, usable)| usable.as_ref() == Some(digest))
     }
 }
 
-/// A definition that was accepted, as a tool goes by it.
+/// An accepted definition, prepared for calls.
 #[derive(Debug)]
-pub(crate) struct Pinned {
+pub(crate) struct PinnedTool {
     pub(crate) definition: Definition,
     pub(crate) digest: Digest,
-    /// What its arguments are checked against, read when it is first needed.
-    takes: OnceLock<Result<Schema, String>>,
+    /// The compiled input schema, read on first use.
+    input_schema: OnceLock<Result<Schema, String>>,
 }
 
-impl Pinned {
+impl PinnedTool {
     pub(crate) fn new(definition: Definition) -> Self {
         Self {
             digest: pin::digest(&definition),
             definition,
-            takes: OnceLock::new(),
+            input_schema: OnceLock::new(),
         }
     }
 
@@ -412,25 +425,28 @@ impl Pinned {
         self.definition.name()
     }
 
-    /// Checks arguments against all that the server says of them, before it is asked.
+    /// Checks arguments against the server's full input schema, before the call is sent.
     fn check(&self, arguments: &Value) -> Result<(), ToolError> {
         let Some(schema) = self.definition.input_schema() else {
             return Ok(());
         };
         let refused = |why: &str| {
-            let message = format!("the arguments do not fit: {}", visible(why));
+            let message = format!(
+                "the arguments do not match the tool's input schema: {}",
+                visible(why)
+            );
             ToolError::of(ErrorCategory::InvalidArguments, message).without_effect()
         };
-        let schema = self.takes.get_or_init(|| Schema::new(schema));
+        let schema = self.input_schema.get_or_init(|| Schema::new(schema));
         let schema = schema.as_ref().map_err(|why| refused(why))?;
         schema.check(arguments).map_err(|why: String| refused(&why))
     }
 }
 
-/// What a server runs, if it is a program. `lookup` gives the variables it is started with.
+/// The files that a server runs, if it is a program. `lookup` returns the variables it is started with.
 ///
 /// # Errors
-/// Why that cannot be told.
+/// Why they cannot be determined.
 pub fn program_of(settings: &ServerSettings, lookup: &Lookup) -> Result<Option<Program>, String> {
     let Transport::Command(command) = &settings.transport else {
         return Ok(None);
@@ -439,7 +455,7 @@ pub fn program_of(settings: &ServerSettings, lookup: &Lookup) -> Result<Option<P
     program_at(settings, Some(&executable))
 }
 
-/// The same, where it is known already which file is started.
+/// Like [`program_of`], for a known executable.
 fn program_at(
     settings: &ServerSettings,
     executable: Option<&Path>,
@@ -451,8 +467,8 @@ fn program_at(
     found.map(Some).map_err(|error| error.to_string())
 }
 
-/// What a server runs, as it stands there before it is started. What is not what was accepted is not
-/// started, and neither is what nobody can tell: it could not be recognised the next time.
+/// The program of a server before it is started. Fails if it is not the accepted one, or if it cannot be
+/// determined: then it could not be compared the next time.
 fn checked_program(
     settings: &ServerSettings,
     executable: Option<&Path>,
@@ -463,8 +479,8 @@ fn checked_program(
     match changed.is_empty() {
         true => Ok(program),
         false => Err(format!(
-            "what the server `{name}` runs changed since it was accepted, so it is not started: {}; if \
-             you know why, `windlass mcp pins {name} --accept-program` accepts it",
+            "the program of the server `{name}` changed since it was accepted, so it is not started: {}; \
+             review the change, then run `windlass mcp pins {name} --accept-program`",
             changed.join("; "),
             name = settings.name
         )),

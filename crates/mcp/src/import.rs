@@ -1,8 +1,8 @@
-//! Servers from the files of other programs: `{"mcpServers": {...}}` (Claude, Cursor and most others)
-//! and `{"servers": {...}, "inputs": [...]}` (VS Code), and how a server is written into a configuration.
+//! Import of servers from the files of other programs: `{"mcpServers": {...}}` (Claude, Cursor and most
+//! others) and `{"servers": {...}, "inputs": [...]}` (VS Code). Also writes a server as configuration.
 //!
-//! Secrets that are written out in such a file are not copied. They become `env:NAME`, with a note that
-//! the variable has to be set. What has no counterpart here is noted too, never dropped in silence.
+//! Literal secrets in such a file are not copied. They become `env:NAME`, with a note that the variable has
+//! to be set. Settings without an equivalent get a note too; none is dropped silently.
 
 mod lenient;
 mod secrets;
@@ -15,8 +15,8 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 use windlass_spec::server::{
-    CommandTransport, Given, HttpTransport, ServerName, ServerSettings, Transport, is_open,
-    secret_arguments,
+    CommandTransport, EnvTemplate, HttpTransport, ServerName, ServerSettings, Transport,
+    is_unencrypted, secret_arguments,
 };
 
 use crate::text::{clipped, visible};
@@ -27,29 +27,29 @@ pub use self::toml::to_toml;
 /// A server of another program's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// What it is called there.
+    /// Its name in that file.
     pub name: String,
-    /// What it is here; nothing if it cannot be used, which the notes explain.
+    /// Its settings. `None` if it cannot be used, which the notes explain.
     pub settings: Option<ServerSettings>,
-    /// What whoever imports it has to know or do.
+    /// What the user has to know or do.
     pub notes: Vec<String>,
 }
 
-/// Why a file is none with servers.
+/// Why a file cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
-    /// It is no JSON.
-    #[error("this is no JSON: {0}")]
+    /// It is not JSON.
+    #[error("the file is not valid JSON: {0}")]
     NotJson(String),
     /// There are no servers in it.
-    #[error("there are no servers in it: neither `mcpServers` nor `servers` is a table")]
+    #[error("the file has no servers: it needs an object `mcpServers` or `servers`")]
     NoServers,
 }
 
 /// Reads the servers of another program's file, in the order of the file.
 ///
 /// # Errors
-/// If it cannot be read, or is of no known form.
+/// If it is not JSON, or has no servers.
 pub fn import(text: &str) -> Result<Vec<Imported>, ImportError> {
     let file: Value = serde_json::from_str(&lenient::plain(text))
         .map_err(|error| ImportError::NotJson(error.to_string()))?;
@@ -68,12 +68,12 @@ pub fn import(text: &str) -> Result<Vec<Imported>, ImportError> {
     for (name, entry) in servers {
         let mut notes = Vec::new();
         let shown = visible(clipped(name, 100)).into_owned();
-        let fitted = fitted(name, &mut taken);
-        if fitted.as_str() != name {
-            notes.push(format!("it is called `{fitted}` here"));
+        let valid = valid_name(name, &mut taken);
+        if valid.as_str() != name {
+            notes.push(format!("it is named `{valid}` here"));
         }
-        let mut server = Server {
-            name: fitted,
+        let mut server = ServerImport {
+            name: valid,
             variables: &mut variables,
             is_enabled: true,
             notes,
@@ -81,9 +81,7 @@ pub fn import(text: &str) -> Result<Vec<Imported>, ImportError> {
         let settings = match entry.as_object() {
             Some(entry) => server.read(entry),
             None => {
-                server
-                    .notes
-                    .push("it is not described by a table".to_owned());
+                server.notes.push("its entry is not an object".to_owned());
                 None
             }
         };
@@ -96,11 +94,11 @@ pub fn import(text: &str) -> Result<Vec<Imported>, ImportError> {
     Ok(imported)
 }
 
-/// How much of a name is kept, so that a number can follow.
+/// The longest base of a name, so that a number can be appended.
 const MAX_BASE: usize = 22;
 
-/// A name that fits, and that no other server has.
-fn fitted(name: &str, taken: &mut BTreeSet<String>) -> ServerName {
+/// A valid and unique name for a server.
+fn valid_name(name: &str, taken: &mut BTreeSet<String>) -> ServerName {
     let mut base = String::new();
     for c in name.chars().flat_map(char::to_lowercase) {
         let c = if c.is_ascii_alphanumeric() || c == '_' {
@@ -131,15 +129,15 @@ fn fitted(name: &str, taken: &mut BTreeSet<String>) -> ServerName {
     }
 }
 
-/// A server while it is read.
-struct Server<'v, 'f> {
+/// The import of one server.
+struct ServerImport<'v, 'f> {
     name: ServerName,
     variables: &'v mut Variables<'f>,
     is_enabled: bool,
     notes: Vec<String>,
 }
 
-/// Keys that are read.
+/// The keys that are imported.
 const KNOWN: [&str; 16] = [
     "args",
     "arguments",
@@ -159,35 +157,35 @@ const KNOWN: [&str; 16] = [
     "url",
 ];
 
-/// Keys by which other programs let tools run without asking.
-const LEAVE: [&str; 4] = ["alwaysAllow", "autoApprove", "trust", "allowedTools"];
+/// The keys with which other programs let tools run without approval.
+const APPROVAL_KEYS: [&str; 4] = ["alwaysAllow", "autoApprove", "trust", "allowedTools"];
 
-impl Server<'_, '_> {
+impl ServerImport<'_, '_> {
     fn read(&mut self, entry: &Map<String, Value>) -> Option<ServerSettings> {
         let text = |key: &str| entry.get(key).and_then(Value::as_str);
         let is = |key: &str| entry.get(key).and_then(Value::as_bool);
         if is("disabled") == Some(true) || is("enabled") == Some(false) {
             self.is_enabled = false;
-            self.note("it is switched off there, and here too");
+            self.note("it is disabled in the file, so it is imported as disabled");
         }
         for key in entry.keys().filter(|key| !KNOWN.contains(&key.as_str())) {
             let key = visible(clipped(key, 60)).into_owned();
-            match LEAVE.contains(&key.as_str()) {
+            match APPROVAL_KEYS.contains(&key.as_str()) {
                 true => self.note(format!(
-                    "`{key}` is not taken over: what may run is decided by risk, permissions and policies here"
+                    "`{key}` is not imported: risk, permissions and policies decide which tools may run"
                 )),
-                false => self.note(format!("`{key}` is not taken over")),
+                false => self.note(format!("`{key}` is not imported")),
             }
         }
         let url = text("url").or(text("serverUrl")).or(text("httpUrl"));
         let kind = text("type").or(text("transport")).unwrap_or_default();
         let transport = match (text("command"), url) {
             (Some(_), Some(_)) => {
-                self.note("it has both a command and an address; give it one of them");
+                self.note("it has both a command and a URL; remove one of them");
                 return None;
             }
             (None, None) => {
-                self.note("it has neither a command nor an address");
+                self.note("it has neither a command nor a URL; add one of them");
                 return None;
             }
             (Some(command), None) => Transport::Command(self.command(command, entry)?),
@@ -206,39 +204,39 @@ impl Server<'_, '_> {
         let mut arguments = Vec::new();
         let mut program = command.trim().to_owned();
         if program.is_empty() || program.contains('\0') {
-            self.note("its command is none");
+            self.note("its command is empty or not valid");
             return None;
         }
-        // Other programs start it by a shell. A path may hold blanks, a name does not.
+        // Other programs start it with a shell. A path may contain spaces, a name does not.
         if let Some((first, rest)) = command.trim().split_once(char::is_whitespace)
             && !first.contains('/')
         {
             if command.contains(['\\', '"', '\'']) {
                 self.note(
-                    "its command is a line for a shell; write the program and its arguments apart",
+                    "its command is a shell command line; split it into `command` and `args`",
                 );
                 return None;
             }
             arguments.extend(rest.split_whitespace().map(str::to_owned));
             program = first.to_owned();
-            self.note("its command was a line for a shell, and is taken apart at its blanks");
+            self.note("its command is a shell command line and was split at its spaces");
         }
         let given = entry.get("args").or_else(|| entry.get("arguments"));
         for item in given.and_then(Value::as_array).into_iter().flatten() {
             match item {
                 Value::String(text) if !text.contains('\0') => arguments.push(text.clone()),
                 Value::Number(_) | Value::Bool(_) => arguments.push(item.to_string()),
-                _ => self.note("an argument that is no text is not taken over"),
+                _ => self.note("an argument that is not a string is not imported"),
             }
         }
-        self.placeholders(&program, &arguments);
-        self.newest(&program, &arguments);
+        self.note_placeholders(&program, &arguments);
+        self.note_unpinned_version(&program, &arguments);
         let secrets = secret_arguments(&arguments);
         if secrets.iter().any(Option::is_some) {
             self.is_enabled = false;
             self.note(format!(
-                "a secret among its arguments is not copied, and the server is switched off until `{NOT_COPIED}` \
-                 is replaced; everybody on this machine can see arguments, so use a variable if it takes one"
+                "a secret in its arguments is not copied, and the server is disabled; replace `{NOT_COPIED}` and \
+                 enable it. All users of this machine can see arguments, so use a variable if the server supports one"
             ));
         }
         for (argument, secret) in arguments.iter_mut().zip(secrets) {
@@ -264,26 +262,28 @@ impl Server<'_, '_> {
         let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
         let has_host = !authority.is_empty() && !authority.starts_with(':');
         if !has_scheme || !has_host || url.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            self.note("its address does not begin with https:// or http://, or names no host");
+            self.note("its URL does not begin with https:// or http://, or has no host");
             return None;
         }
         if authority.contains('@') {
             self.note(
-                "its address holds a user and a password; give it a header with `env:NAME` instead",
+                "its URL contains a user and a password; use a header with `env:NAME` instead",
             );
             return None;
         }
         if kind.eq_ignore_ascii_case("sse") {
             self.is_enabled = false;
             self.note(
-                "it is reached by the old transport of server-sent events, which is not supported; it is \
-                 switched off until its address is that of a streamable HTTP server",
+                "it uses the old SSE transport, which is not supported, so it is disabled; set the URL of a \
+                 streamable HTTP server and enable it",
             );
         }
-        let url = self.address(url);
+        let url = self.without_secrets(url);
         let headers = self.given(entry.get("headers"), Names::Headers);
-        if is_open(&url) && headers.values().any(|given| given.variable().is_some()) {
-            self.note("its secrets would go to another machine over http://; it needs an https:// address");
+        if is_unencrypted(&url) && headers.values().any(|given| given.variable().is_some()) {
+            self.note(
+                "its secrets would be sent to another machine over http://; use an https:// URL",
+            );
             return None;
         }
         Some(HttpTransport {
@@ -293,8 +293,8 @@ impl Server<'_, '_> {
         })
     }
 
-    /// The address without secrets in its query.
-    fn address(&mut self, url: &str) -> String {
+    /// The URL without secrets in its query.
+    fn without_secrets(&mut self, url: &str) -> String {
         let Some((address, query)) = url.split_once('?') else {
             return url.to_owned();
         };
@@ -310,14 +310,14 @@ impl Server<'_, '_> {
         if has_secret {
             self.is_enabled = false;
             self.note(format!(
-                "a secret in its address is not copied, and the server is switched off until `{NOT_COPIED}` is replaced"
+                "a secret in its URL is not copied, and the server is disabled; replace `{NOT_COPIED}` and enable it"
             ));
         }
         format!("{address}?{}", pairs.join("&"))
     }
 
-    /// Variables or headers, with secrets named in place of copied.
-    fn given(&mut self, table: Option<&Value>, names: Names) -> BTreeMap<String, Given> {
+    /// The variables or headers, with secrets replaced by variable names.
+    fn given(&mut self, table: Option<&Value>, names: Names) -> BTreeMap<String, EnvTemplate> {
         let mut all = BTreeMap::new();
         for (key, value) in table.and_then(Value::as_object).into_iter().flatten() {
             let shown = visible(clipped(key, 60)).into_owned();
@@ -325,40 +325,40 @@ impl Server<'_, '_> {
                 Value::String(text) => text.clone(),
                 Value::Number(_) | Value::Bool(_) => value.to_string(),
                 _ => {
-                    self.note(format!("`{shown}` is no text and is not taken over"));
+                    self.note(format!("`{shown}` is not a string and is not imported"));
                     continue;
                 }
             };
             if !names.fits(key) {
                 self.note(format!(
-                    "`{shown}` is not {} and is not taken over",
-                    names.what()
+                    "`{shown}` is not {} and is not imported",
+                    names.describe()
                 ));
                 continue;
             }
             let written = self
                 .variables
-                .written(&self.name, key, &text, names, &mut self.notes);
-            if let Ok(given) = Given::new(&written) {
+                .convert(&self.name, key, &text, names, &mut self.notes);
+            if let Ok(given) = EnvTemplate::new(&written) {
                 all.insert(key.clone(), given);
             }
         }
         all
     }
 
-    fn placeholders(&mut self, program: &str, arguments: &[String]) {
+    fn note_placeholders(&mut self, program: &str, arguments: &[String]) {
         let texts = arguments.iter().map(String::as_str).chain([program]);
         let found: BTreeSet<&str> = texts.filter_map(secrets::placeholder).collect();
         for placeholder in found {
             let placeholder = visible(clipped(placeholder, 60)).into_owned();
             self.note(format!(
-                "`{placeholder}` in its command is not replaced here; write what it stands for"
+                "`{placeholder}` in its command is not replaced; write its value"
             ));
         }
     }
 
-    /// Whoever publishes a package decides what runs next time, if no version is named.
-    fn newest(&mut self, program: &str, arguments: &[String]) {
+    /// Adds a note if the package version is not pinned: then its publisher decides what runs next.
+    fn note_unpinned_version(&mut self, program: &str, arguments: &[String]) {
         let runners = ["npx", "bunx", "pnpx", "uvx", "pipx"];
         if !runners.contains(&program) {
             return;
@@ -372,16 +372,16 @@ impl Server<'_, '_> {
         });
         if !is_pinned {
             self.note(format!(
-                "`{program}` fetches and runs the newest version whenever it is started; name a version"
+                "`{program}` runs the newest version on every start; pin a version"
             ));
         }
     }
 }
 
-/// What stands where a secret was.
+/// The text that replaces a secret.
 const NOT_COPIED: &str = "NOT-COPIED";
 
-/// What the names of a table are.
+/// What the keys of an object are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Names {
     Variables,
@@ -411,9 +411,9 @@ impl Names {
         }
     }
 
-    fn what(self) -> &'static str {
+    fn describe(self) -> &'static str {
         match self {
-            Self::Variables => "the name of a variable",
+            Self::Variables => "a valid variable name",
             Self::Headers => "a header that can be set",
         }
     }

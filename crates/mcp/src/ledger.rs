@@ -1,5 +1,5 @@
-//! What is known of servers, as the store keeps it: how each was met, what it runs, and the pins of its
-//! tools. Pins are met and accepted by the rules of `pin`; here they are only read and written.
+//! The stored records of servers: how each is reached, its program, and the pins of its tools. The rules
+//! for pins are in `pin`; this module only reads and writes them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,30 +16,30 @@ use windlass_store::{Error, Store, StoredDefinition, StoredPin, StoredPins, Stor
 use crate::definition::Definition;
 use crate::pin::{self, Pin};
 use crate::program::Program;
-use crate::{Era, Greeting};
+use crate::{Era, ServerInfo};
 
-/// How often pins that others change at the same time are read again.
+/// How often pins are read again if another process changes them at the same time.
 const ATTEMPTS: usize = 10;
 
-/// The part of a store that is about servers, for one tenant. Cheap to clone.
+/// The records of servers in a store, for one tenant. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     store: Arc<Store>,
     tenant: String,
 }
 
-/// What went wrong with what is known of a server. Nothing is assumed then.
+/// The records of a server cannot be used. Then the server is not used either.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("what is known of the server `{server}` cannot be used: {why}")]
+#[error("cannot use the stored records of the server `{server}`: {reason}")]
 pub struct LedgerError {
     /// The server.
     pub server: ServerName,
     /// What went wrong.
-    pub why: String,
+    pub reason: String,
 }
 
 impl Ledger {
-    /// What a store knows of the servers of a tenant.
+    /// The records of a tenant's servers.
     #[must_use]
     pub fn new(store: Arc<Store>, tenant: impl Into<String>) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Ledger {
         }
     }
 
-    /// What is known of a server; nothing if it was never met.
+    /// The record of a server. `None` if it was never connected to.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -58,7 +58,7 @@ impl Ledger {
             .map_err(|error| failed(name, error))
     }
 
-    /// The era that a server was found to speak.
+    /// The protocol era that a server was found to speak.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -67,7 +67,7 @@ impl Ledger {
         Ok(known.and_then(|era| era.parse().ok()))
     }
 
-    /// The pins of a server; nothing if it was never met.
+    /// The pins of a server. `None` if it was never connected to.
     ///
     /// # Errors
     /// If one of them cannot be read.
@@ -80,14 +80,14 @@ impl Ledger {
         }
     }
 
-    /// Notes how a server was met, and holds what it offers against what was accepted. What it runs
-    /// and how it is reached are written down when it is first met; from then on only a person changes
-    /// that, by [`Ledger::accept_program`]. If another process met it first meanwhile, what was started
-    /// here must be the same.
-    pub(crate) fn meet(
+    /// Stores a connection to a server, and compares the offered tools with the accepted ones. The
+    /// program and the transport are stored on the first connection. Later, only the operator changes
+    /// them, with [`Ledger::accept_program`]. If another process made the first connection meanwhile, the
+    /// program that was started here must be the same.
+    pub(crate) fn record_connection(
         &self,
         settings: &ServerSettings,
-        greeting: &Greeting,
+        info: &ServerInfo,
         program: Option<&Program>,
         offered: &[Definition],
     ) -> Result<Vec<Pin>, LedgerError> {
@@ -95,22 +95,22 @@ impl Ledger {
         let failed = |error| failed(name, error);
         let server = StoredServer {
             name: name.to_string(),
-            era: Some(greeting.era.as_str().to_owned()),
+            era: Some(info.era.as_str().to_owned()),
             settings_digest: settings_digest(settings),
             program: program_json(name, program)?,
-            greeting: Some(greeting_json(greeting)),
+            greeting: Some(info_json(info)),
             first_seen: now(),
         };
         let noted = self.store.note_server(&self.tenant, &server);
         noted.map_err(failed)?;
-        let refused = |why: String| LedgerError {
+        let refused = |reason: String| LedgerError {
             server: name.clone(),
-            why,
+            reason,
         };
         let changed = self.program_changes(settings, program).map_err(refused)?;
         if !changed.is_empty() {
             return Err(refused(format!(
-                "it was started as something else than what was accepted since: {}",
+                "the program that was started is not the one that was accepted meanwhile: {}",
                 changed.join("; ")
             )));
         }
@@ -119,28 +119,30 @@ impl Ledger {
             let stored = stored.map_err(failed)?;
             let known = read(name, &stored)?;
             let is_first = stored.revision.is_first();
-            let met = pin::meet(&known, offered.to_vec(), is_first, now());
-            if !is_first && is_same(&known, &met) {
-                return Ok(met);
+            let pins = pin::reconcile(&known, offered.to_vec(), is_first, now());
+            if !is_first && is_same(&known, &pins) {
+                return Ok(pins);
             }
-            let rows: Vec<StoredPin> = met.iter().map(written).collect();
+            let rows: Vec<StoredPin> = pins.iter().map(to_stored).collect();
             let revision = stored.revision;
             match self
                 .store
                 .write_pins(&self.tenant, name.as_str(), revision, &rows)
             {
-                Ok(_) => return Ok(met),
+                Ok(_) => return Ok(pins),
                 Err(Error::PinsChanged(_)) => {}
                 Err(error) => return Err(failed(error)),
             }
         }
-        Err(refused("others keep changing it".to_owned()))
+        Err(refused(
+            "other processes keep changing them; try again".to_owned(),
+        ))
     }
 
-    /// Accepts what a server offers of a tool now, which must be what `digest` says.
+    /// Accepts the definition of a tool that a server offers now, which must have this digest.
     ///
     /// # Errors
-    /// If it offers something else, nothing, or the store cannot be used.
+    /// If it offers another definition or none, or the store cannot be used.
     pub fn accept(
         &self,
         name: &ServerName,
@@ -154,7 +156,7 @@ impl Ledger {
         if let Some(Err(error)) = allowed {
             return Err(LedgerError {
                 server: name.clone(),
-                why: error.to_string(),
+                reason: error.to_string(),
             });
         }
         self.store
@@ -163,12 +165,11 @@ impl Ledger {
             .map_err(|error| failed(name, error))
     }
 
-    /// What is different in how a server is reached, or in what it runs (`program`, if it is one), from
-    /// what was accepted, in words. Whoever can change a project's configuration could otherwise have
-    /// anything started.
+    /// Describes how the transport of a server, or its program, differs from what was accepted. Without
+    /// this check, a change to a project's configuration could start any program.
     ///
     /// # Errors
-    /// If what it ran cannot be told.
+    /// If the accepted program cannot be read.
     pub fn program_changes(
         &self,
         settings: &ServerSettings,
@@ -182,25 +183,25 @@ impl Ledger {
         };
         if known.settings_digest != settings_digest(settings) {
             return Ok(vec![format!(
-                "the configuration says otherwise how it is reached: {}",
-                reached(settings)
+                "the configuration now reaches it by `{}`",
+                describe_transport(settings)
             )]);
         }
         let Some(program) = program else {
             return Ok(Vec::new());
         };
         let Some(accepted) = known.program else {
-            return Ok(vec!["what it ran before was not written down".to_owned()]);
+            return Ok(vec!["the accepted program was not stored".to_owned()]);
         };
         let accepted: Program = serde_json::from_value(accepted)
-            .map_err(|error| format!("what it ran cannot be read: {error}"))?;
+            .map_err(|error| format!("cannot read the accepted program: {error}"))?;
         Ok(accepted.difference(program))
     }
 
-    /// Accepts what a server runs now in the place of what it ran.
+    /// Accepts the current program and transport of a server.
     ///
     /// # Errors
-    /// If the server was never met or the store cannot be used.
+    /// If the server was never connected to, or the store cannot be used.
     pub fn accept_program(
         &self,
         settings: &ServerSettings,
@@ -217,7 +218,7 @@ impl Ledger {
         accepted.map(drop).map_err(|error| failed(name, error))
     }
 
-    /// Forgets a server and all its pins. Whether it was known.
+    /// Deletes a server and all its pins. Returns whether it was known.
     ///
     /// # Errors
     /// If the store cannot be used.
@@ -231,13 +232,13 @@ impl Ledger {
 fn failed(server: &ServerName, error: Error) -> LedgerError {
     LedgerError {
         server: server.clone(),
-        why: error.to_string(),
+        reason: error.to_string(),
     }
 }
 
-/// How a server is reached, on one line. Secrets are named in it, not written.
+/// The command line or URL of a server, on one line. It contains the names of secrets, not their values.
 #[must_use]
-pub fn reached(settings: &ServerSettings) -> String {
+pub fn describe_transport(settings: &ServerSettings) -> String {
     match &settings.transport {
         Transport::Http(http) => http.url.clone(),
         Transport::Command(command) => {
@@ -248,7 +249,7 @@ pub fn reached(settings: &ServerSettings) -> String {
     }
 }
 
-/// A word as it would be typed.
+/// A word, quoted for a shell if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -257,16 +258,16 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// The digest of how a server is reached. Secrets are named in it, not written.
+/// The digest of a server's transport settings. It covers the names of secrets, not their values.
 pub(crate) fn settings_digest(settings: &ServerSettings) -> String {
-    let written = match &settings.transport {
+    let json = match &settings.transport {
         Transport::Command(command) => command_json(command),
         Transport::Http(http) => http_json(http),
     };
-    Digest::of_json(&written).to_string()
+    Digest::of_json(&json).to_string()
 }
 
-// Taken apart in full, so that nothing that is added later is forgotten here.
+// Destructured in full, so that a new field cannot be forgotten here.
 fn command_json(command: &CommandTransport) -> Value {
     let CommandTransport {
         program,
@@ -310,19 +311,19 @@ fn program_json(
     server: &ServerName,
     program: Option<&Program>,
 ) -> Result<Option<Value>, LedgerError> {
-    let written = program.map(serde_json::to_value).transpose();
-    written.map_err(|error| LedgerError {
+    let json = program.map(serde_json::to_value).transpose();
+    json.map_err(|error| LedgerError {
         server: server.clone(),
-        why: format!("what it runs cannot be written down: {error}"),
+        reason: format!("cannot store its program: {error}"),
     })
 }
 
-fn greeting_json(greeting: &Greeting) -> Value {
+fn info_json(info: &ServerInfo) -> Value {
     serde_json::json!({
-        "protocol_version": greeting.protocol_version,
-        "server_name": greeting.server_name,
-        "server_version": greeting.server_version,
-        "instructions": greeting.instructions,
+        "protocol_version": info.protocol_version,
+        "server_name": info.server_name,
+        "server_version": info.server_version,
+        "instructions": info.instructions,
     })
 }
 
@@ -332,7 +333,7 @@ fn read(server: &ServerName, stored: &StoredPins) -> Result<Vec<Pin>, LedgerErro
         Some(Value::Object(body)) => Ok(Some(Definition::new(body.clone()))),
         Some(_) => Err(LedgerError {
             server: server.clone(),
-            why: "a definition is no object".to_owned(),
+            reason: "a definition is not a JSON object".to_owned(),
         }),
     };
     let pins = stored.pins.iter().map(|pin| {
@@ -349,7 +350,7 @@ fn read(server: &ServerName, stored: &StoredPins) -> Result<Vec<Pin>, LedgerErro
     pins.collect()
 }
 
-fn written(pin: &Pin) -> StoredPin {
+fn to_stored(pin: &Pin) -> StoredPin {
     let definition = |definition: &Option<Definition>| {
         let body = definition.as_ref()?.as_map().clone();
         Some(StoredDefinition::new(Value::Object(body)))
@@ -365,14 +366,14 @@ fn written(pin: &Pin) -> StoredPin {
     }
 }
 
-/// Whether nothing changed but when the tools were last seen, which is not worth writing down.
-fn is_same(known: &[Pin], met: &[Pin]) -> bool {
-    known.len() == met.len()
-        && known.iter().zip(met).all(|(known, met)| {
-            known.tool == met.tool
-                && known.accepted == met.accepted
-                && known.offered == met.offered
-                && known.findings == met.findings
+/// Whether the pins are the same except for the time the tools were last seen, which is not stored alone.
+fn is_same(known: &[Pin], current: &[Pin]) -> bool {
+    known.len() == current.len()
+        && known.iter().zip(current).all(|(known, current)| {
+            known.tool == current.tool
+                && known.accepted == current.accepted
+                && known.offered == current.offered
+                && known.findings == current.findings
         })
 }
 

@@ -1,5 +1,5 @@
-//! Servers as a library of tools. The library is made of what was accepted, so nothing has to be started
-//! to know what there is; a server is started by the first call of one of its tools.
+//! Servers as a library of tools. The library is made of the accepted definitions, so no server has to
+//! run to list them. A server is started by the first call of one of its tools.
 
 use std::sync::Arc;
 
@@ -9,52 +9,51 @@ use windlass_spec::server::{ServerName, ServerSettings};
 use windlass_spec::{Signature, TimeoutSeconds, ToolAttributes, ToolName};
 use windlass_tools::{Tool, ToolLibrary};
 
-use crate::governed::{Governed, MeetError, Pinned};
-use crate::ledger::{Ledger, LedgerError, reached};
+use crate::governed::{ConnectError, GovernedServer, PinnedTool};
+use crate::ledger::{Ledger, LedgerError, describe_transport};
 use crate::naming::tool_names;
 use crate::pin::{Pin, PinState};
 use crate::text::visible;
-use crate::{Definition, Greeting, ServerOptions};
+use crate::{Definition, ServerInfo, ServerOptions};
 
-/// The name of the library of all servers' tools.
+/// The name of the library with the tools of all servers.
 pub const LIBRARY: &str = "mcp";
 
-/// How long a call of a server's tool may take, if nobody says otherwise. It may have to start the
-/// server first.
+/// The default timeout of a call of a server's tool. It includes starting the server.
 const TIMEOUT_SECONDS: i64 = 120;
 
-/// How long a description may be that models are shown.
+/// The longest description that models are shown, in characters.
 const MAX_DESCRIPTION: usize = 2_000;
 
-/// Servers, as the operator set them up. Cheap to clone.
+/// The servers of a configuration. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Servers(Vec<Arc<Governed>>);
+pub struct Servers(Vec<Arc<GovernedServer>>);
 
-/// The tools of servers, and what there is to say about those that are not among them.
+/// The accepted tools of servers, with notices about the tools that cannot be used.
 #[derive(Debug)]
-pub struct Offered {
+pub struct AcceptedTools {
     /// The tools that can be used.
     pub library: ToolLibrary,
-    /// What an operator should know.
-    pub notices: Vec<Notice>,
+    /// Notices for the operator.
+    pub notices: Vec<ServerNotice>,
 }
 
-/// Something an operator should know about a server.
+/// A notice for the operator about a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
+pub struct ServerNotice {
     /// The server.
     pub server: ServerName,
-    /// The server's name for the tool, if it is about one.
+    /// The server's name for the tool, if the notice is about a tool.
     pub tool: Option<String>,
-    /// What it is.
-    pub what: String,
+    /// The notice.
+    pub message: String,
 }
 
 impl Servers {
-    /// Servers that are not started yet. `options` says how each is treated.
+    /// Servers that are not started yet. `options` returns the options of each.
     ///
     /// # Errors
-    /// If what is known of one of them cannot be read.
+    /// If the stored records of a server cannot be read.
     pub fn new(
         settings: impl IntoIterator<Item = ServerSettings>,
         ledger: &Ledger,
@@ -62,15 +61,15 @@ impl Servers {
     ) -> Result<Self, LedgerError> {
         let governed = settings.into_iter().map(|settings| {
             let options = options(&settings);
-            Governed::new(settings, ledger.clone(), options).map(Arc::new)
+            GovernedServer::new(settings, ledger.clone(), options).map(Arc::new)
         });
         governed.collect::<Result<_, _>>().map(Self)
     }
 
-    /// The same servers set up anew: those that are set up as they were go on as they are.
+    /// The servers of a changed configuration. Servers with unchanged settings keep their connection.
     ///
     /// # Errors
-    /// If what is known of one of the others cannot be read.
+    /// If the stored records of a changed server cannot be read.
     pub fn set_up(
         &self,
         settings: impl IntoIterator<Item = ServerSettings>,
@@ -83,48 +82,48 @@ impl Servers {
                 Some(before) => Ok(Arc::clone(before)),
                 None => {
                     let options = options(&settings);
-                    Governed::new(settings, ledger.clone(), options).map(Arc::new)
+                    GovernedServer::new(settings, ledger.clone(), options).map(Arc::new)
                 }
             }
         });
         governed.collect::<Result<_, _>>().map(Self)
     }
 
-    /// The server of that name.
+    /// The server with that name.
     #[must_use]
-    pub fn get(&self, name: &ServerName) -> Option<&Arc<Governed>> {
+    pub fn get(&self, name: &ServerName) -> Option<&Arc<GovernedServer>> {
         self.iter()
             .find(|governed| governed.settings().name == *name)
     }
 
-    /// All of them.
-    pub fn iter(&self) -> std::slice::Iter<'_, Arc<Governed>> {
+    /// All servers.
+    pub fn iter(&self) -> std::slice::Iter<'_, Arc<GovernedServer>> {
         self.0.iter()
     }
 
-    /// Those that are used and were never met.
+    /// The enabled servers without pins: those that were never connected to.
     ///
     /// # Errors
-    /// If what is known of one of them cannot be read.
-    pub fn strangers(&self) -> Result<Vec<&Arc<Governed>>, LedgerError> {
-        let mut strangers = Vec::new();
+    /// If the stored records of a server cannot be read.
+    pub fn unpinned(&self) -> Result<Vec<&Arc<GovernedServer>>, LedgerError> {
+        let mut unpinned = Vec::new();
         for governed in self
             .iter()
             .filter(|governed| governed.settings().is_enabled)
         {
             if governed.ledger().pins(&governed.settings().name)?.is_none() {
-                strangers.push(governed);
+                unpinned.push(governed);
             }
         }
-        Ok(strangers)
+        Ok(unpinned)
     }
 
-    /// The tools of all servers that were met, as they were accepted.
+    /// The accepted tools of all enabled servers.
     ///
     /// # Errors
-    /// If what is known of one of the servers cannot be read.
-    pub fn offered(&self) -> Result<Offered, LedgerError> {
-        let mut offered = Offered {
+    /// If the stored records of a server cannot be read.
+    pub fn accepted_tools(&self) -> Result<AcceptedTools, LedgerError> {
+        let mut tools = AcceptedTools {
             library: ToolLibrary::new(LIBRARY),
             notices: Vec::new(),
         };
@@ -134,74 +133,74 @@ impl Servers {
         {
             let name = &governed.settings().name;
             match governed.ledger().pins(name)? {
-                Some(pins) => offered.add(governed, &pins),
-                None => offered.notices.push(Notice {
+                Some(pins) => tools.add(governed, &pins),
+                None => tools.notices.push(ServerNotice {
                     server: name.clone(),
                     tool: None,
-                    what: format!(
-                        "it was never met; `windlass mcp inspect {name}` starts `{}` and pins its tools",
-                        reached(governed.settings())
+                    message: format!(
+                        "its tools are not pinned yet; run `windlass mcp inspect {name}` to start `{}` and pin them",
+                        describe_transport(governed.settings())
                     ),
                 }),
             }
         }
-        Ok(offered)
+        Ok(tools)
     }
 
-    /// Ends all of them, at the same time: some take theirs.
+    /// Stops all servers concurrently, because some are slow to stop.
     pub async fn close(&self) {
         join_all(self.iter().map(|governed| governed.close())).await;
     }
 
-    /// Ends all of them because the process ends. A call under way is never answered, so that whoever
-    /// waits for it is found waiting, as if the process had been killed.
+    /// Stops all servers because the process ends. A running call is never answered, so that its run is
+    /// left as if the process had been killed.
     pub async fn abandon(&self) {
         for governed in self.iter() {
-            governed.fall_silent();
+            governed.stop_answering();
         }
         self.close().await;
     }
 }
 
-impl FromIterator<Arc<Governed>> for Servers {
-    fn from_iter<T: IntoIterator<Item = Arc<Governed>>>(governed: T) -> Self {
+impl FromIterator<Arc<GovernedServer>> for Servers {
+    fn from_iter<T: IntoIterator<Item = Arc<GovernedServer>>>(governed: T) -> Self {
         Self(governed.into_iter().collect())
     }
 }
 
-/// Meets a server and ends it again.
+/// Connects to a server, pins its tools and stops it.
 ///
 /// # Errors
-/// If it cannot be met.
-pub async fn introduce(
+/// If it cannot be connected to.
+pub async fn connect_once(
     settings: ServerSettings,
     ledger: Ledger,
     options: ServerOptions,
-) -> Result<(Greeting, Vec<Pin>), MeetError> {
-    let governed = Governed::new(settings, ledger, options)?;
-    let met = governed.meet().await;
+) -> Result<(ServerInfo, Vec<Pin>), ConnectError> {
+    let governed = GovernedServer::new(settings, ledger, options)?;
+    let connected = governed.connect().await;
     governed.close().await;
-    met
+    connected
 }
 
-impl Offered {
-    fn add(&mut self, governed: &Arc<Governed>, pins: &[Pin]) {
+impl AcceptedTools {
+    fn add(&mut self, governed: &Arc<GovernedServer>, pins: &[Pin]) {
         let server = &governed.settings().name;
         let owns: Vec<&str> = pins.iter().map(|pin| pin.tool.as_str()).collect();
         let names = tool_names(server, &owns);
         for (pin, name) in pins.iter().zip(names) {
-            let notice = |what: String| Notice {
+            let notice = |message: String| ServerNotice {
                 server: server.clone(),
                 tool: Some(pin.tool.clone()),
-                what,
+                message,
             };
             let Some(definition) = pin.usable() else {
                 if pin.state() != PinState::Gone {
-                    let what = format!(
-                        "is {}; `windlass mcp pins {server}` shows what is the matter",
+                    let message = format!(
+                        "is {}; run `windlass mcp pins {server}` to see why",
                         pin.state().as_str()
                     );
-                    self.notices.push(notice(what));
+                    self.notices.push(notice(message));
                 }
                 continue;
             };
@@ -210,24 +209,29 @@ impl Offered {
                 .and_then(|name| tool(governed, name, definition));
             match tool {
                 Ok(tool) => drop(self.library.register(tool)),
-                Err(why) => self.notices.push(notice(format!("cannot be used: {why}"))),
+                Err(reason) => self
+                    .notices
+                    .push(notice(format!("cannot be used: {reason}"))),
             }
         }
     }
 }
 
-/// A tool of a server, by the definition that was accepted.
-fn tool(governed: &Arc<Governed>, name: ToolName, definition: &Definition) -> Result<Tool, String> {
-    let nothing = serde_json::json!({"type": "object"});
-    let input = definition.input_schema().unwrap_or(&nothing);
-    let signature = Signature::near_schemas(input, definition.output_schema())
+/// A tool of a server, from its accepted definition.
+fn tool(
+    governed: &Arc<GovernedServer>,
+    name: ToolName,
+    definition: &Definition,
+) -> Result<Tool, String> {
+    let no_fields = serde_json::json!({"type": "object"});
+    let input = definition.input_schema().unwrap_or(&no_fields);
+    let signature = Signature::from_schemas_approximately(input, definition.output_schema())
         .map_err(|error| error.to_string())?;
     let settings = governed.settings();
     let hints = definition.hints();
     let attributes = ToolAttributes {
         timeout_seconds: TimeoutSeconds::try_from(TIMEOUT_SECONDS).ok(),
-        // Only whoever is trusted can say that twice is the same as once, or that what it tells comes
-        // from nowhere else.
+        // Only a trusted server can declare a tool idempotent or closed-world.
         idempotent: hints.idempotent.filter(|_| settings.is_trusted),
         open_world: Some(!settings.is_trusted || hints.open_world.unwrap_or(true)),
         ..ToolAttributes::default()
@@ -241,7 +245,7 @@ fn tool(governed: &Arc<Governed>, name: ToolName, definition: &Definition) -> Re
         false => Trust::Untrusted,
     };
     let (pinned, own) = (
-        Arc::new(Pinned::new(definition.clone())),
+        Arc::new(PinnedTool::new(definition.clone())),
         Arc::clone(governed),
     );
     Tool::builder(name.as_str())
@@ -249,7 +253,7 @@ fn tool(governed: &Arc<Governed>, name: ToolName, definition: &Definition) -> Re
         .signature(signature)
         .attributes(attributes)
         .annotations(annotations, trust)
-        .in_context(move |arguments, context| {
+        .handler_with_context(move |arguments, context| {
             let (pinned, own) = (Arc::clone(&pinned), Arc::clone(&own));
             async move { own.run(&pinned, arguments, context).await }
         })
@@ -258,11 +262,11 @@ fn tool(governed: &Arc<Governed>, name: ToolName, definition: &Definition) -> Re
 }
 
 fn description(settings: &ServerSettings, definition: &Definition) -> String {
-    let said = definition.description().map(str::trim).unwrap_or_default();
-    let said = visible(said);
-    match said.chars().count() {
+    let text = definition.description().map(str::trim).unwrap_or_default();
+    let text = visible(text);
+    match text.chars().count() {
         0 => format!("{} of the MCP server {}", definition.name(), settings.name),
-        1..=MAX_DESCRIPTION => said.into_owned(),
-        _ => said.chars().take(MAX_DESCRIPTION).collect::<String>() + "…",
+        1..=MAX_DESCRIPTION => text.into_owned(),
+        _ => text.chars().take(MAX_DESCRIPTION).collect::<String>() + "…",
     }
 }

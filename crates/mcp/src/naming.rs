@@ -1,11 +1,10 @@
-//! What tools of servers are called here, and which of them could be taken for one another.
+//! The names of servers' tools, and the detection of names that can be confused.
 //!
-//! A tool is called by the operator's name for its server, `__`, and the server's own name for it, in
-//! the characters that the interfaces of models take. A name that fits is kept as it is. One that does
-//! not is changed, and then always carries a digest of what it was: so what a tool is called depends on
-//! nothing but its server and its own name, no other tool that comes or goes can take a name over that
-//! an operator's rules speak of, and names fall together only if somebody sees to it. Those that do are
-//! refused, all of them, because nobody could say which is meant.
+//! The full name of a tool is the operator's name for its server, `__`, and the server's name for the tool,
+//! in the characters that the APIs of models accept. A name that fits is unchanged. Another name is
+//! rewritten and gets a digest of the original as suffix. So the full name depends only on the server and
+//! the tool's own name, and no other tool can take over a name that the operator's rules use. Names collide
+//! only if a server forges them. Colliding tools are all refused, because the name would be ambiguous.
 
 mod like;
 #[cfg(test)]
@@ -22,41 +21,41 @@ use crate::text::{clipped, visible};
 
 pub use like::{Likeness, LookAlike, Mention, look_alikes, mentions};
 
-/// The longest name that the interfaces of all models take.
+/// The longest name that the APIs of all models accept.
 pub const MAX_TOOL_NAME: usize = 64;
 
-/// The longest name a server can give a tool, in characters. The protocol asks for 128 at most.
+/// The longest name that a server can give a tool, in characters. The protocol recommends at most 128.
 pub const MAX_OWN_NAME: usize = 256;
 
-/// How many hexadecimal digits of the digest a changed name carries.
+/// The number of hexadecimal digits of the digest in a rewritten name.
 const DIGITS: usize = 8;
 
 /// Why a tool gets no name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NamingProblem {
-    /// The server gave it none.
+    /// The server gave it no name.
     #[error("the tool has no name")]
     Empty,
-    /// Nobody could read it.
+    /// The name is too long.
     #[error("the name `{0}...` has more than {MAX_OWN_NAME} characters")]
     TooLong(String),
-    /// It holds what is not seen.
-    #[error("the name `{0}` holds characters that are not seen")]
-    Unseen(String),
-    /// It can be mistaken for another.
-    #[error("the name `{shown}` is written in letters that look like those of `{like}`")]
+    /// The name contains hidden characters.
+    #[error("the name `{0}` contains hidden characters")]
+    HiddenCharacters(String),
+    /// The name can be confused with another.
+    #[error("the name `{shown}` uses letters that look like those of `{like}`")]
     LookAlike {
         /// The name.
         shown: String,
         /// What it looks like.
         like: String,
     },
-    /// Another tool of the server would be called the same.
-    #[error("the tools {0} of one server would all be called the same here")]
-    FallTogether(String),
+    /// Another tool of the server would get the same full name.
+    #[error("the tools {0} of one server would get the same name")]
+    Collision(String),
 }
 
-/// Whether a tool can get a name at all.
+/// Checks whether a tool can get a full name.
 ///
 /// # Errors
 /// Why not.
@@ -72,7 +71,7 @@ pub fn check_name(own: &str) -> Result<(), NamingProblem> {
     if !crate::text::hidden(own).is_empty() || own.chars().any(|c| matches!(c, '\n' | '\t' | '\r'))
     {
         let shown = visible(own).replace(['\n', '\t', '\r'], " ");
-        return Err(NamingProblem::Unseen(shown));
+        return Err(NamingProblem::HiddenCharacters(shown));
     }
     match look_alike(own) {
         Some(like) => Err(NamingProblem::LookAlike {
@@ -83,10 +82,10 @@ pub fn check_name(own: &str) -> Result<(), NamingProblem> {
     }
 }
 
-/// What a tool of a server is called here.
+/// The full name of a tool of a server.
 ///
 /// # Errors
-/// If the server's name for it is none, or looks like another.
+/// If the server's name for it is not valid, or looks like another.
 pub fn tool_name(server: &ServerName, own: &str) -> Result<ToolName, NamingProblem> {
     check_name(own)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -94,38 +93,38 @@ pub fn tool_name(server: &ServerName, own: &str) -> Result<ToolName, NamingProbl
     let name = if own.chars().all(fits) && own.len() <= room {
         own.to_owned()
     } else {
-        let kept = room.saturating_sub(DIGITS + 1);
+        let length = room.saturating_sub(DIGITS + 1);
         let changed = own.chars().map(|c| if fits(c) { c } else { '_' });
-        let changed: String = changed.take(kept).collect();
+        let changed: String = changed.take(length).collect();
         format!("{changed}-{}", digest(own))
     };
     ToolName::new(format!("{server}{SEPARATOR}{name}")).map_err(|_| NamingProblem::Empty)
 }
 
-/// What the tools of a server are called here, in their order. Those that would be called the same
-/// get no name; the same name twice is one tool.
+/// The full names of the tools of a server, in their order. Tools whose full names collide get an error.
+/// The same own name twice is one tool.
 #[must_use]
 pub fn tool_names(server: &ServerName, owns: &[&str]) -> Vec<Result<ToolName, NamingProblem>> {
     let names: Vec<_> = owns.iter().map(|own| tool_name(server, own)).collect();
-    let mut called: HashMap<&ToolName, Vec<&str>> = HashMap::new();
+    let mut by_name: HashMap<&ToolName, Vec<&str>> = HashMap::new();
     for (own, name) in owns.iter().zip(&names) {
         if let Ok(name) = name {
-            let owns = called.entry(name).or_default();
+            let owns = by_name.entry(name).or_default();
             if !owns.contains(own) {
                 owns.push(own);
             }
         }
     }
-    let together = |name: &ToolName| match called.get(name).map(Vec::as_slice) {
+    let collision = |name: &ToolName| match by_name.get(name).map(Vec::as_slice) {
         None | Some([] | [_]) => None,
         Some(owns) => {
             let owns: Vec<String> = owns.iter().map(|own| format!("`{own}`")).collect();
-            Some(NamingProblem::FallTogether(owns.join(", ")))
+            Some(NamingProblem::Collision(owns.join(", ")))
         }
     };
     let found: Vec<_> = names
         .iter()
-        .map(|name| name.as_ref().ok().and_then(together))
+        .map(|name| name.as_ref().ok().and_then(collision))
         .collect();
     names
         .into_iter()
@@ -140,15 +139,15 @@ pub fn tool_names(server: &ServerName, owns: &[&str]) -> Vec<Result<ToolName, Na
 fn digest(own: &str) -> String {
     let mut digits = String::new();
     for byte in Sha256::digest(own.as_bytes()).iter().take(DIGITS / 2) {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(digits, "{byte:02x}");
     }
     digits
 }
 
-/// What a name looks like that is written in letters of several scripts, or in letters of another
-/// script that all look like Latin ones. Names in one script of their own are nobody's look-alike, and
-/// neither are Latin letters beside Chinese, Japanese or Korean ones.
+/// The Latin text that a name looks like, if it mixes scripts or is in another script with only
+/// Latin-looking letters. Names in one other script have no look-alike, and neither have Latin letters
+/// combined with Chinese, Japanese or Korean ones.
 #[must_use]
 pub fn look_alike(name: &str) -> Option<String> {
     let name = clipped(name, MAX_OWN_NAME);

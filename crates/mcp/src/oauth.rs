@@ -1,23 +1,23 @@
-//! Leave to use a server that somebody guards (OAuth 2.1 as MCP uses it).
+//! Authorization for servers that require it (OAuth 2.1 as MCP uses it).
 //!
-//! A person logs in once ([`login`]): the guard is found by what the server publishes, this program is
-//! made known to it, a page is shown, and the browser comes back to a port of this machine. What the
-//! guard then gives is kept in a file, and [`Tokens`] gives it to connections and renews it. A server
-//! with a client id and a secret of its own in its settings needs no person where its guard allows
-//! that.
+//! The user logs in once ([`login`]). The authorization server is discovered from the server's metadata,
+//! this client is registered, the URL of the login page is shown, and the browser is redirected to a
+//! loopback port. The tokens are stored in a file. [`OAuthTokens`] gives them to connections and refreshes
+//! them. A server whose settings have a client id and a client secret needs no user, if its authorization
+//! server supports the client credentials grant.
 //!
-//! The page's address is only ever shown: nothing here starts a browser or a shell. Every address a
-//! server or a guard names is looked at before it is used, and a token is sent to nobody but the
-//! address it was given for.
+//! The URL of the login page is only shown: nothing here starts a browser or a shell. Every URL that a
+//! server or an authorization server names is checked before it is used. A token is sent only to the URL
+//! it was issued for.
 
 mod account;
 mod address;
 mod authorizer;
 mod callback;
 mod error;
-mod given;
-mod kept;
+mod login_files;
 mod secret;
+mod token_response;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,87 +26,88 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use windlass_spec::server::ServerSettings;
 
 use account::Account;
-use kept::{Files, Kept};
+use login_files::{LoginFiles, StoredLogin};
 
 use crate::Lookup;
 
-pub use authorizer::Tokens;
+pub use authorizer::OAuthTokens;
 pub use error::OAuthError;
 
-/// How long a person may take to log in.
+/// How long the user may take to log in.
 const LONGEST_LOGIN: Duration = Duration::from_secs(300);
 
-/// What shows a person the address of a page.
-pub type Present = Arc<dyn Fn(&str) + Send + Sync>;
+/// Shows the user the URL of the login page.
+pub type ShowLoginUrl = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// A login, without what it is good for.
+/// A login, without its tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
-    /// Who gave leave.
+    /// The issuer of the authorization server.
     pub issuer: String,
-    /// Who this program is there.
+    /// The client id of this program at that authorization server.
     pub client_id: String,
-    /// What leave was given for. Empty if the guard knows of no differences.
+    /// The granted scopes. Empty if the authorization server has no scopes.
     pub scopes: Vec<String>,
-    /// When the token is over, if the guard says.
+    /// When the token expires, if the authorization server says.
     pub ends_at: Option<SystemTime>,
-    /// Whether the token can be renewed without a person.
+    /// Whether the token can be refreshed without the user.
     pub is_renewable: bool,
 }
 
-impl From<&Kept> for Login {
-    fn from(kept: &Kept) -> Self {
+impl From<&StoredLogin> for Login {
+    fn from(stored: &StoredLogin) -> Self {
         Self {
-            issuer: kept.issuer.clone(),
-            client_id: kept.client_id.clone(),
-            scopes: kept.scopes.clone(),
-            ends_at: kept
+            issuer: stored.issuer.clone(),
+            client_id: stored.client_id.clone(),
+            scopes: stored.scopes.clone(),
+            ends_at: stored
                 .ends_at
                 .and_then(|end| UNIX_EPOCH.checked_add(Duration::from_secs(end))),
-            is_renewable: kept.refresh_token.is_some(),
+            is_renewable: stored.refresh_token.is_some(),
         }
     }
 }
 
-/// Lets a person log in to a server's guard and keeps what comes of it in `directory`. `present` shows
-/// the address of the page; the rest waits for the browser to come back to this machine, at most five
-/// minutes. `lookup` gives the values of environment variables.
+/// Lets the user log in to a server's authorization server and stores the tokens in `directory`.
+/// `show_url` shows the URL of the login page. Then waits at most five minutes for the redirect to this
+/// machine. `lookup` returns the values of environment variables.
 ///
 /// # Errors
-/// If the server names no guard, the guard or the person says no, nobody comes back, or something that
-/// a stranger said is not to be trusted.
+/// If the server names no authorization server, the authorization server or the user refuses, the login
+/// times out, or a URL from untrusted metadata is rejected.
 pub async fn login(
     settings: &ServerSettings,
     directory: &Path,
     lookup: &Lookup,
-    present: &(dyn Fn(&str) + Send + Sync),
+    show_url: &(dyn Fn(&str) + Send + Sync),
 ) -> Result<Login, OAuthError> {
     let account = Account::new(settings, directory, lookup)?;
-    // What a run was refused for is asked for besides what was given before.
-    let more = match account.kept()? {
-        Some(kept) if !kept.wanted.is_empty() => [kept.scopes, kept.wanted].concat(),
+    // Requests the scopes that a run lacked in addition to the scopes granted before.
+    let more = match account.stored_login()? {
+        Some(stored) if !stored.wanted.is_empty() => [stored.scopes, stored.wanted].concat(),
         _ => Vec::new(),
     };
-    let kept = account.log_in(None, &more, present).await?;
-    Ok(Login::from(&kept))
+    let stored = account.log_in(None, &more, show_url).await?;
+    Ok(Login::from(&stored))
 }
 
-/// The login that is kept for a server, if there is one.
+/// The stored login for a server, if there is one.
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn kept_login(
+pub fn stored_login(
     settings: &ServerSettings,
     directory: &Path,
 ) -> Result<Option<Login>, OAuthError> {
-    let kept = Files::of_server(settings, directory)?.newest()?;
-    Ok(kept.as_ref().map(Login::from))
+    let stored = LoginFiles::of_server(settings, directory)?.newest()?;
+    Ok(stored.as_ref().map(Login::from))
 }
 
-/// Forgets all logins of a server, and says whether there were any. The guard is not told.
+/// Deletes all stored logins of a server. Returns whether there were any. The tokens are not revoked at
+/// the authorization server.
 ///
 /// # Errors
 /// If one cannot be deleted.
 pub fn forget_logins(settings: &ServerSettings, directory: &Path) -> Result<bool, OAuthError> {
-    Files::of_server(settings, directory)?.forget()
+    LoginFiles::of_server(settings, directory)?.delete_all()
 }

@@ -1,9 +1,9 @@
-//! Pins: what a server said of its tools when they were accepted, held against what it says now.
+//! Pins: the accepted definitions of a server's tools, compared with the definitions it offers now.
 //!
-//! The tools of a server are accepted when it is first met, unless there is something suspicious about
-//! one. From then on a tool is used only while the server describes it exactly as it was accepted: all
-//! of the definition counts, annotations, output schema and `_meta` included. Whatever else the server
-//! says waits for a person, who accepts exactly what was shown to them.
+//! The tools of a server are accepted on the first connection, unless a definition is suspicious. From then
+//! on a tool is used only while the server offers exactly the accepted definition, including annotations,
+//! output schema and `_meta`. Any other definition needs the approval of the operator, who accepts exactly
+//! the definition that was shown.
 
 mod difference;
 #[cfg(test)]
@@ -22,18 +22,18 @@ use crate::text;
 
 pub use difference::{Change, Rename, diff, renames};
 
-/// A tool of a server, as it was accepted and as it is offered.
+/// The accepted and the offered definition of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pin {
-    /// The server's own name for the tool.
+    /// The server's name for the tool.
     pub tool: String,
-    /// What was accepted.
+    /// The accepted definition.
     pub accepted: Option<Definition>,
-    /// What the server said last; nothing if it no longer has the tool.
+    /// The definition that the server offered last. `None` if it no longer offers the tool.
     pub offered: Option<Definition>,
-    /// What is suspicious about what is offered.
+    /// What is suspicious about the offered definition.
     pub findings: Vec<String>,
-    /// Who accepted it; nobody if it was accepted when the server was first met.
+    /// Who accepted it. `None` if it was accepted on the first connection.
     pub accepted_by: Option<String>,
     /// When it was accepted.
     pub accepted_at: Option<Timestamp>,
@@ -41,23 +41,23 @@ pub struct Pin {
     pub seen_at: Timestamp,
 }
 
-/// Where a tool stands between what was accepted and what is offered.
+/// The state of a tool: its offered definition compared with the accepted one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PinState {
-    /// It is offered as it was accepted. Only then can it be used.
+    /// The accepted definition is offered. Only then can the tool be used.
     Pinned,
-    /// It is offered differently.
+    /// Another definition is offered.
     Changed,
-    /// It came after the server was first met.
+    /// The tool was added after the first connection.
     New,
-    /// There is something suspicious about what is offered.
+    /// The offered definition is suspicious.
     Quarantined,
-    /// It is no longer offered.
+    /// The tool is no longer offered.
     Gone,
 }
 
 impl PinState {
-    /// The word for it.
+    /// The name of the state.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -76,14 +76,14 @@ impl fmt::Display for PinState {
     }
 }
 
-/// The digest of a whole definition, the same however its JSON was written.
+/// The digest of a whole definition, independent of the formatting of its JSON.
 #[must_use]
 pub fn digest(definition: &Definition) -> Digest {
     Digest::of_json(&Value::Object(definition.as_map().clone()))
 }
 
 impl Pin {
-    /// Where the tool stands.
+    /// The state of the tool.
     #[must_use]
     pub fn state(&self) -> PinState {
         let Some(offered) = &self.offered else {
@@ -101,7 +101,7 @@ impl Pin {
         }
     }
 
-    /// The definition that may be used: the accepted one, while it is offered.
+    /// The definition that may be used: the accepted one, as long as it is offered.
     #[must_use]
     pub fn usable(&self) -> Option<&Definition> {
         match self.state() {
@@ -115,12 +115,12 @@ fn is_same(one: &Definition, other: &Definition) -> bool {
     one == other || digest(one) == digest(other)
 }
 
-/// What is wrong or suspicious about a definition: the bound it breaks, else what is hidden in it.
+/// The findings about a definition: the bound it exceeds, or else the suspicious content.
 #[must_use]
 pub fn assess(definition: &Definition) -> Vec<String> {
     match bounds::check(definition) {
         Err(broken) => {
-            // What is too large to use is too large to search.
+            // A definition that is too large to use is too large to search.
             vec![text::visible(&broken.to_string()).into_owned()]
         }
         Ok(()) => {
@@ -130,14 +130,19 @@ pub fn assess(definition: &Definition) -> Vec<String> {
     }
 }
 
-/// Holds what a server offers against what is known of it. `is_first` says that the server was never
-/// met before; it counts only while nothing is known. A tool that was never accepted and is no longer
-/// offered is forgotten, so that a server cannot fill the store with names.
+/// Compares the offered tools of a server with its pins and returns the new pins. `is_first` is whether
+/// this is the first connection; it is ignored if there are pins. A tool that was never accepted and is no
+/// longer offered is dropped, so that a server cannot fill the store with names.
 ///
-/// The same name twice with two definitions is suspicious, since nobody can say which one is called:
-/// then the tool is offered as it was not accepted.
+/// Two definitions with the same name are suspicious, since it is unclear which one a call would use. Then
+/// the pin gets an offered definition that was not accepted.
 #[must_use]
-pub fn meet(known: &[Pin], offered: Vec<Definition>, is_first: bool, now: Timestamp) -> Vec<Pin> {
+pub fn reconcile(
+    known: &[Pin],
+    offered: Vec<Definition>,
+    is_first: bool,
+    now: Timestamp,
+) -> Vec<Pin> {
     let is_first = is_first && known.is_empty();
     let known: BTreeMap<&str, &Pin> = known.iter().map(|pin| (pin.tool.as_str(), pin)).collect();
     let mut by_name: BTreeMap<String, Vec<Definition>> = BTreeMap::new();
@@ -152,10 +157,10 @@ pub fn meet(known: &[Pin], offered: Vec<Definition>, is_first: bool, now: Timest
         .copied()
         .chain(by_name.keys().map(String::as_str))
         .collect();
-    let mut met = Vec::with_capacity(names.len());
+    let mut pins = Vec::with_capacity(names.len());
     for name in names {
         let offers = by_name.get(name).map_or(&[][..], Vec::as_slice);
-        met.extend(meet_one(
+        pins.extend(reconcile_one(
             name,
             known.get(name).copied(),
             offers,
@@ -163,10 +168,10 @@ pub fn meet(known: &[Pin], offered: Vec<Definition>, is_first: bool, now: Timest
             now,
         ));
     }
-    met
+    pins
 }
 
-fn meet_one(
+fn reconcile_one(
     name: &str,
     known: Option<&Pin>,
     offers: &[Definition],
@@ -178,7 +183,7 @@ fn meet_one(
         let accepted = accepted.as_ref();
         accepted.is_some_and(|accepted| is_same(accepted, offer))
     };
-    // Of several, one that was not accepted: the tool cannot be used then.
+    // Prefers a definition that was not accepted, so that an ambiguous tool cannot be used.
     let offered = offers
         .iter()
         .find(|offer| !is_accepted(offer))
@@ -195,59 +200,58 @@ fn meet_one(
     if offers.len() > 1 {
         let count = offers.len();
         findings.push(format!(
-            "the server offers {count} different tools of this name"
+            "the server offers {count} different tools with this name"
         ));
     }
-    let trusts = is_first && findings.is_empty();
+    let is_trusted = is_first && findings.is_empty();
     Some(Pin {
         tool: name.to_owned(),
-        accepted: accepted.or_else(|| trusts.then(|| offered.clone())),
+        accepted: accepted.or_else(|| is_trusted.then(|| offered.clone())),
         offered: Some(offered.clone()),
         findings,
         accepted_by: known.and_then(|pin| pin.accepted_by.clone()),
         accepted_at: match known {
             Some(pin) => pin.accepted_at,
-            None => trusts.then_some(now),
+            None => is_trusted.then_some(now),
         },
         seen_at: now,
     })
 }
 
-/// Why what is offered was not accepted.
+/// Why an offered definition was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AcceptError {
-    /// The server no longer has the tool.
+    /// The server no longer offers the tool.
     #[error("the server no longer offers the tool `{0}`")]
     NotOffered(String),
-    /// Something else is offered than what was looked at.
+    /// The offered definition is not the one that was reviewed.
     #[error(
-        "the tool `{tool}` is now {offered}, not {found}\n\
-         hint: look at it again before you accept it"
+        "the server now offers the tool `{tool}` with digest {offered}, not {found}\n\
+         hint: review it again before you accept it"
     )]
     DigestDiffers {
         /// The tool.
         tool: String,
-        /// What is offered.
+        /// The digest of the offered definition.
         offered: Digest,
-        /// What was looked at.
+        /// The digest of the reviewed definition.
         found: Digest,
     },
-    /// It cannot be used whatever anybody says.
+    /// The definition exceeds a bound, which no approval can override.
     #[error("the tool `{tool}` cannot be used: {broken}")]
     Unusable {
         /// The tool.
         tool: String,
-        /// The bound it breaks.
+        /// The bound it exceeds.
         broken: OutOfBounds,
     },
 }
 
-/// The pin with what is offered accepted by somebody who looked at exactly that: `digest` is of what
-/// they were shown. What is suspicious can be accepted; what breaks a bound cannot, because bounds are
-/// no matter of trust.
+/// Accepts the offered definition of a pin. `digest` is that of the definition that was reviewed. A
+/// suspicious definition can be accepted; one that exceeds a bound cannot.
 ///
 /// # Errors
-/// If nothing is offered, something else is, or it cannot be used.
+/// If no definition or another one is offered, or it exceeds a bound.
 pub fn accept(pin: &Pin, digest: &Digest, by: &str, at: Timestamp) -> Result<Pin, AcceptError> {
     let tool = || text::visible(&pin.tool).into_owned();
     let offered = pin

@@ -1,10 +1,10 @@
-//! What a server that is a program consists of: its executable, the files among its arguments, and the
-//! parts an operator names, each with its SHA-256. A server can keep saying the same of its tools while
-//! somebody replaces what runs; this is how that is noticed before it runs.
+//! The files of a server that is a program: its executable, the code files among its arguments, and the
+//! parts that the operator names, each with its SHA-256. This detects a replaced program before it runs,
+//! even if its tool definitions stay the same.
 //!
-//! Of the arguments every file counts but those in formats of data: what a server works on is not what
-//! it is. Links are followed to what they lead to, except to directories within a part, of which only
-//! the link itself counts. What an interpreter loads besides is not seen unless it is named as a part.
+//! Among the arguments, only code and executable files count, not data files. Symbolic links are followed,
+//! except links to directories within a part, of which only the link target counts. Other files that an
+//! interpreter loads are not covered unless they are named as parts.
 
 #[cfg(test)]
 mod tests;
@@ -20,83 +20,83 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use windlass_spec::server::CommandTransport;
 
-/// The most files that are looked at.
+/// The most files of a program.
 pub const MAX_FILES: usize = 20_000;
 
-/// The most bytes that are read.
+/// The most bytes of a program.
 pub const MAX_BYTES: u64 = 1 << 30;
 
 const MAX_MEGABYTES: u64 = MAX_BYTES >> 20;
 
-/// Endings of files that are programs, or parts of one, whatever they are given to.
+/// Extensions of code files.
 const CODE: [&str; 20] = [
     "bat", "cjs", "cmd", "exe", "jar", "js", "jsx", "lua", "mjs", "php", "pl", "ps1", "py", "pyz",
     "rb", "sh", "so", "ts", "tsx", "wasm",
 ];
 
-/// What a server consists of.
+/// The files of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
-    /// What is started, with every link followed.
+    /// The canonical path of the executable.
     pub executable: PathBuf,
-    /// Every file with the SHA-256 of its content in hexadecimal, by path.
+    /// Every file with the SHA-256 of its content in hexadecimal, sorted by path.
     pub files: Vec<(PathBuf, String)>,
     /// The SHA-256 of all of the above.
     pub digest: String,
 }
 
-/// Why it cannot be said what a server consists of.
+/// Why the files of a server cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
     /// There is no such program.
-    #[error("there is no program `{program}`{}", .hint.as_deref().map_or_else(String::new, |hint| format!("\nhint: {hint}")))]
+    #[error("the program `{program}` was not found{}", .hint.as_deref().map_or_else(String::new, |hint| format!("\nhint: {hint}")))]
     NotFound {
-        /// What was looked for.
+        /// The program as configured.
         program: String,
         /// What to do about it.
         hint: Option<String>,
     },
     /// It cannot be started.
-    #[error("`{0}` is no file that can be started")]
+    #[error("`{0}` is not an executable file")]
     NotExecutable(PathBuf),
     /// It cannot be read.
     #[error("cannot read `{path}`: {reason}")]
     Unreadable {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         reason: String,
     },
     /// It is neither a file nor a directory.
     #[error("`{0}` is neither a file nor a directory")]
     Special(PathBuf),
-    /// It cannot be written down.
-    #[error("the name `{0}` is no Unicode")]
+    /// Its path cannot be stored.
+    #[error("the path `{0}` is not valid Unicode")]
     NotUnicode(PathBuf),
     /// There are too many files.
     #[error(
-        "the program has more than {MAX_FILES} files, `{0}` among them\n\
+        "the program has more than {MAX_FILES} files, including `{0}`\n\
          hint: name fewer `parts`"
     )]
     TooManyFiles(PathBuf),
     /// There is too much to read.
     #[error(
-        "the files of the program have more than {MAX_MEGABYTES} megabytes, `{0}` among them\n\
+        "the files of the program have more than {MAX_MEGABYTES} megabytes, including `{0}`\n\
          hint: name fewer `parts`"
     )]
     TooLarge(PathBuf),
 }
 
-/// What a server consists of. `lookup_path` is where programs without a path are looked for, as in the
-/// variable `PATH`; directories in it that are not absolute are passed over.
+/// Determines the files of a server. `lookup_path` is searched for programs without a path, like `PATH`;
+/// relative directories in it are ignored.
 ///
 /// # Errors
-/// If something is missing or cannot be read, or there is too much of it.
+/// If a file is missing or cannot be read, or a limit is exceeded.
 pub fn program(transport: &CommandTransport, lookup_path: &OsStr) -> Result<Program, ProgramError> {
     program_at(transport, &find(transport, lookup_path)?)
 }
 
-/// The same, where it is known already which file is started.
+/// Like [`program`], for a known executable.
 pub(crate) fn program_at(
     transport: &CommandTransport,
     found: &Path,
@@ -120,48 +120,49 @@ pub(crate) fn program_at(
 }
 
 impl Program {
-    /// What is different in `after`, in words; nothing if it is the same program.
+    /// Describes what is different in `after`. Empty if it is the same program.
     #[must_use]
     pub fn difference(&self, after: &Self) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut changes = Vec::new();
         if self.executable != after.executable {
             let (before, after) = (self.executable.display(), after.executable.display());
-            told.push(format!("`{after}` is started and no longer `{before}`"));
+            changes.push(format!(
+                "the executable is now `{after}`, before it was `{before}`"
+            ));
         }
         let map = |program: &Self| program.files.iter().cloned().collect::<BTreeMap<_, _>>();
         let (old, new) = (map(self), map(after));
         for (path, digest) in &old {
             match new.get(path) {
-                None => told.push(format!("`{}` is gone", path.display())),
+                None => changes.push(format!("`{}` was removed", path.display())),
                 Some(other) if other != digest => {
-                    told.push(format!("`{}` has another content", path.display()));
+                    changes.push(format!("`{}` was modified", path.display()));
                 }
                 Some(_) => {}
             }
         }
         for path in new.keys().filter(|path| !old.contains_key(*path)) {
-            told.push(format!("`{}` is new", path.display()));
+            changes.push(format!("`{}` was added", path.display()));
         }
-        told
+        changes
     }
 }
 
-/// The file that is started, by the path under which it was found: what is started may go by that, so
-/// links in it are not followed. A path is meant from where the program is started.
+/// The executable, by the path under which it was found. Links are not resolved, because a program may
+/// depend on its path. A relative path starts from the working directory of the program.
 pub(crate) fn find(
     transport: &CommandTransport,
     lookup_path: &OsStr,
 ) -> Result<PathBuf, ProgramError> {
     let program = &transport.program;
-    let not_found =
-        || {
-            ProgramError::NotFound {
+    let not_found = || {
+        ProgramError::NotFound {
         program: program.clone(),
         hint: program.split_once(char::is_whitespace).map(|(first, rest)| {
-            format!("no shell reads it; write `{first}` as the command and `{rest}` as arguments")
+            format!("the command is not run by a shell; set `{first}` as the command and `{rest}` as arguments")
         }),
     }
-        };
+    };
     if program.contains('/') {
         let path = match &transport.directory {
             Some(directory) => directory.join(program),
@@ -194,7 +195,7 @@ fn is_executable(metadata: &Metadata) -> bool {
     metadata.is_file()
 }
 
-/// The files among the arguments that can be run, seen from where the program is started.
+/// The code and executable files among the arguments, relative to the working directory of the program.
 fn files_among(arguments: &[String], directory: Option<&Path>) -> Vec<PathBuf> {
     let from_here = |text: &str| match directory {
         Some(directory) => directory.join(text),
@@ -207,7 +208,7 @@ fn files_among(arguments: &[String], directory: Option<&Path>) -> Vec<PathBuf> {
         let ending = path.extension().and_then(OsStr::to_str);
         let is_code =
             ending.is_some_and(|ending| CODE.iter().any(|code| code.eq_ignore_ascii_case(ending)));
-        // What a server works on may have any name, and changes; what can be run is a program.
+        // Data files may have any name and change, so they do not count.
         metadata.is_file() && (is_code || is_executable(&metadata))
     };
     let mut found = Vec::new();
@@ -231,7 +232,7 @@ fn unreadable(path: &Path, error: &io::Error) -> ProgramError {
     }
 }
 
-/// The files read so far, and how much that was.
+/// The files read so far, and their total size.
 #[derive(Default)]
 struct Reader {
     files: BTreeMap<PathBuf, String>,
@@ -239,7 +240,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// A file, or a directory with everything in it.
+    /// Adds a file, or a directory with everything in it.
     fn part(&mut self, path: &Path) -> Result<(), ProgramError> {
         let mut rest = vec![path.to_owned()];
         while let Some(path) = rest.pop() {
@@ -250,7 +251,7 @@ impl Reader {
                 for entry in entries {
                     let entry = entry.map_err(|error| unreadable(&path, &error))?;
                     rest.push(entry.path());
-                    // Before any of them is read, since there may be very many.
+                    // Checked before reading, since there may be very many.
                     if rest.len() + self.files.len() > MAX_FILES {
                         return Err(ProgramError::TooManyFiles(entry.path()));
                     }
@@ -264,8 +265,8 @@ impl Reader {
         Ok(())
     }
 
-    /// A link within a directory: the file it leads to under the name of the link, otherwise where it
-    /// leads.
+    /// Adds a link within a directory: the content of its target if that is a file, else the path of its
+    /// target.
     fn link(&mut self, path: &Path) -> Result<(), ProgramError> {
         if fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
             return self.file(path);
@@ -279,7 +280,7 @@ impl Reader {
         if self.files.contains_key(path) {
             return Ok(());
         }
-        // Opening anything but a file may wait for somebody who never comes.
+        // Opening a special file, such as a pipe, may block forever.
         let metadata = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
         if !metadata.is_file() {
             return Err(ProgramError::Special(path.to_owned()));
@@ -321,7 +322,7 @@ impl Reader {
     }
 }
 
-/// One digest of all files and of which of them is started.
+/// The digest of all files and the executable.
 fn combined(executable: &Path, files: &[(PathBuf, String)]) -> Result<String, ProgramError> {
     let written = serde_json::to_vec(&(executable, files))
         .map_err(|_| ProgramError::NotUnicode(executable.to_owned()))?;
@@ -331,7 +332,7 @@ fn combined(executable: &Path, files: &[(PathBuf, String)]) -> Result<String, Pr
 fn hexadecimal(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text

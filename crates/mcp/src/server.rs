@@ -1,5 +1,5 @@
-//! A server as everybody else uses it: a handle that starts nothing until it is used, shares one
-//! connection among all who use it, and starts it again when it is gone, but not in a loop.
+//! A handle to a server. It connects on first use, shares one connection among all callers, and
+//! reconnects with a backoff when the connection is lost.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,13 +15,12 @@ use windlass_spec::{Effect, ErrorCategory};
 use crate::Definition;
 use crate::child::executable;
 use crate::client::{
-    Backoff, Call, CallError, CallRequest, Came, Checks, Connection, Era, Greeting, Health,
-    Listing, Reply, ServerError, ServerOptions, Step, ask_before_start, lock,
+    Backoff, Call, CallError, CallOutcome, CallRequest, Connection, ElicitationReply, Era, Health,
+    Listing, OutputSchemas, ServerError, ServerInfo, ServerOptions, Step, check_before_start, lock,
 };
 
-/// A server. Cheap to clone; all clones are the same server. When the last one is dropped, the server
-/// is ended as [`Server::close`] does, in the background, or at once if nothing runs in the background
-/// any more.
+/// A server. Cheap to clone; all clones are the same server. When the last clone is dropped, the server
+/// is stopped as by [`Server::close`]: in the background, or at once if the runtime has stopped.
 #[derive(Debug, Clone)]
 pub struct Server(Arc<Inner>);
 
@@ -30,8 +29,8 @@ struct Inner {
     settings: ServerSettings,
     options: ServerOptions,
     listing: Arc<Listing>,
-    checks: Checks,
-    /// Held by whoever starts the server; the others wait for what comes of it.
+    output_schemas: OutputSchemas,
+    /// Held by the task that starts the server. Other tasks wait for its result.
     start: AsyncMutex<()>,
     state: Mutex<State>,
     parked: Mutex<HashMap<String, Parked>>,
@@ -43,13 +42,14 @@ struct State {
     connection: Option<Arc<Connection>>,
     era: Option<Era>,
     is_starting: bool,
-    /// How often in a row it failed, and the last time why.
+    /// The number of failures in a row. `error` is the last one.
     failures: u32,
     error: Option<ServerError>,
     next_try: Option<Instant>,
 }
 
-/// A call that waits for a person, and what watches that it does not wait in vain.
+/// A call that waits for the user's reply, and the task that drops it if the call is cancelled or the
+/// server ends.
 struct Parked {
     call: Call,
     watch: AbortHandle,
@@ -75,7 +75,7 @@ impl Server {
             settings,
             options,
             listing: Arc::new(listing),
-            checks: Checks::default(),
+            output_schemas: OutputSchemas::default(),
             start: AsyncMutex::default(),
             state: Mutex::new(state),
             parked: Mutex::default(),
@@ -83,25 +83,25 @@ impl Server {
         }))
     }
 
-    /// How the operator set it up.
+    /// Its settings.
     #[must_use]
     pub fn settings(&self) -> &ServerSettings {
         &self.0.settings
     }
 
-    /// Starts the server if it is not there, and says what it says of itself.
+    /// Starts the server if it is not running. Returns what it reports about itself.
     ///
     /// # Errors
-    /// If it cannot be used. After a failure it is left alone for a while; until then the last failure
-    /// is told again.
-    pub async fn connect(&self) -> Result<Greeting, ServerError> {
-        Ok(self.0.connection().await?.greeting.clone())
+    /// If it cannot be used. After a failure it is not started again until the backoff is over; until
+    /// then the last failure is returned again.
+    pub async fn connect(&self) -> Result<ServerInfo, ServerError> {
+        Ok(self.0.connection().await?.server_info.clone())
     }
 
     /// All tools of the server, as it describes them now.
     ///
     /// # Errors
-    /// If it cannot be used, or its list breaks the rules.
+    /// If it cannot be used, or its list violates the protocol or a limit.
     pub async fn definitions(&self) -> Result<Vec<Definition>, ServerError> {
         let connection = self.0.connection().await?;
         let (definitions, ttl) = connection.list(self.0.settings.start_timeout).await?;
@@ -109,13 +109,13 @@ impl Server {
         Ok(definitions)
     }
 
-    /// Calls a tool. If a person is asked something, the call waits under the key of the request until
-    /// [`Server::reply`], or until it is cancelled or the server ends. Dropped in the middle, the call
-    /// is taken back, or the server is told that nobody waits any more.
+    /// Calls a tool. If the server requests input from the user, the call waits under the key of the
+    /// request until [`Server::reply`], or until it is cancelled or the server ends. If the future is
+    /// dropped, the request is withdrawn, or a `cancelled` notification is sent.
     ///
     /// # Errors
-    /// If it failed otherwise than by the tool saying so.
-    pub async fn call(&self, request: CallRequest) -> Result<Came, CallError> {
+    /// If the call failed other than by an error result of the tool.
+    pub async fn call(&self, request: CallRequest) -> Result<CallOutcome, CallError> {
         let cancelled = || {
             CallError::own(
                 ErrorCategory::Cancelled,
@@ -135,77 +135,81 @@ impl Server {
         &self,
         connection: Arc<Connection>,
         request: CallRequest,
-    ) -> Result<Came, CallError> {
+    ) -> Result<CallOutcome, CallError> {
         let key = request.key.clone();
         let mut call = Call::new(connection, request);
-        let step = call.begin(&self.0.checks).await?;
-        Ok(self.came(key, call, step))
+        let step = call.begin(&self.0.output_schemas).await?;
+        Ok(self.outcome(key, call, step))
     }
 
-    /// Calls a tool if the server is still as it was when [`Server::generation`] said this; nothing
-    /// happens otherwise.
+    /// Calls a tool if [`Server::generation`] is still `generation`. Otherwise does nothing and returns
+    /// `None`.
     pub(crate) async fn call_at(
         &self,
         generation: u64,
         request: CallRequest,
-    ) -> Option<Result<Came, CallError>> {
+    ) -> Option<Result<CallOutcome, CallError>> {
         let connection = self.0.alive()?;
-        // The number is read after the connection was taken: a later one has another.
+        // Read after the connection was taken: a later connection has another generation.
         if self.generation() != generation {
             return None;
         }
         Some(self.begin(connection, request).await)
     }
 
-    /// Goes on with the call that waits under the key of the request. Its tool and arguments are those
-    /// it began with; everything else is as the request says now.
+    /// Resumes the call that waits under the key of the request. Its tool and arguments stay those of the
+    /// original request; everything else is taken from this one.
     ///
     /// # Errors
-    /// If no call waits there any more, or it failed.
-    pub async fn reply(&self, request: CallRequest, reply: Reply) -> Result<Came, CallError> {
+    /// If no call waits under that key, or it failed.
+    pub async fn reply(
+        &self,
+        request: CallRequest,
+        reply: ElicitationReply,
+    ) -> Result<CallOutcome, CallError> {
         let parked = lock(&self.0.parked).remove(&request.key);
         let Some(Parked { mut call, watch }) = parked else {
             return Err(CallError::own(
                 ErrorCategory::Unavailable,
                 Effect::Unknown,
-                "the call does not wait for a reply any more: it was cancelled, or the server ended",
+                "the call no longer waits for a reply: it was cancelled, or the server ended",
             ));
         };
         watch.abort();
         let key = request.key.clone();
-        let step = call.reply(request, reply, &self.0.checks).await?;
-        Ok(self.came(key, call, step))
+        let step = call.reply(request, reply, &self.0.output_schemas).await?;
+        Ok(self.outcome(key, call, step))
     }
 
-    fn came(&self, key: String, call: Call, step: Step) -> Came {
+    fn outcome(&self, key: String, call: Call, step: Step) -> CallOutcome {
         match step {
-            Step::Answered(answered) => Came::Answered(answered),
-            Step::Asks(question) => {
+            Step::Answered(answer) => CallOutcome::Answered(answer),
+            Step::NeedsInput(elicitation) => {
                 self.0.park(key, call);
-                Came::Asks(question)
+                CallOutcome::NeedsInput(elicitation)
             }
         }
     }
 
-    /// A number that changes when the list of tools may have changed: at every start of the server,
-    /// when it says so, and when the time is over for which it said the list holds. A storm of notices
-    /// changes it at most once per [`Limits::change_interval`](crate::Limits::change_interval).
+    /// A number that changes when the list of tools may have changed: at every start of the server, on a
+    /// `list_changed` notification, and when the TTL of the list is over. Notifications change it at most
+    /// once per [`Limits::change_interval`](crate::Limits::change_interval).
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.0.listing.generation()
     }
 
-    /// How the server is.
+    /// The state of the server.
     #[must_use]
     pub fn health(&self) -> Health {
         self.0.health()
     }
 
-    /// Ends the server and everything it started, and all calls. It is not started again.
+    /// Stops the server, everything it started, and all calls. It is not started again.
     pub async fn close(&self) {
         self.0.closed.cancel();
         lock(&self.0.parked).clear();
-        // Whoever starts it right now hears of the end and lets go.
+        // A task that is starting the server sees `closed` and releases the lock.
         let _start = self.0.start.lock().await;
         let connection = lock(&self.0.state).connection.take();
         if let Some(connection) = connection {
@@ -215,7 +219,7 @@ impl Server {
 }
 
 impl Inner {
-    /// The connection, started if need be.
+    /// The connection, started if necessary.
     async fn connection(&self) -> Result<Arc<Connection>, ServerError> {
         if let Some(connection) = self.alive() {
             return Ok(connection);
@@ -229,7 +233,7 @@ impl Inner {
             lock(&self.state).fail(error.clone(), self.backoff());
         })?;
         let executable = executable.as_deref();
-        ask_before_start(&self.options, executable).await?;
+        check_before_start(&self.options, executable).await?;
         let starting = Starting::of(&self.state);
         let era = lock(&self.state).era;
         let start = Connection::start(
@@ -249,7 +253,7 @@ impl Inner {
         match started {
             Ok(connection) => {
                 let connection = Arc::new(connection);
-                state.era = Some(connection.greeting.era);
+                state.era = Some(connection.server_info.era);
                 state.connection = Some(Arc::clone(&connection));
                 self.listing.reconnected();
                 Ok(connection)
@@ -261,7 +265,7 @@ impl Inner {
         }
     }
 
-    /// The file that is started, if the server is a program.
+    /// The executable, if the server is a program.
     fn executable(&self) -> Result<Option<PathBuf>, ServerError> {
         match &self.settings.transport {
             Transport::Command(command) => executable(command, &self.options.lookup).map(Some),
@@ -275,24 +279,24 @@ impl Inner {
         connection.is_alive().then(|| Arc::clone(connection))
     }
 
-    /// Whether it may be started now. A server that did what it was asked, or was there for long, is
-    /// started again at once when it is gone; one that ends again and again is not.
+    /// Whether it may be started now. A server that answered a request, or ran long enough, is restarted
+    /// at once when it ends. One that keeps failing is not.
     fn may_start(&self) -> Result<(), ServerError> {
         if self.closed.is_cancelled() {
             return Err(closed());
         }
         if !self.settings.is_enabled {
             return Err(ServerError::unavailable(
-                "the server is switched off in the configuration",
+                "the server is disabled in the configuration; set `enabled = true` to use it",
             ));
         }
         let mut state = lock(&self.state);
         if let Some(gone) = state.connection.take() {
-            let was_good =
+            let was_stable =
                 gone.has_answered() || gone.since.elapsed() >= self.options.limits.stable_after;
-            match was_good {
+            match was_stable {
                 true => state.recover(),
-                false => state.fail(why_gone(&gone), self.backoff()),
+                false => state.fail(reason_of_end(&gone), self.backoff()),
             }
         }
         let wait = state
@@ -302,7 +306,7 @@ impl Inner {
             (Some(wait), Some(error)) if !wait.is_zero() => Err(ServerError::new(
                 error.category,
                 format!(
-                    "{} (failed {} times; tried again in {:.1} seconds at the earliest)",
+                    "{} (failed {} times; the next attempt is possible in {:.1} seconds)",
                     error.message,
                     state.failures,
                     wait.as_secs_f64()
@@ -329,7 +333,7 @@ impl Inner {
                 since: connection.since,
             },
             (Some(gone), _, _) => Health::Failing {
-                error: why_gone(gone),
+                error: reason_of_end(gone),
                 attempts: state.failures + 1,
                 next_try: Instant::now(),
             },
@@ -342,7 +346,7 @@ impl Inner {
         }
     }
 
-    /// Lets a call wait for a person, until it is cancelled or the server ends.
+    /// Lets a call wait for the user's reply, until it is cancelled or the server ends.
     fn park(self: &Arc<Self>, key: String, call: Call) {
         let (cancel, ended) = (call.cancel().clone(), call.connection.wire.ended.clone());
         let (inner, parked_as): (Weak<Self>, _) = (Arc::downgrade(self), key.clone());
@@ -353,7 +357,7 @@ impl Inner {
                 () = ended.cancelled() => {}
             }
             if let Some(inner) = inner.upgrade() {
-                // Dropped outside of the lock: the server is told.
+                // Dropped outside of the lock, because dropping notifies the server.
                 let _call = lock(&inner.parked).remove(&parked_as);
             }
         });
@@ -378,7 +382,7 @@ impl State {
     }
 }
 
-/// Says that the server is being started, as long as somebody does.
+/// Sets `is_starting` as long as it exists.
 struct Starting<'a>(&'a Mutex<State>);
 
 impl<'a> Starting<'a> {
@@ -394,9 +398,9 @@ impl Drop for Starting<'_> {
     }
 }
 
-fn why_gone(connection: &Connection) -> ServerError {
-    let why = connection.wire.why();
-    why.unwrap_or_else(|| ServerError::unavailable("the server is gone"))
+fn reason_of_end(connection: &Connection) -> ServerError {
+    let reason = connection.wire.failure();
+    reason.unwrap_or_else(|| ServerError::unavailable("the server has ended"))
 }
 
 fn closed() -> ServerError {

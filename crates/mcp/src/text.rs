@@ -1,6 +1,6 @@
-//! Text of servers that a person would not see and a model would read: what [`windlass_spec::text`] finds
-//! hidden in text for models, and HTML comments. [`hidden`] finds it, [`visible`] shows it, [`findings`]
-//! looks through everything a server says of a tool. One pass over the text is all it takes.
+//! Hidden text of servers, which a model reads but a user does not see: the hidden characters of
+//! [`windlass_spec::text`], and HTML comments. [`hidden`] finds it, [`visible`] makes it visible, and
+//! [`findings`] checks the whole definition of a tool. All take one pass over the text.
 
 mod findings;
 mod scan;
@@ -17,8 +17,8 @@ pub use findings::{Finding, Suspicion, findings};
 use scan::{Mark, Scanner};
 use windlass_spec::text::{CharacterClass, describe_hidden};
 
-/// How much of what is hidden is told.
-const MAX_TOLD: usize = 200;
+/// The longest piece of hidden text that is reported, in characters.
+const MAX_REPORTED: usize = 200;
 
 /// A kind of hidden text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,12 +30,12 @@ pub enum HiddenKind {
 }
 
 impl HiddenKind {
-    /// What it is, for a sentence.
+    /// The name of the kind, for a message.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Characters(class) => class.as_str(),
-            Self::Comment => "a comment that is not shown",
+            Self::Comment => "an HTML comment",
         }
     }
 }
@@ -49,15 +49,15 @@ impl fmt::Display for HiddenKind {
 /// A piece of hidden text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hidden {
-    /// Of what kind.
+    /// The kind.
     pub kind: HiddenKind,
-    /// Where it begins, in bytes.
+    /// The offset in bytes.
     pub place: usize,
-    /// What it is, made visible; the beginning of it if it is long.
+    /// The hidden text made visible, truncated if it is long.
     pub what: String,
 }
 
-/// All hidden text in a text, in its order; neighbours of one kind are one piece.
+/// All hidden text in a text, in order. Adjacent characters of one kind are one piece.
 #[must_use]
 pub fn hidden(text: &str) -> Vec<Hidden> {
     pieces(text).collect()
@@ -74,14 +74,14 @@ fn pieces(text: &str) -> impl Iterator<Item = Hidden> {
         };
         let what = match mark.kind {
             HiddenKind::Comment if mark.is_nested => "⟨!--⟩".to_owned(),
-            // All of it, since it is all hidden; what is hidden once more inside comes as well.
+            // The content of the comment. Hidden characters inside it are reported separately too.
             HiddenKind::Comment => {
                 let rest = text.get(mark.end..).unwrap_or_default();
-                let bounded = clipped(rest, MAX_TOLD);
+                let bounded = clipped(rest, MAX_REPORTED);
                 let inner = bounded.split("-->").next().unwrap_or_default();
                 visible(inner).trim().to_owned()
             }
-            HiddenKind::Characters(_) => clipped(&shown(text, &mark), MAX_TOLD).to_owned(),
+            HiddenKind::Characters(_) => clipped(&shown(text, &mark), MAX_REPORTED).to_owned(),
         };
         Some(Hidden {
             kind: mark.kind,
@@ -91,13 +91,13 @@ fn pieces(text: &str) -> impl Iterator<Item = Hidden> {
     })
 }
 
-/// The text with everything hidden in it made visible: `⟨U+200B⟩`, `⟨ESC⟩[31m`, `⟨comment: ...⟩`.
+/// The text with all hidden text made visible: `⟨U+200B⟩`, `⟨ESC⟩[31m`, `⟨comment: ...⟩`.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     counted(text).0
 }
 
-/// The text made visible, and how much was hidden.
+/// The text made visible, and the number of hidden pieces.
 fn counted(text: &str) -> (Cow<'_, str>, usize) {
     let mut made = String::new();
     let (mut count, mut copied) = (0, 0);
@@ -105,7 +105,7 @@ fn counted(text: &str) -> (Cow<'_, str>, usize) {
         made.push_str(text.get(copied..mark.start).unwrap_or_default());
         made.push_str(&shown(text, &mark));
         copied = mark.end;
-        // The end of a comment is no second piece.
+        // The end of a comment is not a separate piece.
         count += usize::from(mark.kind != HiddenKind::Comment || mark.opens);
     }
     if count == 0 {
@@ -115,7 +115,7 @@ fn counted(text: &str) -> (Cow<'_, str>, usize) {
     (Cow::Owned(made), count)
 }
 
-/// JSON with everything hidden in its texts and keys made visible, and how much was hidden.
+/// JSON with all hidden text in its strings and keys made visible, and the number of hidden pieces.
 #[must_use]
 pub fn visible_json(value: Value) -> (Value, usize) {
     let mut count = 0;
@@ -123,7 +123,7 @@ pub fn visible_json(value: Value) -> (Value, usize) {
     (value, count)
 }
 
-// Values are read from text, which nests at most 128 levels.
+// Recursion is safe: the JSON parser limits the depth to 128 levels.
 fn shown_json(value: Value, count: &mut usize) -> Value {
     match value {
         Value::String(text) => Value::String(shown_text(text, count)),
@@ -135,7 +135,7 @@ fn shown_json(value: Value, count: &mut usize) -> Value {
             let mut shown = Map::with_capacity(entries.len());
             for (key, value) in entries {
                 let mut key = shown_text(key, count);
-                // Two keys that only now look the same stay two.
+                // Keeps two keys that become equal distinct.
                 while shown.contains_key(&key) {
                     key.push('\'');
                 }
@@ -156,7 +156,7 @@ fn shown_text(text: String, count: &mut usize) -> String {
     }
 }
 
-/// How a mark is shown.
+/// The visible form of a mark.
 fn shown(text: &str, mark: &Mark) -> String {
     let piece = text.get(mark.start..mark.end).unwrap_or_default();
     match mark.kind {
@@ -164,13 +164,13 @@ fn shown(text: &str, mark: &Mark) -> String {
         HiddenKind::Comment if mark.opens => "⟨comment:".to_owned(),
         HiddenKind::Comment => "⟩".to_owned(),
         HiddenKind::Characters(class) => {
-            // Angle brackets in what is spelled might make a comment of what was made visible.
+            // Decoded characters might form a new comment.
             describe_hidden(class, piece).replace("<!--", "⟨!--")
         }
     }
 }
 
-/// The beginning of a text, at most so many characters.
+/// The first `most` characters of a text.
 pub(crate) fn clipped(text: &str, most: usize) -> &str {
     match text.char_indices().nth(most) {
         Some((end, _)) => text.get(..end).unwrap_or_default(),

@@ -1,5 +1,5 @@
-//! Cassettes: exchanges with a model as JSON Lines, one request with what came of it a line.
-//! Recorded without secrets, replayed in order, event for event, and only to the same requests.
+//! Cassettes: exchanges with a model as JSON Lines, one request with its outcome per line. They are
+//! recorded without secrets and replayed in order, with all events, only for the same requests.
 
 mod difference;
 
@@ -49,15 +49,15 @@ struct RecordedError {
 #[derive(Debug, thiserror::Error)]
 pub enum CassetteError {
     /// The file could not be read or written.
-    #[error("the cassette {} cannot be used: {error}", path.display())]
+    #[error("cannot use the cassette {}: {error}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// Why not.
         error: io::Error,
     },
-    /// A line is no exchange.
-    #[error("line {line} of the cassette is no recorded exchange: {error}")]
+    /// A line is not an exchange.
+    #[error("line {line} of the cassette is not a recorded exchange: {error}")]
     Line {
         /// The line, from 1.
         line: usize,
@@ -66,8 +66,8 @@ pub enum CassetteError {
     },
 }
 
-/// Asks a model and writes each exchange to a cassette. What could not be written is an error of
-/// that request: a cassette with a gap would replay wrongly.
+/// Asks a model and writes each exchange to a cassette. A write error fails the request, because a
+/// cassette with a gap would not replay correctly.
 pub struct RecordingModel<M> {
     model: M,
     scrubber: Scrubber,
@@ -78,7 +78,7 @@ impl<M: ModelClient> RecordingModel<M> {
     /// Records to a new file, without the secrets of the environment.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// If the file cannot be created.
     pub fn create(model: M, path: &Path) -> Result<Self, CassetteError> {
         let file = File::create(path).map_err(|error| CassetteError::File {
             path: path.to_owned(),
@@ -91,7 +91,7 @@ impl<M: ModelClient> RecordingModel<M> {
         ))
     }
 
-    /// Records to `cassette`, without what `scrubber` takes out.
+    /// Records to `cassette`. `scrubber` removes secrets.
     pub fn to_writer(model: M, cassette: Box<dyn Write + Send>, scrubber: Scrubber) -> Self {
         Self {
             model,
@@ -103,7 +103,7 @@ impl<M: ModelClient> RecordingModel<M> {
     fn write(&self, exchange: &Exchange) -> io::Result<()> {
         let exchange = self.scrubber.json(serde_json::to_value(exchange)?);
         let mut cassette = self.cassette.lock().unwrap_or_else(PoisonError::into_inner);
-        // One write a line, so that a full disk leaves no half line behind that looks whole.
+        // One write per line, so that a full disk does not leave a partial line that looks complete.
         cassette.write_all(format!("{exchange}\n").as_bytes())?;
         cassette.flush()
     }
@@ -117,15 +117,15 @@ impl<M: ModelClient> ModelClient for RecordingModel<M> {
         events: &'a mut (dyn FnMut(ModelEvent) + Send),
     ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
         Box::pin(async move {
-            let mut told = Vec::new();
-            let mut tell = |event: ModelEvent| {
-                told.push(event.clone());
+            let mut emitted = Vec::new();
+            let mut emit = |event: ModelEvent| {
+                emitted.push(event.clone());
                 events(event);
             };
-            let outcome = self.model.answer(request, cancel, &mut tell).await;
+            let outcome = self.model.answer(request, cancel, &mut emit).await;
             let exchange = Exchange {
-                request: written(request),
-                events: told,
+                request: to_json(request),
+                events: emitted,
                 outcome: match &outcome {
                     Ok(answer) => Outcome::Answer(answer.clone()),
                     Err(error) => Outcome::Error(RecordedError::from(error)),
@@ -146,7 +146,7 @@ impl<M> fmt::Debug for RecordingModel<M> {
     }
 }
 
-/// Answers from a cassette, in order, and refuses a request that was not recorded there.
+/// Answers from a cassette in order. Refuses a request that differs from the recorded one.
 #[derive(Debug)]
 pub struct ReplayModel {
     scrubber: Scrubber,
@@ -163,7 +163,7 @@ impl ReplayModel {
     /// Reads a cassette from a file.
     ///
     /// # Errors
-    /// If the file cannot be read or is no cassette.
+    /// If the file cannot be read or is not a cassette.
     pub fn open(path: &Path) -> Result<Self, CassetteError> {
         let text = fs::read_to_string(path).map_err(|error| CassetteError::File {
             path: path.to_owned(),
@@ -172,11 +172,11 @@ impl ReplayModel {
         Self::from_text(&text, Scrubber::from_environment())
     }
 
-    /// Reads a cassette. Requests are compared without what `scrubber` takes out, as they were
-    /// recorded.
+    /// Reads a cassette. `scrubber` removes secrets from requests before they are compared, as in the
+    /// recording.
     ///
     /// # Errors
-    /// If it is no cassette.
+    /// If it is not a cassette.
     pub fn from_text(text: &str, scrubber: Scrubber) -> Result<Self, CassetteError> {
         let lines = text
             .lines()
@@ -199,7 +199,7 @@ impl ReplayModel {
         })
     }
 
-    /// How many exchanges were not asked for yet.
+    /// The number of exchanges that were not replayed yet.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.state
@@ -210,7 +210,7 @@ impl ReplayModel {
     }
 
     fn next(&self, request: &ModelRequest) -> Result<Exchange, ModelError> {
-        let asked = self.scrubber.json(written(request));
+        let asked = self.scrubber.json(to_json(request));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.asked += 1;
         let number = state.asked;
@@ -222,9 +222,11 @@ impl ReplayModel {
         next.ok_or_else(|| {
             let message = match difference {
                 Some(difference) => {
-                    format!("Request {number} is not the one in the cassette: {difference}.")
+                    format!("Request {number} differs from the cassette: {difference}.")
                 }
-                None => format!("Request {number} is one more than the cassette holds."),
+                None => {
+                    format!("Request {number} is not in the cassette: it has no more exchanges.")
+                }
             };
             ModelError::new(ModelErrorKind::Malformed, message)
         })
@@ -256,8 +258,8 @@ impl ModelClient for ReplayModel {
     }
 }
 
-/// A request as a cassette holds it.
-fn written(request: &ModelRequest) -> Value {
+/// A request as it is stored in a cassette.
+fn to_json(request: &ModelRequest) -> Value {
     let tools = request.tools.iter().map(|tool| {
         json!({"name": tool.name().as_str(), "description": tool.description(), "schema": tool.schema()})
     });

@@ -1,5 +1,4 @@
-//! What every model can be asked, what it tells while it answers, and how it fails. Providers'
-//! own words end here.
+//! The interface of all models: requests, events and errors. Nothing here is specific to a provider.
 
 use std::time::Duration;
 
@@ -10,8 +9,8 @@ use windlass_core::model::{ModelAnswer, ModelErrorKind, ModelRequest, Usage};
 
 /// Something that answers the run machine's requests.
 pub trait ModelClient: Send + Sync {
-    /// The model's whole answer to `request`. `events` hears of its parts while they arrive; an
-    /// answer is complete without them. When `cancel` is cancelled, work stops at once.
+    /// Returns the model's whole answer to `request`. `events` receives its parts while they arrive;
+    /// the answer is complete without them. When `cancel` is cancelled, work stops at once.
     fn answer<'a>(
         &'a self,
         request: &'a ModelRequest,
@@ -25,41 +24,41 @@ pub trait ModelClient: Send + Sync {
     }
 }
 
-/// A part of an answer, told while the answer is being made.
+/// A part of an answer, emitted while the answer arrives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum ModelEvent {
-    /// More of what it says.
+    /// More of its text.
     Text {
         /// The new characters.
         text: String,
     },
-    /// More of what it thinks.
+    /// More of its reasoning.
     Thought {
         /// The new characters.
         text: String,
     },
-    /// It asks for a call; its arguments may still be on the way.
+    /// It requests a call. The arguments may not be complete yet.
     Call {
-        /// The name it used.
+        /// The name of the tool.
         tool: String,
     },
-    /// What the answer cost.
+    /// The usage of the answer.
     Usage {
         /// The counts.
         usage: Usage,
     },
 }
 
-/// Why there is no answer. Safe to show: holds no key and not the request.
+/// Why there is no answer. Safe to show: contains neither a key nor the request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
-    /// What kind of problem it is.
+    /// The kind of error.
     pub kind: ModelErrorKind,
     /// What happened and what to do about it.
     pub message: String,
-    /// When the provider wants to be asked again.
+    /// How long the provider asks to wait before the next request.
     pub retry_after: Option<Duration>,
 }
 
@@ -77,13 +76,13 @@ impl ModelError {
     pub(crate) fn cancelled() -> Self {
         Self::new(
             ModelErrorKind::Cancelled,
-            "The model was stopped before it had answered.",
+            "The request to the model was cancelled.",
         )
     }
 }
 
-/// Tells a finished answer as events, for models that have it all at once.
-pub(crate) fn tell(answer: &ModelAnswer, events: &mut (dyn FnMut(ModelEvent) + Send)) {
+/// Emits the events of a finished answer, for models that do not stream.
+pub(crate) fn emit_events(answer: &ModelAnswer, events: &mut (dyn FnMut(ModelEvent) + Send)) {
     if let Some(thought) = &answer.thought {
         events(ModelEvent::Thought {
             text: thought.clone(),

@@ -1,5 +1,5 @@
-//! How a model is asked for calls: with the provider's own tool calls, or as JSON of a given
-//! schema. Either way, what comes back is read leniently.
+//! How a model is asked for calls: with the provider's native tool calls, or as JSON with a given schema.
+//! In both cases the answer is parsed leniently.
 
 mod lenient;
 mod shape;
@@ -10,18 +10,18 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use lenient::{Found, find};
+pub(crate) use lenient::{ParsedText, parse_calls};
 pub(crate) use structured::{Speaker, conversation, schema};
 
 /// How a model is asked for calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
-    /// With the provider's own tool calls.
+    /// With the provider's native tool calls.
     Native,
-    /// As JSON of a given schema, which even small models get right.
+    /// As JSON with a given schema, which even small models can write.
     Structured,
-    /// Native until the model shows that it does not do that, then structured.
+    /// Native until the model fails to make native calls, then structured.
     #[default]
     Auto,
 }
@@ -58,7 +58,7 @@ impl FromStr for Dialect {
     }
 }
 
-/// A name that no dialect has.
+/// The error for an unknown dialect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no dialect; write `native`, `structured` or `auto`")]
+#[error("`{0}` is not a dialect; use `native`, `structured` or `auto`")]
 pub struct UnknownDialect(pub String);

@@ -1,12 +1,12 @@
-//! Models behind an HTTP interface: hosted ones and local servers. Decides about dialects,
-//! retries, time limits and cancellation; how providers are spoken to is below.
+//! Models behind an HTTP API: hosted ones and local servers. Handles dialects, retries, time limits and
+//! cancellation; the submodules talk to providers.
 
 mod calls;
 mod draft;
 pub(crate) mod endpoint;
 mod failure;
+mod idle_timer;
 mod names;
-mod patience;
 mod wire;
 
 use std::fmt;
@@ -24,35 +24,35 @@ use windlass_spec::Model;
 use self::draft::{Draft, Finished};
 use self::endpoint::{Endpoint, Protocol};
 use self::failure::Failure;
-use self::patience::Patience;
+use self::idle_timer::IdleTimer;
 use self::wire::{Piece, Wire};
 use crate::client::{ModelClient, ModelError, ModelEvent};
 use crate::dialect::Dialect;
 
-/// How a hosted model is asked.
+/// The settings of a hosted model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostedSettings {
-    /// How it is asked for calls.
+    /// How it is asked for calls: the dialect.
     pub dialect: Dialect,
-    /// Where it is asked, if not at its provider's usual address.
+    /// The base URL, if not the provider's default.
     pub base_url: Option<String>,
-    /// How freely it chooses its words; the provider's default if not given.
+    /// The sampling temperature; the provider's default if `None`.
     pub temperature: Option<f64>,
-    /// How many tokens it may write in one answer; the provider's default if not given.
+    /// The most output tokens of one answer; the provider's default if `None`.
     pub max_output_tokens: Option<u32>,
-    /// How long an answer may take in all, retries included.
+    /// The time limit of an answer, including retries.
     pub time_limit: Duration,
-    /// How long it may take until the first sign of an answer.
+    /// The time limit until the first byte of an answer.
     pub first_byte_limit: Duration,
-    /// How long an answer may pause.
+    /// The longest pause within an answer.
     pub idle_limit: Duration,
-    /// How many bytes an answer may have.
+    /// The most bytes of an answer.
     pub longest_answer: usize,
-    /// How often it is asked before giving up.
+    /// The most attempts.
     pub tries: usize,
-    /// How long to wait before the second try; doubled for each further one.
+    /// The wait before the second attempt; doubled for each further one.
     pub first_wait: Duration,
-    /// The longest wait, also when the provider asks for more: then there is no further try.
+    /// The longest wait. If the provider asks for a longer one, there is no further attempt.
     pub longest_wait: Duration,
 }
 
@@ -64,7 +64,7 @@ impl Default for HostedSettings {
             temperature: None,
             max_output_tokens: None,
             time_limit: Duration::from_secs(300),
-            // A local model may read a long prompt for minutes.
+            // A local model may take minutes to process a long prompt.
             first_byte_limit: Duration::from_secs(120),
             idle_limit: Duration::from_secs(60),
             longest_answer: 512 * 1024,
@@ -80,31 +80,30 @@ pub struct HostedModel {
     wire: Wire,
     endpoint: Arc<Endpoint>,
     settings: HostedSettings,
-    /// Native calls did not work with this model.
-    needs_structure: AtomicBool,
+    /// Whether native calls failed with this model.
+    needs_structured: AtomicBool,
 }
 
-/// The form a request is sent in, once the dialect is decided.
+/// The form in which a request is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Native,
     Structured,
 }
 
-/// Where events go; shared by the tries of one request.
+/// The receiver of events, shared by the attempts of one request.
 type Sink<'a> = Mutex<&'a mut (dyn FnMut(ModelEvent) + Send)>;
 
 impl HostedModel {
     /// The model, with keys and addresses from the environment.
     ///
     /// # Errors
-    /// If there is no key for a provider that wants one, or no usable address.
+    /// If the key of a provider is missing, or the base URL is missing or not valid.
     pub fn new(model: &Model, settings: HostedSettings) -> Result<Self, ModelError> {
         Self::with_variables(model, settings, &|name| std::env::var(name).ok())
     }
 
-    /// The model, with keys and addresses from what `variable` gives for the names of environment
-    /// variables.
+    /// The model, with keys and addresses from `variable`, which looks up environment variables.
     ///
     /// # Errors
     /// As [`HostedModel::new`].
@@ -123,11 +122,11 @@ impl HostedModel {
             wire,
             endpoint,
             settings,
-            needs_structure: AtomicBool::new(false),
+            needs_structured: AtomicBool::new(false),
         })
     }
 
-    async fn in_fitting_form(
+    async fn answer_in_dialect(
         &self,
         request: &ModelRequest,
         sink: &Sink<'_>,
@@ -135,13 +134,13 @@ impl HostedModel {
         let is_auto = self.settings.dialect == Dialect::Auto;
         let form = match self.settings.dialect {
             Dialect::Structured => Form::Structured,
-            Dialect::Auto if self.needs_structure.load(Ordering::Relaxed) => Form::Structured,
+            Dialect::Auto if self.needs_structured.load(Ordering::Relaxed) => Form::Structured,
             Dialect::Native | Dialect::Auto => Form::Native,
         };
         let outcome = self.with_retries(request, form, sink).await;
         let outcome = match outcome {
             Err(failure) if failure.lacks_tools && is_auto && form == Form::Native => {
-                self.needs_structure.store(true, Ordering::Relaxed);
+                self.needs_structured.store(true, Ordering::Relaxed);
                 self.with_retries(request, Form::Structured, sink).await
             }
             other => other,
@@ -150,13 +149,13 @@ impl HostedModel {
             answer,
             wrote_calls_as_text,
         } = outcome.map_err(|failure| failure.error)?;
-        // Only this protocol can hold a model to a schema; elsewhere there is nothing to gain.
-        let is_silent = answer.calls.is_empty() && answer.text.trim().is_empty();
+        // Only the OpenAI protocol can constrain an answer to a schema.
+        let is_empty = answer.calls.is_empty() && answer.text.trim().is_empty();
         if is_auto
             && self.endpoint.protocol == Protocol::OpenAi
-            && (wrote_calls_as_text || is_silent)
+            && (wrote_calls_as_text || is_empty)
         {
-            self.needs_structure.store(true, Ordering::Relaxed);
+            self.needs_structured.store(true, Ordering::Relaxed);
         }
         Ok(answer)
     }
@@ -178,38 +177,38 @@ impl HostedModel {
             .with_max_delay(longest_wait)
             .with_max_times(tries.saturating_sub(1))
             .with_jitter();
-        (|| self.once(request, form, sink))
+        (|| self.attempt(request, form, sink))
             .retry(waits)
-            .when(|failure| failure.is_passing)
+            .when(|failure| failure.is_transient)
             .adjust(|failure, wait| {
                 let wanted = failure.error.retry_after.or(wait)?;
-                // To ask again sooner than it wants would only be refused again.
+                // An earlier attempt would be refused again.
                 wait.filter(|_| wanted <= longest_wait).map(|_| wanted)
             })
             .await
     }
 
-    async fn once(
+    async fn attempt(
         &self,
         request: &ModelRequest,
         form: Form,
         sink: &Sink<'_>,
     ) -> Result<Finished, Failure> {
-        let mut tell = |event| {
+        let mut emit = |event| {
             let mut events = sink.lock().unwrap_or_else(PoisonError::into_inner);
             events(event);
         };
         let mut draft = Draft::new(form, self.settings.longest_answer);
-        let mut pieces = self.wire.ask(request, form, &self.settings).await?;
+        let mut pieces = self.wire.send(request, form, &self.settings).await?;
         let HostedSettings {
             first_byte_limit,
             idle_limit,
             ..
         } = self.settings;
-        let mut patience = Patience::new(first_byte_limit, idle_limit);
+        let mut idle_timer = IdleTimer::new(first_byte_limit, idle_limit);
         let mut has_begun = false;
         loop {
-            let Some(piece) = patience.wait(pieces.next()).await else {
+            let Some(piece) = idle_timer.wait(pieces.next()).await else {
                 let limit = if has_begun {
                     idle_limit
                 } else {
@@ -219,26 +218,26 @@ impl HostedModel {
             };
             let piece = match piece {
                 Some(Ok(piece)) => piece,
-                // What was told cannot be taken back, so from then on there is no second try.
+                // Emitted events cannot be revoked, so there is no further attempt after the first one.
                 Some(Err(failure)) => {
                     return Err(Failure {
-                        is_passing: failure.is_passing && !has_begun,
+                        is_transient: failure.is_transient && !has_begun,
                         ..failure
                     });
                 }
-                None => return Err(pieces.cut()),
+                None => return Err(pieces.truncated()),
             };
             has_begun = true;
-            patience.renew(idle_limit);
+            idle_timer.renew(idle_limit);
             match piece {
-                Piece::Alive => {}
-                Piece::Text(text) => draft.text(&text, &mut tell)?,
-                Piece::Thought(text) => draft.thought(text, &mut tell)?,
+                Piece::KeepAlive => {}
+                Piece::Text(text) => draft.text(&text, &mut emit)?,
+                Piece::Thought(text) => draft.thought(text, &mut emit)?,
                 Piece::Call {
                     position,
                     tool,
                     length,
-                } => draft.call(position, tool, length, &mut tell)?,
+                } => draft.call(position, tool, length, &mut emit)?,
                 Piece::End {
                     calls,
                     usage,
@@ -247,7 +246,7 @@ impl HostedModel {
                     if is_cut_off && calls.is_empty() {
                         draft.refuse_fragment(request)?;
                     }
-                    return Ok(draft.finish(request, calls, usage, &mut tell));
+                    return Ok(draft.finish(request, calls, usage, &mut emit));
                 }
             }
         }
@@ -257,14 +256,14 @@ impl HostedModel {
         let what = if has_begun {
             "paused its answer for"
         } else {
-            "did not begin to answer within"
+            "did not start to answer within"
         };
         let message = format!(
             "{} {what} {} seconds.",
             self.endpoint.provider,
             limit.as_secs_f64()
         );
-        Failure::lasting(ModelErrorKind::Timeout, message)
+        Failure::permanent(ModelErrorKind::Timeout, message)
     }
 }
 
@@ -278,14 +277,14 @@ impl ModelClient for HostedModel {
         Box::pin(async move {
             let limit = self.settings.time_limit;
             let sink = Mutex::new(events);
-            let work = timeout(limit, self.in_fitting_form(request, &sink));
-            // Whichever comes first drops the other, and with it the connection.
+            let work = timeout(limit, self.answer_in_dialect(request, &sink));
+            // The first branch to complete drops the other, and with it the connection.
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => Err(ModelError::cancelled()),
                 outcome = work => outcome.unwrap_or_else(|_| {
                     let provider = &self.endpoint.provider;
-                    let message = format!("{provider} did not finish within {} seconds.", limit.as_secs_f64());
+                    let message = format!("{provider} did not finish its answer within {} seconds.", limit.as_secs_f64());
                     Err(ModelError::new(ModelErrorKind::Timeout, message))
                 }),
             }

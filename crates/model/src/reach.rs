@@ -1,5 +1,5 @@
-//! What can be asked from here: which keys are set, which servers on this machine answer. Nothing is
-//! sent to a hosted provider to find out.
+//! Which models are available: which keys are set, and which local servers answer. No request is sent to
+//! a hosted provider.
 
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
@@ -12,28 +12,28 @@ use windlass_spec::{Model, Provider};
 
 use crate::hosted::endpoint::Endpoint;
 
-/// How long a server on this machine may take to answer.
-const PATIENCE: Duration = Duration::from_millis(700);
+/// How long a local server may take to answer.
+const LOCAL_TIMEOUT: Duration = Duration::from_millis(700);
 
-/// A place where models may be asked.
+/// The availability of a provider or local server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
-    /// Who is asked: the provider's part of a model's name.
+pub struct ProviderStatus {
+    /// The provider: the first part of a model's name.
     pub provider: String,
-    /// Whether it can be asked now, as far as can be told without asking it.
+    /// Whether it is available, as far as this can be determined without a request to it.
     pub is_reachable: bool,
-    /// Why, or what to do about it.
+    /// The reason, or what to do.
     pub why: String,
-    /// The models it offers, where it tells; as they are named on the command line.
+    /// The models it lists, if it does; with their names for the command line.
     pub models: Vec<String>,
 }
 
-/// Servers people run on their own machines, with the port each listens on.
+/// Common local servers with their default ports.
 const LOCAL_SERVERS: [(&str, u16); 2] = [("llama.cpp", 8080), ("LM Studio", 1234)];
 
-/// Where models can be asked from here.
-pub async fn places() -> Vec<Place> {
-    let mut places: Vec<Place> = [
+/// The availability of all known providers and local servers.
+pub async fn provider_statuses() -> Vec<ProviderStatus> {
+    let mut statuses: Vec<ProviderStatus> = [
         (Provider::OpenAi, "OPENAI_API_KEY"),
         (Provider::Anthropic, "ANTHROPIC_API_KEY"),
         (Provider::Google, "GEMINI_API_KEY"),
@@ -53,15 +53,15 @@ pub async fn places() -> Vec<Place> {
         server(name, &url, "local").await
     });
     let (ollama, others) = futures::join!(ollama, futures::future::join_all(others));
-    places.extend(ollama);
-    places.extend(others.into_iter().flatten());
-    places
+    statuses.extend(ollama);
+    statuses.extend(others.into_iter().flatten());
+    statuses
 }
 
-/// Whether a model can be asked from here: its key is set, or its server on this machine answers.
+/// Checks whether a model is available: its key is set, or its local server answers.
 ///
 /// # Errors
-/// If it cannot, with what to do about it.
+/// If it is not, with what to do.
 pub fn check(model: &Model, base_url: Option<&str>) -> Result<(), String> {
     let variable = |name: &str| std::env::var(name).ok();
     let endpoint = Endpoint::resolve(model, base_url, &variable).map_err(|error| error.message)?;
@@ -72,10 +72,13 @@ pub fn check(model: &Model, base_url: Option<&str>) -> Result<(), String> {
     let host = host.trim_matches(['[', ']']).to_owned();
     let port = endpoint.base_url.port_or_known_default().unwrap_or(80);
     let mut addresses = (host, port).to_socket_addrs().into_iter().flatten();
-    if addresses.any(|address| TcpStream::connect_timeout(&address, PATIENCE).is_ok()) {
+    if addresses.any(|address| TcpStream::connect_timeout(&address, LOCAL_TIMEOUT).is_ok()) {
         return Ok(());
     }
-    Err(format!("No server answers at {}.", endpoint.shown_url()))
+    Err(format!(
+        "No server answers at {}. Start it, or check the address.",
+        endpoint.shown_url()
+    ))
 }
 
 fn endpoint(provider: &Provider, base_url: Option<&str>) -> Option<Endpoint> {
@@ -83,12 +86,12 @@ fn endpoint(provider: &Provider, base_url: Option<&str>) -> Option<Endpoint> {
     Endpoint::resolve(&model, base_url, &|name| std::env::var(name).ok()).ok()
 }
 
-fn hosted(provider: &Provider, variable: &str) -> Place {
+fn hosted(provider: &Provider, variable: &str) -> ProviderStatus {
     let (is_reachable, why) = match endpoint(provider, None) {
-        Some(endpoint) => (true, format!("{} is set", endpoint.key_variable)),
-        None => (false, format!("set {variable} to a key")),
+        Some(endpoint) => (true, format!("`{}` is set", endpoint.key_variable)),
+        None => (false, format!("set `{variable}` to a key")),
     };
-    Place {
+    ProviderStatus {
         provider: provider.as_str().to_owned(),
         is_reachable,
         why,
@@ -96,12 +99,12 @@ fn hosted(provider: &Provider, variable: &str) -> Place {
     }
 }
 
-/// A server on this machine and the models it offers.
-async fn server(name: &str, base_url: &Url, provider: &str) -> Option<Place> {
+/// A local server and the models it lists.
+async fn server(name: &str, base_url: &Url, provider: &str) -> Option<ProviderStatus> {
     let shown = base_url.to_string();
     let client = reqwest::Client::builder()
         .no_proxy()
-        .timeout(PATIENCE)
+        .timeout(LOCAL_TIMEOUT)
         .build()
         .ok()?;
     let answer = async {
@@ -120,10 +123,10 @@ async fn server(name: &str, base_url: &Url, provider: &str) -> Option<Place> {
     let models = models.filter_map(|model| Some(format!("{provider}/{}", model["id"].as_str()?)));
     let why = match (&listed, provider) {
         (None, _) => format!("no server answers at {shown}"),
-        (Some(_), "local") => format!("answers; ask it with `--base-url {shown}`"),
+        (Some(_), "local") => format!("answers; use it with `--base-url {shown}`"),
         (Some(_), _) => format!("answers at {shown}"),
     };
-    Some(Place {
+    Some(ProviderStatus {
         provider: name.to_owned(),
         is_reachable: listed.is_some(),
         why,

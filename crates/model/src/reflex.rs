@@ -1,4 +1,4 @@
-//! The embedded default behind the ordinary client: decides at once, without key, server or download.
+//! The embedded default model as a client. It needs no key, server or download.
 
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
@@ -6,19 +6,19 @@ use windlass_core::model::{ModelAnswer, ModelRequest};
 use windlass_core::run::{ASK_HUMAN, REQUEST_AUTHORIZATION};
 use windlass_reflex::{Reflex, Settings};
 
-use crate::client::{ModelClient, ModelError, ModelEvent, tell};
+use crate::client::{ModelClient, ModelError, ModelEvent, emit_events};
 
-/// A tool-caller that ships with the program; no language model.
+/// The embedded tool-caller. It is not a language model.
 #[derive(Debug)]
 pub struct ReflexModel {
     reflex: Reflex,
 }
 
 impl ReflexModel {
-    /// The name by which it is asked for.
+    /// The name by which it is selected.
     pub const NAME: &'static str = "reflex";
 
-    /// With the settings it ships with.
+    /// The model with its default settings.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -27,8 +27,8 @@ impl ReflexModel {
     }
 }
 
-/// The request without what is asked of people: this caller asks nobody, it says so in its answer.
-fn without_people(request: &ModelRequest) -> ModelRequest {
+/// The request without the tools that ask the user. Reflex puts what it lacks into its answer instead.
+fn without_user_tools(request: &ModelRequest) -> ModelRequest {
     let mut request = request.clone();
     request
         .tools
@@ -57,8 +57,8 @@ impl ModelClient for ReflexModel {
             if cancel.is_cancelled() {
                 return Err(ModelError::cancelled());
             }
-            let answer = self.reflex.answer(&without_people(request));
-            tell(&answer, events);
+            let answer = self.reflex.answer(&without_user_tools(request));
+            emit_events(&answer, events);
             Ok(answer)
         })
     }

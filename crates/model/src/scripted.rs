@@ -1,4 +1,4 @@
-//! A model that answers what it was told to: from a list or from a function of the request.
+//! A model with prepared answers: from a list or from a function of the request.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,43 +9,43 @@ use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use windlass_core::model::{ModelAnswer, ModelErrorKind, ModelRequest};
 
-use crate::client::{ModelClient, ModelError, ModelEvent, tell};
+use crate::client::{ModelClient, ModelError, ModelEvent, emit_events};
 
 type Script = Box<dyn FnMut(&ModelRequest) -> Result<ModelAnswer, ModelError> + Send>;
 
-/// A model for tests and examples; keeps the requests it was asked.
+/// A model for tests and examples. It records its requests.
 pub struct ScriptedModel {
     state: Mutex<State>,
 }
 
 struct State {
     script: Script,
-    asked: Vec<ModelRequest>,
+    requests: Vec<ModelRequest>,
 }
 
-/// Why there is no script.
+/// Why a script cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place} cannot be read: {problem}")]
+#[error("cannot read {place}: {problem}")]
 pub struct ScriptError {
     place: String,
     problem: String,
 }
 
 impl ScriptedModel {
-    /// Gives these answers in order, and an error once they are used up.
+    /// Gives these answers in order, then errors.
     pub fn answers(answers: impl IntoIterator<Item = ModelAnswer>) -> Self {
         Self::outcomes(answers.into_iter().map(Ok))
     }
 
-    /// Gives the answers of a file in order: one [`ModelAnswer`] as JSON a line.
+    /// Gives the answers of a file in order: one [`ModelAnswer`] as JSON per line.
     ///
     /// # Errors
-    /// If the file cannot be read, or a line is no answer.
+    /// If the file cannot be read, or a line is not an answer.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScriptError> {
         Self::from_file_after(path, 0)
     }
 
-    /// The same without the first answers, which were given before.
+    /// Like [`ScriptedModel::from_file`], without the first `given` answers.
     ///
     /// # Errors
     /// As [`ScriptedModel::from_file`].
@@ -68,37 +68,37 @@ impl ScriptedModel {
         Ok(Self::answers(answers))
     }
 
-    /// Gives these answers and errors in order, and an error once they are used up.
+    /// Gives these answers and errors in order, then errors.
     pub fn outcomes(outcomes: impl IntoIterator<Item = Result<ModelAnswer, ModelError>>) -> Self {
         let mut outcomes: VecDeque<_> = outcomes.into_iter().collect();
         let count = outcomes.len();
         Self::function(move |_| {
             outcomes.pop_front().unwrap_or_else(|| {
-                let message = format!("The script has no more than its {count} answers.");
+                let message = format!("The script has only {count} answers.");
                 Err(ModelError::new(ModelErrorKind::Malformed, message))
             })
         })
     }
 
-    /// Gives what `script` makes of each request.
+    /// Gives the result of `script` for each request.
     pub fn function(
         script: impl FnMut(&ModelRequest) -> Result<ModelAnswer, ModelError> + Send + 'static,
     ) -> Self {
         Self {
             state: Mutex::new(State {
                 script: Box::new(script),
-                asked: Vec::new(),
+                requests: Vec::new(),
             }),
         }
     }
 
-    /// The requests it was asked so far, in order.
+    /// The requests so far, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.state
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .asked
+            .requests
             .clone()
     }
 }
@@ -120,10 +120,10 @@ impl ModelClient for ScriptedModel {
             }
             let answer = {
                 let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                state.asked.push(request.clone());
+                state.requests.push(request.clone());
                 (state.script)(request)?
             };
-            tell(&answer, events);
+            emit_events(&answer, events);
             Ok(answer)
         })
     }

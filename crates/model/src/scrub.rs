@@ -1,17 +1,17 @@
-//! Keeps secrets out of what is written and shown: a key that cannot be printed, and a scrubber
-//! that takes known values and things that look like keys out of texts.
+//! Keeps secrets out of stored and shown texts: a key type that cannot be printed, and a scrubber that
+//! removes known secrets and texts that look like keys.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// What stands where a secret stood.
+/// The text that replaces a secret.
 const REDACTED: &str = "[redacted]";
 
-/// A shorter value is more likely a word than a secret; taking it out would garble texts.
+/// The shortest secret that is removed. Shorter values are likely words, and removing them would garble texts.
 const SHORTEST_SECRET: usize = 8;
 
-/// A key from the environment. Whoever needs the text must ask for it by name.
+/// A key from the environment. Its text is accessible only through [`Secret::expose`].
 #[derive(Clone)]
 pub(crate) struct Secret(String);
 
@@ -31,7 +31,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Takes secrets out of texts: the values it was given and whatever looks like an `sk-` key.
+/// Removes secrets from texts: the given values and everything that looks like an `sk-` key.
 #[derive(Clone, Default)]
 pub struct Scrubber {
     secrets: Vec<String>,
@@ -42,14 +42,14 @@ impl Scrubber {
     /// `_SECRET`.
     #[must_use]
     pub fn from_environment() -> Self {
-        // Variables that are not text are no keys, and `vars` would panic on them.
+        // Variables that are not Unicode are not keys, and `vars` would panic on them.
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
         Self::from_variables(variables)
     }
 
-    /// A scrubber for those of these variables whose names say that they hold a secret.
+    /// A scrubber for those of these variables whose names end like those of secrets.
     pub fn from_variables(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         let holds_secret = |name: &str| {
             let name = name.to_ascii_uppercase();
@@ -70,7 +70,7 @@ impl Scrubber {
             .into_iter()
             .filter(|secret| secret.len() >= SHORTEST_SECRET)
             .collect();
-        // A secret that holds another must go first, or its remains would stay.
+        // Longer secrets first: otherwise the rest of a secret that contains another would stay.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self { secrets }
     }
@@ -87,7 +87,7 @@ impl Scrubber {
         without_keys(&text)
     }
 
-    /// The JSON with its strings, and the names in it, without secrets.
+    /// The JSON without secrets in its strings and keys.
     #[must_use]
     pub fn json(&self, value: Value) -> Value {
         match value {
@@ -110,7 +110,7 @@ impl fmt::Debug for Scrubber {
     }
 }
 
-/// Replaces what looks like a provider's key: `sk-` and enough of its alphabet after it.
+/// Replaces texts that look like a provider's key: `sk-` followed by enough key characters.
 fn without_keys(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -120,7 +120,7 @@ fn without_keys(text: &str) -> String {
         let end = from
             .find(|c: char| !is_key_character(c))
             .unwrap_or(from.len());
-        // `task-list` and `disk-usage` hold `sk-` too.
+        // `task-list` and `disk-usage` contain `sk-` too.
         let starts_word = !before.ends_with(|c: char| c.is_ascii_alphanumeric());
         out.push_str(before);
         if starts_word && end >= 3 + SHORTEST_SECRET {
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_secret_variables_and_things_like_keys_are_taken_out() {
+    fn values_of_secret_variables_and_key_like_texts_are_removed() {
         let variables = [
             ("SEARCH_TOKEN", "abcdefgh12"),
             ("LONGER_SECRET", "abcdefgh12-and-more"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_and_a_scrubber_do_not_print_what_they_hold() {
+    fn debug_does_not_show_secrets() {
         let secret = Secret::new("very-secret-value".to_owned());
         let scrubber = Scrubber::new(["very-secret-value".to_owned()]);
         assert_eq!(

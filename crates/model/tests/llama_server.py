@@ -3,7 +3,7 @@
 Usage: python llama_server.py MODEL.gguf
 
 Prints the base URL of its OpenAI-style interface as the first line. It ends with its standard
-input, so that it never outlives the program that started it, however that one ended.
+input, so that it never outlives the program that started it.
 """
 
 import os
@@ -12,7 +12,7 @@ import sys
 
 import xllamacpp
 
-# An interrupt at the keyboard reaches the whole process group; who started this decides.
+# Ctrl-C reaches the whole process group; the parent process decides when this server ends.
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 parameters = xllamacpp.CommonParams()
@@ -20,10 +20,10 @@ parameters.model.path = sys.argv[1]
 parameters.model_alias = ["smollm2"]
 parameters.hostnames = ["127.0.0.1"]
 parameters.port = 0
-# One request at a time, so that a test sees whether the one before it was really given up.
+# One request at a time, so that a test can detect whether the previous request was aborted.
 parameters.n_parallel = 1
 parameters.n_ctx = 2048
-# With more threads than free cores they wait for each other, and it is ten times as slow.
+# More threads than free cores would wait for each other, which is ten times slower.
 parameters.cpuparams.n_threads = 1
 parameters.cpuparams_batch.n_threads = 1
 parameters.warmup = False
@@ -32,5 +32,5 @@ parameters.verbosity = 0
 server = xllamacpp.Server(parameters)
 print(f"{server.listening_address}/v1", flush=True)
 sys.stdin.buffer.read()
-# The server's threads would otherwise finish what they are at.
+# Ends the server's threads without finishing their work.
 os._exit(0)

@@ -1,5 +1,5 @@
-//! Measures what a decision costs, with the default policies and with 200 rules: about calls that the rules were
-//! never asked about, each by somebody else, and about the same call again.
+//! Measures what a decision costs, with the default policies and with 200 rules: for new calls, each of another
+//! principal, and for a repeated call.
 //!
 //! `cargo xtask bench gate`
 
@@ -142,7 +142,7 @@ fn request(input: &Map<String, Value>, risk: RiskLevel) -> Result<Request<'_>, B
     })
 }
 
-/// Conditions that look at different arguments; none of them holds for the call that is measured.
+/// Conditions on different arguments; none of them holds for the measured call.
 fn condition(number: usize) -> String {
     match number % 5 {
         0 => format!("when {{ context.input.to like \"*@blocked-{number}.example\" }}"),
@@ -155,7 +155,7 @@ fn condition(number: usize) -> String {
     }
 }
 
-/// Rules of which each is about one tool.
+/// Rules that each apply to one tool.
 fn spread_rules(count: usize) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     for number in 0..count {
@@ -170,7 +170,7 @@ fn spread_rules(count: usize) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// Rules of which each is about all tools: the worst case, in which nothing can be left out.
+/// Rules that each apply to all tools: the worst case, in which no rule can be skipped.
 fn crowded_rules(count: usize) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     for number in 0..count {
@@ -183,7 +183,7 @@ fn crowded_rules(count: usize) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// Every third rule asks a person, the others deny.
+/// Every third rule requires approval, the others deny.
 fn approval(number: usize) -> &'static str {
     if number.is_multiple_of(3) {
         " unless { context.approved }"

@@ -1,32 +1,31 @@
-//! What a rule looks at. It is read off the rule's syntax tree once, at load: which parts of the
-//! context a decision has to provide, which names to check against the tools, and which words are
-//! compared with what. Wherever the tree says less than it could, the rule counts as looking at
-//! everything.
+//! Finds which data a rule uses. It is read from the rule's syntax tree once, at load: the parts of the
+//! context that a decision has to provide, the names to check against the tools, and the texts that
+//! attributes are compared with. Where the tree is not conclusive, the rule counts as using everything.
 
 use std::collections::BTreeSet;
 
 use cedar_policy::Policy;
 use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Var};
 
-/// Where the arguments of a call stand in the context.
+/// The attribute of the context with the arguments of the call.
 pub(crate) const INPUT: &str = "input";
-/// Where what the run did before stands in the context.
+/// The attribute of the context with the history of the run.
 pub(crate) const SESSION: &str = "session";
-/// Whether a person has approved the call.
+/// The attribute of the context that states whether the call is approved.
 pub(crate) const APPROVED: &str = "approved";
 
-/// What a rule looks at.
+/// The data that a rule uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Analysis {
-    /// Which parts of the context.
+    /// The parts of the context it uses.
     pub(crate) mentions: Mentions,
-    /// Every attribute of the context it names, from the context down.
+    /// Every attribute path of the context that it names.
     pub(crate) paths: BTreeSet<Vec<String>>,
-    /// The texts it compares attributes of the context with.
+    /// The texts that it compares attributes of the context with.
     pub(crate) words: Vec<(Vec<String>, String)>,
-    /// Whether it ends with an approval: it says `unless { context.approved }`, and what else it
-    /// says is the same with and without one.
-    pub(crate) ends_with_approval: bool,
+    /// Whether an approval lifts it: it has `unless { context.approved }`, and its other conditions do
+    /// not depend on the approval.
+    pub(crate) is_lifted_by_approval: bool,
 }
 
 /// Parts of the context.
@@ -37,7 +36,7 @@ pub(crate) struct Mentions {
     of_session: Names,
 }
 
-/// Some names, or all there are.
+/// A set of names, or all names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Names {
     All,
@@ -74,22 +73,22 @@ impl Names {
 }
 
 impl Mentions {
-    /// Whether an attribute of the context is looked at.
+    /// Whether an attribute of the context is used.
     pub(crate) fn attribute(&self, name: &str) -> bool {
         self.attributes.contains(name)
     }
 
-    /// Whether an argument of the call is looked at.
+    /// Whether an argument of the call is used.
     pub(crate) fn argument(&self, name: &str) -> bool {
         self.arguments.contains(name)
     }
 
-    /// Whether a part of what the run did before is looked at.
+    /// Whether a part of the session is used.
     pub(crate) fn of_session(&self, name: &str) -> bool {
         self.of_session.contains(name)
     }
 
-    /// Looks also at what `other` looks at.
+    /// Adds everything that `other` uses.
     pub(crate) fn add_all(&mut self, other: &Self) {
         self.attributes.add_all(&other.attributes);
         self.arguments.add_all(&other.arguments);
@@ -103,7 +102,7 @@ impl Mentions {
     }
 }
 
-/// Reads what a rule looks at.
+/// Finds which data a rule uses.
 pub(crate) fn analyse(policy: &Policy) -> Analysis {
     let mut analysis = Analysis::default();
     match policy.to_pst() {
@@ -113,7 +112,7 @@ pub(crate) fn analyse(policy: &Policy) -> Analysis {
             for Clause::When(expression) | Clause::Unless(expression) in others {
                 analysis.expression(expression);
             }
-            analysis.ends_with_approval =
+            analysis.is_lifted_by_approval =
                 !until_approved.is_empty() && !analysis.mentions.attribute(APPROVED);
             for Clause::When(expression) | Clause::Unless(expression) in until_approved {
                 analysis.expression(expression);
@@ -148,7 +147,7 @@ pub(crate) fn path_of(policy: &Policy) -> Option<(&'static str, Vec<String>)> {
     Some((variable, path))
 }
 
-/// The variable an attribute belongs to, and the names that lead to it.
+/// The variable of an attribute, and the names that lead to it.
 fn attribute_path(expression: &Expr) -> Option<(&Var, Vec<String>)> {
     let mut names = Vec::new();
     let mut expression = expression;
@@ -222,7 +221,7 @@ impl Analysis {
         }
     }
 
-    /// Notes an attribute of a variable, with the names that are asked for below it.
+    /// Records an attribute of a variable, with the names that are accessed below it.
     fn path(&mut self, expression: &Expr, below: &[String]) {
         let Some((Var::Context, mut path)) = attribute_path(expression) else {
             return;
@@ -232,7 +231,7 @@ impl Analysis {
             [] => self.mentions.everything(),
             [attribute] if attribute == INPUT => {
                 self.mentions.attributes.add(INPUT);
-                // `context has input` needs no argument, but says nothing either.
+                // `context has input` needs no argument, but using all is safe.
                 self.mentions.arguments = Names::All;
             }
             [attribute] if attribute == SESSION => {
@@ -253,7 +252,7 @@ impl Analysis {
         }
     }
 
-    /// Notes which texts an attribute of the context is compared with.
+    /// Records the texts that an attribute of the context is compared with.
     fn comparison(&mut self, operator: BinaryOp, left: &Expr, right: &Expr) {
         let pairs = match operator {
             BinaryOp::Eq | BinaryOp::NotEq => [(left, right), (right, left)],

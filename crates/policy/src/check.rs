@@ -1,7 +1,6 @@
-//! Checks rules against the tools, and says what is wrong in the words of tools and arguments. The
-//! types are checked by the policy language's own validator; beyond it, names behind `has` and
-//! words that are compared with a closed set must exist, because a misspelt one would never match
-//! and no one would notice.
+//! Checks rules against the tools, and reports errors in terms of tools and arguments. Cedar's own
+//! validator checks the types. In addition, names after `has` and texts compared with a closed set must
+//! exist, because a misspelt one would silently never match.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +19,14 @@ use crate::shape::Shape;
 use crate::slice::can_apply;
 use crate::source::place;
 
-/// What was found.
+/// The errors and warnings.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) errors: Vec<PolicyError>,
     pub(crate) warnings: Vec<PolicyWarning>,
 }
 
-/// What the parser had to say.
+/// The syntax errors of the parser.
 pub(crate) fn syntax_errors(text: &str, errors: &ParseErrors) -> Vec<PolicyError> {
     errors
         .iter()
@@ -44,7 +43,7 @@ pub(crate) fn syntax_errors(text: &str, errors: &ParseErrors) -> Vec<PolicyError
         .collect()
 }
 
-/// Where a finding of the policy language begins and ends.
+/// The start and end of a finding of Cedar.
 fn first_label(finding: &dyn Diagnostic) -> Option<(usize, usize)> {
     let label = finding.labels()?.next()?;
     Some((label.offset(), label.offset() + label.len()))
@@ -78,7 +77,7 @@ pub(crate) fn check(text: &str, drafts: &[Draft], tools: &Tools, types: &EntityT
     findings
 }
 
-/// One rule and the tools it is about.
+/// One rule and the tools it applies to.
 struct Checker<'a> {
     text: &'a str,
     draft: &'a Draft,
@@ -87,7 +86,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// The policy language's own validation. What is among the errors already is not said again.
+    /// Runs Cedar's own validation. Errors that were already reported are skipped.
     fn validate(
         &self,
         validator: &Validator,
@@ -102,22 +101,22 @@ impl Checker<'_> {
             }
         };
         let result = validator.validate(&set, ValidationMode::Strict);
-        let mut said: Vec<Problem> = errors.iter().map(|error| error.problem.clone()).collect();
+        let mut reported: Vec<Problem> = errors.iter().map(|error| error.problem.clone()).collect();
         for error in result.validation_errors() {
-            // The validator finds the same mistake once for every tool.
+            // The validator reports the same error once for every tool.
             let error = self.explain(error);
-            if !said.contains(&error.problem) {
-                said.push(error.problem.clone());
+            if !reported.contains(&error.problem) {
+                reported.push(error.problem.clone());
                 errors.push(error);
             }
         }
         for warning in result.validation_warnings() {
             match warning {
-                // Where there is no tool, nothing can apply; where there is a mistake, it is why.
+                // Without tools nothing can apply; with an error, the error is the cause.
                 ValidationWarning::ImpossiblePolicy(_) => {
                     if !self.scope.is_empty() && errors.is_empty() {
                         errors.push(self.error(self.draft.start, Problem::NeverApplies).hint(
-                            "its conditions contradict each other, or no tool has what they ask for",
+                            "its conditions contradict each other, or no tool has what they require",
                         ));
                     }
                 }
@@ -144,7 +143,7 @@ impl Checker<'_> {
         self.draft.error(self.text, offset, problem)
     }
 
-    /// A finding of the validator, in the words of tools and arguments.
+    /// Explains a finding of the validator in terms of tools and arguments.
     fn explain(&self, error: &ValidationError) -> PolicyError {
         let (start, end) = first_label(error).unwrap_or((self.draft.start, self.draft.end));
         let snippet = self.text.get(start..end).unwrap_or_default();
@@ -167,7 +166,7 @@ impl Checker<'_> {
             let about_decimals = message.contains("decimal");
             let mut found = self.error(start, problem);
             found.hint = if about_decimals {
-                Some("numbers with places are compared so: x.lessThan(decimal(\"1.5\"))".to_owned())
+                Some("compare decimal numbers like this: x.lessThan(decimal(\"1.5\"))".to_owned())
             } else {
                 error.help().map(|help| help.to_string())
             };
@@ -177,7 +176,7 @@ impl Checker<'_> {
 
     fn unknown_action(&self, start: usize, snippet: &str) -> Option<PolicyError> {
         let known: BTreeSet<&str> = self.tools.action_names().collect();
-        // The place may be that of the whole rule; the names in it are known all the same.
+        // The location may be that of the whole rule; then the name is searched in it.
         let unknown = snippet.parse::<EntityUid>().ok().or_else(|| {
             let mut named = self.actions();
             named.retain(|action| !known.contains(action.id().unescaped()));
@@ -192,7 +191,7 @@ impl Checker<'_> {
         let error = self.error(start, Problem::UnknownTool(name.to_owned()));
         Some(if name.parse::<RiskLevel>().is_ok() {
             error.hint(format!(
-                "risk belongs to each call, not to the tool: write when {{ context.risk == \"{name}\" }}"
+                "risk is a property of each call, not of the tool: write when {{ context.risk == \"{name}\" }}"
             ))
         } else {
             error
@@ -201,7 +200,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The actions the rule names anywhere.
+    /// The actions that the rule names.
     fn actions(&self) -> Vec<EntityUid> {
         let mut named = self.draft.policy.entity_literals();
         named.retain(|uid| uid.type_name().basename() == "Action");
@@ -239,7 +238,8 @@ impl Checker<'_> {
     }
 
     fn maybe_absent(&self, start: usize, snippet: &str) -> Option<PolicyError> {
-        // The place may be that of what is done with the attribute; then it is looked for in there.
+        // The location may be that of an expression around the attribute; then the attribute is searched
+        // in it.
         let paths = match snippet_path(snippet) {
             Some(("context", names)) => vec![names],
             Some(_) => return None,
@@ -255,11 +255,11 @@ impl Checker<'_> {
             .into_iter()
             .chain(before.iter().map(String::as_str));
         let owner: Vec<&str> = owner.collect();
-        let hint = format!("ask first: {} has {last} && ...", owner.join("."));
+        let hint = format!("check first: {} has {last} && ...", owner.join("."));
         Some(self.error(start, problem).hint(hint))
     }
 
-    /// Names of the context and words that no tool in the rule's scope has.
+    /// Checks that the names and texts of the rule exist for some tool in its scope.
     fn names(&self) -> Vec<PolicyError> {
         let mut errors = Vec::new();
         if self.scope.is_empty() {
@@ -297,7 +297,7 @@ impl Checker<'_> {
         errors
     }
 
-    /// An attribute of the context that some tool of the scope does not have.
+    /// The error for an attribute of the context that some tool in the scope does not have.
     fn unresolved(&self, path: &[String], at: usize) -> Option<PolicyError> {
         let lacks = |tool: &&&Tool| tool.context.resolve(path).is_err();
         let tool = self.scope.iter().find(lacks)?;
@@ -313,16 +313,16 @@ impl Checker<'_> {
             let error = self.error(at, problem);
             let (all, lacking) = (self.scope.len(), self.scope.iter().filter(lacks).count());
             if depth == 1 && tool.declared.contains(name) {
-                error.hint("it is declared, but rules cannot see values of its type")
+                error.hint("it is declared, but rules cannot use values of its type")
             } else if lacking < all {
                 error.hint(format!(
-                    "{lacking} of the {all} tools that the rule is about lack it; name those it is \
-                     meant for, or ask first: context.{} has {name}",
+                    "{lacking} of the {all} tools that the rule applies to lack it; name the tools it is \
+                     meant for, or check first: context.{} has {name}",
                     before.join(".")
                 ))
             } else if all > 1 {
                 error.hint(format!(
-                    "none of the {all} tools that the rule is about has it"
+                    "none of the {all} tools that the rule applies to has it"
                 ))
             } else {
                 error
@@ -341,7 +341,7 @@ impl Checker<'_> {
     }
 }
 
-/// A set's items, or the shape itself.
+/// The items of a set, or the shape itself.
 fn item(shape: &Shape) -> &Shape {
     match shape {
         Shape::Set(item) => item,
@@ -349,12 +349,12 @@ fn item(shape: &Shape) -> &Shape {
     }
 }
 
-/// The variable and the names that a piece of a rule such as `context.input.amount` consists of.
+/// The variable and the names of a snippet such as `context.input.amount`.
 fn snippet_path(snippet: &str) -> Option<(&'static str, Vec<String>)> {
     path_of(&snippet_rule(snippet)?)
 }
 
-/// The attributes of the context that a piece of a rule names.
+/// The attributes of the context that a snippet names.
 fn snippet_paths(snippet: &str) -> Vec<Vec<String>> {
     let rule = snippet_rule(snippet);
     rule.map_or(Vec::new(), |rule| {
@@ -367,7 +367,7 @@ fn snippet_rule(snippet: &str) -> Option<Policy> {
     Policy::parse(None, rule).ok()
 }
 
-/// The validator's sentence without the rule's id, which stands elsewhere.
+/// The validator's message without the rule's id, which is shown separately.
 fn without_policy(message: &str) -> String {
     let rest = message.strip_prefix("for policy `");
     let rest = rest.and_then(|rest| rest.split_once("`, "));
@@ -375,7 +375,7 @@ fn without_policy(message: &str) -> String {
 }
 
 impl Draft {
-    /// Where an attribute is first named in the rule.
+    /// The position where the rule first names an attribute.
     fn find_name(&self, source: &str, name: &str) -> usize {
         let own = source.get(self.start..self.end).unwrap_or_default();
         let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');

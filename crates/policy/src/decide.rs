@@ -1,16 +1,15 @@
-//! Deciding: the rules that can apply to the tool are asked without an approval and, where it
-//! matters, with one. The decision is the stricter of what they say and the floor. Whatever goes
-//! wrong on the way denies.
+//! Decisions: the rules that can apply to the tool are evaluated without an approval and, if necessary,
+//! with one. The decision is the stricter of their verdict and the floor. Any error denies.
 
 use windlass_spec::SecurityLevel;
 
+use crate::cache::{CacheKey, RuleAnswer};
 use crate::decision::{Decision, Fault};
 use crate::evaluate::{Case, Outcome, Parties};
 use crate::floor::floor_reason;
 use crate::load::Policies;
 use crate::request::Request;
 use crate::schema::Tool;
-use crate::seen::{Question, Word};
 use crate::slice::Slice;
 use crate::verdict::{Verdict, default_security_level};
 
@@ -25,38 +24,43 @@ impl Policies {
             &self.floor,
         );
         let needs_person = floor.verdict() >= Verdict::Ask;
-        let (mut word, mut faults) = match self.consult(request, needs_person) {
-            Ok(word) => (word, Vec::new()),
+        let (mut answer, mut faults) = match self.cached_answer(request, needs_person) {
+            Ok(answer) => (answer, Vec::new()),
             Err(faults) => {
-                let word = Word {
+                let answer = RuleAnswer {
                     verdict: Verdict::Deny,
                     rules: Vec::new(),
                 };
-                (word, faults)
+                (answer, faults)
             }
         };
-        // In the order of the text; the policy language has none.
-        word.rules
+        // In the order of the text; Cedar has no order.
+        answer
+            .rules
             .sort_by_key(|id| self.rule(id).map(|rule| rule.place));
         faults.sort_by_cached_key(ToString::to_string);
-        let rules = || word.rules.iter().filter_map(|id| self.rule(id));
+        let rules = || answer.rules.iter().filter_map(|id| self.rule(id));
         let raised: Option<SecurityLevel> = rules().filter_map(|rule| rule.security_level).max();
         let usual = default_security_level(request.risk);
         let reasons = rules().filter_map(|rule| rule.reason.clone()).collect();
         Decision {
-            verdict: floor.verdict().max(word.verdict),
+            verdict: floor.verdict().max(answer.verdict),
             floor,
-            policies: word.verdict,
+            policies: answer.verdict,
             security_level: raised.map_or(usual, |raised| raised.max(usual)),
             reasons,
-            rules: word.rules,
+            rules: answer.rules,
             faults,
         }
     }
 
-    /// What the rules say. If a person is asked anyway, the call must also be permitted once they
-    /// have approved it. What goes wrong is found anew each time.
-    fn consult(&self, request: &Request<'_>, needs_person: bool) -> Result<Word, Vec<Fault>> {
+    /// The verdict of the rules. If the call needs approval anyway, it must also be permitted once it is
+    /// approved. Faults are not cached.
+    fn cached_answer(
+        &self,
+        request: &Request<'_>,
+        needs_person: bool,
+    ) -> Result<RuleAnswer, Vec<Fault>> {
         let name: &str = &request.tool;
         let (Some(tool), Some(slice)) = (self.tools.get(name), self.slices.get(name)) else {
             let tool = name.to_owned();
@@ -67,61 +71,61 @@ impl Policies {
             let argument = argument.clone();
             return Err(vec![Fault::UndeclaredArgument { argument }]);
         }
-        let question = Question::of(&slice.mentions, request, needs_person);
-        if let Some(word) = question.as_ref().and_then(|asked| self.said.get(asked)) {
-            return Ok(word);
+        let key = CacheKey::of(&slice.mentions, request, needs_person);
+        if let Some(answer) = key.as_ref().and_then(|key| self.answers.get(key)) {
+            return Ok(answer);
         }
-        let word = self.ask(tool, slice, request, needs_person)?;
-        if let Some(question) = question {
-            self.said.note(question, &word);
+        let answer = self.evaluate(tool, slice, request, needs_person)?;
+        if let Some(key) = key {
+            self.answers.insert(key, &answer);
         }
-        Ok(word)
+        Ok(answer)
     }
 
-    fn ask(
+    fn evaluate(
         &self,
         tool: &Tool,
         slice: &Slice,
         request: &Request<'_>,
         needs_person: bool,
-    ) -> Result<Word, Vec<Fault>> {
+    ) -> Result<RuleAnswer, Vec<Fault>> {
         let parties = Parties::new(&self.types, tool, request).map_err(|fault| vec![fault])?;
         let case = |mentions, approved| Case::new(&parties, mentions, tool, request, approved);
 
         let unapproved = case(&slice.mentions, false)?;
-        let steady = unapproved.before(&self.authorizer, &slice.steady)?;
-        let pending = unapproved.before(&self.authorizer, &slice.unapproved)?;
+        let steady = unapproved.evaluate(&self.authorizer, &slice.steady)?;
+        let pending = unapproved.evaluate(&self.authorizer, &slice.unapproved)?;
         if !steady.forbids.is_empty() {
-            return Ok(Word {
+            return Ok(RuleAnswer {
                 verdict: Verdict::Deny,
                 rules: both(steady.forbids, pending.forbids),
             });
         }
         if permitted(&steady, &pending) && !needs_person {
-            return Ok(Word {
+            return Ok(RuleAnswer {
                 verdict: Verdict::Allow,
                 rules: both(steady.permits, pending.permits),
             });
         }
         let approved = case(&slice.approved.mentions, true)?;
-        let approved = approved.before(&self.authorizer, &slice.approved)?;
+        let approved = approved.evaluate(&self.authorizer, &slice.approved)?;
         Ok(if !permitted(&steady, &approved) {
-            Word {
+            RuleAnswer {
                 verdict: Verdict::Deny,
                 rules: approved.forbids,
             }
         } else if permitted(&steady, &pending) {
-            Word {
+            RuleAnswer {
                 verdict: Verdict::Allow,
                 rules: both(steady.permits, pending.permits),
             }
         } else if pending.forbids.is_empty() {
-            Word {
+            RuleAnswer {
                 verdict: Verdict::Ask,
                 rules: approved.permits,
             }
         } else {
-            Word {
+            RuleAnswer {
                 verdict: Verdict::Ask,
                 rules: pending.forbids,
             }
@@ -129,14 +133,14 @@ impl Policies {
     }
 }
 
-/// Whether two parts of the rules together permit a call: one does and none forbids.
+/// Whether two sets of rules together permit a call: at least one permits and none forbids.
 fn permitted(one: &Outcome, other: &Outcome) -> bool {
     one.forbids.is_empty()
         && other.forbids.is_empty()
         && !(one.permits.is_empty() && other.permits.is_empty())
 }
 
-/// The rules of both.
+/// Concatenates two lists of rules.
 fn both(mut one: Vec<String>, other: Vec<String>) -> Vec<String> {
     one.extend(other);
     one

@@ -1,4 +1,4 @@
-//! A decision about one call: what is to happen, and which part of policy and floor led to it.
+//! A decision about one call: the verdict, and the parts of policy and floor that led to it.
 
 use std::fmt;
 
@@ -8,52 +8,52 @@ use windlass_spec::SecurityLevel;
 use crate::floor::FloorReason;
 use crate::verdict::Verdict;
 
-/// What is to happen with a call, and why.
+/// The verdict about a call, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What is to happen: the stricter of floor and policies.
+    /// The stricter of floor and policies.
     pub verdict: Verdict,
-    /// What the floor goes by.
+    /// The reason of the floor.
     pub floor: FloorReason,
-    /// What the policies alone say: allow, ask or deny.
+    /// The verdict of the policies alone: allow, ask or deny.
     pub policies: Verdict,
-    /// How much care a person's decision needs.
+    /// The security level that an approval needs.
     pub security_level: SecurityLevel,
-    /// The rules by which the policies say so: those that permit if they allow, those that forbid
-    /// otherwise. Empty where no rule permits the call, and where something went wrong.
+    /// The rules that decided in the policies: those that permit if they allow, those that forbid
+    /// otherwise. Empty where no rule permits the call, and where a fault occurred.
     pub rules: Vec<String>,
-    /// What these rules tell people.
+    /// The reasons of these rules, for people.
     pub reasons: Vec<String>,
-    /// What went wrong. Each of them denies.
+    /// The faults. Each of them denies.
     pub faults: Vec<Fault>,
 }
 
-/// Why a decision could not be made as it should. The call is denied.
+/// Why a decision could not be evaluated. The call is denied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case", tag = "fault")]
 #[non_exhaustive]
 pub enum Fault {
     /// The policies were loaded without this tool.
-    #[error("the policies know no tool `{tool}`")]
+    #[error("the policies were loaded without the tool `{tool}`")]
     UnknownTool {
         /// The tool.
         tool: String,
     },
     /// The tool does not take this argument.
-    #[error("the tool takes no argument `{argument}`")]
+    #[error("the tool has no argument `{argument}`")]
     UndeclaredArgument {
         /// The argument.
         argument: String,
     },
-    /// A rule looks at an argument that is missing or not of its type.
-    #[error("the argument `{argument}` is missing or not of its type")]
+    /// A rule uses an argument that is missing or has the wrong type.
+    #[error("the argument `{argument}` is missing or has the wrong type")]
     Misfit {
         /// The argument.
         argument: String,
     },
-    /// A rule looks at an argument whose value has no exact counterpart in the policy language.
+    /// A rule uses an argument whose value has no exact representation in Cedar.
     #[error(
-        "the value of the argument `{argument}` cannot be expressed for the rules that look at it"
+        "the value of the argument `{argument}` cannot be represented for the rules that use it"
     )]
     Inexpressible {
         /// The argument.
@@ -67,8 +67,8 @@ pub enum Fault {
         /// Why.
         message: String,
     },
-    /// The call could not be put before the policies.
-    #[error("the call could not be put before the policies: {message}")]
+    /// The call could not be converted for Cedar.
+    #[error("the call could not be evaluated: {message}")]
     Request {
         /// Why.
         message: String,

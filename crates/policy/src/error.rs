@@ -1,12 +1,12 @@
-//! What can be wrong with a policy file. Every finding says where, in which rule, what, which known
-//! names are near, and what to do.
+//! Errors in a policy file. Each has the location, the rule, the problem, similar known names, and a
+//! hint.
 
 use std::fmt;
 
-/// A place in a policy file.
+/// A position in a policy file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The byte, from 0.
+pub struct PolicyPosition {
+    /// The byte offset, from 0.
     pub offset: usize,
     /// The line, from 1.
     pub line: usize,
@@ -14,22 +14,22 @@ pub struct Place {
     pub column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PolicyPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
 }
 
-/// Why a policy file was refused: one finding of possibly several.
+/// Why a policy file was refused: one of possibly several errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyError {
-    /// Where; `None` if it is not about the file but about the tools.
-    pub place: Option<Place>,
+    /// Where; `None` if it is about the tools and not the file.
+    pub place: Option<PolicyPosition>,
     /// The `@id` of the rule, if it has one.
     pub rule: Option<String>,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
-    /// Known names near to the one that is not known, the nearest first.
+    /// Known names similar to the unknown one, most similar first.
     pub nearest: Vec<String>,
     /// What to do about it.
     pub hint: Option<String>,
@@ -61,46 +61,46 @@ impl fmt::Display for PolicyError {
     }
 }
 
-/// What is wrong with a policy file.
+/// A problem in a policy file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// It is not Cedar.
+    /// A syntax error.
     #[error("{0}")]
     Syntax(String),
     /// A rule has no `@id`, or an empty one.
     #[error("the rule has no @id")]
     MissingId,
     /// Two rules have the same `@id`.
-    #[error("the @id is taken by the rule in line {first_line}")]
+    #[error("the @id is already used by the rule in line {first_line}")]
     DuplicateId {
-        /// Where the other rule begins.
+        /// The line of the other rule.
         first_line: usize,
     },
     /// A rule has a slot such as `?principal`.
-    #[error("the rule is a template, and nothing fills its slots")]
+    #[error("the rule is a template, and templates are not supported")]
     Template,
     /// An action names no tool and no group of tools.
     #[error("there is no tool and no group of tools `{0}`")]
     UnknownTool(String),
-    /// A rule names an argument that a tool does not have, or that cannot be expressed.
+    /// A rule names an argument that a tool does not have, or that cannot be represented.
     #[error("the tool `{tool}` has no argument `{argument}` that a rule can name")]
     UnknownArgument {
         /// The tool.
         tool: String,
-        /// The argument, with the arguments it is part of.
+        /// The argument, with the arguments that contain it.
         argument: String,
     },
     /// A rule names an attribute that does not exist.
     #[error("there is no attribute `{0}`")]
     UnknownAttribute(String),
-    /// A rule names a type of entity that does not exist.
+    /// A rule names an entity type that does not exist.
     #[error("there is no entity type `{0}`")]
     UnknownEntityType(String),
-    /// A rule uses what may be absent without asking whether it is there.
+    /// A rule uses an optional attribute without checking that it is present.
     #[error("`{0}` may be absent")]
     MaybeAbsent(String),
-    /// A rule compares an attribute with a text it never is.
+    /// A rule compares an attribute with a text that it can never have.
     #[error("`{attribute}` is never \"{word}\"")]
     UnknownWord {
         /// The attribute.
@@ -108,57 +108,57 @@ pub enum Problem {
         /// The text.
         word: String,
     },
-    /// A rule does with a value what its type does not allow.
+    /// A rule uses a value in a way that its type does not allow.
     #[error("{0}")]
     WrongType(String),
     /// A rule's conditions can never hold.
     #[error("the rule can never apply to any call")]
     NeverApplies,
-    /// An annotation that looks like a known one, misspelt.
+    /// An annotation that looks like a misspelt known one.
     #[error("there is no annotation `@{0}`")]
     UnknownAnnotation(String),
-    /// An `@security_level` that is none.
-    #[error("`{0}` is no security level")]
+    /// An `@security_level` that is invalid.
+    #[error("`{0}` is not a security level")]
     UnknownSecurityLevel(String),
-    /// A comment that looks like an example, misspelt.
+    /// A comment that looks like a misspelt example.
     #[error("there is no kind of example `@{0}`")]
     UnknownExample(String),
-    /// An example that stands after the last rule.
-    #[error("the example belongs to no rule")]
+    /// An example after the last rule.
+    #[error("the example does not belong to a rule")]
     ExampleWithoutRule,
     /// An example that is not JSON.
     #[error("the example is not JSON: {0}")]
     ExampleNotJson(String),
-    /// An example that describes no call.
-    #[error("the example is no call: {0}")]
+    /// An example that does not describe a call.
+    #[error("the example is not a call: {0}")]
     ExampleNotACall(String),
-    /// An example that the rule does not treat as it says.
+    /// An example that the rule does not treat as expected.
     #[error("the example {example} {outcome}")]
     ExampleFailed {
         /// The example as it is written.
         example: String,
-        /// What happened instead.
+        /// The actual result.
         outcome: String,
     },
-    /// Two different tools of one name.
-    #[error("two different tools are called `{0}`")]
+    /// Two different tools have the same name.
+    #[error("two different tools have the name `{0}`")]
     ConflictingTools(String),
-    /// A tool with the name of a group of tools.
+    /// A tool has the name of a group of tools.
     #[error("the tool `{0}` has the name of a group of tools")]
     ReservedToolName(String),
-    /// Something else the policy language refuses.
+    /// Any other error of Cedar.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Something in a policy file that is allowed but probably not meant.
+/// Something in a policy file that is allowed but probably unintended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyWarning {
     /// Where.
-    pub place: Option<Place>,
+    pub place: Option<PolicyPosition>,
     /// The `@id` of the rule.
     pub rule: String,
-    /// What it is.
+    /// The message.
     pub message: String,
 }
 
@@ -171,8 +171,7 @@ impl fmt::Display for PolicyWarning {
     }
 }
 
-/// Something made here that the policy language refuses. It does not happen as long as what is made
-/// here is right.
+/// An internal error: Cedar refused something that this crate generated.
 #[derive(Debug)]
 pub(crate) struct Internal(String);
 
@@ -189,7 +188,7 @@ impl From<Internal> for PolicyError {
 }
 
 impl PolicyError {
-    pub(crate) fn new(place: Option<Place>, rule: Option<&str>, problem: Problem) -> Self {
+    pub(crate) fn new(place: Option<PolicyPosition>, rule: Option<&str>, problem: Problem) -> Self {
         Self {
             place,
             rule: rule.map(str::to_owned),
@@ -199,9 +198,9 @@ impl PolicyError {
         }
     }
 
-    /// The same finding with the known names that are near to `name`.
+    /// The same error with the known names that are similar to `name`.
     pub(crate) fn near<'a>(mut self, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
-        /// More names than these help nobody to choose.
+        /// The maximum number of suggestions.
         const LIMIT: usize = 3;
         self.nearest = windlass_spec::nearest_all(name, known, LIMIT)
             .into_iter()

@@ -1,5 +1,5 @@
-//! Puts a call before rules. The context is built typed, straight from the arguments, and holds
-//! only what the rules at hand look at; what they do not look at cannot change what they say.
+//! Evaluates rules for a call. The context is built with types, directly from the arguments, and has
+//! only what the rules use. Unused data cannot change the result.
 
 use cedar_policy::{
     AuthorizationError, Authorizer, Context, Decision, Entities, Entity, EntityUid, PolicySet,
@@ -7,24 +7,24 @@ use cedar_policy::{
 };
 
 use crate::analysis::{APPROVED, INPUT, Mentions};
+use crate::cache::VisibleAttributes;
 use crate::decision::Fault;
-use crate::quick::Quick;
+use crate::groups::RuleGroups;
 use crate::request::Request;
 use crate::schema::{EntityTypes, Tool};
-use crate::seen::Seen;
 use crate::slice::Part;
 use crate::value::{self, Unfit};
 
-/// What some rules say to a call.
+/// The rules that apply to a call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// The rules that permit it; unknown, and left empty, where one forbids it.
+    /// The rules that permit it; left empty where a rule forbids it.
     pub(crate) permits: Vec<String>,
     /// The rules that forbid it.
     pub(crate) forbids: Vec<String>,
 }
 
-/// Who asks whom for what: the same for all rules of a decision.
+/// The principal, action and resource of a call: the same for all rules of a decision.
 pub(crate) struct Parties {
     principal: EntityUid,
     action: EntityUid,
@@ -72,7 +72,7 @@ fn refused(error: impl std::fmt::Display) -> Fault {
     }
 }
 
-/// A call as the rules see it: what they look at, and whether it is approved.
+/// A call as the rules see it: the data they use, and whether it is approved.
 pub(crate) struct Case<'a> {
     parties: &'a Parties,
     request: CedarRequest,
@@ -80,7 +80,7 @@ pub(crate) struct Case<'a> {
 
 impl<'a> Case<'a> {
     /// # Errors
-    /// What the rules look at and cannot see.
+    /// The arguments that the rules use and that cannot be represented.
     pub(crate) fn new(
         parties: &'a Parties,
         mentions: &Mentions,
@@ -100,23 +100,23 @@ impl<'a> Case<'a> {
         Ok(Self { parties, request })
     }
 
-    /// Puts it before rules.
+    /// Evaluates rules for the call.
     ///
     /// # Errors
-    /// Everything that went wrong; what the other rules say is of no account then.
-    pub(crate) fn before(
+    /// All faults; the results of the other rules do not count then.
+    pub(crate) fn evaluate(
         &self,
         authorizer: &Authorizer,
         part: &Part,
     ) -> Result<Outcome, Vec<Fault>> {
-        let ask = |rules: &PolicySet| {
+        let authorize = |rules: &PolicySet| {
             let entities = &self.parties.entities;
             Answer::new(&authorizer.is_authorized(&self.request, rules, entities))
         };
-        let answer = match &part.quick {
-            Some(quick) => ask(&quick.rules).of_members(quick, ask),
+        let answer = match &part.groups {
+            Some(groups) => authorize(&groups.rules).expand_groups(groups, authorize),
             None if part.rules.is_empty() => return Ok(Outcome::default()),
-            None => ask(&part.rules),
+            None => authorize(&part.rules),
         };
         if answer.faults.is_empty() {
             Ok(answer.outcome)
@@ -126,7 +126,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// What rules say, errors and all.
+/// The result of evaluating rules, with faults.
 #[derive(Default)]
 struct Answer {
     outcome: Outcome,
@@ -153,50 +153,50 @@ impl Answer {
         answer
     }
 
-    /// The same with what the members say in the place of every group that says something. A group
-    /// that says nothing has none that does.
-    fn of_members(self, quick: &Quick, ask: impl Fn(&PolicySet) -> Self) -> Self {
+    /// Replaces every group that applies by those of its members that apply. In a group that does not
+    /// apply, no member does.
+    fn expand_groups(self, groups: &RuleGroups, authorize: impl Fn(&PolicySet) -> Self) -> Self {
         let mut answer = Self::default();
         answer.outcome.permits = self.outcome.permits;
-        let mut speaking = Vec::new();
+        let mut applying = Vec::new();
         for id in self.outcome.forbids {
-            match quick.group(&id) {
-                Some(members) => speaking.push(members),
+            match groups.members(&id) {
+                Some(members) => applying.push(members),
                 None => answer.outcome.forbids.push(id),
             }
         }
         for fault in self.faults {
             let group = match &fault {
-                Fault::Evaluation { rule, .. } => quick.group(rule),
+                Fault::Evaluation { rule, .. } => groups.members(rule),
                 _ => None,
             };
             match group {
-                Some(members) => speaking.push(members),
+                Some(members) => applying.push(members),
                 None => answer.faults.push(fault),
             }
         }
-        for members in speaking {
-            let said = ask(members);
-            if said.outcome.forbids.is_empty() && said.faults.is_empty() {
-                // It cannot be. If it is, the call is denied.
+        for members in applying {
+            let result = authorize(members);
+            if result.outcome.forbids.is_empty() && result.faults.is_empty() {
+                // This cannot happen. If it does, the call is denied.
                 let fault = refused("a group of rules forbids it, but none of the rules does");
                 answer.faults.push(fault);
             }
-            answer.outcome.forbids.extend(said.outcome.forbids);
-            answer.faults.extend(said.faults);
+            answer.outcome.forbids.extend(result.outcome.forbids);
+            answer.faults.extend(result.faults);
         }
         answer
     }
 }
 
-/// The parts of the context that are looked at.
+/// Builds the parts of the context that the rules use.
 fn context(
     mentions: &Mentions,
     tool: &Tool,
     request: &Request<'_>,
     approved: bool,
 ) -> Result<Context, Vec<Fault>> {
-    let mut pairs = Seen::of(mentions, request).pairs();
+    let mut pairs = VisibleAttributes::of(mentions, request).pairs();
     if mentions.attribute(APPROVED) {
         let approved = RestrictedExpression::new_bool(approved);
         pairs.push((APPROVED.to_owned(), approved));
@@ -211,8 +211,8 @@ fn context(
     Context::from_pairs(pairs).map_err(|error| vec![refused(error)])
 }
 
-/// The arguments that are looked at. One that cannot be expressed is a fault: were it left out, a
-/// rule that asks whether it is there would pass the call by.
+/// Builds the arguments that the rules use. One that cannot be represented is a fault: if it were
+/// omitted, a rule that checks its presence would not apply.
 fn input(
     mentions: &Mentions,
     tool: &Tool,

@@ -1,6 +1,6 @@
-//! The examples of a rule: calls it must apply to and calls it must not. They stand in comments
-//! before the rule or in it, `// @match {...}` and `// @not_match {...}`, and run at load, so that
-//! a rule that never matches what it was written for does not go unnoticed.
+//! The examples of a rule: calls that it must match and calls that it must not match. They are comments
+//! before the rule or in it, `// @match {...}` and `// @not_match {...}`, and run at load, so that a
+//! rule that never matches its purpose is noticed.
 
 use std::borrow::Cow;
 
@@ -15,21 +15,21 @@ use crate::request::{Request, Session};
 use crate::schema::{Declared, Tool, Tools};
 use crate::shape::guess_attributes;
 use crate::slice::{Part, compiled};
-use crate::source::{Marked, marked_comments, place};
+use crate::source::{ExampleComment, example_comments, place};
 
 /// The kinds of examples.
 const KINDS: [&str; 2] = ["match", "not_match"];
 
-/// An example, read but not yet run.
+/// A parsed example.
 #[derive(Debug)]
 pub(crate) struct Example {
-    /// Which rule it belongs to.
+    /// The index of its rule.
     draft: usize,
     offset: usize,
-    /// Whether the rule must apply to it.
+    /// Whether the rule must match it.
     must_match: bool,
     call: Call,
-    /// As it is written, for messages.
+    /// The text as written, for messages.
     written: String,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Example {
 #[serde(deny_unknown_fields)]
 struct Call {
     tool: Option<String>,
-    /// What is declared of the tool, where none is named.
+    /// The declared attributes of the tool, if no tool is named.
     declared: Option<Declared>,
     #[serde(default)]
     input: Map<String, Value>,
@@ -56,7 +56,7 @@ struct Call {
     session: Session,
 }
 
-/// The examples of a text, and what is wrong with others.
+/// Parses the examples of a text. Returns the valid ones and the errors of the others.
 pub(crate) fn read(
     text: &str,
     drafts: &[Draft],
@@ -64,12 +64,12 @@ pub(crate) fn read(
 ) -> (Vec<Example>, Vec<PolicyError>) {
     let mut examples = Vec::new();
     let mut errors = Vec::new();
-    for marked in marked_comments(text) {
-        let draft = drafts.iter().position(|draft| marked.offset < draft.end);
-        match read_one(&marked, draft, tools) {
+    for comment in example_comments(text) {
+        let draft = drafts.iter().position(|draft| comment.offset < draft.end);
+        match read_one(&comment, draft, tools) {
             Ok(example) => examples.push(example),
             Err(mut error) => {
-                error.place = Some(place(text, marked.offset));
+                error.place = Some(place(text, comment.offset));
                 error.rule = draft
                     .and_then(|draft| drafts.get(draft))
                     .and_then(|draft| draft.id.clone());
@@ -80,32 +80,36 @@ pub(crate) fn read(
     (examples, errors)
 }
 
-/// The tools that the examples of a text name, as far as they can be read.
+/// The tools that the examples of a text name, as far as they can be parsed.
 pub(crate) fn named_tools(text: &str) -> impl Iterator<Item = String> {
-    marked_comments(text).into_iter().filter_map(|marked| {
-        let mut values = serde_json::Deserializer::from_str(&marked.rest).into_iter::<Value>();
+    example_comments(text).into_iter().filter_map(|comment| {
+        let mut values = serde_json::Deserializer::from_str(&comment.rest).into_iter::<Value>();
         let example = values.next()?.ok()?;
         Some(example.get("tool")?.as_str()?.to_owned())
     })
 }
 
 fn read_one(
-    marked: &Marked,
+    comment: &ExampleComment,
     draft: Option<usize>,
     tools: &Tools,
 ) -> Result<Example, Box<PolicyError>> {
     let wrong = |problem| PolicyError::new(None, None, problem);
-    let form = || format!("// @{} {{\"tool\": \"...\", \"input\": {{}}}}", marked.word);
-    if !KINDS.contains(&marked.word.as_str()) {
-        let problem = Problem::UnknownExample(marked.word.clone());
-        return Err(Box::new(wrong(problem).near(&marked.word, KINDS).hint(
-            "comments that begin with @ are examples: @match or @not_match",
+    let form = || {
+        format!(
+            "// @{} {{\"tool\": \"...\", \"input\": {{}}}}",
+            comment.word
+        )
+    };
+    if !KINDS.contains(&comment.word.as_str()) {
+        let problem = Problem::UnknownExample(comment.word.clone());
+        return Err(Box::new(wrong(problem).near(&comment.word, KINDS).hint(
+            "comments that start with @ are examples: write @match or @not_match",
         )));
     }
-    let draft = draft.ok_or_else(|| {
-        wrong(Problem::ExampleWithoutRule).hint("write it before the rule it is about")
-    })?;
-    let mut values = serde_json::Deserializer::from_str(&marked.rest).into_iter::<Value>();
+    let draft =
+        draft.ok_or_else(|| wrong(Problem::ExampleWithoutRule).hint("write it before its rule"))?;
+    let mut values = serde_json::Deserializer::from_str(&comment.rest).into_iter::<Value>();
     let value = match values.next() {
         Some(Ok(value)) => value,
         Some(Err(error)) => {
@@ -113,14 +117,14 @@ fn read_one(
             return Err(Box::new(wrong(problem).hint(format!("write {}", form()))));
         }
         None => {
-            let problem = Problem::ExampleNotJson("there is nothing".to_owned());
+            let problem = Problem::ExampleNotJson("it is empty".to_owned());
             return Err(Box::new(wrong(problem).hint(format!("write {}", form()))));
         }
     };
-    let (written, after) = marked
+    let (written, after) = comment
         .rest
         .split_at_checked(values.byte_offset())
-        .unwrap_or((&marked.rest, ""));
+        .unwrap_or((&comment.rest, ""));
     let rest_of_line = after.lines().next().unwrap_or_default().trim();
     if !rest_of_line.is_empty() {
         let problem = Problem::ExampleNotJson(format!("`{rest_of_line}` follows the call"));
@@ -130,27 +134,27 @@ fn read_one(
     }
     let call: Call = serde_json::from_value(value).map_err(|error| {
         wrong(Problem::ExampleNotACall(error.to_string())).hint(
-            "an example has tool or declared, input, principal, tenant, agent, risk, confidence, environment, \
-             tainted, approved and session, none of them required",
+            "the keys are tool or declared, input, principal, tenant, agent, risk, confidence, environment, \
+             tainted, approved and session; all are optional",
         )
     })?;
-    fits(&call, tools)?;
+    check_call(&call, tools)?;
     Ok(Example {
         draft,
-        offset: marked.offset,
-        must_match: marked.word == "match",
+        offset: comment.offset,
+        must_match: comment.word == "match",
         call,
         written: written.split_whitespace().collect::<Vec<_>>().join(" "),
     })
 }
 
-/// Whether the example calls a tool that exists with arguments it takes.
-fn fits(call: &Call, tools: &Tools) -> Result<(), Box<PolicyError>> {
+/// Checks that the example calls an existing tool with valid arguments.
+fn check_call(call: &Call, tools: &Tools) -> Result<(), Box<PolicyError>> {
     let wrong = |message| PolicyError::new(None, None, Problem::ExampleNotACall(message));
     let Some(name) = &call.tool else {
         return match guess_attributes(&call.input) {
             Some(_) => Ok(()),
-            None => Err(Box::new(wrong("no rule can see a null".to_owned()))),
+            None => Err(Box::new(wrong("rules cannot use null".to_owned()))),
         };
     };
     if tools.get(name).is_none() {
@@ -161,7 +165,7 @@ fn fits(call: &Call, tools: &Tools) -> Result<(), Box<PolicyError>> {
     }
     if call.declared.is_some() {
         return Err(Box::new(
-            wrong(format!("what is declared of `{name}` is known"))
+            wrong(format!("the attributes of `{name}` are already declared"))
                 .hint("leave out `declared`, or leave out `tool`"),
         ));
     }
@@ -195,7 +199,7 @@ pub(crate) fn run(
                 outcome,
             };
             let hint = if example.must_match {
-                "change the rule or the example; what the example leaves out has the values that \
+                "change the rule or the example; keys that the example omits have the defaults that \
                  docs/policy.md lists"
             } else {
                 "change the rule or the example"
@@ -230,7 +234,7 @@ fn applies(draft: &Draft, call: &Call, policies: &Policies) -> Result<bool, Stri
     let parties =
         Parties::new(&policies.types, tool, &request).map_err(|fault| fault.to_string())?;
     let case = Case::new(&parties, &part.mentions, tool, &request, call.approved);
-    let outcome = case.and_then(|case| case.before(&policies.authorizer, &part));
+    let outcome = case.and_then(|case| case.evaluate(&policies.authorizer, &part));
     match outcome {
         Ok(outcome) => Ok(!outcome.permits.is_empty() || !outcome.forbids.is_empty()),
         Err(faults) => {
@@ -241,7 +245,7 @@ fn applies(draft: &Draft, call: &Call, policies: &Policies) -> Result<bool, Stri
 }
 
 impl Call {
-    /// The call with everything that was left out.
+    /// The call with defaults for everything that was omitted.
     fn request(&self, tool: &Tool) -> Request<'_> {
         let or = |given: &'_ Option<String>, default: &'static str| -> Cow<'_, str> {
             match given {

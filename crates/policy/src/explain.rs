@@ -1,5 +1,5 @@
-//! Why a call got its decision, for people: the floor's part, the rules' part, and what would have
-//! to be different for a weaker decision. The last is found by trying.
+//! Explains a decision to people: the part of the floor, the part of the rules, and which changes would
+//! lead to a weaker decision. The last is found by trying.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,16 +12,16 @@ use crate::load::{Policies, RuleEffect};
 use crate::request::{Request, Session};
 use crate::verdict::Verdict;
 
-/// Why a call got its decision.
+/// The explanation of a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
     /// The tool that was called.
     pub tool: String,
     /// The decision.
     pub decision: Decision,
-    /// The rules by which the policies decided.
+    /// The rules that decided in the policies.
     pub rules: Vec<RulePart>,
-    /// Single changes of the call that would have led to a weaker decision.
+    /// Single changes of the call that would lead to a weaker decision.
     pub changes: Vec<Change>,
 }
 
@@ -32,24 +32,24 @@ pub struct RulePart {
     pub id: String,
     /// Whether it permits or forbids.
     pub effect: RuleEffect,
-    /// The line it begins in.
+    /// The line of its start.
     pub line: usize,
-    /// What it tells people.
+    /// Its reason, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What would have led to a weaker decision.
+/// A change that would lead to a weaker decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// What would have to be so.
+    /// The condition that would have to hold.
     pub condition: String,
-    /// What the decision would be.
+    /// The verdict it would lead to.
     pub verdict: Verdict,
 }
 
 impl Policies {
-    /// Says which rule decided about a call, and why.
+    /// Explains which rules decided about a call, and why.
     #[must_use]
     pub fn explain(&self, request: &Request<'_>) -> Explanation {
         let decision = self.decide(request);
@@ -149,7 +149,7 @@ impl fmt::Display for Explanation {
         }
         writeln!(f, "  security level: {}", decision.security_level)?;
         if decision.verdict == Verdict::Deny && decision.faults.is_empty() {
-            writeln!(f, "  a person's approval would not change it")?;
+            writeln!(f, "  an approval would not change it")?;
         }
         for change in &self.changes {
             writeln!(f, "  {} if {}", change.verdict, change.condition)?;

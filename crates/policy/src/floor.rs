@@ -1,5 +1,5 @@
-//! The built-in floor: what follows from the risk of a call, whatever the policies say. Confidence
-//! and taint may only add to it.
+//! The built-in floor: the minimum verdict that follows from the risk of a call, whatever the policies
+//! decide. Confidence and taint may only make it stricter.
 
 use std::fmt;
 
@@ -8,57 +8,58 @@ use windlass_spec::{Confidence, RiskLevel};
 
 use crate::verdict::Verdict;
 
-/// What an operator may set about the floor.
+/// The floor settings of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FloorSettings {
-    /// A stated confidence below this needs a person, where a call can be undone only for a while.
+    /// A call with an undo window and a stated confidence below this needs approval.
     pub confidence_threshold: Confidence,
-    /// What happens to such a call when no confidence is stated.
+    /// The verdict for such a call without a stated confidence.
     pub unstated_confidence: Unstated,
 }
 
 impl Default for FloorSettings {
     fn default() -> Self {
         Self {
-            // 0.8 is a confidence; were it none, the strictest threshold would stand in.
+            // 0.8 is a valid confidence; otherwise the strictest threshold would be used.
             confidence_threshold: Confidence::try_from(0.8).unwrap_or(Confidence::FULL),
             unstated_confidence: Unstated::Hold,
         }
     }
 }
 
-/// What happens to a call that can be undone for a while and states no confidence.
+/// The verdict for a call with an undo window and no stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unstated {
     /// It is held for the undo window.
     #[default]
     Hold,
-    /// A person is asked.
+    /// It needs approval.
     Ask,
 }
 
-/// Why the floor says what it says.
+/// The reason for the verdict of the floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FloorReason {
     /// The call is reversible.
     Reversible,
-    /// The call can be undone for a while.
+    /// The call can be undone within its undo window.
     UndoWindow,
-    /// The call can be undone for a while, and its stated confidence is below the threshold.
+    /// The call can be undone within its undo window, and its stated confidence is below the threshold.
     Unsure,
-    /// The call can be undone for a while, states no confidence, and the operator wants a person then.
+    /// The call can be undone within its undo window, states no confidence, and the operator requires
+    /// approval then.
     Unstated,
-    /// The call can be undone for a while and is tainted.
+    /// The call can be undone within its undo window, and is tainted.
     Tainted,
     /// The call cannot be undone.
     Irreversible,
 }
 
 impl FloorReason {
-    /// What the floor says for this reason.
+    /// The verdict of the floor for this reason.
     #[must_use]
     pub const fn verdict(self) -> Verdict {
         match self {
@@ -73,13 +74,13 @@ impl fmt::Display for FloorReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Reversible => "the call is reversible",
-            Self::UndoWindow => "the call can be undone only for a while",
+            Self::UndoWindow => "the call can be undone only within its undo window",
             Self::Unsure => {
-                "the call can be undone only for a while and its confidence is below the threshold"
+                "the call can be undone only within its undo window and its confidence is below the threshold"
             }
-            Self::Unstated => "the call can be undone only for a while and states no confidence",
+            Self::Unstated => "the call can be undone only within its undo window and states no confidence",
             Self::Tainted => {
-                "the call can be undone only for a while and the run has read what others wrote"
+                "the call can be undone only within its undo window and the run has read untrusted content"
             }
             Self::Irreversible => "the call cannot be undone",
         })
@@ -97,7 +98,7 @@ pub fn floor(
     floor_reason(risk, confidence, tainted, settings).verdict()
 }
 
-/// The weakest verdict a call may get, by its reason.
+/// The reason for the weakest verdict a call may get.
 #[must_use]
 pub fn floor_reason(
     risk: RiskLevel,

@@ -1,11 +1,12 @@
-//! Policy for the gate: which calls may run, which need a person, which may not.
+//! Policy for the gate: which calls may run, which need approval, and which are denied.
 //!
-//! Two parts decide, and the stricter of them wins. The [`floor`](floor()) is built in and follows
-//! from the risk of a call. [`Policies`] are the operator's rules in the Cedar language; they are
-//! checked against the tool specifications when they are loaded and decide in microseconds.
-//! Everything here is a function of its inputs. No IO, no clock, no async.
+//! The stricter of two parts decides. The [`floor`](floor()) is built in and follows from the risk of a
+//! call. [`Policies`] are the operator's rules in the Cedar language. They are checked against the tool
+//! specifications when they are loaded and decide in microseconds. Everything here is a function of its
+//! inputs: no IO, no clock, no async.
 
 mod analysis;
+mod cache;
 mod check;
 mod decide;
 mod decision;
@@ -14,12 +15,11 @@ mod evaluate;
 mod example;
 mod explain;
 mod floor;
+mod groups;
 mod load;
-mod quick;
 mod replay;
 mod request;
 mod schema;
-mod seen;
 mod shape;
 mod slice;
 mod source;
@@ -27,7 +27,7 @@ mod value;
 mod verdict;
 
 pub use decision::{Decision, Fault};
-pub use error::{Place, PolicyError, PolicyWarning, Problem};
+pub use error::{PolicyError, PolicyPosition, PolicyWarning, Problem};
 pub use explain::{Change, Explanation, RulePart};
 pub use floor::{FloorReason, FloorSettings, Unstated, floor, floor_reason};
 pub use load::{DEFAULT_POLICIES, Policies, Rule, RuleEffect, named_tools};

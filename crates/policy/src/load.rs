@@ -1,5 +1,5 @@
-//! Loading policies: text and tool specifications in, [`Policies`] that can decide out, or
-//! everything that is wrong with the text. Nothing is left to be found out during a run.
+//! Loads policies: text and tool specifications in, [`Policies`] that can decide out, or all errors in
+//! the text. Errors are found at load and not during a run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,22 +7,22 @@ use cedar_policy::{Authorizer, Effect, Policy, PolicySet};
 use windlass_spec::{SecurityLevel, ToolSpecification};
 
 use crate::analysis::{Analysis, analyse};
+use crate::cache::AnswerCache;
 use crate::check;
-use crate::error::{Internal, Place, PolicyError, PolicyWarning, Problem};
+use crate::error::{Internal, PolicyError, PolicyPosition, PolicyWarning, Problem};
 use crate::example;
 use crate::floor::FloorSettings;
 use crate::schema::{EntityTypes, Tools};
-use crate::seen::Said;
 use crate::slice::{Slice, can_apply, compiled_for_tool};
 use crate::source::place;
 
-/// The policies that hold where an operator gives none.
+/// The policies that apply if an operator sets none.
 pub const DEFAULT_POLICIES: &str = include_str!("../default.cedar");
 
 /// The annotations a rule may carry.
 const ANNOTATIONS: [&str; 3] = ["id", "reason", "security_level"];
 
-/// Rules that were checked against the tools, ready to decide.
+/// Rules that are checked against the tools and ready to decide.
 #[derive(Debug, Clone)]
 pub struct Policies {
     pub(crate) authorizer: Authorizer,
@@ -30,37 +30,37 @@ pub struct Policies {
     pub(crate) tools: Tools,
     pub(crate) slices: HashMap<String, Slice>,
     pub(crate) floor: FloorSettings,
-    pub(crate) said: Said,
+    pub(crate) answers: AnswerCache,
     /// The environments that rules name.
     pub(crate) environments: BTreeSet<String>,
     rules: BTreeMap<String, Rule>,
     warnings: Vec<PolicyWarning>,
 }
 
-/// A rule, as people see it.
+/// A rule, as shown to people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// Its `@id`.
     pub id: String,
     /// Whether it permits or forbids.
     pub effect: RuleEffect,
-    /// Its `@reason`: what people are told when it decides.
+    /// Its `@reason`: shown to people when it decides.
     pub reason: Option<String>,
-    /// Its `@security_level`: the least care a person's decision needs when it decides.
+    /// Its `@security_level`: the minimum level of an approval when it decides.
     pub security_level: Option<SecurityLevel>,
-    /// Where it begins.
-    pub place: Place,
+    /// Where it starts.
+    pub place: PolicyPosition,
     /// Its text.
     pub text: String,
 }
 
-/// What a rule does to the calls it applies to.
+/// The effect of a rule on the calls it applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleEffect {
     /// It permits them.
     Permit,
-    /// It forbids them, whatever others permit.
+    /// It forbids them, whatever other rules permit.
     Forbid,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Draft {
     pub(crate) policy: Policy,
     pub(crate) analysis: Analysis,
     pub(crate) id: Option<String>,
-    /// Where its text begins and ends.
+    /// Where its text starts and ends.
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
@@ -83,10 +83,10 @@ impl Draft {
 }
 
 impl Policies {
-    /// Reads rules, checks them against the tools and runs their examples.
+    /// Parses rules, checks them against the tools and runs their examples.
     ///
     /// # Errors
-    /// Everything that is wrong, in the order of the text.
+    /// All errors, in the order of the text.
     pub fn load<'a>(
         text: &str,
         specifications: impl IntoIterator<Item = &'a ToolSpecification>,
@@ -116,7 +116,7 @@ impl Policies {
         }
     }
 
-    /// The policies that hold where an operator gives none.
+    /// The policies that apply if an operator sets none.
     ///
     /// # Errors
     /// If the specifications contradict each other.
@@ -147,7 +147,7 @@ impl Policies {
         rules
     }
 
-    /// What is allowed in the text but probably not meant.
+    /// Warnings about the text.
     #[must_use]
     pub fn warnings(&self) -> &[PolicyWarning] {
         &self.warnings
@@ -184,7 +184,7 @@ impl Policies {
             tools,
             slices,
             floor: FloorSettings::default(),
-            said: Said::default(),
+            answers: AnswerCache::default(),
             environments: drafts.iter().flat_map(environments).collect(),
             rules,
             warnings: Vec::new(),
@@ -192,11 +192,11 @@ impl Policies {
     }
 }
 
-/// The tools that a text names, in its rules and in their examples. Groups of tools are among them, under
-/// the names that they have in rules.
+/// The tools that a text names, in its rules and in their examples, including groups of tools under
+/// their names in rules.
 ///
 /// # Errors
-/// What is wrong with the form of the text. Whether the tools exist is not looked at.
+/// The syntax errors of the text. Whether the tools exist is not checked.
 pub fn named_tools(text: &str) -> Result<BTreeSet<String>, Vec<PolicyError>> {
     let types = EntityTypes::new().map_err(|error| vec![error.into()])?;
     let drafts = parse(text)?;
@@ -238,13 +238,13 @@ fn environments(draft: &Draft) -> impl Iterator<Item = String> {
         .map(|(_, word)| word.clone())
 }
 
-/// Errors as a reader meets them: those about the tools first, then down the file.
+/// Sorts errors: those about the tools first, then in the order of the file.
 fn in_order(mut errors: Vec<PolicyError>) -> Vec<PolicyError> {
     errors.sort_by_key(|error| error.place);
     errors
 }
 
-/// The rules of a text, in its order.
+/// The rules of a text, in order.
 fn parse(text: &str) -> Result<Vec<Draft>, Vec<PolicyError>> {
     let set: PolicySet = text
         .parse()
@@ -255,7 +255,7 @@ fn parse(text: &str) -> Result<Vec<Draft>, Vec<PolicyError>> {
             let at = text.find(&template.to_cedar()).unwrap_or(0);
             let id = template.annotation("id");
             PolicyError::new(Some(place(text, at)), id, Problem::Template)
-                .hint("write the principal or resource itself in the place of the slot")
+                .hint("replace the slot with the principal or resource")
         })
         .collect();
     if !templates.is_empty() {
@@ -263,7 +263,7 @@ fn parse(text: &str) -> Result<Vec<Draft>, Vec<PolicyError>> {
         return Err(templates);
     }
     let mut policies: Vec<&Policy> = set.policies().collect();
-    // The parser calls them `policy0`, `policy1` and so on, in the order of the text.
+    // The parser names them `policy0`, `policy1` and so on, in the order of the text.
     policies.sort_by_key(|policy| {
         let number = policy.id().to_string();
         number.trim_start_matches("policy").parse::<usize>().ok()
@@ -287,7 +287,7 @@ fn parse(text: &str) -> Result<Vec<Draft>, Vec<PolicyError>> {
     Ok(drafts)
 }
 
-/// Every rule has an id of its own.
+/// Checks that every rule has its own id.
 fn identify(text: &str, drafts: &[Draft]) -> Vec<PolicyError> {
     let mut errors = Vec::new();
     let mut taken: HashMap<&str, usize> = HashMap::new();
@@ -306,7 +306,7 @@ fn identify(text: &str, drafts: &[Draft]) -> Vec<PolicyError> {
                 errors.push(
                     draft
                         .error(text, draft.start, Problem::DuplicateId { first_line })
-                        .hint("decisions name rules by their @id; give each its own"),
+                        .hint("decisions refer to rules by @id; give each rule its own"),
                 );
             }
             None => {
@@ -317,7 +317,7 @@ fn identify(text: &str, drafts: &[Draft]) -> Vec<PolicyError> {
     errors
 }
 
-/// Annotations are ours or clearly someone else's, and hold what they should.
+/// Checks that annotations are known or clearly foreign, and have valid values.
 fn annotations(text: &str, drafts: &[Draft]) -> Vec<PolicyError> {
     let mut errors = Vec::new();
     for draft in drafts {
@@ -326,12 +326,12 @@ fn annotations(text: &str, drafts: &[Draft]) -> Vec<PolicyError> {
             if matches!(key, "match" | "not_match") {
                 let problem = Problem::UnknownAnnotation(key.to_owned());
                 errors.push(draft.error(text, at, problem).hint(format!(
-                    "examples stand in comments: // @{key} {{\"tool\": \"...\", \"input\": {{}}}}"
+                    "write examples as comments: // @{key} {{\"tool\": \"...\", \"input\": {{}}}}"
                 )));
             } else if !ANNOTATIONS.contains(&key) {
                 let problem = Problem::UnknownAnnotation(key.to_owned());
                 let error = draft.error(text, at, problem).near(key, ANNOTATIONS);
-                // A note for other programs may pass, a misspelt word may not.
+                // An annotation for other programs is allowed, a misspelt one is not.
                 errors.extend((!error.nearest.is_empty()).then_some(error));
             } else if key == "security_level" && value.parse::<SecurityLevel>().is_err() {
                 let words = SecurityLevel::ALL.map(SecurityLevel::as_str);
@@ -349,7 +349,7 @@ fn annotations(text: &str, drafts: &[Draft]) -> Vec<PolicyError> {
 }
 
 impl Draft {
-    /// Where a piece of text first stands in the rule; where the rule begins, if nowhere.
+    /// The position of a text in the rule; the start of the rule if it does not occur.
     pub(crate) fn find(&self, source: &str, piece: &str) -> usize {
         let own = source.get(self.start..self.end).unwrap_or_default();
         self.start + own.find(piece).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Holds changed policies against calls of the past, before they decide about calls to come.
+//! Compares changed policies with the current ones on recorded calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,16 +6,16 @@ use crate::decision::Decision;
 use crate::load::Policies;
 use crate::request::Request;
 
-/// A recorded call that would be decided differently.
+/// A recorded call with a different decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Which of the recorded calls, from 0.
+    /// The index of the recorded call, from 0.
     pub index: usize,
     /// The tool it called.
     pub tool: String,
-    /// What the old policies say.
+    /// The decision of the old policies.
     pub before: Decision,
-    /// What the new ones say.
+    /// The decision of the new policies.
     pub after: Decision,
 }
 
@@ -27,8 +27,8 @@ impl Difference {
     }
 }
 
-/// The recorded calls about which old and new policies decide differently: another verdict, or
-/// another security level where a person is asked. The same verdict by another rule is no difference.
+/// The recorded calls that old and new policies decide differently: by the verdict, or by the security
+/// level where approval is needed. The same verdict by another rule is not a difference.
 pub fn replay<'a>(
     old: &Policies,
     new: &Policies,
@@ -39,11 +39,11 @@ pub fn replay<'a>(
         .enumerate()
         .filter_map(|(index, request)| {
             let (before, after) = (old.decide(request), new.decide(request));
-            let seen = |decision: &Decision| {
+            let relevant = |decision: &Decision| {
                 let asks = decision.verdict == crate::Verdict::Ask;
                 (decision.verdict, asks.then_some(decision.security_level))
             };
-            (seen(&before) != seen(&after)).then(|| Difference {
+            (relevant(&before) != relevant(&after)).then(|| Difference {
                 index,
                 tool: request.tool.clone().into_owned(),
                 before,

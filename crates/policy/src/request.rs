@@ -1,5 +1,5 @@
-//! A call as the policies see it: who, which tool with which arguments, and what is known of the
-//! run. The same form is recorded, so that changed policies can be held against past calls.
+//! A call as the policies see it: the principal, the tool with its arguments, and the history of the
+//! run. The same form is recorded, so that changed policies can be compared on past calls.
 
 use std::borrow::Cow;
 
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use windlass_spec::{Confidence, RiskLevel};
 
-/// One call about which a decision is wanted.
+/// A call to decide about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request<'a> {
-    /// Who the run acts for.
+    /// The principal that the run acts for.
     pub principal: Cow<'a, str>,
     /// The tenant they belong to.
     pub tenant: Cow<'a, str>,
-    /// The agent that asks.
+    /// The agent that makes the call.
     pub agent: Cow<'a, str>,
-    /// The tool it asks for.
+    /// The tool.
     pub tool: Cow<'a, str>,
-    /// With which arguments.
+    /// The arguments.
     pub input: Cow<'a, Map<String, Value>>,
-    /// How reversible this very call is.
+    /// How reversible this exact call is.
     pub risk: RiskLevel,
-    /// How sure the model says it is.
+    /// The confidence that the model stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
-    /// Where the run takes place, such as `production`.
+    /// The environment of the run, such as `production`.
     pub environment: Cow<'a, str>,
-    /// Whether what others wrote may have led to this call.
+    /// Whether untrusted content may have led to this call.
     pub tainted: bool,
     /// What the run did before.
     #[serde(default)]
@@ -36,7 +36,7 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// The same request with everything in it its own.
+    /// The same request with owned data.
     #[must_use]
     pub fn into_owned(self) -> Request<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
@@ -61,12 +61,12 @@ impl Request<'_> {
 pub struct Session {
     /// Calls that were allowed to run.
     pub calls: u32,
-    /// Those of the same tool.
+    /// Calls of the same tool.
     pub tool_calls: u32,
-    /// Those that could not be undone.
+    /// Irreversible calls.
     pub irreversible_calls: u32,
     /// Calls that were refused.
     pub denied_calls: u32,
-    /// Whether a tool that is declared sensitive has answered.
+    /// Whether a tool that is declared sensitive has returned a result.
     pub sensitive_read: bool,
 }

@@ -1,5 +1,5 @@
-//! The tools as the policy language sees them. From the specifications come the Cedar schema that
-//! rules are checked against, the groups an action belongs to, and the names a rule may use.
+//! The tools as Cedar sees them. The specifications give the Cedar schema that rules are checked
+//! against, the groups of an action, and the names that a rule may use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,15 +73,15 @@ pub(crate) struct Tool {
     pub(crate) name: String,
     /// The groups it belongs to.
     pub(crate) groups: Vec<String>,
-    /// Every declared argument, expressible or not.
+    /// Every declared argument, whether or not it can be represented.
     pub(crate) declared: BTreeSet<String>,
-    /// The arguments that can be expressed.
+    /// The arguments that can be represented.
     pub(crate) arguments: Vec<Attribute>,
-    /// What is declared of it, as the attribute `tool` of the context.
+    /// Its declared attributes, as the attribute `tool` of the context.
     pub(crate) facts: Vec<(String, RestrictedExpression)>,
-    /// What the context holds when this tool is called.
+    /// The shape of the context when this tool is called.
     pub(crate) context: Shape,
-    /// What is declared of its risk.
+    /// Its declared risk.
     pub(crate) risk: Option<RiskLevel>,
 }
 
@@ -105,7 +105,7 @@ impl Tools {
                 Some(other) if !same_to_policy(other, specification) => {
                     let problem = Problem::ConflictingTools(name.to_owned());
                     errors.push(PolicyError::new(None, None, problem).hint(
-                        "tools of one name must take the same arguments and declare the same",
+                        "tools with the same name must have the same arguments and attributes",
                     ));
                 }
                 Some(_) => {}
@@ -145,7 +145,7 @@ impl Tools {
         })
     }
 
-    /// The first place where arguments do not fit a tool.
+    /// The first argument error of a call.
     pub(crate) fn misfit(&self, tool: &str, input: &Map<String, Value>) -> Option<Misfit> {
         let signature = self.signatures.get(tool)?;
         let misfits = signature.misfits(&Value::Object(input.clone()));
@@ -166,7 +166,7 @@ impl Tools {
         names.map(String::as_str)
     }
 
-    /// The Cedar schema: users of tenants, agents, and one action a tool.
+    /// The Cedar schema: users of tenants, agents, and one action for each tool.
     pub(crate) fn schema(&self) -> Result<Schema, Internal> {
         let text = json!({"type": "String", "required": true});
         let mut actions = Map::new();
@@ -219,7 +219,7 @@ fn same_to_policy(one: &ToolSpecification, other: &ToolSpecification) -> bool {
         && one.attributes() == other.attributes()
 }
 
-/// What a tool declares that rules can see.
+/// The declared attributes of a tool that rules can use.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Declared {
@@ -238,12 +238,12 @@ impl Declared {
     }
 
     fn facts(&self) -> Vec<(String, RestrictedExpression)> {
-        let truths = [
+        let flags = [
             ("open_world", self.open_world),
             ("sensitive", self.sensitive),
             ("idempotent", self.idempotent),
         ];
-        let truths = truths.into_iter().filter_map(|(name, truth)| {
+        let flags = flags.into_iter().filter_map(|(name, truth)| {
             let truth = RestrictedExpression::new_bool(truth?);
             Some((name.to_owned(), truth))
         });
@@ -251,7 +251,7 @@ impl Declared {
             let category = RestrictedExpression::new_string(category);
             ("category".to_owned(), category)
         });
-        truths.chain(category).collect()
+        flags.chain(category).collect()
     }
 }
 
@@ -278,7 +278,7 @@ impl Tool {
         }
     }
 
-    /// Some tool of which nothing else is known.
+    /// A tool that is known only by its arguments and attributes.
     pub(crate) fn unnamed(arguments: Vec<Attribute>, declared: &Declared) -> Self {
         Self {
             name: "some tool".to_owned(),
@@ -295,7 +295,7 @@ impl Tool {
     }
 }
 
-/// What the context of a call holds.
+/// The shape of the context of a call.
 fn context_shape(arguments: &[Attribute], categories: &[String]) -> Shape {
     let risks = RiskLevel::ALL.map(|risk| risk.as_str().to_owned());
     Shape::Record(vec![

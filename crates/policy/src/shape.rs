@@ -1,17 +1,16 @@
-//! What of a JSON type the policy language can express. A [`Shape`] is read off the type of an
-//! argument; the schema the rules are checked against and the values they are evaluated on both
-//! follow from it, so the two cannot differ.
+//! The JSON types that Cedar can represent. A [`Shape`] is derived from the type of an argument. The
+//! schema that rules are checked against and the values they are evaluated on both follow from it, so
+//! they cannot differ.
 
 use serde_json::{Map, Value, json};
 use windlass_spec::{Field, Presence, Type};
 
-/// A set of values in the policy language.
+/// A type of values in Cedar.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
     /// Any text.
     Text,
-    /// One of these texts; for the policy language a text like any other, but a rule that compares
-    /// it with another word is wrong.
+    /// One of these texts. For Cedar it is any text, but comparing it with another text is an error.
     Words(Vec<String>),
     /// A whole number of 64 bits.
     Long,
@@ -51,7 +50,7 @@ impl Attribute {
 }
 
 impl Shape {
-    /// The shape of a type; `None` if the policy language has nothing like it.
+    /// The shape of a type; `None` if Cedar has no equivalent.
     pub(crate) fn of(ty: &Type) -> Option<Self> {
         match ty {
             Type::Text => Some(Self::Text),
@@ -61,12 +60,12 @@ impl Shape {
             Type::Enum(options) => Some(Self::Words(options.clone())),
             Type::List(item) => Some(Self::Set(Box::new(Self::of(item)?))),
             Type::Record(fields) => Some(Self::Record(attributes(fields))),
-            // There are no records of unknown attributes, no sets of mixed items and no null.
+            // Cedar has no records with unknown attributes, no sets of mixed items and no null.
             Type::Object | Type::Array | Type::Any | Type::Nullable(_) => None,
         }
     }
 
-    /// The shape a value of no declared type seems to have; `None` for `null` and what holds one.
+    /// The shape of a value without a declared type; `None` for `null` and values that contain it.
     pub(crate) fn guess(value: &Value) -> Option<Self> {
         match value {
             Value::Null => None,
@@ -82,7 +81,7 @@ impl Shape {
         }
     }
 
-    /// The shape as Cedar's JSON schema writes it.
+    /// The shape in Cedar's JSON schema format.
     pub(crate) fn schema(&self) -> Value {
         match self {
             Self::Text | Self::Words(_) => json!({"type": "String"}),
@@ -95,7 +94,7 @@ impl Shape {
                     .iter()
                     .map(|attribute| {
                         let mut schema = attribute.shape.schema();
-                        schema["required"] = Value::Bool(attribute.is_always_there());
+                        schema["required"] = Value::Bool(attribute.is_always_present());
                         (attribute.name.clone(), schema)
                     })
                     .collect();
@@ -104,7 +103,7 @@ impl Shape {
         }
     }
 
-    /// The names of its attributes; none if it is no record.
+    /// The names of its attributes; empty if it is not a record.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let attributes = match self {
             Self::Record(attributes) => attributes.as_slice(),
@@ -113,10 +112,10 @@ impl Shape {
         attributes.iter().map(|attribute| attribute.name.as_str())
     }
 
-    /// What stands at the end of a path.
+    /// The shape at the end of a path.
     ///
     /// # Errors
-    /// How many names of the path exist, and the shape the last of them has.
+    /// How many names of the path exist, and the shape of the last of them.
     pub(crate) fn resolve<'a>(&'a self, path: &[String]) -> Result<&'a Self, (usize, &'a Self)> {
         let mut shape = self;
         for (depth, name) in path.iter().enumerate() {
@@ -141,7 +140,7 @@ impl Shape {
                 return false;
             };
             match attributes.iter().find(|attribute| attribute.name == *name) {
-                Some(attribute) if attribute.is_always_there() => shape = &attribute.shape,
+                Some(attribute) if attribute.is_always_present() => shape = &attribute.shape,
                 found => return found.is_some(),
             }
         }
@@ -150,7 +149,7 @@ impl Shape {
 }
 
 impl Attribute {
-    fn is_always_there(&self) -> bool {
+    fn is_always_present(&self) -> bool {
         match self.presence {
             Presence::Required | Presence::Default(_) => true,
             Presence::Optional => false,
@@ -158,7 +157,7 @@ impl Attribute {
     }
 }
 
-/// The attributes that an object of no declared type seems to have.
+/// The attributes of an object without a declared type.
 pub(crate) fn guess_attributes(object: &Map<String, Value>) -> Option<Vec<Attribute>> {
     let attributes = object.iter();
     attributes
@@ -166,7 +165,7 @@ pub(crate) fn guess_attributes(object: &Map<String, Value>) -> Option<Vec<Attrib
         .collect()
 }
 
-/// Those of the fields that can be expressed.
+/// The attributes of the fields that can be represented.
 pub(crate) fn attributes(fields: &[Field]) -> Vec<Attribute> {
     fields
         .iter()

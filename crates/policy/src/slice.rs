@@ -1,33 +1,34 @@
-//! The rules that can apply to one tool, sorted at load so that a decision looks at no others, and
-//! asks again about an approved call only those that an approval makes a difference to.
+//! The rules that can apply to one tool. They are sorted at load, so that a decision evaluates no
+//! others, and evaluates again for an approved call only the rules that depend on the approval.
 
 use cedar_policy::{ActionConstraint, EntityUid, Policy, PolicyId, PolicySet, pst};
 
 use crate::analysis::{APPROVED, Analysis, Mentions};
 use crate::error::Internal;
-use crate::quick::Quick;
+use crate::groups::RuleGroups;
 use crate::schema::{EntityTypes, Tool};
 
 /// The rules that can apply to one tool.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slice {
-    /// Rules that are the same with and without an approval.
+    /// Rules that do not depend on the approval.
     pub(crate) steady: Part,
-    /// Rules that look at the approval, to be asked without one.
+    /// Rules that depend on the approval, to be evaluated without one.
     pub(crate) unapproved: Part,
-    /// Those of them to be asked again with one. The others end with an approval. Leaving these out
-    /// hides no error, since without the approval all their conditions have been evaluated.
+    /// Those of them to be evaluated again with an approval. The others are lifted by an approval.
+    /// Omitting these hides no error, because all their conditions have been evaluated without the
+    /// approval.
     pub(crate) approved: Part,
-    /// What any of them looks at.
+    /// The data that any of them uses.
     pub(crate) mentions: Mentions,
 }
 
-/// Rules that are evaluated together, and what they look at.
+/// Rules that are evaluated together, and the data they use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Part {
     pub(crate) rules: PolicySet,
-    /// The same rules in a form that is cheaper where none forbids.
-    pub(crate) quick: Option<Quick>,
+    /// The same rules in groups, which is cheaper where none forbids.
+    pub(crate) groups: Option<RuleGroups>,
     pub(crate) mentions: Mentions,
 }
 
@@ -44,29 +45,29 @@ impl Slice {
         if !analysis.mentions.attribute(APPROVED) {
             return self.steady.add(policy, analysis);
         }
-        if !analysis.ends_with_approval {
+        if !analysis.is_lifted_by_approval {
             self.approved.add(policy.clone(), analysis)?;
         }
         self.unapproved.add(policy, analysis)
     }
 
-    /// To be called once all rules are there.
+    /// Groups the rules. To be called once all rules are added.
     pub(crate) fn finish(&mut self) -> Result<(), Internal> {
         for part in [&mut self.steady, &mut self.unapproved, &mut self.approved] {
-            part.quick = Quick::new(&part.rules)?;
+            part.groups = RuleGroups::new(&part.rules)?;
         }
         Ok(())
     }
 }
 
-/// A rule as it is evaluated: under its id and without the places of its parts, which every step of
-/// an evaluation would carry along.
+/// A rule as it is evaluated: with its id and without source locations, which would slow down every step
+/// of an evaluation.
 pub(crate) fn compiled(policy: &Policy, id: &str) -> Result<Policy, Internal> {
     let tree = policy.to_pst().map_err(Internal::new)?.body().clone();
     built(tree, id)
 }
 
-/// A rule as it is evaluated in the slice of a tool, which its action is known to hold.
+/// A rule as it is evaluated for a tool that its action includes.
 pub(crate) fn compiled_for_tool(policy: &Policy, id: &str) -> Result<Policy, Internal> {
     let mut tree = policy.to_pst().map_err(Internal::new)?.body().clone();
     tree.action = pst::ActionConstraint::Any;
@@ -79,7 +80,7 @@ fn built(tree: pst::Template, id: &str) -> Result<Policy, Internal> {
     Ok(policy.new_id(PolicyId::new(id)))
 }
 
-/// Whether the scope of a rule lets it apply to a tool.
+/// Whether the scope of a rule includes a tool.
 pub(crate) fn can_apply(policy: &Policy, tool: &Tool, types: &EntityTypes) -> bool {
     let is_tool = |action: &EntityUid| *action == types.action(&tool.name);
     let holds_tool = |action: &EntityUid| {

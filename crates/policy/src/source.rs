@@ -1,17 +1,17 @@
-//! The text of a policy file: where a byte stands for a reader, and the examples in its comments.
-//! Rules themselves are read by the policy language's own parser.
+//! The text of a policy file: positions for people, and the examples in its comments. Cedar's own parser
+//! parses the rules.
 
-use crate::error::Place;
+use crate::error::PolicyPosition;
 
 /// The line and column of a byte, both counted from 1, columns in characters.
-pub(crate) fn place(text: &str, offset: usize) -> Place {
+pub(crate) fn place(text: &str, offset: usize) -> PolicyPosition {
     let offset = (0..=offset.min(text.len()))
         .rev()
         .find(|&at| text.is_char_boundary(at))
         .unwrap_or(0);
     let before = text.get(..offset).unwrap_or_default();
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    Place {
+    PolicyPosition {
         offset,
         line: before.matches('\n').count() + 1,
         column: before
@@ -21,34 +21,34 @@ pub(crate) fn place(text: &str, offset: usize) -> Place {
     }
 }
 
-/// A comment that speaks to Windlass: `// @word rest`.
+/// A comment for Windlass: `// @word rest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Marked {
-    /// Where its `@` stands.
+pub(crate) struct ExampleComment {
+    /// The offset of its `@`.
     pub(crate) offset: usize,
     /// The word after `@`.
     pub(crate) word: String,
-    /// What follows it, on this line and on the comment lines after it up to the next mark.
+    /// The text after it, on this line and on the following comment lines up to the next `@word`.
     pub(crate) rest: String,
 }
 
-/// The marked comments of a policy file, in order.
-pub(crate) fn marked_comments(text: &str) -> Vec<Marked> {
-    let mut marked: Vec<Marked> = Vec::new();
-    // Whether the line before was part of a marked comment, so that this one may go on with it.
+/// The example comments of a policy file, in order.
+pub(crate) fn example_comments(text: &str) -> Vec<ExampleComment> {
+    let mut found: Vec<ExampleComment> = Vec::new();
+    // Whether the previous line was part of an example comment, so that this one may continue it.
     let mut open = false;
     for comment in comments(text) {
         let content = comment.text.trim_start();
         let offset = comment.offset + (comment.text.len() - content.len());
-        if let Some((word, rest)) = mark(content) {
-            marked.push(Marked {
+        if let Some((word, rest)) = example_word(content) {
+            found.push(ExampleComment {
                 offset,
                 word: word.to_owned(),
                 rest: rest.trim().to_owned(),
             });
             open = true;
         } else if open && comment.follows {
-            if let Some(last) = marked.last_mut() {
+            if let Some(last) = found.last_mut() {
                 last.rest.push('\n');
                 last.rest.push_str(content.trim_end());
             }
@@ -56,12 +56,12 @@ pub(crate) fn marked_comments(text: &str) -> Vec<Marked> {
             open = false;
         }
     }
-    marked
+    found
 }
 
-/// The word after `@` and what follows it. An annotation that is commented out is no mark, unless
-/// its word is one of ours.
-fn mark(content: &str) -> Option<(&str, &str)> {
+/// The word after `@` and the text after it. A commented-out annotation does not count, unless its word
+/// is `match` or `not_match`.
+fn example_word(content: &str) -> Option<(&str, &str)> {
     let content = content.strip_prefix('@')?;
     let end = content
         .find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
@@ -73,10 +73,10 @@ fn mark(content: &str) -> Option<(&str, &str)> {
 }
 
 struct Comment<'a> {
-    /// Where the text after the slashes begins.
+    /// The offset of the text after the slashes.
     offset: usize,
     text: &'a str,
-    /// Whether it stands alone on the line after the comment before it.
+    /// Whether it is alone on the line after the previous comment.
     follows: bool,
 }
 

@@ -1,5 +1,5 @@
-//! JSON values as values of the policy language. A value that has no exact counterpart is never
-//! rounded or cut: it is [`Unfit`], and whoever wanted it refuses the call.
+//! Converts JSON values to Cedar values. A value without an exact representation is never rounded or
+//! cut: it is [`Unfit`], and the call is denied.
 
 use cedar_policy::RestrictedExpression;
 use serde_json::{Map, Number, Value};
@@ -7,19 +7,19 @@ use windlass_spec::{Confidence, Presence};
 
 use crate::shape::{Attribute, Shape};
 
-/// The places of a decimal number.
+/// The number of decimal places.
 const PLACES: usize = 4;
 
-/// Why a value could not be expressed.
+/// Why a value cannot be represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unfit {
-    /// It is not of the declared type.
+    /// It does not have the declared type.
     Misfit,
-    /// It is of the declared type, but has no exact counterpart.
+    /// It has the declared type, but no exact representation.
     Inexpressible,
 }
 
-/// The value that an attribute has in `object`; `None` if it has none and need not.
+/// The value of an attribute in `object`; `None` if it is absent and optional.
 pub(crate) fn attribute(
     attribute: &Attribute,
     object: &Map<String, Value>,
@@ -67,27 +67,27 @@ fn record(
     RestrictedExpression::new_record(fields).map_err(|_| Unfit::Misfit)
 }
 
-/// A number without a fractional part, however it is written.
+/// A number without a fractional part, in any notation.
 fn long(number: &Number) -> Result<i64, Unfit> {
-    /// From here on not every whole number has a floating-point form of its own.
+    /// Beyond this, not every integer has an exact floating-point representation.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if let Some(number) = number.as_i64() {
         return Ok(number);
     }
     match number.as_f64() {
         Some(float) if float.fract() != 0.0 => Err(Unfit::Misfit),
-        // Within these bounds the conversion keeps every digit.
+        // Within these bounds the conversion is exact.
         #[expect(clippy::cast_possible_truncation, reason = "whole and within 53 bits")]
         Some(float) if float.abs() <= EXACT => Ok(float as i64),
         _ => Err(Unfit::Inexpressible),
     }
 }
 
-/// A number as a decimal literal: up to four places, within the range of 64 bits.
+/// A number as a decimal literal: up to four places, within 64 bits.
 fn decimal(number: &Number) -> Result<String, Unfit> {
     let digits = match (number.as_i64(), number.as_f64()) {
         (Some(whole), _) => whole.to_string(),
-        // The shortest digits that read back as the same number: those that were written.
+        // The shortest digits that parse back to the same number.
         (None, Some(float)) if !number.is_u64() => (float + 0.0).to_string(),
         _ => return Err(Unfit::Inexpressible),
     };
@@ -99,7 +99,7 @@ fn decimal(number: &Number) -> Result<String, Unfit> {
     Ok(format!("{whole}.{places}"))
 }
 
-/// A confidence as a decimal literal, cut to its places: less confidence only adds scrutiny.
+/// A confidence as a decimal literal, truncated: a lower confidence only makes decisions stricter.
 pub(crate) fn digits(confidence: Confidence) -> String {
     let digits = confidence.get().to_string();
     let (whole, places) = digits.split_once('.').unwrap_or((&digits, "0"));

@@ -1,11 +1,11 @@
-//! What is to happen with a call, and how much care a person's decision about it needs.
+//! The verdict about a call, and the security level that its approval needs.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use windlass_spec::{RiskLevel, SecurityLevel};
 
-/// What is to happen with a call, from the weakest to the strictest.
+/// The verdict about a call, from the weakest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -13,7 +13,7 @@ pub enum Verdict {
     Allow,
     /// It may run when the undo window has passed.
     Hold,
-    /// It may run when a person has approved it.
+    /// It may run when it is approved.
     Ask,
     /// It may not run.
     Deny,
@@ -23,7 +23,7 @@ impl Verdict {
     /// All verdicts, from the weakest to the strictest.
     pub const ALL: [Self; 4] = [Self::Allow, Self::Hold, Self::Ask, Self::Deny];
 
-    /// The word for it in files and messages.
+    /// The name in files and messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

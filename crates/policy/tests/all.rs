@@ -1,4 +1,4 @@
-//! What policies promise, from outside.
+//! Integration tests of policies, in one binary.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod suite {
@@ -9,7 +9,7 @@ mod suite {
     mod explanations;
     mod load_errors;
     mod mapping;
-    mod plain;
     mod properties;
+    mod reference;
     mod support;
 }

@@ -1,5 +1,5 @@
-//! One turn: from everything a model is shown to the next call, or to the answer. Nothing is kept
-//! between turns; what was done is read from the conversation.
+//! One turn: from a model request to the next call or the final answer. No state is kept between turns;
+//! earlier calls are read from the conversation.
 
 use serde_json::{Map, Value, json};
 use windlass_core::model::{
@@ -14,25 +14,25 @@ use crate::missing;
 use crate::plan::{Plan, Step};
 use crate::{observation, strategy};
 
-/// How sure one can be of having said correctly that something cannot be done.
+/// The confidence of an answer that a task cannot be done.
 const CANNOT: f64 = 0.3;
 
-/// What a request says, taken apart.
-struct Situation<'a> {
+/// The parts of a model request.
+struct ParsedRequest<'a> {
     instruction: &'a str,
-    /// The system message with its strategies.
+    /// The system message, including strategies.
     system: &'a str,
     task: &'a str,
-    /// What was said before the task, latest first.
+    /// Earlier user messages, latest first.
     earlier: Vec<&'a str>,
-    /// What no tool does, as the system message says.
+    /// The parts of the task that no tool can do, as listed in the system message.
     missing: Vec<&'a str>,
-    done: Vec<Done<'a>>,
+    done: Vec<CompletedCall<'a>>,
     today: Option<Date>,
 }
 
-/// A call that was made, with what came of it.
-struct Done<'a> {
+/// A completed call with its observation.
+struct CompletedCall<'a> {
     tool: &'a str,
     arguments: &'a Value,
     observed: &'a str,
@@ -42,13 +42,13 @@ impl Reflex {
     /// The next step for a request: a call with its confidence, or [`FINISH`] with the answer.
     #[must_use]
     pub fn answer(&self, request: &ModelRequest) -> ModelAnswer {
-        let situation = Situation::new(request);
+        let parsed = ParsedRequest::new(request);
         let described: Vec<(String, String)> = request
             .tools
             .iter()
             .map(|tool| {
                 let name = tool.name().as_str();
-                let advice = advice_about(situation.instruction, name);
+                let advice = advice_about(parsed.instruction, name);
                 (name.to_owned(), format!("{} {advice}", tool.description()))
             })
             .collect();
@@ -62,48 +62,48 @@ impl Reflex {
                 input_schema: tool.schema(),
             })
             .collect();
-        self.next(&situation, &views)
+        self.next_answer(&parsed, &views)
     }
 
-    fn next(&self, situation: &Situation<'_>, views: &[ToolView<'_>]) -> ModelAnswer {
-        if let Some(last) = situation.done.last()
+    fn next_answer(&self, parsed: &ParsedRequest<'_>, views: &[ToolView<'_>]) -> ModelAnswer {
+        if let Some(last) = parsed.done.last()
             && let Some(failure) = observation::failure(last.observed)
         {
-            return failed(situation, last.tool, &failure);
+            return failure_answer(parsed, last.tool, &failure);
         }
         let callable: Vec<usize> = (0..views.len())
             .filter(|&index| views[index].name != ASK_HUMAN)
             .collect();
         let tools: Vec<ToolView<'_>> = callable.iter().map(|&index| views[index]).collect();
         let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
-        let sequences = strategy::sequences(situation.system, &names);
-        let possible = missing::possible(situation.task, &situation.missing);
+        let sequences = strategy::sequences(parsed.system, &names);
+        let possible = missing::possible_part(parsed.task, &parsed.missing);
         let Some(possible) = possible else {
-            return conclusion(situation, 0.0, &names);
+            return final_answer(parsed, 0.0, &names);
         };
-        let reading = Reading::new(&possible, situation.today);
+        let reading = Reading::new(&possible, parsed.today);
         let plan = Plan::new(self, &reading, &tools, &sequences);
-        let made: Vec<&str> = situation
+        let made: Vec<&str> = parsed
             .done
             .iter()
             .map(|done| done.tool)
             .filter(|tool| *tool != ASK_HUMAN)
             .collect();
         let Some(step) = plan.next(&made, &names) else {
-            return conclusion(situation, plan.confidence, &names);
+            return final_answer(parsed, plan.confidence, &names);
         };
         let tool = &tools[step.tool];
-        let (arguments, missing, confidence) = self.arguments(situation, step, tool);
+        let (arguments, missing, confidence) = self.arguments(parsed, step, tool);
         if !missing.is_empty() {
-            return lacking(situation, views, tool, &missing);
+            return missing_argument_answer(parsed, views, tool, &missing);
         }
         let arguments = Value::Object(arguments);
-        let repeated = situation
+        let repeated = parsed
             .done
             .iter()
             .any(|done| done.tool == tool.name && *done.arguments == arguments);
         if repeated {
-            return conclusion(situation, plan.confidence, &names);
+            return final_answer(parsed, plan.confidence, &names);
         }
         let why = if step.from_strategy {
             format!(
@@ -124,26 +124,26 @@ impl Reflex {
         }
     }
 
-    /// A step's arguments: from its own words, then the whole task, what was observed, answered and
-    /// said before.
+    /// A step's arguments, its missing arguments and the confidence. Values come from the step's text, then
+    /// from observations and answers, the whole task, and earlier messages.
     fn arguments(
         &self,
-        situation: &Situation<'_>,
+        parsed: &ParsedRequest<'_>,
         step: &Step,
         tool: &ToolView<'_>,
     ) -> (Map<String, Value>, Vec<String>, f64) {
-        let own = Reading::new(&step.text, situation.today);
-        let first = self.filled(&own, tool);
-        let mut confidence = step.decided(&first);
+        let own = Reading::new(&step.text, parsed.today);
+        let first = self.fill_arguments(&own, tool);
+        let mut confidence = step.confidence(&first);
         let mut arguments = first.arguments;
         let mut missing = first.missing;
-        let mut sources: Vec<(&str, f64)> = vec![(situation.task, 0.9)];
-        sources.extend(situation.earlier.iter().map(|text| (*text, 0.7)));
+        let mut sources: Vec<(&str, f64)> = vec![(parsed.task, 0.9)];
+        sources.extend(parsed.earlier.iter().map(|text| (*text, 0.7)));
         missing.retain(|path| {
-            let observed = situation.done.iter().rev().find_map(|done| {
+            let observed = parsed.done.iter().rev().find_map(|done| {
                 let name = path.rsplit('.').next().unwrap_or(path);
                 if done.tool == ASK_HUMAN {
-                    return self.answered(done.observed, tool, path);
+                    return self.value_from_answer(done.observed, tool, path);
                 }
                 observation::value_named(done.observed, name)
             });
@@ -161,7 +161,7 @@ impl Reflex {
             if text == step.text {
                 continue;
             }
-            let filled = self.filled(&Reading::new(text, situation.today), tool);
+            let filled = self.fill_arguments(&Reading::new(text, parsed.today), tool);
             missing.retain(|path| match at_path(&filled.arguments, path) {
                 Some(value) => {
                     insert(&mut arguments, path, value.clone());
@@ -171,13 +171,9 @@ impl Reflex {
                 None => true,
             });
         }
-        // A step may work on what the one before it gave, as a whole.
+        // A step may take the whole result of the step before it.
         if missing.len() == 1
-            && let Some(last) = situation
-                .done
-                .iter()
-                .rev()
-                .find(|done| done.tool != ASK_HUMAN)
+            && let Some(last) = parsed.done.iter().rev().find(|done| done.tool != ASK_HUMAN)
             && is_text(tool.input_schema, &missing[0])
         {
             insert(
@@ -191,10 +187,10 @@ impl Reflex {
         (arguments, missing, confidence.clamp(0.02, 0.98))
     }
 
-    /// What a person answered, as the argument that was asked for.
-    fn answered(&self, text: &str, tool: &ToolView<'_>, path: &str) -> Option<Value> {
+    /// The argument that a person's answer gives.
+    fn value_from_answer(&self, text: &str, tool: &ToolView<'_>, path: &str) -> Option<Value> {
         let text = observation::readable(text);
-        let filled = self.filled(&Reading::new(&text, None), tool);
+        let filled = self.fill_arguments(&Reading::new(&text, None), tool);
         at_path(&filled.arguments, path).cloned().or_else(|| {
             let words = text.trim();
             (is_text(tool.input_schema, path) && !words.is_empty()).then(|| Value::from(words))
@@ -202,23 +198,25 @@ impl Reflex {
     }
 }
 
-impl<'a> Situation<'a> {
+impl<'a> ParsedRequest<'a> {
     fn new(request: &'a ModelRequest) -> Self {
         let (mut system, mut missing) = ("", Vec::new());
-        let mut said: Vec<(usize, &str)> = Vec::new();
+        let mut user_messages: Vec<(usize, &str)> = Vec::new();
         let mut today = None;
         for (index, message) in request.messages.iter().enumerate() {
             match message {
                 ChatMessage::System { content } => {
-                    (system, missing) = missing::told(content);
+                    (system, missing) = missing::split_note(content);
                     today = stated_today(crate::text::beginning(content, 20_000));
                 }
-                ChatMessage::User { content } if !is_note(content) => said.push((index, content)),
+                ChatMessage::User { content } if !is_note(content) => {
+                    user_messages.push((index, content))
+                }
                 _ => {}
             }
         }
-        let (at, task) = said.pop().unwrap_or((0, ""));
-        let mut done: Vec<Done<'a>> = Vec::new();
+        let (at, task) = user_messages.pop().unwrap_or((0, ""));
+        let mut done: Vec<CompletedCall<'a>> = Vec::new();
         let after = request.messages.get(at..).unwrap_or(&[]);
         for message in after {
             if let ChatMessage::Assistant { calls, .. } = message {
@@ -229,7 +227,7 @@ impl<'a> Situation<'a> {
                         } if *call_id == call.id => Some(content.as_str()),
                         _ => None,
                     });
-                    done.push(Done {
+                    done.push(CompletedCall {
                         tool: &call.tool,
                         arguments: &call.arguments,
                         observed: observed.unwrap_or(""),
@@ -241,7 +239,7 @@ impl<'a> Situation<'a> {
             instruction: strategy::instruction(system),
             system,
             task,
-            earlier: said
+            earlier: user_messages
                 .into_iter()
                 .rev()
                 .map(|(_, text)| text)
@@ -254,13 +252,13 @@ impl<'a> Situation<'a> {
     }
 }
 
-/// Messages in a person's place that no person wrote.
+/// Whether a user message was written by the runtime.
 fn is_note(content: &str) -> bool {
     content.starts_with('(') && content.ends_with("earlier turns of this task are left out here.)")
         || content.starts_with("Your answer was empty.")
 }
 
-/// The sentences of an instruction that speak of a tool.
+/// The sentences of an instruction that name a tool.
 fn advice_about(instruction: &str, tool: &str) -> String {
     if tool.is_empty() {
         return String::new();
@@ -291,8 +289,8 @@ fn finish(answer: &str, reasoning: &str, confidence: f64) -> ModelAnswer {
     }
 }
 
-fn failed(situation: &Situation<'_>, tool: &str, failure: &str) -> ModelAnswer {
-    let before: Vec<String> = observed(&situation.done[..situation.done.len() - 1]);
+fn failure_answer(parsed: &ParsedRequest<'_>, tool: &str, failure: &str) -> ModelAnswer {
+    let before: Vec<String> = observed(&parsed.done[..parsed.done.len() - 1]);
     let mut answer = before.join("\n");
     if !answer.is_empty() {
         answer.push('\n');
@@ -305,13 +303,13 @@ fn failed(situation: &Situation<'_>, tool: &str, failure: &str) -> ModelAnswer {
     )
 }
 
-/// A wish without the mark at its end, for a sentence of ours.
-fn bare(wish: &str) -> &str {
-    wish.trim_end_matches(['.', '?', '!', ' '])
+/// The text without the punctuation at its end.
+fn without_end_mark(text: &str) -> &str {
+    text.trim_end_matches(['.', '?', '!', ' '])
 }
 
-/// What was observed, without questions to people, each once.
-fn observed(done: &[Done<'_>]) -> Vec<String> {
+/// The distinct observations, without answers of people.
+fn observed(done: &[CompletedCall<'_>]) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for one in done.iter().filter(|one| one.tool != ASK_HUMAN) {
         let mut text = observation::readable(one.observed);
@@ -325,8 +323,8 @@ fn observed(done: &[Done<'_>]) -> Vec<String> {
     texts
 }
 
-fn conclusion(situation: &Situation<'_>, confidence: f64, names: &[&str]) -> ModelAnswer {
-    let mut texts = observed(&situation.done);
+fn final_answer(parsed: &ParsedRequest<'_>, confidence: f64, names: &[&str]) -> ModelAnswer {
+    let mut texts = observed(&parsed.done);
     if texts.is_empty() {
         let shown = names
             .iter()
@@ -334,12 +332,16 @@ fn conclusion(situation: &Situation<'_>, confidence: f64, names: &[&str]) -> Mod
             .copied()
             .collect::<Vec<_>>()
             .join("`, `");
-        let answer = if situation.task.trim().is_empty() {
+        let answer = if parsed.task.trim().is_empty() {
             "I cannot help: no task was given.".to_owned()
         } else if names.is_empty() {
             "I cannot do this: I have no tools.".to_owned()
-        } else if !situation.missing.is_empty() {
-            let missing: Vec<&str> = situation.missing.iter().map(|text| bare(text)).collect();
+        } else if !parsed.missing.is_empty() {
+            let missing: Vec<&str> = parsed
+                .missing
+                .iter()
+                .map(|text| without_end_mark(text))
+                .collect();
             let missing = missing.join("; ");
             format!("I cannot do this, none of my tools does: {missing}. I have `{shown}`.")
         } else {
@@ -347,28 +349,28 @@ fn conclusion(situation: &Situation<'_>, confidence: f64, names: &[&str]) -> Mod
         };
         return finish(&answer, "No tool fits the task.", CANNOT);
     }
-    let used: Vec<&str> = situation.done.iter().map(|done| done.tool).collect();
+    let used: Vec<&str> = parsed.done.iter().map(|done| done.tool).collect();
     let reasoning = format!("The answer is what `{}` returned.", used.join("`, `"));
     let mut confidence = confidence;
-    for missing in &situation.missing {
+    for missing in &parsed.missing {
         texts.push(format!(
             "I could not do this, none of my tools does: {}.",
-            bare(missing)
+            without_end_mark(missing)
         ));
         confidence = confidence.min(CANNOT);
     }
     finish(&texts.join("\n"), &reasoning, confidence)
 }
 
-fn lacking(
-    situation: &Situation<'_>,
+fn missing_argument_answer(
+    parsed: &ParsedRequest<'_>,
     views: &[ToolView<'_>],
     tool: &ToolView<'_>,
     missing: &[String],
 ) -> ModelAnswer {
     let wanted = missing
         .iter()
-        .map(|path| described(tool.input_schema, path))
+        .map(|path| describe_parameter(tool.input_schema, path))
         .collect::<Vec<_>>()
         .join(", ");
     let question = format!(
@@ -376,7 +378,7 @@ fn lacking(
         tool.name
     );
     let ask = views.iter().find(|view| view.name == ASK_HUMAN);
-    let asked = situation.done.iter().any(|done| {
+    let asked = parsed.done.iter().any(|done| {
         done.tool == ASK_HUMAN
             && done
                 .arguments
@@ -397,7 +399,7 @@ fn lacking(
             ..ModelAnswer::default()
         };
     }
-    let mut lines = observed(&situation.done);
+    let mut lines = observed(&parsed.done);
     lines.push(format!(
         "I cannot call `{}`: the task does not say {wanted}.",
         tool.name
@@ -409,7 +411,7 @@ fn lacking(
     )
 }
 
-/// The question in the parameter that takes it: the first required text, else the first text.
+/// The arguments of a question: the first required string parameter, else the first one, takes it.
 fn question_arguments(schema: &Value, question: &str) -> Value {
     let mut arguments = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -451,7 +453,7 @@ fn is_text(schema: &Value, path: &str) -> bool {
     })
 }
 
-fn described(schema: &Value, path: &str) -> String {
+fn describe_parameter(schema: &Value, path: &str) -> String {
     let description = property(schema, path)
         .and_then(|property| property.get("description"))
         .and_then(Value::as_str)

@@ -1,10 +1,10 @@
-//! Confidence that means what it says. The weights were fitted on labelled calls so that of those
-//! stated at 0.8 about 80 % are right; the evaluation prints how well that holds.
+//! Calibrated confidence. The weights were fitted on labelled calls, so that about 80 % of the calls with a
+//! confidence of 0.8 are correct. The evaluation prints the calibration error.
 
 use crate::choose::Decision;
 use crate::fill::Filling;
 
-/// How likely all arguments are right.
+/// The probability that all arguments are correct.
 pub(crate) fn arguments(filling: &Filling) -> f64 {
     if !filling.missing.is_empty() {
         return 0.05;
@@ -19,7 +19,7 @@ pub(crate) fn arguments(filling: &Filling) -> f64 {
     (1.0 / (1.0 + (-total).exp())).clamp(0.03, 0.97)
 }
 
-/// How likely the tool is the right one.
+/// The probability that the tool is correct.
 pub(crate) fn tool(decision: &Decision) -> f64 {
     let near = f64::from(decision.ranked.likeness + 0.3 * decision.ranked.named);
     let lead = f64::from(decision.lead).clamp(0.0, 0.15) / 0.15;
@@ -29,7 +29,7 @@ pub(crate) fn tool(decision: &Decision) -> f64 {
 const INTERCEPT: f64 = 0.29;
 const WEIGHTS: [f64; 5] = [1.09, 0.47, -1.25, -0.41, -0.05];
 
-/// The weakest score, the least lead, stated values left over, weak arguments, and all arguments.
+/// The lowest score, the smallest margin, the unused values, the weak arguments, and all arguments.
 pub(crate) fn features(filling: &Filling) -> [f64; 5] {
     let count = filling.scores.len() as f64;
     let least = |list: &[f32]| f64::from(list.iter().copied().fold(1.5, f32::min));
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn weaker_evidence_never_makes_a_call_surer() {
+    fn weaker_evidence_lowers_the_confidence() {
         let strong = arguments(&filling(&[1.4, 1.2], 0));
         assert!(strong > arguments(&filling(&[1.4, 0.4], 0)));
         assert!(strong > arguments(&filling(&[1.4, 1.2], 1)));

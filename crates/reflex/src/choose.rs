@@ -1,4 +1,4 @@
-//! One decision: which tool, with which arguments, how surely, and what is missing.
+//! One decision: the tool, its arguments, the confidence, and the missing arguments.
 
 use serde_json::Value;
 
@@ -7,9 +7,9 @@ use crate::extract::Reading;
 use crate::fill::{Filling, Form, fill};
 use crate::meaning::Meaning;
 use crate::parameter::parameters;
-use crate::rank::{self, Ranked};
+use crate::rank::{self, RankedTool};
 
-/// A tool as a decision sees it.
+/// The parts of a tool that a decision needs.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolView<'a> {
     /// Its name.
@@ -20,10 +20,10 @@ pub struct ToolView<'a> {
     pub input_schema: &'a Value,
 }
 
-/// How reflex decides.
+/// The settings of reflex.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// How alike a task and a tool must at least be for a call.
+    /// The least similarity of task and tool for a call.
     pub least_likeness: f32,
 }
 
@@ -38,15 +38,15 @@ impl Default for Settings {
 /// A decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// The position of the tool.
+    /// The index of the tool.
     pub index: usize,
     /// The arguments that were found.
     pub arguments: Value,
-    /// How likely the call is wholly right, from 0 to 1.
+    /// The probability that the whole call is correct, from 0 to 1.
     pub confidence: f64,
     /// Required arguments that were not found, by path.
     pub missing: Vec<String>,
-    /// Whether the tool is near enough to the task to be called at all.
+    /// Whether the tool is similar enough to the task to be called.
     pub fits: bool,
 }
 
@@ -67,7 +67,7 @@ impl Reflex {
         }
     }
 
-    /// The tool that fits a task best, with the arguments the task states; nothing if there are no tools.
+    /// The tool that fits a task best, with the arguments in the task. `None` if there are no tools.
     #[must_use]
     pub fn choose(&self, task: &str, tools: &[ToolView<'_>]) -> Option<Choice> {
         let reading = Reading::new(task, None);
@@ -76,19 +76,19 @@ impl Reflex {
         Some(best.into_choice(fits))
     }
 
-    /// The best tool for a text that was read, with its filling.
+    /// The best tool for a text, with its arguments.
     pub(crate) fn best(&self, reading: &Reading, tools: &[ToolView<'_>]) -> Option<Decision> {
         let ranked = rank::rank(&reading.text, tools, &self.meaning);
         let first = *ranked.first()?;
         let mut best: Option<Decision> = None;
         let mut second = f32::MIN;
         for one in ranked {
-            // What is far behind cannot catch up by its arguments.
+            // Arguments cannot make up for a large difference in score.
             if first.score - one.score > 0.35 {
                 second = second.max(one.score);
                 break;
             }
-            let filling = self.filled(reading, &tools[one.index]);
+            let filling = self.fill_arguments(reading, &tools[one.index]);
             let decision = Decision::new(one, filling);
             match &best {
                 Some(known) if known.total >= decision.total => second = second.max(decision.total),
@@ -106,8 +106,8 @@ impl Reflex {
         best
     }
 
-    /// One tool's arguments from a text.
-    pub(crate) fn filled(&self, reading: &Reading, tool: &ToolView<'_>) -> Filling {
+    /// Fills the arguments of one tool from a text.
+    pub(crate) fn fill_arguments(&self, reading: &Reading, tool: &ToolView<'_>) -> Filling {
         let parameters = parameters(tool.input_schema);
         let tool_stems = rank::tool_stems(tool);
         let form = Form {
@@ -117,7 +117,7 @@ impl Reflex {
         fill(reading, &form, &self.meaning)
     }
 
-    /// Whether a tool is near enough to the task for a call.
+    /// Whether a tool is similar enough to the task for a call.
     pub(crate) fn fits(&self, decision: &Decision) -> bool {
         let missing = decision.filling.missing.len() as f32;
         let known = decision.filling.scores.len() as f32;
@@ -127,19 +127,19 @@ impl Reflex {
     }
 }
 
-/// A tool with its filling, before it is shown to anybody.
+/// A tool with its arguments and scores.
 #[derive(Debug, Clone)]
 pub(crate) struct Decision {
-    pub(crate) ranked: Ranked,
+    pub(crate) ranked: RankedTool,
     pub(crate) filling: Filling,
-    /// How well tool and arguments fit together.
+    /// The score of tool and arguments together.
     pub(crate) total: f32,
-    /// How far it is ahead of the next tool.
+    /// The difference to the score of the next tool.
     pub(crate) lead: f32,
 }
 
 impl Decision {
-    fn new(ranked: Ranked, filling: Filling) -> Self {
+    fn new(ranked: RankedTool, filling: Filling) -> Self {
         let missing = filling.missing.len() as f32;
         let given = filling.scores.len() as f32;
         let lack = missing / (missing + given).max(1.0);
@@ -157,7 +157,7 @@ impl Decision {
         }
     }
 
-    /// How likely tool and arguments are all right.
+    /// The probability that tool and arguments are correct.
     pub(crate) fn confidence(&self) -> f64 {
         calibrate::tool(self) * calibrate::arguments(&self.filling)
     }

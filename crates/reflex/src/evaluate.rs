@@ -1,5 +1,5 @@
-//! How good a tool-caller is: tasks with their tools and the accepted calls in, figures out. Any model
-//! can be scored; it is only a function from a task and its tools to a call.
+//! Evaluates tool-callers on tasks with their tools and accepted calls. A model is a function from a task and
+//! its tools to a call, so any model can be scored.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use serde_json::{Map, Value};
 
 use crate::ToolView;
 
-/// A task with its tools and what is accepted as right.
+/// A task with its tools and accepted calls.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Case {
-    /// What it is called.
+    /// Its identifier.
     pub id: String,
-    /// What is asked.
+    /// The text of the task.
     pub task: String,
-    /// What can be called.
+    /// The tools that can be called.
     pub tools: Vec<CaseTool>,
-    /// What is right.
+    /// The accepted calls.
     pub expected: Expected,
 }
 
@@ -45,7 +45,7 @@ pub struct Expected {
 pub struct ExpectedCall {
     /// The tool.
     pub name: String,
-    /// For each argument, every accepted value; `""` among them means that it may be left out.
+    /// For each argument, every accepted value; `""` means that it may be omitted.
     pub arguments: Map<String, Value>,
 }
 
@@ -56,11 +56,11 @@ pub struct MadeCall {
     pub name: String,
     /// The arguments.
     pub arguments: Value,
-    /// How sure the model said it was.
+    /// The confidence that the model stated.
     pub confidence: Option<f64>,
 }
 
-/// A line of a file that is no case.
+/// A line that is not a valid case.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {source}")]
 pub struct CaseError {
@@ -70,10 +70,10 @@ pub struct CaseError {
     pub source: serde_json::Error,
 }
 
-/// Reads cases, one JSON object a line.
+/// Reads cases, one JSON object per line.
 ///
 /// # Errors
-/// If a line is no case.
+/// The first line that is not a valid case.
 pub fn read_cases(text: &str) -> Result<Vec<Case>, CaseError> {
     text.lines()
         .enumerate()
@@ -87,18 +87,18 @@ pub fn read_cases(text: &str) -> Result<Vec<Case>, CaseError> {
         .collect()
 }
 
-/// Why a call was not wholly right.
+/// Why a call is not correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailureClass {
     /// No call was made.
     NoCall,
-    /// Another tool was called.
+    /// The wrong tool was called.
     WrongTool,
-    /// A required argument was left out.
+    /// A required argument was omitted.
     Missing,
     /// An argument was given that the schema does not have.
     Unknown,
-    /// An argument was given that should have been left out.
+    /// An argument was given that should have been omitted.
     Unwanted,
     /// An argument has a value that is not accepted.
     WrongValue,
@@ -117,44 +117,44 @@ impl fmt::Display for FailureClass {
     }
 }
 
-/// A case that was not wholly right.
+/// A case that failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseFailure {
     /// The case.
     pub id: String,
-    /// What kind of failure it is; of several, the first argument's.
+    /// The kind of failure; of several, that of the first argument.
     pub class: FailureClass,
-    /// What was wrong, in words.
+    /// A description of the failure.
     pub detail: String,
 }
 
-/// Calls whose stated confidence lies in one tenth.
+/// The calls whose stated confidence is in one interval of 0.1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ReliabilityRow {
-    /// The least confidence of the row.
+    /// The lower bound of the interval.
     pub from: f64,
-    /// How many calls.
+    /// The number of calls.
     pub count: usize,
     /// Their mean stated confidence.
     pub stated: f64,
-    /// The share of them that was wholly right.
+    /// The share of correct calls.
     pub right: f64,
 }
 
-/// The figures of an evaluation.
+/// The results of an evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evaluation {
-    /// How many cases there were.
+    /// The number of cases.
     pub n: usize,
-    /// The share with the right tool.
+    /// The share of cases with the correct tool.
     pub tool_accuracy: f64,
-    /// The share with the right tool and every argument right.
+    /// The share of cases with the correct tool and all arguments correct.
     pub call_accuracy: f64,
-    /// Stated confidence against what was right, by tenths.
+    /// Stated confidence compared with accuracy, by intervals of 0.1.
     pub reliability: Vec<ReliabilityRow>,
-    /// The mean distance between stated and right, weighted by count.
+    /// The mean distance between stated confidence and accuracy, weighted by count.
     pub calibration_error: f64,
-    /// What was not wholly right.
+    /// The cases that failed.
     pub failures: Vec<CaseFailure>,
 }
 
@@ -227,10 +227,10 @@ fn share(part: usize, whole: usize) -> f64 {
     }
 }
 
-/// Whether a call is what a case accepts; if not, why.
+/// Checks whether a case accepts a call.
 ///
 /// # Errors
-/// The class of the failure and what was wrong.
+/// The class and the description of the failure.
 pub fn judge(case: &Case, made: Option<&MadeCall>) -> Result<(), (FailureClass, String)> {
     let Some(expected) = case.expected.calls.first() else {
         return match made {
@@ -306,8 +306,8 @@ fn is_absent(accepted: &Value) -> bool {
     accepted.as_str() == Some("")
 }
 
-/// Whether a value is an accepted one: numbers as numbers, texts without case, blanks and the
-/// punctuation that does not tell texts apart, lists item by item, records field by field.
+/// Whether a value equals an accepted one. Numbers are compared as numbers, texts without case, spaces and some
+/// punctuation, lists item by item, and records field by field.
 fn equals(given: &Value, accepted: &Value) -> bool {
     match (given, accepted) {
         (Value::Number(given), Value::Number(accepted)) => {
@@ -318,7 +318,7 @@ fn equals(given: &Value, accepted: &Value) -> bool {
                 _ => false,
             }
         }
-        (Value::String(given), Value::String(accepted)) => standard(given) == standard(accepted),
+        (Value::String(given), Value::String(accepted)) => normalize(given) == normalize(accepted),
         (Value::Array(given), Value::Array(accepted)) => {
             given.len() == accepted.len()
                 && given
@@ -326,13 +326,13 @@ fn equals(given: &Value, accepted: &Value) -> bool {
                     .zip(accepted)
                     .all(|(given, accepted)| equals(given, accepted))
         }
-        // The fields of a record inside a value have lists of accepted values again.
+        // The fields of a nested record have lists of accepted values, too.
         (Value::Object(given), Value::Object(accepted)) => fields(given, accepted).is_ok(),
         (given, accepted) => given == accepted,
     }
 }
 
-fn standard(text: &str) -> String {
+fn normalize(text: &str) -> String {
     text.trim()
         .chars()
         .filter(|c| !matches!(c, ' ' | ',' | '.' | '/' | '-' | '_' | '*' | '^'))
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_differ_in_letters_and_digits_only() {
+    fn texts_are_compared_by_letters_and_digits_only() {
         assert_eq!(
             verdict(json!({"p": ["New York, NY"]}), json!({"p": "new york ny"})),
             None
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_compare_as_numbers_and_not_as_texts() {
+    fn numbers_are_not_equal_to_texts() {
         assert_eq!(verdict(json!({"p": [5.0]}), json!({"p": 5})), None);
         assert_eq!(
             verdict(json!({"p": [5]}), json!({"p": "5"})),
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_may_be_absent_only_where_that_is_accepted() {
+    fn an_argument_may_be_omitted_only_if_that_is_accepted() {
         assert_eq!(verdict(json!({"p": [1, ""]}), json!({})), None);
         assert_eq!(
             verdict(json!({"p": [1]}), json!({})),
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_records_compare_part_by_part() {
+    fn lists_and_records_are_compared_by_their_parts() {
         assert_eq!(
             verdict(json!({"p": [["a", "b"]]}), json!({"p": ["A", "B"]})),
             None
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn reliability_counts_right_calls_by_stated_confidence() {
+    fn reliability_counts_correct_calls_by_stated_confidence() {
         let cases = vec![case(json!({"p": [1]})), case(json!({"p": [2]}))];
         let evaluation = evaluate(&cases, |_, _| {
             Some(MadeCall {

@@ -1,33 +1,33 @@
-//! How well one tool fits one text, taken apart, and what a text consists of: for rooms that judge
-//! something else by it than which call to make.
+//! The scores of one tool for one text, and the words and values of a text. Other crates use them for other
+//! decisions than the next call.
 
 use std::ops::Range;
 
 use crate::choose::{Reflex, ToolView};
 use crate::extract::entity::EntityKind;
-use crate::extract::{Reading, What};
+use crate::extract::{MentionKind, Reading};
 use crate::lexicon::places::PlaceKind;
 use crate::lexicon::words;
 use crate::parameter::parameters;
-use crate::rank::{self, Ranked};
+use crate::rank::{self, RankedTool};
 use crate::text::{Text, Token, name_words, stem};
 
-/// What speaks for a tool and what against it.
+/// How well a tool fits a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolFit {
-    /// How alike text and tool are by meaning, name and description alone.
+    /// The similarity of text and tool by meaning, from name and description.
     pub likeness: f32,
-    /// Which share of the tool's own name the text says.
+    /// The share of the words of the tool's name that are in the text.
     pub named: f32,
-    /// How well each argument fits that was found in the text; about 1 is good.
+    /// The score of each argument that was found in the text; about 1 is good.
     pub given: Vec<f32>,
     /// Required arguments that were not found, by path.
     pub missing: Vec<String>,
-    /// How many arguments the tool requires.
+    /// The number of required arguments.
     pub required: usize,
-    /// How many values the text states that no argument uses.
+    /// The number of values in the text that no argument uses.
     pub unused: usize,
-    /// The parts of the text that arguments were made of, in bytes.
+    /// The byte ranges of the text that arguments use.
     pub used: Vec<Range<usize>>,
 }
 
@@ -36,10 +36,10 @@ impl Reflex {
     #[must_use]
     pub fn fit(&self, text: &str, tool: &ToolView<'_>) -> ToolFit {
         let reading = Reading::new(text, None);
-        let Ranked {
+        let RankedTool {
             likeness, named, ..
-        } = rank::standing(&reading.text, tool, &self.meaning);
-        let filling = self.filled(&reading, tool);
+        } = rank::rank_one(&reading.text, tool, &self.meaning);
+        let filling = self.fill_arguments(&reading, tool);
         let place = |token: usize| reading.text.tokens.get(token);
         let used = filling.used.iter().filter_map(|&(from, to)| {
             let last = place(to.checked_sub(1)?)?;
@@ -60,35 +60,35 @@ impl Reflex {
     }
 }
 
-/// The parts of a task, one for each thing that is asked; the whole task if it does not come apart.
+/// The parts of a task, one for each request; the whole task if it cannot be split.
 #[must_use]
 pub fn parts(task: &str) -> Vec<String> {
     crate::split::split(task)
 }
 
-/// A word that says something.
+/// A word with a meaning of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentWord {
     /// The word in lower case.
     pub lower: String,
     /// The word without its common endings.
     pub stem: String,
-    /// Where it stands, in bytes.
+    /// Its byte range in the text.
     pub place: Range<usize>,
     /// Whether it is capitalised within a sentence, as names are.
     pub name: bool,
-    /// Whether it only asks for something, as `find` and `show` do.
+    /// Whether it is a request verb, such as `find` and `show`.
     pub asks: bool,
 }
 
-/// The words of a text that say something: neither numbers nor words like `the`.
+/// The content words of a text: neither numbers nor function words such as `the`.
 #[must_use]
 pub fn content_words(text: &str) -> Vec<ContentWord> {
     let text = Text::new(text);
-    let says = |token: &Token| token.is_word() && !words::is_function_word(&token.lower);
+    let is_content = |token: &Token| token.is_word() && !words::is_function_word(&token.lower);
     let words = text.tokens.iter().enumerate();
     words
-        .filter(|(_, token)| says(token))
+        .filter(|(_, token)| is_content(token))
         .map(|(index, token)| ContentWord {
             lower: token.lower.clone(),
             stem: token.stem.clone(),
@@ -99,7 +99,7 @@ pub fn content_words(text: &str) -> Vec<ContentWord> {
         .collect()
 }
 
-/// The words of a tool's or parameter's name that say something, with their stems.
+/// The content words of a tool's or parameter's name, with their stems.
 #[must_use]
 pub fn content_words_of_name(name: &str) -> Vec<ContentWord> {
     let words = name_words(name).into_iter();
@@ -115,10 +115,10 @@ pub fn content_words_of_name(name: &str) -> Vec<ContentWord> {
         .collect()
 }
 
-/// What kind of value a text mentions.
+/// The kind of a value in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
-    /// A whole number.
+    /// An integer.
     Integer,
     /// A number.
     Number,
@@ -126,15 +126,15 @@ pub enum ValueKind {
     Date,
     /// A time of the day.
     Time,
-    /// An address for mail.
+    /// An e-mail address.
     Email,
-    /// An address in the web.
+    /// A URL.
     Url,
-    /// A file.
+    /// A file path.
     Path,
-    /// A town, a country, an address.
+    /// A city, a state, a country or a street address.
     Place,
-    /// A language of people.
+    /// A natural language.
     Language,
     /// A person or a thing with a name.
     Name,
@@ -142,22 +142,22 @@ pub enum ValueKind {
     Quoted,
     /// A list or a record.
     List,
-    /// Something else with a form of its own.
+    /// A code or a formula.
     Code,
 }
 
-/// A value that a text mentions.
+/// A value in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MentionedValue {
     /// Its kind.
     pub kind: ValueKind,
     /// Its unit, if it is a number with one.
     pub unit: Option<String>,
-    /// Where it stands, in bytes.
+    /// Its byte range in the text.
     pub place: Range<usize>,
 }
 
-/// The values that a text mentions, by place, none within another.
+/// The values in a text, in order, without overlaps.
 #[must_use]
 pub fn mentioned_values(text: &str) -> Vec<MentionedValue> {
     let reading = Reading::new(text, None);
@@ -167,7 +167,7 @@ pub fn mentioned_values(text: &str) -> Vec<MentionedValue> {
             let unit = reading.text.slice(quantity.to, quantity.end).trim();
             (!unit.is_empty()).then(|| unit.to_owned())
         });
-        let Some(kind) = value_kind(&mention.what) else {
+        let Some(kind) = value_kind(&mention.kind) else {
             continue;
         };
         let kind = match reading.written(mention) {
@@ -185,7 +185,7 @@ pub fn mentioned_values(text: &str) -> Vec<MentionedValue> {
         let within =
             |known: &MentionedValue| place.start < known.place.end && known.place.start < place.end;
         match found.iter().position(within) {
-            // Of two that overlap, the longer says more.
+            // Of two values that overlap, the longer one is kept.
             Some(known) if found[known].place.len() < place.len() => {
                 found[known] = MentionedValue { kind, unit, place };
             }
@@ -201,20 +201,22 @@ fn is_language(text: &str) -> bool {
     languages.any(|(name, _)| name.eq_ignore_ascii_case(text))
 }
 
-fn value_kind(what: &What) -> Option<ValueKind> {
-    Some(match what {
-        What::Number(quantity) if quantity.ordinal => return None,
-        What::Number(quantity) if quantity.value.fract() == 0.0 && quantity.currency.is_none() => {
+fn value_kind(what: &MentionKind) -> Option<ValueKind> {
+    Some(match kind {
+        MentionKind::Number(quantity) if quantity.ordinal => return None,
+        MentionKind::Number(quantity)
+            if quantity.value.fract() == 0.0 && quantity.currency.is_none() =>
+        {
             ValueKind::Integer
         }
-        What::Number(_) => ValueKind::Number,
-        What::Date(_) => ValueKind::Date,
-        What::Place(
+        MentionKind::Number(_) => ValueKind::Number,
+        MentionKind::Date(_) => ValueKind::Date,
+        MentionKind::Place(
             PlaceKind::Address | PlaceKind::City | PlaceKind::State | PlaceKind::Country,
         ) => ValueKind::Place,
-        What::Quoted(_) => ValueKind::Quoted,
-        What::Value(_) => ValueKind::List,
-        What::Entity(kind) => match kind {
+        MentionKind::Quoted(_) => ValueKind::Quoted,
+        MentionKind::Value(_) => ValueKind::List,
+        MentionKind::Entity(kind) => match kind {
             EntityKind::Email => ValueKind::Email,
             EntityKind::Url => ValueKind::Url,
             EntityKind::Path => ValueKind::Path,
@@ -222,6 +224,6 @@ fn value_kind(what: &What) -> Option<ValueKind> {
             EntityKind::Name => ValueKind::Name,
             EntityKind::Code | EntityKind::Formula => ValueKind::Code,
         },
-        What::Phrase | What::Word => return None,
+        MentionKind::Phrase | MentionKind::Word => return None,
     })
 }

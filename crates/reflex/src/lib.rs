@@ -1,9 +1,9 @@
 //! Reflex: the embedded, deterministic tool-caller. It needs no key, no server and no download, and
 //! the same request always gets the same answer.
 //!
-//! It is no language model. It reads the prompt every model reads, ranks the tools by meaning and
-//! words, fills arguments from the text by their schemas, makes one step after the other, and finishes
-//! with what it observed; where it cannot, it says so. No IO, no clock, no randomness.
+//! It is not a language model. It reads the same prompt as other models, ranks the tools by meaning and
+//! words, fills arguments from the text by their schemas, makes one call after the other, and finishes
+//! with the observations, or with the reason why it cannot do the task. No IO, no clock, no randomness.
 
 mod answer;
 mod calibrate;
@@ -29,6 +29,6 @@ pub use fit::{
     ContentWord, MentionedValue, ToolFit, ValueKind, content_words, content_words_of_name,
     mentioned_values, parts,
 };
-pub use search::{Hit, Selection, ToolIndex, estimated_tokens};
+pub use search::{Hit, ToolIndex, ToolSelection, estimated_tokens};
 
 pub(crate) use parameter::written as parameter_text;

@@ -1,11 +1,11 @@
-//! Meaning by static token vectors: how alike two short texts are. Blind to word order and negation,
-//! so it only ever breaks ties between what words and forms leave open.
+//! Similarity of short texts by static token vectors. It ignores word order and negation, so it only decides
+//! where words and forms do not.
 
 use windlass_embed::{Embedding, StaticEmbedder};
 
 use crate::text::beginning;
 
-/// How much of a text is compared.
+/// The most bytes of a text that are compared.
 const LONGEST: usize = 2_000;
 
 /// Compares texts by meaning.
@@ -20,7 +20,7 @@ impl Meaning {
         self.embedder.embed(beginning(text, LONGEST))
     }
 
-    /// How alike two texts are, from -1 to 1.
+    /// The similarity of two texts, from -1 to 1.
     #[cfg(test)]
     pub(crate) fn likeness(&self, one: &str, other: &str) -> f32 {
         self.of(one).cosine(&self.of(other))
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kindred_words_are_more_alike_than_strange_ones() {
+    fn related_words_are_more_similar_than_unrelated_ones() {
         let meaning = Meaning::default();
         assert!(meaning.likeness("hobby", "jogging") > meaning.likeness("hobby", "invoice"));
     }

@@ -1,11 +1,11 @@
-//! What no tool does, as a prompt says: what of a task is left to be done without it.
+//! The parts of a task that no tool can do, as listed in a prompt, and the rest of the task.
 
 use windlass_core::run::NO_TOOL_NOTE;
 
 use crate::split::split;
 
-/// A system message without the note about what no tool does, and what it lists.
-pub(crate) fn told(system: &str) -> (&str, Vec<&str>) {
+/// A system message without the note about missing tools, and the items of the note.
+pub(crate) fn split_note(system: &str) -> (&str, Vec<&str>) {
     let Some((before, listed)) = system.split_once(NO_TOOL_NOTE) else {
         return (system, Vec::new());
     };
@@ -14,8 +14,8 @@ pub(crate) fn told(system: &str) -> (&str, Vec<&str>) {
     (before.trim_end(), missing.collect())
 }
 
-/// The part of a task that tools may do; nothing if all of it is missing.
-pub(crate) fn possible(task: &str, missing: &[&str]) -> Option<String> {
+/// The part of a task that tools may do. `None` if tools are missing for all of it.
+pub(crate) fn possible_part(task: &str, missing: &[&str]) -> Option<String> {
     if missing.is_empty() {
         return Some(task.to_owned());
     }
@@ -36,17 +36,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_tool_does_is_left_out_of_the_task() {
+    fn parts_that_no_tool_can_do_are_removed_from_the_task() {
         let system = format!("Help.\n\n{NO_TOOL_NOTE}\n- book a table for 2\nSay so.");
-        let (before, missing) = told(&system);
+        let (before, missing) = split_note(&system);
         assert_eq!(before, "Help.");
         assert_eq!(missing, ["book a table for 2"]);
         let task = "Find the weather in Paris, then book a table for 2";
         assert_eq!(
-            possible(task, &missing).as_deref(),
+            possible_part(task, &missing).as_deref(),
             Some("Find the weather in Paris")
         );
-        assert_eq!(possible("book a  table for 2", &missing), None);
-        assert_eq!(possible(task, &[]).as_deref(), Some(task));
+        assert_eq!(possible_part("book a  table for 2", &missing), None);
+        assert_eq!(possible_part(task, &[]).as_deref(), Some(task));
     }
 }

@@ -1,12 +1,12 @@
-//! What tools answered: whether it is an error, how it reads, and which values it holds for later
-//! calls.
+//! Observations of tool calls: whether they are errors, how they are shown to people, and the values in them
+//! for later calls.
 
 use serde_json::{Map, Value};
 
-/// The longest observation that is taken apart.
+/// The longest observation that is parsed, in bytes.
 const LONGEST: usize = 200_000;
 
-/// Whether an observation says that the call failed, and if so, how it says it.
+/// The error message of an observation, if the call failed.
 pub(crate) fn failure(content: &str) -> Option<String> {
     let trimmed = content.trim();
     if let Some(Value::Object(fields)) = parsed(trimmed) {
@@ -18,11 +18,11 @@ pub(crate) fn failure(content: &str) -> Option<String> {
         let failed = matches!(status, "error" | "failed" | "failure")
             || fields.get("success") == Some(&Value::Bool(false));
         return match error {
-            Some(error) => Some(told(error)),
+            Some(error) => Some(render(error)),
             None if failed => Some(
                 fields
                     .get("message")
-                    .map_or_else(|| told(&Value::Object(fields.clone())), told),
+                    .map_or_else(|| render(&Value::Object(fields.clone())), render),
             ),
             None => None,
         };
@@ -52,15 +52,15 @@ fn parsed(content: &str) -> Option<Value> {
     looks.then(|| serde_json::from_str(content).ok()).flatten()
 }
 
-/// An observation as a person would be told it: texts as they are, records as `name: value`.
+/// An observation as text for people: strings as they are, records as `name: value`.
 pub(crate) fn readable(content: &str) -> String {
     match parsed(content.trim()) {
-        Some(value) => told(payload(&value)),
+        Some(value) => render(payload(&value)),
         None => content.to_owned(),
     }
 }
 
-/// What an envelope carries; the value itself if it is none.
+/// The data of an envelope; the value itself if it is not an envelope.
 fn payload(value: &Value) -> &Value {
     let Some(fields) = value.as_object() else {
         return value;
@@ -78,7 +78,7 @@ fn payload(value: &Value) -> &Value {
     }
 }
 
-/// How long an item of a list may be to stand in a row with others.
+/// The longest list item that is shown in one line with others.
 const SHORT: usize = 40;
 
 /// Whether a value is a record without records or lists in it.
@@ -89,7 +89,7 @@ fn is_flat(value: &Value) -> bool {
         .is_some_and(|fields| !fields.is_empty() && fields.values().all(is_plain))
 }
 
-fn told(value: &Value) -> String {
+fn render(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(items)
@@ -97,8 +97,8 @@ fn told(value: &Value) -> String {
                 .iter()
                 .all(|item| !item.is_object() && !item.is_array()) =>
         {
-            let items: Vec<String> = items.iter().map(told).collect();
-            // Short items read well in a row; sentences do not.
+            let items: Vec<String> = items.iter().map(render).collect();
+            // Short items are shown in one line, longer ones in a line each.
             let is_short = |item: &String| item.len() <= SHORT && !item.contains(',');
             let between = if items.iter().all(is_short) {
                 ", "
@@ -110,7 +110,7 @@ fn told(value: &Value) -> String {
         Value::Array(items) if items.iter().all(is_flat) => {
             let rows: Vec<String> = items
                 .iter()
-                .map(|item| told(item).replace('\n', ", "))
+                .map(|item| render(item).replace('\n', ", "))
                 .collect();
             rows.join("\n")
         }
@@ -123,7 +123,7 @@ fn told(value: &Value) -> String {
                     format!(
                         "{}: {}",
                         crate::text::name_words(name).join(" "),
-                        told(field)
+                        render(field)
                     )
                 })
                 .collect::<Vec<_>>()
@@ -133,12 +133,12 @@ fn told(value: &Value) -> String {
     }
 }
 
-/// The value an observation holds under a name, at any depth, for an argument of that name.
+/// The value of the field with this name in an observation, at any depth.
 pub(crate) fn value_named(content: &str, name: &str) -> Option<Value> {
     let value = parsed(content.trim())?;
     let wanted = crate::text::name_words(name);
     let mut level = vec![&value];
-    // Breadth first: what is nearer to the top is more likely meant.
+    // Breadth first: fields near the top are more likely meant.
     for _ in 0..6 {
         let mut next = Vec::new();
         for value in level {
@@ -162,7 +162,7 @@ fn field_named<'a>(fields: &'a Map<String, Value>, wanted: &[String]) -> Option<
     let exact = fields
         .iter()
         .find(|(key, _)| crate::text::name_words(key) == wanted);
-    // `order_id` is the `id` of what was just made.
+    // `order_id` is the `id` of the order that was just created.
     let tail = || {
         let last = wanted.last()?;
         (last == "id" || wanted.len() > 1 && last == "name")
@@ -185,7 +185,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn failures_are_told_from_results() {
+    fn failures_are_distinguished_from_results() {
         assert!(failure("the tool failed (timeout): try again").is_some());
         assert_eq!(
             failure(r#"{"error": "no such file"}"#).as_deref(),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_read_well_in_a_row_or_line_by_line() {
+    fn lists_are_shown_in_one_line_if_their_items_are_short() {
         assert_eq!(readable(r#"["a", "b"]"#), "a, b");
         assert_eq!(readable(r#"["One, two.", "three"]"#), "One, two.\nthree");
         assert_eq!(
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_carried_over_by_name() {
+    fn values_are_found_by_name() {
         let content = r#"{"order": {"id": "A7", "items": [{"sku": 5}]}}"#;
         assert_eq!(value_named(content, "order_id"), Some(json!("A7")));
         assert_eq!(value_named(content, "sku"), Some(json!(5)));

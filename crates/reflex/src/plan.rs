@@ -1,4 +1,4 @@
-//! The steps of a task: from a strategy that fits, else from the parts of the text, else one.
+//! The steps of a task: from a strategy that fits, else from the parts of the text, else a single step.
 
 use crate::choose::{Decision, Reflex, ToolView};
 use crate::extract::Reading;
@@ -8,19 +8,19 @@ use crate::split::split;
 /// One step.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
-    /// The tool's position.
+    /// The tool's index.
     pub(crate) tool: usize,
-    /// The words that ask for it.
+    /// The part of the task that asks for it.
     pub(crate) text: String,
-    /// Whether a strategy says so.
+    /// Whether it comes from a strategy.
     pub(crate) from_strategy: bool,
-    /// How surely the tool is the right one.
+    /// The probability that the tool is correct.
     certainty: f64,
 }
 
 impl Step {
-    /// How likely a call is right, given how its arguments were found.
-    pub(crate) fn decided(&self, filling: &Filling) -> f64 {
+    /// The probability that a call with these arguments is correct.
+    pub(crate) fn confidence(&self, filling: &Filling) -> f64 {
         (self.certainty * crate::calibrate::arguments(filling)).clamp(0.02, 0.98)
     }
 }
@@ -29,7 +29,7 @@ impl Step {
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     steps: Vec<Step>,
-    /// How sure one can be of an answer built from all steps.
+    /// The confidence of an answer from all steps.
     pub(crate) confidence: f64,
 }
 
@@ -64,7 +64,7 @@ impl Plan {
         }
     }
 
-    /// The first step that was not made yet. Calls are matched to steps in order, by tool.
+    /// The first step without a call. Calls are matched to steps in order, by tool.
     pub(crate) fn next(&self, made: &[&str], names: &[&str]) -> Option<&Step> {
         let mut open: Vec<&str> = made.to_vec();
         self.steps.iter().find(|step| {
@@ -89,8 +89,8 @@ fn step(decision: &Decision, text: String) -> Step {
     }
 }
 
-/// A strategy fits if it uses the tool that fits the task best and its first call can be made. It may say more
-/// than the task does, but leave out nothing that the task asks for.
+/// The steps of the first strategy that fits. A strategy fits if it uses the best tool for the task, its first
+/// call can be made, and it covers every part of the task.
 fn from_strategy(
     reflex: &Reflex,
     reading: &Reading,
@@ -101,9 +101,12 @@ fn from_strategy(
 ) -> Vec<Step> {
     let fitting = sequences.iter().find(|sequence| {
         let relevant = whole.is_none_or(|best| sequence.contains(&best.ranked.index));
-        let possible = sequence
-            .first()
-            .is_some_and(|&first| reflex.filled(reading, &tools[first]).missing.is_empty());
+        let possible = sequence.first().is_some_and(|&first| {
+            reflex
+                .fill_arguments(reading, &tools[first])
+                .missing
+                .is_empty()
+        });
         let is_whole = parts.iter().all(|part| sequence.contains(&part.tool));
         relevant && possible && is_whole
     });
@@ -128,14 +131,14 @@ fn from_parts(reflex: &Reflex, reading: &Reading, tools: &[ToolView<'_>]) -> Vec
     for part in parts {
         let read = Reading::new(&part, reading.today);
         let Some(best) = reflex.best(&read, tools).filter(|best| reflex.fits(best)) else {
-            // What asks for nothing by itself says more about the step before it.
+            // A part without a request belongs to the step before it.
             if let Some(last) = steps.last_mut() {
                 last.text.push_str(". ");
                 last.text.push_str(&part);
             }
             continue;
         };
-        // A part that only adds to the step before it finds its tool again without its arguments.
+        // A part that fits the same tool, but lacks its arguments, belongs to the step before it.
         let same = steps
             .last_mut()
             .filter(|last| last.tool == best.ranked.index);

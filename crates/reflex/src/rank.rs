@@ -1,5 +1,4 @@
-//! Which tool a task asks for: by meaning, by shared words, and by whether the tool's arguments can be
-//! found in the text at all.
+//! Ranks tools for a task by meaning, by shared words, and by the words of their names.
 
 use std::collections::HashSet;
 
@@ -9,24 +8,24 @@ use crate::meaning::Meaning;
 use crate::text::{Text, beginning, name_words, stem};
 use crate::{ToolView, lexicon::words};
 
-/// How many tools are looked at closely.
-const CLOSE: usize = 8;
+/// The number of tools that are compared in detail.
+const MAX_RANKED: usize = 8;
 
-/// A tool's standing for a task.
+/// A tool with its scores for a task.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Ranked {
-    /// The tool's position.
+pub(crate) struct RankedTool {
+    /// The tool's index.
     pub(crate) index: usize,
     /// How well it fits the task.
     pub(crate) score: f32,
-    /// How alike task and tool are by meaning alone.
+    /// The similarity of task and tool by meaning alone.
     pub(crate) likeness: f32,
-    /// Which share of the tool's own name the task says.
+    /// The share of the words of the tool's name that are in the task.
     pub(crate) named: f32,
 }
 
-/// The tools that fit a task best, best first; not more than a few.
-pub(crate) fn rank(task: &Text, tools: &[ToolView<'_>], meaning: &Meaning) -> Vec<Ranked> {
+/// The tools that fit a task best, best first, up to a small limit.
+pub(crate) fn rank(task: &Text, tools: &[ToolView<'_>], meaning: &Meaning) -> Vec<RankedTool> {
     if tools.is_empty() {
         return Vec::new();
     }
@@ -36,7 +35,7 @@ pub(crate) fn rank(task: &Text, tools: &[ToolView<'_>], meaning: &Meaning) -> Ve
     let shared = Bm25Index::build(&texts).scores(source);
     let most = shared.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
     let query = meaning.of(source);
-    let mut ranked: Vec<Ranked> = tools
+    let mut ranked: Vec<RankedTool> = tools
         .iter()
         .enumerate()
         .map(|(index, tool)| {
@@ -44,7 +43,7 @@ pub(crate) fn rank(task: &Text, tools: &[ToolView<'_>], meaning: &Meaning) -> Ve
             let likeness = query.cosine(&meaning.of(&short));
             let named = name_share(tool.name, &task_stems);
             let words = shared.get(index).copied().unwrap_or(0.0) / most;
-            Ranked {
+            RankedTool {
                 index,
                 score: likeness + 0.25 * words + 0.2 * named,
                 likeness,
@@ -53,8 +52,8 @@ pub(crate) fn rank(task: &Text, tools: &[ToolView<'_>], meaning: &Meaning) -> Ve
         })
         .collect();
     ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.index.cmp(&b.index)));
-    ranked.truncate(CLOSE);
-    // Parameters cost more to compare, so only the best get that far.
+    ranked.truncate(MAX_RANKED);
+    // Comparing parameters costs more, so only the best tools are compared by them.
     for one in &mut ranked {
         let text = &texts[one.index];
         one.score += 0.5 * query.cosine(&meaning.of(text));
@@ -63,12 +62,12 @@ pub(crate) fn rank(task: &Text, tools: &[ToolView<'_>], meaning: &Meaning) -> Ve
     ranked
 }
 
-/// One tool's standing by itself: without others there is no share in words.
-pub(crate) fn standing(task: &Text, tool: &ToolView<'_>, meaning: &Meaning) -> Ranked {
+/// The scores of one tool by itself, without the score for shared words, which needs other tools.
+pub(crate) fn rank_one(task: &Text, tool: &ToolView<'_>, meaning: &Meaning) -> RankedTool {
     let short = tool_text(tool.name, beginning(tool.description, 600));
     let likeness = meaning.of(&task.source).cosine(&meaning.of(&short));
     let named = name_share(tool.name, &stems(task));
-    Ranked {
+    RankedTool {
         index: 0,
         score: likeness + 0.2 * named,
         likeness,
@@ -128,7 +127,7 @@ fn name_share(name: &str, task: &HashSet<&str>) -> f32 {
     shared as f32 / stems.len() as f32
 }
 
-/// The stems of a tool's name and description, which its arguments rarely repeat.
+/// The stems of a tool's name and description. Its arguments rarely contain them.
 pub(crate) fn tool_stems(tool: &ToolView<'_>) -> HashSet<String> {
     let described = Text::new(beginning(tool.description, 600));
     name_words(tool.name)

@@ -1,8 +1,8 @@
-//! Tool search: of many tools, those that fit a task, and as many of them as a model can be shown.
+//! Tool search: finds the tools that fit a task, and selects as many as a model can be shown.
 //!
-//! A tool's score is how alike its name and description are to the task by meaning, plus what a share
-//! in words of name, description and parameters is worth. Every tool is scored, so what is found is
-//! the best there is, not the best of a guess; five thousand take well under a millisecond.
+//! A tool's score is the similarity of its name and description to the task, plus a weighted BM25 score over
+//! name, description and parameters. Every tool is scored, so the result is exact. Scoring 5,000 tools takes
+//! well under a millisecond.
 
 mod select;
 
@@ -12,32 +12,32 @@ use serde_json::Value;
 use windlass_embed::{Bm25Index, Embedding, HybridParameters, StaticEmbedder, tool_text};
 use windlass_spec::ToolSpecification;
 
-pub use select::{Selection, estimated_tokens};
+pub use select::{ToolSelection, estimated_tokens};
 
 use crate::ToolView;
 use crate::rank::whole_text;
 use crate::text::beginning;
 
-/// How much of a description is read, in bytes.
+/// The most bytes of a description that are read.
 const LONGEST_DESCRIPTION: usize = 600;
 
-/// How much of a task is read, in bytes.
+/// The most bytes of a task that are read.
 const LONGEST_QUERY: usize = 4_000;
 
 /// A tool that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit<'a> {
-    /// The tool's position among those the index was built from.
+    /// The tool's position among the tools of the index.
     pub index: usize,
     /// Its name.
     pub name: &'a str,
-    /// How well it fits, by meaning and words; more is better.
+    /// The score by meaning and words; higher is better.
     pub score: f32,
-    /// How alike task and tool are by meaning alone, from -1 to 1.
+    /// The similarity of task and tool by meaning alone, from -1 to 1.
     pub likeness: f32,
 }
 
-/// Tools that can be searched. Built once for a set of tools; [`ToolIndex::update`] follows changes.
+/// A search index of tools. [`ToolIndex::update`] follows changes of the tools.
 #[derive(Debug, Clone, Default)]
 pub struct ToolIndex {
     embedder: StaticEmbedder,
@@ -48,10 +48,10 @@ pub struct ToolIndex {
 #[derive(Debug, Clone)]
 struct Entry {
     name: String,
-    /// What the meaning was made of, to see whether it still holds.
+    /// The text that was embedded, to detect changes.
     text: String,
     meaning: Embedding,
-    /// What showing it to a model costs.
+    /// The number of tokens of its definition.
     tokens: usize,
 }
 
@@ -64,8 +64,7 @@ impl ToolIndex {
         index
     }
 
-    /// Makes this the index of `tools` and of nothing else: what was changed is read anew, what is
-    /// gone is forgotten, and only what is new costs an embedding.
+    /// Replaces the tools of the index. Only new and changed tools are embedded.
     pub fn update<'a>(&mut self, tools: impl IntoIterator<Item = ToolView<'a>>) {
         let known = std::mem::take(&mut self.tools).into_iter();
         let mut known: HashMap<String, Embedding> =
@@ -103,8 +102,8 @@ impl ToolIndex {
         self.tools.iter().map(|tool| tool.name.as_str())
     }
 
-    /// The `limit` tools that fit `query` best, best first, of equal ones the first given. What has
-    /// nothing in common with the query is not found.
+    /// The `limit` tools that fit `query` best, best first; ties are in the given order. Tools without a positive
+    /// score are not returned.
     #[must_use]
     pub fn search(&self, query: &str, limit: usize) -> Vec<Hit<'_>> {
         let mut hits = self.scored(query);
@@ -113,10 +112,10 @@ impl ToolIndex {
             return Vec::new();
         }
         if hits.len() > limit {
-            hits.select_nth_unstable_by(limit - 1, better);
+            hits.select_nth_unstable_by(limit - 1, by_rank);
             hits.truncate(limit);
         }
-        hits.sort_unstable_by(better);
+        hits.sort_unstable_by(by_rank);
         hits
     }
 
@@ -141,7 +140,7 @@ impl ToolIndex {
     }
 }
 
-fn better(left: &Hit<'_>, right: &Hit<'_>) -> std::cmp::Ordering {
+fn by_rank(left: &Hit<'_>, right: &Hit<'_>) -> std::cmp::Ordering {
     let by_score = right.score.total_cmp(&left.score);
     by_score.then(left.index.cmp(&right.index))
 }
@@ -161,7 +160,7 @@ fn json_length(value: &Value) -> usize {
     struct Counter(usize);
     impl std::io::Write for Counter {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            // Bytes that go on with a character are not counted.
+            // UTF-8 continuation bytes are not counted.
             self.0 += bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
             Ok(bytes.len())
         }
@@ -173,7 +172,7 @@ fn json_length(value: &Value) -> usize {
     let mut counter = Counter(0);
     match serde_json::to_writer(&mut counter, value) {
         Ok(()) => counter.0,
-        // Cannot be: a counter takes everything.
+        // Unreachable: writing to the counter cannot fail.
         Err(_) => usize::MAX / 4,
     }
 }

@@ -1,20 +1,19 @@
-//! A compound task as its steps: one part of the text for each thing that is asked. Splitting only
-//! proposes; a part becomes a step if a tool fits it.
+//! Splits a compound task into parts, one for each request. A part becomes a step only if a tool fits it.
 
 use crate::lexicon::words;
 use crate::text::Text;
 
-/// How many parts a task is taken apart into at most.
-const MOST_PARTS: usize = 12;
+/// The most parts that a task is split into.
+const MAX_PARTS: usize = 12;
 
-/// The parts of a task, in order; the whole task if it does not come apart.
+/// The parts of a task, in order; the whole task if it cannot be split.
 pub(crate) fn split(task: &str) -> Vec<String> {
     let text = Text::new(task);
     let quoted = quoted_tokens(&text);
     let mut parts = Vec::new();
     let mut from = 0;
     let mut at = 0;
-    while at < text.tokens.len() && parts.len() + 1 < MOST_PARTS {
+    while at < text.tokens.len() && parts.len() + 1 < MAX_PARTS {
         match boundary(&text, &quoted, at) {
             Some(next) if at > from => {
                 push(&text, from, at, &mut parts);
@@ -57,7 +56,7 @@ pub(crate) fn is_letter(word: &str) -> bool {
     word.chars().count() == 1 && word.chars().all(char::is_alphabetic)
 }
 
-/// Where the next part begins, if one ends at this token.
+/// The start of the next part, if a part ends at this token.
 fn boundary(text: &Text, quoted: &[bool], at: usize) -> Option<usize> {
     if quoted[at] {
         return None;
@@ -87,7 +86,7 @@ fn boundary(text: &Text, quoted: &[bool], at: usize) -> Option<usize> {
         ) {
             next += 1;
         }
-        // A verb that asks begins a new step: `and send it`, but not `search and rescue team`.
+        // A request verb begins a new part: `and send it`, but not `search and rescue team`.
         let asks = words::is_request_verb(text.lower(next));
         let object = text.tokens.get(next + 1).is_some_and(|object| {
             words::is_determiner(&object.lower)
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_come_apart_where_something_new_is_asked() {
+    fn tasks_are_split_at_each_new_request() {
         assert_eq!(
             split("Find the weather in Paris, then book a table for 2 and send it to Ann."),
             [
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn quotations_and_lists_stay_whole() {
+    fn quotations_and_lists_are_not_split() {
         for task in [
             "Send 'Hi. Find me and call me.'",
             "Compare cats, dogs and birds",

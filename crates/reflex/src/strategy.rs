@@ -1,9 +1,9 @@
-//! What worked before: the tool sequences in the strategies of a prompt. A strategy is words for
-//! people; what can be followed of it is the order in which it names the tools on offer.
+//! Tool sequences from the strategies in a prompt. A strategy is prose. Only the order in which it names the
+//! offered tools is used.
 
 use std::collections::HashSet;
 
-/// How a prompt leads in its strategies.
+/// The heading of the strategies in a prompt.
 const HEADING: &str = "What worked before for tasks like this:";
 
 /// The tool sequences of the strategies in a system message, as positions of the offered tools.
@@ -43,7 +43,7 @@ fn advises_against(line: &str) -> bool {
     .any(|cue| lower.contains(cue))
 }
 
-/// The tools a line names, in order, each mention once.
+/// The tools that a line names, in order, each once.
 fn sequence(line: &str, tools: &[&str]) -> Vec<usize> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     for (index, tool) in tools

@@ -1,15 +1,15 @@
-//! Text as tokens: words, numbers and single symbols, each with its place in the text. Everything
-//! that extracts values reads these, so that no extractor has to know about white space or case.
+//! Tokenizes text into words, numbers and single symbols, each with its position. All extractors of values use
+//! these tokens, so that none has to handle white space or case.
 
-/// How much of a text is read. What a person asks for is said well before this.
+/// The most bytes of a text that are read.
 const LONGEST: usize = 12_000;
 
-/// What a token is made of.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     /// Letters, digits and underscores, with at least one letter or underscore.
     Word,
-    /// Digits, perhaps with separators and an exponent.
+    /// Digits, optionally with separators and an exponent.
     Number,
     /// Any other single character.
     Symbol,
@@ -18,17 +18,17 @@ pub(crate) enum TokenKind {
 /// One token.
 #[derive(Debug, Clone)]
 pub(crate) struct Token {
-    /// What it is made of.
+    /// Its kind.
     pub(crate) kind: TokenKind,
-    /// Where it begins, in bytes.
+    /// Its start in the text, in bytes.
     pub(crate) start: usize,
-    /// Where it ends, in bytes.
+    /// Its end in the text, in bytes.
     pub(crate) end: usize,
     /// The text in lower case.
     pub(crate) lower: String,
     /// The stem of the lower case text; see [`stem`].
     pub(crate) stem: String,
-    /// Whether white space (or the beginning of the text) stands before it.
+    /// Whether white space or the start of the text precedes it.
     pub(crate) spaced: bool,
     /// Whether its first character is an upper case letter.
     pub(crate) capital: bool,
@@ -54,14 +54,14 @@ impl Token {
 /// A text with its tokens.
 #[derive(Debug, Clone)]
 pub(crate) struct Text {
-    /// The text that was read; the beginning, if the original is very long.
+    /// The text; only its beginning if the original is very long.
     pub(crate) source: String,
     /// Its tokens.
     pub(crate) tokens: Vec<Token>,
 }
 
 impl Text {
-    /// Reads a text.
+    /// Tokenizes a text.
     pub(crate) fn new(source: &str) -> Self {
         let source = beginning(source, LONGEST).to_owned();
         let tokens = tokens(&source);
@@ -86,17 +86,17 @@ impl Text {
         self.slice(index, index + 1)
     }
 
-    /// A token in lower case; nothing if there is none.
+    /// A token in lower case; empty if there is none.
     pub(crate) fn lower(&self, index: usize) -> &str {
         self.tokens.get(index).map_or("", |token| &token.lower)
     }
 
-    /// The lower case token before this one; nothing if there is none.
+    /// The lower case token before this one; empty if there is none.
     pub(crate) fn before(&self, index: usize) -> &str {
         index.checked_sub(1).map_or("", |index| self.lower(index))
     }
 
-    /// The token that holds this byte or is the first after it.
+    /// The token that contains this byte, or the first one after it.
     pub(crate) fn token_at(&self, byte: usize) -> usize {
         self.tokens.partition_point(|token| token.end <= byte)
     }
@@ -129,7 +129,7 @@ pub(crate) fn beginning(text: &str, longest: usize) -> &str {
     &text[..end]
 }
 
-/// A name of a tool or parameter as words: `snake_case`, `camelCase` and dots are taken apart.
+/// The words of a tool's or parameter's name. Splits `snake_case`, `camelCase` and dots.
 pub(crate) fn name_words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
@@ -198,7 +198,7 @@ fn is_word_part(character: char) -> bool {
     character.is_alphanumeric() || character == '_' || is_mark(character)
 }
 
-/// Marks that belong to the letter before them in scripts that need them.
+/// Whether a character is a combining mark or a joiner, which belongs to the letter before it.
 fn is_mark(character: char) -> bool {
     matches!(character as u32,
         0x0300..=0x036f | 0x0591..=0x05bd | 0x064b..=0x065f | 0x0900..=0x0903 | 0x093a..=0x094f
@@ -235,7 +235,7 @@ fn number_length(rest: &str) -> usize {
     let mut at = digits(0);
     let mut grouped = false;
     while at <= 3 || grouped {
-        // A comma joins only groups of three, so that `3,4,5` stays three numbers.
+        // A comma joins only groups of three digits, so `3,4,5` is three numbers.
         if bytes.get(at) == Some(&b',') && digits(at + 1) == 3 {
             at += 4;
             grouped = true;
@@ -256,7 +256,7 @@ fn number_length(rest: &str) -> usize {
     at
 }
 
-/// A word without its common English endings, so that `drives`, `driving` and `drive` are one.
+/// A word without its common English endings, so that `drives`, `driving` and `drive` have the same stem.
 pub(crate) fn stem(word: &str) -> String {
     if !word.is_ascii() || word.len() < 4 {
         return word.to_owned();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_their_groups_and_lose_their_units() {
+    fn numbers_include_digit_groups_but_not_units() {
         assert_eq!(
             written("pay $1,200.50 for 70kg, 3,4 and 1e-9"),
             [
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_stay_whole() {
+    fn codes_are_single_tokens() {
         assert_eq!(
             written("case CA123456 and 12x18, car_price"),
             ["case", "CA123456", "and", "12x18", ",", "car_price"]
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_a_word_have_one_stem() {
+    fn inflected_forms_have_the_same_stem() {
         for words in [
             ["drive", "driving", "drives"],
             ["travel", "travelled", "travels"],
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_apart_into_words() {
+    fn names_are_split_into_words() {
         assert_eq!(
             name_words("getUserHTTPInfo.by_id2"),
             ["get", "user", "http", "info", "by", "id", "2"]

@@ -17,7 +17,7 @@ use windlass_core::limits::Readiness;
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
 use windlass_core::run::{Event, Run, Settings, Task};
 use windlass_model::ScriptedModel;
-use windlass_runtime::{Crew, Worker, now};
+use windlass_runtime::{Crew, CrewMember, now};
 use windlass_spec::{NonEmptyText, RunId};
 use windlass_tools::{BindingMode, bind, hello};
 
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let agent = file.agents().first().ok_or("no agent")?.clone();
     let tools = bind(&agent, &hello::hello(), BindingMode::Exact).map_err(|_| "cannot be bound")?;
     let model = Arc::new(ScriptedModel::answers([]));
-    let crew = Crew::new(Worker {
+    let crew = Crew::new(CrewMember {
         agent: agent.clone(),
         tools,
         model,

@@ -1,4 +1,4 @@
-//! The shortest way from an agent file to an answer.
+//! The short API: an agent file, a library and a task give an answer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,37 +38,37 @@ pub struct Agent {
     name: AgentName,
 }
 
-/// Why an agent cannot be had or could not do its task.
+/// Why an agent cannot be loaded or could not do its task.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file cannot be read.
     #[error("the file `{path}` cannot be read: {error}")]
     File {
-        /// Which.
+        /// Its path.
         path: String,
         /// Why.
         error: std::io::Error,
     },
-    /// The text is no agent file.
+    /// The agent file has mistakes.
     #[error("the agent file has mistakes\n{}", .0.join("\n"))]
     Text(Vec<String>),
-    /// There is no such agent in the file, or it does not say which is meant.
+    /// The file has no such agent, or has several and none was named.
     #[error("{0}")]
     WhichAgent(String),
-    /// The task cannot be set.
+    /// The task is invalid.
     #[error("{0}")]
     Task(String),
-    /// The agent cannot be put to work.
+    /// The agent's crew cannot be assembled.
     #[error(transparent)]
     Crew(#[from] CrewError),
-    /// Its model cannot be asked.
+    /// Its model cannot be used.
     #[error(transparent)]
     Model(#[from] NoModel),
     /// The journal cannot be opened.
     #[error(transparent)]
     Store(#[from] DurableError),
-    /// The run could not be driven on; its journal is as it was.
+    /// The run could not be continued; its journal is unchanged.
     #[error(transparent)]
     Drive(#[from] DriveError),
     /// The run failed.
@@ -84,13 +84,13 @@ pub enum Error {
 }
 
 impl Agent {
-    /// The agent that a file declares: the one that is no other's sub-agent.
+    /// The top-level agent that a file declares.
     ///
     /// # Errors
-    /// If the file cannot be read, has mistakes, or declares several such agents; then
-    /// [`Agent::named_in_file`] says which.
+    /// If the file cannot be read, has mistakes, or declares several top-level agents. Then use
+    /// [`Agent::named_in_file`].
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::from_text(&text(path.as_ref())?)
+        Self::from_text(&read_text(path.as_ref())?)
     }
 
     /// The agent of that name in a file.
@@ -98,10 +98,13 @@ impl Agent {
     /// # Errors
     /// If the file cannot be read, has mistakes, or does not declare the agent.
     pub fn named_in_file(name: &str, path: impl AsRef<Path>) -> Result<Self, Error> {
-        let file = parsed(&text(path.as_ref())?)?;
+        let file = parse(&read_text(path.as_ref())?)?;
         let agent = file.agent(name).map(|agent| agent.name().clone());
         let name = agent.ok_or_else(|| {
-            Error::WhichAgent(format!("there is no agent `{name}`: {}", names(&file)))
+            Error::WhichAgent(format!(
+                "there is no agent `{name}`; the file declares: {}",
+                names(&file)
+            ))
         })?;
         let file = Arc::new(file);
         Ok(Self { file, name })
@@ -112,14 +115,21 @@ impl Agent {
     /// # Errors
     /// If the text has mistakes or declares several agents.
     pub fn from_text(text: &str) -> Result<Self, Error> {
-        let file = parsed(text)?;
+        let file = parse(text)?;
         let mut roots = file.roots().map(|agent| agent.name().clone());
         let name = match (roots.next(), roots.next()) {
             (Some(only), None) => only,
-            (None, _) => return Err(Error::WhichAgent("no agent is declared".to_owned())),
+            (None, _) => {
+                return Err(Error::WhichAgent(
+                    "the file declares no top-level agent".to_owned(),
+                ));
+            }
             (Some(_), Some(_)) => {
-                let told = format!("several agents are declared: {}", names(&file));
-                return Err(Error::WhichAgent(told));
+                let message = format!(
+                    "the file declares several agents; name one of: {}",
+                    names(&file)
+                );
+                return Err(Error::WhichAgent(message));
             }
         };
         drop(roots);
@@ -127,7 +137,7 @@ impl Agent {
         Ok(Self { file, name })
     }
 
-    /// What is declared of it.
+    /// Its declaration.
     #[must_use]
     pub fn declaration(&self) -> &windlass_spec::Agent {
         // The name is that of an agent of the file, from the constructors above.
@@ -136,7 +146,7 @@ impl Agent {
             .unwrap_or(&self.file.agents()[0])
     }
 
-    /// All that its file declares.
+    /// Its file.
     #[must_use]
     pub fn file(&self) -> &AgentFile {
         &self.file
@@ -149,24 +159,24 @@ impl Agent {
     }
 }
 
-fn text(path: &Path) -> Result<String, Error> {
+fn read_text(path: &Path) -> Result<String, Error> {
     std::fs::read_to_string(path).map_err(|error| Error::File {
         path: path.display().to_string(),
         error,
     })
 }
 
-fn parsed(text: &str) -> Result<AgentFile, Error> {
+fn parse(text: &str) -> Result<AgentFile, Error> {
     let reading = windlass_spec::read(text);
     reading.file.ok_or_else(|| {
         let mistakes = reading.diagnostics.iter();
         let mistakes = mistakes.filter(|diagnostic| diagnostic.is_error());
-        let told = mistakes.map(|diagnostic| {
+        let lines = mistakes.map(|diagnostic| {
             let before = &text.as_bytes()[..diagnostic.span.start as usize];
             let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
             format!("line {line}: {}", diagnostic.message)
         });
-        Error::Text(told.collect())
+        Error::Text(lines.collect())
     })
 }
 

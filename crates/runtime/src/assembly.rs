@@ -1,5 +1,5 @@
-//! From declarations, a library and models to agents that can work, and what is stored with their runs so
-//! that these can be bound again.
+//! Assembles a crew from declarations, a library and models. Also the data that is stored with a run so that
+//! it can be bound again.
 
 use std::io;
 use std::path::Path;
@@ -13,29 +13,29 @@ use windlass_tools::{BindingMode, ToolLibrary};
 
 use crate::crew::{Crew, CrewError};
 
-/// The name under which a program that has its own tools is stored with a run.
+/// The key under which the name of a program with its own tools is stored with a run.
 pub const PROGRAM: &str = "program";
 
-/// Which model each agent asks.
+/// The models of the agents.
 #[derive(Clone, Default)]
 pub struct Models {
-    /// Asked by all of them instead of what they declare.
-    pub instead: Option<Arc<dyn ModelClient>>,
-    /// How declared models are asked.
+    /// The model that all agents use instead of the declared ones.
+    pub override_model: Option<Arc<dyn ModelClient>>,
+    /// The settings for declared models.
     pub settings: HostedSettings,
 }
 
 impl std::fmt::Debug for Models {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Models")
-            .field("is_instead", &self.instead.is_some())
+            .field("has_override", &self.override_model.is_some())
             .finish_non_exhaustive()
     }
 }
 
 impl Models {
     fn of(&self, agent: &Agent) -> Result<Arc<dyn ModelClient>, ModelError> {
-        match &self.instead {
+        match &self.override_model {
             Some(model) => Ok(Arc::clone(model)),
             None => Ok(Arc::new(HostedModel::new(
                 agent.model(),
@@ -45,7 +45,7 @@ impl Models {
     }
 }
 
-/// Puts the agent `lead` together with those of `agents` it may hand work to.
+/// Assembles a crew of the agent `lead` and its sub-agents, which are found in `agents`.
 ///
 /// # Errors
 /// If an agent is missing, cannot be bound to the library, or has no model.
@@ -59,13 +59,13 @@ pub fn assemble(
     Crew::assemble(agents, lead, library, mode, &|agent| models.of(agent))
 }
 
-/// The digest of all tools that agents are bound to: names, descriptions, schemas.
+/// The digest of all tools that the crew is bound to: names, descriptions, schemas.
 #[must_use]
 pub fn tools_digest(crew: &Crew) -> String {
     let mut hash = Sha256::new();
-    for worker in crew.iter() {
-        hash.update(worker.agent.name().as_str());
-        for bound in &worker.tools {
+    for member in crew.iter() {
+        hash.update(member.agent.name().as_str());
+        for bound in &member.tools {
             let tool = bound.tool();
             let definition = json!([
                 tool.name(),
@@ -79,7 +79,7 @@ pub fn tools_digest(crew: &Crew) -> String {
     hex(&hash.finalize())
 }
 
-/// What a program stores with runs whose tools are its own functions: no other program can resume them.
+/// The assembly of runs whose tools are functions of this program: no other program can resume them.
 pub(crate) fn program_assembly(crew: &Crew) -> Map<String, Value> {
     let program = std::env::current_exe().ok();
     let program = program.as_deref().and_then(Path::file_name);

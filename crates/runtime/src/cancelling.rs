@@ -10,9 +10,9 @@ use crate::driver::DriveError;
 use crate::durable::{Durable, DurableError};
 use crate::recording::{Misfit, record, take_command};
 
-/// Cancels a run that no process owns and returns how it ended. What people decided before is taken into
-/// its journal first, whatever may still come of it; the last command is most likely that it stops. A run
-/// that had reached its end, but whose process died before that was stored, keeps that end.
+/// Cancels a run that no process owns and returns how it ended. The commands in its inbox, such as earlier
+/// decisions, are taken into its journal first. A run that had reached its end, but whose process died before
+/// that was stored, keeps that end.
 ///
 /// # Errors
 /// [`DurableError::OwnedElsewhere`] if a living process owns the run: it reads the command to cancel

@@ -1,5 +1,5 @@
-//! Which model runs when nobody named one: the agents' own if they can be asked from here, else the
-//! embedded one, but only where no call can do harm.
+//! The choice of a model when none was named: the agents' own if it can be reached, else the embedded
+//! one, but only if all tools are reversible.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use windlass_core::risk::ToolRisk;
 use windlass_model::{ModelClient, ReflexModel, check_reach};
 use windlass_spec::{Agent, Model, RiskLevel};
 
-/// Which model runs.
+/// The chosen model.
 pub struct ModelChoice {
-    /// Asked by all agents instead of what they declare.
-    pub instead: Option<Arc<dyn ModelClient>>,
-    /// Which it is, in a line for people.
-    pub told: String,
+    /// The model that all agents use instead of the declared ones.
+    pub override_model: Option<Arc<dyn ModelClient>>,
+    /// One line for people that names the model.
+    pub description: String,
 }
 
 impl std::fmt::Debug for ModelChoice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.told)
+        f.write_str(&self.description)
     }
 }
 
-/// A model cannot be asked, and none can stand in for it.
+/// A model cannot be used, and the embedded one cannot replace it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the model `{model}` cannot be used: {why}")]
 pub struct NoModel {
@@ -31,36 +31,37 @@ pub struct NoModel {
     pub why: String,
 }
 
-/// Chooses for `lead` and all agents it may hand work to.
+/// Chooses the model for `lead` and all its sub-agents.
 ///
 /// # Errors
-/// If a model cannot be asked and some tool is not known to be reversible.
+/// If a model cannot be used and some tool is not known to be reversible.
 pub fn choose_model(
     agents: &[Agent],
     lead: &Agent,
     base_url: Option<&str>,
 ) -> Result<ModelChoice, NoModel> {
-    let workers = with_sub_agents(agents, lead);
-    let declares_reflex = |worker: &&Agent| worker.model().id() == ReflexModel::NAME;
-    if workers.iter().all(declares_reflex) {
+    let members = with_sub_agents(agents, lead);
+    let declares_reflex = |member: &&Agent| member.model().id() == ReflexModel::NAME;
+    if members.iter().all(declares_reflex) {
         return Ok(reflex("reflex, as the agent declares".to_owned()));
     }
-    let mut hosted = workers.iter().filter(|worker| !declares_reflex(worker));
-    let failed = hosted.find_map(|worker| {
-        let why = check_reach(worker.model(), base_url).err()?;
-        Some((worker.model(), why))
+    let mut hosted = members.iter().filter(|member| !declares_reflex(member));
+    let failed = hosted.find_map(|member| {
+        let why = check_reach(member.model(), base_url).err()?;
+        Some((member.model(), why))
     });
     let Some((model, why)) = failed else {
         return Ok(ModelChoice {
-            instead: None,
-            told: lead.model().to_string(),
+            override_model: None,
+            description: lead.model().to_string(),
         });
     };
-    let mut tools = workers.iter().flat_map(|worker| worker.tools());
+    let mut tools = members.iter().flat_map(|member| member.tools());
     if tools.all(|tool| ToolRisk::of_specification(tool).at_worst().level == RiskLevel::Reversible)
     {
-        let told = format!("reflex, the embedded one, because `{model}` cannot be used: {why}");
-        return Ok(reflex(told));
+        let description =
+            format!("reflex, the embedded one, because `{model}` cannot be used: {why}");
+        return Ok(reflex(description));
     }
     Err(NoModel {
         model: model.clone(),
@@ -68,14 +69,14 @@ pub fn choose_model(
     })
 }
 
-fn reflex(told: String) -> ModelChoice {
+fn reflex(description: String) -> ModelChoice {
     ModelChoice {
-        instead: Some(Arc::new(ReflexModel::new())),
-        told,
+        override_model: Some(Arc::new(ReflexModel::new())),
+        description,
     }
 }
 
-/// An agent and all those it may hand work to, directly or through each other.
+/// An agent and all its sub-agents, direct and indirect.
 fn with_sub_agents<'a>(agents: &'a [Agent], lead: &'a Agent) -> Vec<&'a Agent> {
     let mut found = vec![lead];
     let mut next = 0;

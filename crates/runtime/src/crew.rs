@@ -1,5 +1,4 @@
-//! Who works on a task: an agent and the agents it may hand work to, each with what stands behind
-//! its tools and the model it asks.
+//! A crew: the agent that takes a task and its sub-agents, each with its bound tools and its model.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -17,36 +16,36 @@ use crate::intake::Intake;
 use crate::learning::Learning;
 use crate::registry::Configured;
 
-/// An agent that can work.
+/// An agent of a crew, with its bound tools and its model.
 #[derive(Clone)]
-pub struct Worker {
-    /// What it is declared to be.
+pub struct CrewMember {
+    /// Its declaration.
     pub agent: Agent,
-    /// What stands behind its tools.
+    /// The implementations of its tools.
     pub tools: BoundTools,
     /// The model it asks.
     pub model: Arc<dyn ModelClient>,
 }
 
-impl fmt::Debug for Worker {
+impl fmt::Debug for CrewMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
+        f.debug_struct("CrewMember")
             .field("agent", self.agent.name())
             .field("tools", &self.tools.library())
             .finish_non_exhaustive()
     }
 }
 
-/// Why agents cannot be put to work.
+/// Why a crew cannot be assembled or configured.
 #[derive(Debug, thiserror::Error)]
 pub enum CrewError {
-    /// An agent hands work to one that is not there.
-    #[error("there is no agent `{0}` to hand work to")]
+    /// An agent names a sub-agent that is not declared.
+    #[error("the sub-agent `{0}` is not declared")]
     NoSuchAgent(AgentName),
-    /// There is no implementation behind some of its tools.
+    /// Some of its tools have no implementation.
     #[error(
         "tools of the agent `{agent}` cannot be bound to the library `{library}`\n{}",
-        told(failures)
+        join_lines(failures)
     )]
     Binding {
         /// The agent.
@@ -57,7 +56,7 @@ pub enum CrewError {
         failures: Vec<BindingFailure>,
     },
     /// The operator's policies do not fit its tools.
-    #[error("the policies do not fit the agent `{agent}`\n{}", told(errors))]
+    #[error("the policies do not fit the agent `{agent}`\n{}", join_lines(errors))]
     Policies {
         /// The agent.
         agent: AgentName,
@@ -65,7 +64,7 @@ pub enum CrewError {
         errors: Vec<PolicyError>,
     },
     /// The operator's configuration does not fit their tools.
-    #[error("the configuration does not fit the agents' tools\n{}", told(.0))]
+    #[error("the configuration does not fit the agents' tools\n{}", join_lines(.0))]
     Configuration(Vec<Mistake>),
     /// Its model cannot be used.
     #[error("the model of the agent `{agent}` cannot be used: {error}")]
@@ -77,12 +76,12 @@ pub enum CrewError {
     },
 }
 
-fn told(problems: &[impl ToString]) -> String {
-    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    told.join("\n")
+fn join_lines(problems: &[impl ToString]) -> String {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    lines.join("\n")
 }
 
-/// An agent whose tools are declared with at least the care that their authors ask for.
+/// The agent with the attributes that its tools' implementations declare, where these are stricter.
 fn with_own_attributes(agent: &Agent, library: &ToolLibrary) -> Agent {
     agent.clone().map_tools(|tool| {
         let own = library
@@ -91,7 +90,7 @@ fn with_own_attributes(agent: &Agent, library: &ToolLibrary) -> Agent {
         let Some(own) = own else {
             return Arc::clone(tool);
         };
-        let attributes = tool.attributes().with_own(own);
+        let attributes = tool.attributes().merged_with(own);
         if attributes == *tool.attributes() {
             return Arc::clone(tool);
         }
@@ -100,13 +99,17 @@ fn with_own_attributes(agent: &Agent, library: &ToolLibrary) -> Agent {
     })
 }
 
-/// What the tools of a library say of themselves, where a signature says it.
+/// The specifications of a library's tools, where a signature can express them.
 fn specifications(library: &ToolLibrary) -> Vec<Arc<ToolSpecification>> {
     let specified = library.iter().filter_map(|tool| tool.specification().ok());
     specified.map(Arc::new).collect()
 }
 
-fn bound(agent: &Agent, library: &ToolLibrary, mode: BindingMode) -> Result<BoundTools, CrewError> {
+fn bind_tools(
+    agent: &Agent,
+    library: &ToolLibrary,
+    mode: BindingMode,
+) -> Result<BoundTools, CrewError> {
     bind(agent, library, mode).map_err(|failures| CrewError::Binding {
         agent: agent.name().clone(),
         library: library.name().to_owned(),
@@ -114,36 +117,35 @@ fn bound(agent: &Agent, library: &ToolLibrary, mode: BindingMode) -> Result<Boun
     })
 }
 
-/// Says which model an agent asks.
+/// Returns the model of an agent.
 pub type ModelOf<'m> = dyn Fn(&Agent) -> Result<Arc<dyn ModelClient>, ModelError> + 'm;
 
-/// The agent that takes the tasks, and those it may hand work to.
+/// The lead agent, which takes the tasks, and its sub-agents.
 #[derive(Debug, Clone)]
 pub struct Crew {
-    lead: Worker,
-    others: Vec<Worker>,
+    lead: CrewMember,
+    others: Vec<CrewMember>,
     mode: BindingMode,
     /// Tools that exist elsewhere, which policies may name.
     known: Vec<Arc<ToolSpecification>>,
-    /// What an operator lays down, now. Whoever decides takes it as it is and is never kept waiting
-    /// by a change.
-    laid: Arc<ArcSwap<Laid>>,
+    /// The operator's current settings. Readers never wait for a change.
+    active: Arc<ArcSwap<ActiveConfig>>,
 }
 
-/// What an operator lays down.
+/// The operator's settings for a crew.
 #[derive(Debug, Default)]
-struct Laid {
+struct ActiveConfig {
     governance: Governance,
     intake: Arc<Intake>,
     /// The tools of the library, which policies may name.
     other_tools: Vec<Arc<ToolSpecification>>,
-    /// What stands behind the tools of each agent, where that is not what it began with.
+    /// The bound tools of each agent, where they differ from those it began with.
     tools: HashMap<AgentName, BoundTools>,
-    /// What that comes to for each agent, made when it is first needed.
+    /// The rules of each agent, built when they are first needed.
     rules: Mutex<HashMap<AgentName, Arc<Rules>>>,
 }
 
-impl From<Governance> for Laid {
+impl From<Governance> for ActiveConfig {
     fn from(governance: Governance) -> Self {
         Self {
             governance,
@@ -158,30 +160,30 @@ impl From<Governance> for Laid {
 impl Crew {
     /// A crew of one.
     #[must_use]
-    pub fn new(lead: Worker) -> Self {
+    pub fn new(lead: CrewMember) -> Self {
         Self {
             lead,
             others: Vec::new(),
             mode: BindingMode::Exact,
             known: Vec::new(),
-            laid: Arc::default(),
+            active: Arc::default(),
         }
     }
 
-    /// The same crew under what an operator lays down.
+    /// The same crew under an operator's governance.
     #[must_use]
     pub fn governed_by(mut self, governance: Governance) -> Self {
-        let other_tools = self.laid.load().other_tools.clone();
-        let laid = Laid {
+        let other_tools = self.active.load().other_tools.clone();
+        let active = ActiveConfig {
             other_tools,
             ..governance.into()
         };
-        self.laid = Arc::new(ArcSwap::from_pointee(laid));
+        self.active = Arc::new(ArcSwap::from_pointee(active));
         self
     }
 
-    /// Puts the crew, and all clones of it, under what a configuration says from now on. If that does
-    /// not fit the agents, everything stays as it was.
+    /// Applies a configuration to the crew and all its clones. If it does not fit the agents, the
+    /// previous one stays.
     ///
     /// # Errors
     /// Everything that does not fit.
@@ -189,8 +191,8 @@ impl Crew {
         self.configure_with(configured, None)
     }
 
-    /// Puts the crew under what a configuration says, as [`Crew::configure`] does, with what stands
-    /// behind its tools from now on. Calls under way end with what they began with.
+    /// Applies a configuration, as [`Crew::configure`] does, and binds the tools to `library`. Running
+    /// calls keep their implementation.
     ///
     /// # Errors
     /// Everything that does not fit.
@@ -199,39 +201,39 @@ impl Crew {
         configured: &Configured,
         library: Option<&ToolLibrary>,
     ) -> Result<(), CrewError> {
-        let agents = || self.iter().map(|worker| &worker.agent);
+        let agents = || self.iter().map(|member| &member.agent);
         let mut mistakes = configured.check(agents());
         mistakes.retain(Mistake::is_error);
         if !mistakes.is_empty() {
             return Err(CrewError::Configuration(mistakes));
         }
-        let mut laid = Laid::from(configured.governance(agents()));
-        laid.intake = Arc::new(configured.intake());
-        laid.other_tools = match library {
-            None => self.laid.load().other_tools.clone(),
+        let mut active = ActiveConfig::from(configured.governance(agents()));
+        active.intake = Arc::new(configured.intake());
+        active.other_tools = match library {
+            None => self.active.load().other_tools.clone(),
             Some(library) => specifications(library),
         };
-        laid.tools = match library {
-            None => self.laid.load().tools.clone(),
+        active.tools = match library {
+            None => self.active.load().tools.clone(),
             Some(library) => self
                 .iter()
-                .map(|worker| {
-                    let tools = bound(&worker.agent, library, self.mode)?;
-                    Ok((worker.agent.name().clone(), tools))
+                .map(|member| {
+                    let tools = bind_tools(&member.agent, library, self.mode)?;
+                    Ok((member.agent.name().clone(), tools))
                 })
                 .collect::<Result<_, CrewError>>()?,
         };
-        self.lay_down(laid)
+        self.activate(active)
     }
 
-    /// Puts the crew, and all clones of it, under other rules from now on. If they do not fit the
-    /// agents, everything stays as it was.
+    /// Applies other rules to the crew and all its clones. If they do not fit the agents, the previous
+    /// ones stay.
     ///
     /// # Errors
     /// If the policies do not fit the tools of one of the agents.
     pub fn govern(&self, governance: Governance) -> Result<(), CrewError> {
-        let before = self.laid.load();
-        self.lay_down(Laid {
+        let before = self.active.load();
+        self.activate(ActiveConfig {
             intake: Arc::clone(&before.intake),
             other_tools: before.other_tools.clone(),
             tools: before.tools.clone(),
@@ -239,70 +241,74 @@ impl Crew {
         })
     }
 
-    fn lay_down(&self, laid: Laid) -> Result<(), CrewError> {
-        // All that takes time is done before anybody sees the new rules.
+    fn activate(&self, active: ActiveConfig) -> Result<(), CrewError> {
+        // The rules are built before they become visible, so that no reader waits.
         self.iter()
-            .try_for_each(|worker| self.rules_under(&laid, worker.agent.name()).map(drop))?;
-        self.laid.store(Arc::new(laid));
+            .try_for_each(|member| self.rules_under(&active, member.agent.name()).map(drop))?;
+        self.active.store(Arc::new(active));
         Ok(())
     }
 
-    /// The same crew, for whose tasks strategies are recalled and whose runs are learned from, if they are
-    /// kept where there is a playbook. A configuration says it otherwise.
+    /// The same crew with learning: strategies are recalled for its tasks and its runs are learned from, if
+    /// the runs are stored where there is a playbook. A configuration overrides this.
     #[must_use]
     pub fn learning(mut self, learning: Learning) -> Self {
-        let before = self.laid.load();
+        let before = self.active.load();
         let intake = Intake {
             learning: Some(learning),
             ..(*before.intake).clone()
         };
-        let laid = Laid {
+        let active = ActiveConfig {
             governance: before.governance.clone(),
             intake: Arc::new(intake),
             other_tools: before.other_tools.clone(),
             tools: before.tools.clone(),
             rules: Mutex::default(),
         };
-        self.laid = Arc::new(ArcSwap::from_pointee(laid));
+        self.active = Arc::new(ArcSwap::from_pointee(active));
         self
     }
 
     /// Whether runs of the crew are learned from, where there is a playbook.
     #[must_use]
     pub fn learns(&self) -> bool {
-        let learning = &self.laid.load().intake.learning;
+        let learning = &self.active.load().intake.learning;
         learning.as_ref().is_some_and(|learning| learning.learns)
     }
 
-    /// How much models are shown.
+    /// The current settings of the intake.
     pub(crate) fn intake(&self) -> Arc<Intake> {
-        Arc::clone(&self.laid.load().intake)
+        Arc::clone(&self.active.load().intake)
     }
 
-    /// What stands behind the tools of a worker of the crew, now.
-    pub(crate) fn tool(&self, worker: &Worker, name: &str) -> Option<BoundTool> {
-        let laid = self.laid.load();
-        let tools = laid.tools.get(worker.agent.name());
-        tools.unwrap_or(&worker.tools).get(name).cloned()
+    /// The current implementation of a tool of a crew member.
+    pub(crate) fn tool(&self, member: &CrewMember, name: &str) -> Option<BoundTool> {
+        let active = self.active.load();
+        let tools = active.tools.get(member.agent.name());
+        tools.unwrap_or(&member.tools).get(name).cloned()
     }
 
-    /// What holds for the calls of an agent of the crew.
+    /// The rules for the calls of an agent of the crew.
     ///
     /// # Errors
     /// If the policies do not fit the agent's tools, or there is no such agent.
     pub fn rules(&self, name: &AgentName) -> Result<Arc<Rules>, CrewError> {
-        self.rules_under(&self.laid.load(), name)
+        self.rules_under(&self.active.load(), name)
     }
 
-    fn rules_under(&self, laid: &Laid, name: &AgentName) -> Result<Arc<Rules>, CrewError> {
-        let mut made = laid.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(rules) = made.get(name) {
+    fn rules_under(
+        &self,
+        active: &ActiveConfig,
+        name: &AgentName,
+    ) -> Result<Arc<Rules>, CrewError> {
+        let mut cached = active.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rules) = cached.get(name) {
             return Ok(Arc::clone(rules));
         }
-        let worker = self.get(name);
-        let worker = worker.ok_or_else(|| CrewError::NoSuchAgent(name.clone()))?;
-        let mut governance = laid.governance.clone();
-        let tools = laid.tools.get(name).unwrap_or(&worker.tools);
+        let member = self.get(name);
+        let member = member.ok_or_else(|| CrewError::NoSuchAgent(name.clone()))?;
+        let mut governance = active.governance.clone();
+        let tools = active.tools.get(name).unwrap_or(&member.tools);
         for tool in tools {
             if let Some(method) = tool.tool().http_method() {
                 let (name, method) = (tool.name().to_string(), method.as_str().to_owned());
@@ -314,34 +320,34 @@ impl Crew {
             }
         }
         let mut others = self.known.clone();
-        others.extend_from_slice(&laid.other_tools);
-        others.extend(self.iter().flat_map(|worker| worker.agent.tools().to_vec()));
+        others.extend_from_slice(&active.other_tools);
+        others.extend(self.iter().flat_map(|member| member.agent.tools().to_vec()));
         let mut names = HashSet::new();
         others.retain(|tool| names.insert(tool.name().clone()));
         governance.other_tools = others;
-        let rules = Rules::new(&governance, &worker.agent, &self.declarations());
+        let rules = Rules::new(&governance, &member.agent, &self.declarations());
         let rules = rules.map_err(|errors| CrewError::Policies {
             agent: name.clone(),
             errors,
         })?;
         let rules = Arc::new(rules);
-        made.insert(name.clone(), Arc::clone(&rules));
+        cached.insert(name.clone(), Arc::clone(&rules));
         Ok(rules)
     }
 
-    /// Checks what an operator lays down against all agents of the crew.
+    /// Checks the operator's policies against all agents of the crew.
     ///
     /// # Errors
     /// If the policies do not fit the tools of one of them.
     pub fn check_rules(&self) -> Result<(), CrewError> {
         self.iter()
-            .try_for_each(|worker| self.rules(worker.agent.name()).map(drop))
+            .try_for_each(|member| self.rules(member.agent.name()).map(drop))
     }
 
-    /// The same crew with one more worker, who may be handed work.
+    /// The same crew with one more sub-agent.
     #[must_use]
-    pub fn with(mut self, worker: Worker) -> Self {
-        self.others.push(worker);
+    pub fn with(mut self, member: CrewMember) -> Self {
+        self.others.push(member);
         self
     }
 
@@ -352,8 +358,8 @@ impl Crew {
         self
     }
 
-    /// Puts the agent `lead` to work with all agents it may hand work to, directly or through each
-    /// other. They are found in `agents` by name; `model` says which model each asks.
+    /// Assembles a crew of the agent `lead` and all its sub-agents, direct and indirect. They are found in
+    /// `agents` by name. `model` returns the model of each.
     ///
     /// # Errors
     /// If an agent is missing, cannot be bound, or has no model.
@@ -364,61 +370,61 @@ impl Crew {
         mode: BindingMode,
         model: &ModelOf<'_>,
     ) -> Result<Self, CrewError> {
-        let worker = |agent: &Agent| {
+        let bind_member = |agent: &Agent| {
             let agent = &with_own_attributes(agent, library);
-            let tools = bound(agent, library, mode)?;
+            let tools = bind_tools(agent, library, mode)?;
             let model = model(agent).map_err(|error| CrewError::Model {
                 agent: agent.name().clone(),
                 error,
             })?;
-            Ok(Worker {
+            Ok(CrewMember {
                 agent: agent.clone(),
                 tools,
                 model,
             })
         };
-        let mut crew = Self::new(worker(lead)?);
+        let mut crew = Self::new(bind_member(lead)?);
         crew.mode = mode;
-        let laid = Laid {
+        let active = ActiveConfig {
             other_tools: specifications(library),
-            ..Laid::default()
+            ..ActiveConfig::default()
         };
-        crew.laid = Arc::new(ArcSwap::from_pointee(laid));
-        let mut wanted = lead.agents().to_vec();
-        while let Some(name) = wanted.pop() {
+        crew.active = Arc::new(ArcSwap::from_pointee(active));
+        let mut pending = lead.agents().to_vec();
+        while let Some(name) = pending.pop() {
             if crew.get(&name).is_some() {
                 continue;
             }
             let agent = agents.iter().find(|agent| *agent.name() == name);
             let agent = agent.ok_or_else(|| CrewError::NoSuchAgent(name.clone()))?;
-            wanted.extend_from_slice(agent.agents());
-            crew = crew.with(worker(agent)?);
+            pending.extend_from_slice(agent.agents());
+            crew = crew.with(bind_member(agent)?);
         }
         Ok(crew)
     }
 
     /// The agent that takes the tasks.
     #[must_use]
-    pub fn lead(&self) -> &Worker {
+    pub fn lead(&self) -> &CrewMember {
         &self.lead
     }
 
-    /// All of them, the lead first.
-    pub fn iter(&self) -> impl Iterator<Item = &Worker> {
+    /// All members, the lead first.
+    pub fn iter(&self) -> impl Iterator<Item = &CrewMember> {
         std::iter::once(&self.lead).chain(&self.others)
     }
 
-    /// The worker of that name.
+    /// The member of that name.
     #[must_use]
-    pub fn get(&self, name: &AgentName) -> Option<&Worker> {
-        self.iter().find(|worker| worker.agent.name() == name)
+    pub fn get(&self, name: &AgentName) -> Option<&CrewMember> {
+        self.iter().find(|member| member.agent.name() == name)
     }
 
-    /// What those who may be handed work are declared to be.
+    /// The declarations of the sub-agents.
     pub(crate) fn declarations(&self) -> Vec<Agent> {
         self.others
             .iter()
-            .map(|worker| worker.agent.clone())
+            .map(|member| member.agent.clone())
             .collect()
     }
 }

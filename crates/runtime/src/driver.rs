@@ -1,6 +1,5 @@
-//! Drives the run machine: does what it says is next and tells it what came of it. Everything that
-//! happens goes through the journal first, so another process can take the run up where this one
-//! stopped.
+//! Drives the run machine: takes the next step, performs it, and applies the resulting events. Every
+//! event flow through the journal, so another process can resume the run where this one stopped.
 
 mod calls;
 mod gate;
@@ -29,8 +28,8 @@ use windlass_spec::{AgentName, CallId, CallState, RunId};
 use windlass_store::crash_point;
 
 use self::spans::TurnSpan;
-use self::waiting::{Goes, LOOK, Put};
-use crate::crew::{Crew, CrewError, Worker};
+use self::waiting::{DeclinedQuestions, Flow, INBOX_POLL};
+use crate::crew::{Crew, CrewError, CrewMember};
 use crate::durable::{Durable, DurableError, Journal, TakenOver};
 use crate::gap::during_run;
 use crate::limiter::Limiter;
@@ -38,7 +37,7 @@ use crate::playbook::PlaybookPort;
 use crate::progress::{Progress, Watch, watch_nothing};
 use crate::recording::{record, record_with};
 
-pub use self::waiting::{Asked, Asker, Patience};
+pub use self::waiting::{AskOutcome, Asker, WaitPolicy};
 
 /// Why a run could not be driven on. Its journal is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -49,9 +48,9 @@ pub enum DriveError {
     /// There is no such run.
     #[error("there is no run `{0}`")]
     NoSuchRun(RunId),
-    /// Nobody of that name is there.
-    #[error("the run is the work of the agent `{0}`, who is not in the crew")]
-    NoSuchWorker(AgentName),
+    /// The crew has no agent of that name.
+    #[error("the run belongs to the agent `{0}`, which is not in this crew")]
+    NotInCrew(AgentName),
     /// The machine refused an event, which is a defect, or the journal is damaged.
     #[error("the run refused an event: {0}")]
     Fold(FoldError),
@@ -63,7 +62,7 @@ pub enum DriveError {
     Permit(#[from] PermitError),
 }
 
-// Both tell their cause in their own words, so it is not told again as a source.
+// The messages of both include their cause, so it is not a source as well.
 impl From<DurableError> for DriveError {
     fn from(error: DurableError) -> Self {
         Self::Durable(error)
@@ -79,22 +78,22 @@ impl From<FoldError> for DriveError {
 /// How a run is stopped by hand.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
-    /// After what is under way now. The run is left as it is then, to be taken up again.
+    /// Stops after the current step. The run stays open and can be resumed.
     pub after_step: CancellationToken,
-    /// At once, for good: what is under way is broken off and the run is cancelled.
+    /// Stops at once: the current step is aborted and the run is cancelled.
     pub at_once: CancellationToken,
 }
 
-/// What is to be done.
+/// A task to start a run for.
 #[derive(Debug, Clone, Default)]
 pub struct NewTask {
-    /// The task's id, if whoever set it gave it one.
+    /// The task's id, if its sender gave it one.
     pub task_id: Option<String>,
     /// The task.
     pub task: Task,
     /// Its limits.
     pub settings: Settings,
-    /// How the crew was put to work, for whoever takes the run up again.
+    /// How the crew was assembled, for the process that resumes the run.
     pub assembly: Map<String, Value>,
 }
 
@@ -120,7 +119,7 @@ impl fmt::Debug for BegunRun {
     }
 }
 
-/// Works on tasks, one or many at the same time.
+/// Drives runs, one or many at the same time.
 #[derive(Clone)]
 pub struct Driver {
     crew: Arc<Crew>,
@@ -128,13 +127,13 @@ pub struct Driver {
     durable: Arc<dyn Durable>,
     stop: Stop,
     watch: Watch,
-    patience: Patience,
+    wait_policy: WaitPolicy,
     asker: Option<Asker>,
-    /// Held by the one irreversible call that runs, where runs go on beside each other for one plan.
-    alone: Option<Arc<Mutex<()>>>,
-    /// Where what runs teach is kept.
+    /// Held by the one irreversible call that executes, across the concurrent runs of one plan.
+    irreversible_lock: Option<Arc<Mutex<()>>>,
+    /// Where the strategies learned from runs are stored.
     playbooks: Option<Arc<dyn PlaybookPort>>,
-    /// Whether runs that are over are learned from only when [`Driver::learn`] says so.
+    /// Whether finished runs are learned from only when [`Driver::learn`] is called.
     learns_later: bool,
 }
 
@@ -147,7 +146,7 @@ impl fmt::Debug for Driver {
 }
 
 impl Driver {
-    /// A driver with nobody watching.
+    /// A driver without a watcher.
     pub fn new(crew: impl Into<Arc<Crew>>, durable: Arc<dyn Durable>) -> Self {
         Self {
             playbooks: durable.playbooks(),
@@ -157,9 +156,9 @@ impl Driver {
             durable,
             stop: Stop::default(),
             watch: watch_nothing(),
-            patience: Patience::default(),
+            wait_policy: WaitPolicy::default(),
             asker: None,
-            alone: None,
+            irreversible_lock: None,
         }
     }
 
@@ -177,45 +176,45 @@ impl Driver {
         self
     }
 
-    /// The same driver, which puts questions to a person who is there.
+    /// The same driver, which asks an approver who is present.
     #[must_use]
     pub fn asking(mut self, asker: Asker) -> Self {
         self.asker = Some(asker);
         self
     }
 
-    /// The same driver, which waits for people as long as this.
+    /// The same driver, with what it does when a run can only wait for a person.
     #[must_use]
-    pub fn waiting(mut self, patience: Patience) -> Self {
-        self.patience = patience;
+    pub fn with_wait_policy(mut self, wait_policy: WaitPolicy) -> Self {
+        self.wait_policy = wait_policy;
         self
     }
 
-    /// The same driver, which keeps what runs teach here.
+    /// The same driver, which stores the strategies learned from runs here.
     #[must_use]
     pub fn with_playbooks(mut self, playbooks: Arc<dyn PlaybookPort>) -> Self {
         self.playbooks = Some(playbooks);
         self
     }
 
-    /// The same driver, which learns from runs only when [`Driver::learn`] says so: in an order that does
-    /// not depend on which is done first.
+    /// The same driver, which learns from runs only when [`Driver::learn`] is called. The caller then
+    /// chooses the order, whichever run ends first.
     #[must_use]
     pub fn learning_later(mut self) -> Self {
         self.learns_later = true;
         self
     }
 
-    /// Who works.
+    /// The crew.
     #[must_use]
     pub fn crew(&self) -> &Arc<Crew> {
         &self.crew
     }
 
-    /// Drives a new run to its end, or until it is stopped after a step; then it has none.
+    /// Drives a new run to its end, or until it is stopped after a step. A stopped run has no end.
     ///
     /// # Errors
-    /// If the journal cannot be written. The run can be taken up again later.
+    /// If the journal cannot be written. The run can be resumed later.
     pub async fn start(&self, new: NewTask) -> Result<Run, DriveError> {
         self.drive(self.begin(new).await?).await
     }
@@ -240,23 +239,22 @@ impl Driver {
         self.record_start(new.task_id, started).await
     }
 
-    /// Drives a run that was begun to its end, or until it is stopped after a step; then it has none.
+    /// Drives a run that was begun to its end, or until it is stopped after a step. A stopped run has no end.
     ///
     /// # Errors
     /// If the journal cannot be written. The run can be resumed later.
     pub async fn drive(&self, begun: BegunRun) -> Result<Run, DriveError> {
-        self.finish(self.drive_of(begun.run, begun.journal)?).await
+        self.finish(self.new_drive(begun.run, begun.journal)?).await
     }
 
-    /// Drives a run that was begun before, as [`Driver::start`] does. One that has ended is only read
-    /// back.
+    /// Resumes a run and drives it as [`Driver::start`] does. One that has ended is only read back.
     ///
     /// # Errors
-    /// If there is no such run, somebody else is at it, or the journal cannot be used.
+    /// If there is no such run, another process owns it, or the journal cannot be used.
     pub async fn resume(&self, run: &RunId) -> Result<Run, DriveError> {
         let taken = self.durable.take_over(run).await?;
         let taken = taken.ok_or_else(|| DriveError::NoSuchRun(run.clone()))?;
-        self.go_on(taken).await
+        self.resume_taken(taken).await
     }
 
     async fn record_start(
@@ -270,30 +268,30 @@ impl Driver {
         Ok(BegunRun { run, journal })
     }
 
-    async fn go_on(&self, taken: TakenOver) -> Result<Run, DriveError> {
+    async fn resume_taken(&self, taken: TakenOver) -> Result<Run, DriveError> {
         let run = Run::fold(&taken.events)?;
         let Some(journal) = taken.journal else {
             return Ok(run);
         };
-        let mut drive = self.drive_of(run, journal)?;
+        let mut drive = self.new_drive(run, journal)?;
         if drive.run.end().is_none() {
             let at = self.durable.now();
             drive
                 .record(Event::Resumed { at }, Durability::Relaxed)
                 .await?;
-            // Somebody may have stopped it while nobody was at it.
+            // It may have been stopped while no process drove it.
             drive.take_commands().await?;
         }
         self.finish(drive).await
     }
 
-    fn drive_of(&self, run: Run, journal: Box<dyn Journal>) -> Result<Drive<'_>, DriveError> {
+    fn new_drive(&self, run: Run, journal: Box<dyn Journal>) -> Result<Drive<'_>, DriveError> {
         let name = run.agent().name();
-        let worker = self.crew.get(name);
-        let worker = worker.ok_or_else(|| DriveError::NoSuchWorker(name.clone()))?;
+        let member = self.crew.get(name);
+        let member = member.ok_or_else(|| DriveError::NotInCrew(name.clone()))?;
         Ok(Drive {
             driver: self,
-            worker,
+            member,
             rules: self.crew.rules(name)?,
             run,
             journal,
@@ -301,41 +299,41 @@ impl Driver {
             parked: HashSet::new(),
             offered: None,
             has_recalled: false,
-            put: Put::new(),
+            declined: DeclinedQuestions::new(),
         })
     }
 
     async fn finish(&self, mut drive: Drive<'_>) -> Result<Run, DriveError> {
         let span = spans::run(&drive.run);
-        drive.until_it_ends().instrument(span).await?;
+        drive.drive_to_end().instrument(span).await?;
         let Drive { run, .. } = drive;
         (self.watch)(run.id(), Progress::Done(&run));
         Ok(run)
     }
 }
 
-/// One run in the hands of a driver.
+/// One run that a driver drives.
 struct Drive<'d> {
     driver: &'d Driver,
-    worker: &'d Worker,
+    member: &'d CrewMember,
     rules: Arc<Rules>,
     run: Run,
     journal: Box<dyn Journal>,
-    /// Calls that were decided about in this process and have not waited since, and whether a tool that
-    /// kept failing is tried again by them.
+    /// Calls that were decided in this process and have not waited since, and whether each is the trial
+    /// of a tool that kept failing.
     fresh: HashMap<CallId, bool>,
-    /// Calls that this process keeps open while a person fills in what they ask for.
+    /// Calls that this process keeps open while a person fills in their form.
     parked: HashSet<CallId>,
-    /// Under which rules, and after how many finds, it was last decided what the model is shown.
+    /// The rules and the number of found tools for which the offered tools were last selected.
     offered: Option<(Arc<Rules>, usize)>,
     /// Whether strategies were looked for.
     has_recalled: bool,
-    /// Questions that were put to a person who is there, and left open by them.
-    put: Put,
+    /// Questions that the present approver left open.
+    declined: DeclinedQuestions,
 }
 
 impl Drive<'_> {
-    async fn until_it_ends(&mut self) -> Result<(), DriveError> {
+    async fn drive_to_end(&mut self) -> Result<(), DriveError> {
         let mut turn = TurnSpan::new();
         loop {
             let next = self.run.next();
@@ -348,37 +346,37 @@ impl Drive<'_> {
                 }
                 if self.driver.stop.after_step.is_cancelled() {
                     if matches!(next, Next::Wait(waiting) if waiting.for_person) {
-                        self.leave_waiting().await?;
+                        self.suspend().await?;
                     }
                     return Ok(());
                 }
             }
             let turn = turn.of(&self.run, &next);
-            let goes = match next {
+            let flow = match next {
                 Next::CallModel(request) => {
-                    // What it is shown may have changed; then the request is made anew.
+                    // If what it is shown has changed, the request is built again.
                     if !self.recall().await? && !self.offer().await? {
                         self.ask_model(&request).instrument(turn).await?;
                     }
-                    Goes::On
+                    Flow::Continue
                 }
                 Next::Gate(calls) => {
                     for call in &calls {
                         self.pass_gate(call).instrument(turn.clone()).await?;
                     }
-                    Goes::On
+                    Flow::Continue
                 }
                 Next::RunCalls(calls) => self.run_calls(&calls).instrument(turn).await?,
                 Next::Wait(waiting) => self.wait(waiting).await?,
                 Next::Done(end) => {
                     self.stop_children().await?;
                     if let Some(gap) = during_run(&self.run) {
-                        // Kept before the end: a run that is over is not taken up again.
+                        // Stored before the end, because a run that is over is not resumed.
                         let who = self.journal.who();
                         self.driver.durable.note_gap(&self.run, who, gap).await?;
                     }
                     if !self.driver.learns_later && self.driver.is_learning() {
-                        // What is learned from must have happened, whoever dies now.
+                        // The events that are learned from must survive a crash.
                         self.journal.sync().await?;
                         self.driver.learn(&self.run).await;
                     }
@@ -386,14 +384,14 @@ impl Drive<'_> {
                     return Ok(());
                 }
             };
-            if goes == Goes::Away {
+            if flow == Flow::Yield {
                 return Ok(());
             }
         }
     }
 
-    /// Stops the runs of sub-agents and of tasks that still work for this one, which is over: nobody would go on
-    /// with them. One that another process has in hand is left to that.
+    /// Cancels the open child runs of sub-agents and tasks of this run, which is over: nothing would resume
+    /// them. A child that another process owns is left to that process.
     async fn stop_children(&self) -> Result<(), DriveError> {
         let under_way = self.run.calls();
         let under_way = under_way.filter(|call| call.state() == CallState::Running);
@@ -406,14 +404,14 @@ impl Drive<'_> {
             stop.at_once.cancel();
             let driver = self.driver.clone().stopped_by(stop);
             if let Ok(Some(taken)) = self.driver.durable.take_over(&child).await {
-                Box::pin(driver.go_on(taken)).await?;
+                Box::pin(driver.resume_taken(taken)).await?;
             }
         }
         Ok(())
     }
 
     /// Records an event: applies and stores it without secrets. After an error the run must not be used
-    /// any more, which is why every caller gives up.
+    /// any more, so every caller returns the error.
     async fn record(&mut self, event: Event, durability: Durability) -> Result<(), DriveError> {
         let event = record(&mut self.run, &mut *self.journal, event, durability).await?;
         (self.driver.watch)(self.run.id(), Progress::Event(event.event()));
@@ -441,31 +439,31 @@ impl Drive<'_> {
 
     async fn ask_model(&mut self, request: &ModelRequest) -> Result<(), DriveError> {
         let turn = self.run.current_turn();
-        if let Some(answer) = self.run.own_answer() {
+        if let Some(answer) = self.run.direct_answer() {
             let at = self.driver.durable.now();
             let event = Event::ModelAnswered { turn, answer, at };
             return self.record(event, Durability::Relaxed).await;
         }
         let cancel = self.driver.stop.at_once.child_token();
         crash_point!("model.before");
-        let span = spans::model_request(&self.run, self.worker.model.name(), request);
+        let span = spans::model_request(&self.run, self.member.model.name(), request);
         let answer = {
             let (watch, id) = (&self.driver.watch, self.run.id());
             let mut events = |event: ModelEvent| watch(id, Progress::Model(&event));
-            let answer = self.worker.model.answer(request, &cancel, &mut events);
+            let answer = self.member.model.answer(request, &cancel, &mut events);
             let answer = answer.instrument(span.clone());
             let mut answer = std::pin::pin!(answer);
             loop {
                 let left = self.run.time_left(self.driver.durable.now());
                 let left = left.unwrap_or(Duration::MAX);
-                match tokio::time::timeout(left.min(LOOK), &mut answer).await {
+                match tokio::time::timeout(left.min(INBOX_POLL), &mut answer).await {
                     Ok(answer) => {
                         spans::record_answer(&span, &answer);
                         break Some(answer);
                     }
-                    Err(_) if left <= LOOK => break None,
+                    Err(_) if left <= INBOX_POLL => break None,
                     Err(_) => {
-                        if !cancel.is_cancelled() && self.is_to_be_cancelled().await? {
+                        if !cancel.is_cancelled() && self.is_cancel_requested().await? {
                             cancel.cancel();
                         }
                     }
@@ -491,7 +489,7 @@ impl Drive<'_> {
                 at,
             },
         };
-        // If it is lost in a crash, the model is asked again; what was done because of it is kept
+        // If it is lost in a crash, the model is asked again: the events that follow from it are stored
         // only after it.
         self.record(event, Durability::Relaxed).await
     }

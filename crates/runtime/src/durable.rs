@@ -4,15 +4,15 @@
 //! [`Durable`] starts runs and takes them over, [`Journal`] is one run in the hands of its owner,
 //! [`RateLimits`] counts calls across processes, and [`RunMonitor`] is what a service asks about runs that
 //! it does not own. None of their signatures has a type of a particular store in it, and no method has a
-//! default that leaves something out: an implementation that stores no memory says so.
+//! default that leaves something out: an implementation without memory returns `None`.
 //!
 //! # What every implementation promises
 //!
 //! - **One owner.** At most one [`Journal`] of a run can append at a time, in all processes. An owner that
-//!   dies loses the run without anybody waiting for a clock; an owner that was replaced fails with
+//!   dies loses the run at once, without a timeout. An owner that was replaced fails with
 //!   [`DurableError::OwnershipLost`] and stores nothing more.
 //! - **Order.** The events of a run are stored in the order in which they were given to its journal, without
-//!   gaps: after a crash, what is there is a beginning of what was appended.
+//!   gaps: after a crash, the stored events are a prefix of the appended ones.
 //! - **No event after a failure.** A journal that failed to store an event stores none after it.
 //! - **No secrets.** What is stored was redacted first ([`Journal::redact`]).
 
@@ -23,7 +23,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use windlass_core::approval::{Identity, StandingCall};
 use windlass_core::durable::{AtomicWrite, Durability, InboxCommand, ResumableRun};
-use windlass_core::limits::{Limit, UsedUp};
+use windlass_core::limits::{ExhaustedLimit, Limit};
 use windlass_core::redact::{RedactError, RedactedEvent};
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_spec::{CallId, RunId, Timestamp, ToolGapReport, ToolName};
@@ -31,8 +31,8 @@ use windlass_tools::MemoryPort;
 
 use crate::playbook::PlaybookPort;
 
-/// Why something could not be stored or read. A driver that gets one leaves its run at once: what is not
-/// in the journal did not happen.
+/// Why something could not be stored or read. A driver that gets one stops driving its run at once: an event
+/// that is not in the journal has not happened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurableError {
     /// There is no such run, or not for this tenant.
@@ -42,25 +42,25 @@ pub enum DurableError {
     #[error("there is a run `{0}` already")]
     RunExists(RunId),
     /// Another owner, in this process or another, has the run. It can be tried again later.
-    #[error("the run `{0}` is at work elsewhere\nhint: wait until it ends, or stop it there")]
+    #[error("another process drives the run `{0}`\nhint: wait until it ends, or stop it there")]
     OwnedElsewhere(RunId),
-    /// The run was taken over by another owner since. This one can store nothing more.
-    #[error("the run `{0}` has been taken over elsewhere; nothing more is stored from here")]
+    /// Another owner has taken over the run. This one can store nothing more.
+    #[error("another process has taken over the run `{0}`; this one stores nothing more")]
     OwnershipLost(RunId),
     /// The run is over.
-    #[error("the run `{0}` has ended; nothing more can happen to it")]
+    #[error("the run `{0}` has ended")]
     RunEnded(RunId),
     /// The events of the run were removed.
     #[error("the events of the run `{0}` have been purged")]
     RunPurged(RunId),
-    /// What was asked for is no longer possible, for instance because another process was faster.
-    /// Nothing was stored, and the journal is as before.
+    /// The change is no longer possible, for instance because another process was faster. Nothing was
+    /// stored, and the journal is as before.
     #[error("{0}")]
     Conflict(String),
-    /// What was given cannot be stored, such as an event that is none without its secrets.
+    /// The value cannot be stored, such as an event that is invalid without its secrets.
     #[error("{0}")]
     Invalid(String),
-    /// What is stored cannot be read.
+    /// The stored data cannot be read.
     #[error("{0}")]
     Corrupt(String),
     /// The store cannot be reached or written now: the disk is full, the file locked or removed, the
@@ -68,7 +68,7 @@ pub enum DurableError {
     #[error("{0}")]
     Unavailable(String),
     /// The store was closed in this process.
-    #[error("the journal has stopped writing")]
+    #[error("the journal is closed")]
     Closed,
 }
 
@@ -78,7 +78,7 @@ impl From<RedactError> for DurableError {
     }
 }
 
-/// What the port answers with, later.
+/// The result of an operation of the port, as a future.
 pub type DurableFuture<'j, T> = Pin<Box<dyn Future<Output = Result<T, DurableError>> + Send + 'j>>;
 
 /// Stores runs, on behalf of one identity: the runs it starts act for that, and only the runs of its tenant are
@@ -136,7 +136,7 @@ pub trait Durable: RateLimits {
     /// If the store cannot be written. What was not ended is ended by the next sweep.
     fn sweep(&self) -> DurableFuture<'_, ()>;
 
-    /// Where what agents remember is stored; `None` if this stores no memory, and tools of memory are
+    /// Where the agents' memory is stored; `None` if this stores no memory, and the memory tools are
     /// refused.
     fn memory(&self) -> Option<Arc<dyn MemoryPort>>;
 
@@ -146,7 +146,7 @@ pub trait Durable: RateLimits {
     /// An id for a new run, unique in all processes.
     ///
     /// # Errors
-    /// If there is none to be had.
+    /// If no id can be made.
     fn new_id(&self) -> Result<RunId, DurableError> {
         RunId::new(uuid::Uuid::now_v7().simple().to_string())
             .map_err(|error| DurableError::Invalid(error.to_string()))
@@ -158,7 +158,7 @@ pub trait Durable: RateLimits {
     }
 }
 
-/// How often calls may come and how tools' calls ended, over all processes that use the same store.
+/// Rate limits and the ends of calls, across all processes that use the same store.
 pub trait RateLimits: Send + Sync {
     /// Whether a call could be taken from these limits now; the one that refuses it longest if not.
     /// Nothing is used up, so another process may take the last call before [`RateLimits::take`].
@@ -167,7 +167,7 @@ pub trait RateLimits: Send + Sync {
         tenant: &'d str,
         limits: &'d [Limit],
         now: Timestamp,
-    ) -> DurableFuture<'d, Option<UsedUp>>;
+    ) -> DurableFuture<'d, Option<ExhaustedLimit>>;
 
     /// Takes a call from all of these limits, or from none of them if one is used up, which is then
     /// returned. Atomic: of two processes that take the last call at once, one gets it. On the disk when
@@ -177,10 +177,10 @@ pub trait RateLimits: Send + Sync {
         tenant: &'d str,
         limits: &'d [Limit],
         now: Timestamp,
-    ) -> DurableFuture<'d, Option<UsedUp>>;
+    ) -> DurableFuture<'d, Option<ExhaustedLimit>>;
 
-    /// Takes the one turn there is under a key until `until`; returns when there is one again if it is
-    /// taken. Atomic and on the disk, like [`RateLimits::take`].
+    /// Takes the turn of a key until `until`. If it is taken, returns when it is free again. Atomic and on
+    /// the disk, like [`RateLimits::take`].
     fn take_turn<'d>(
         &'d self,
         tenant: &'d str,
@@ -189,8 +189,8 @@ pub trait RateLimits: Send + Sync {
         until: Timestamp,
     ) -> DurableFuture<'d, Option<Timestamp>>;
 
-    /// How the latest calls of a tool ended that say something about it, the last first, in all runs of
-    /// the tenant: which call, whether it failed, and when. What was appended without waiting may be
+    /// The latest ends of a tool's calls that count for its health, the last first, in all runs of the
+    /// tenant: which call, whether it failed, and when. Events that were appended without waiting may be
     /// missing.
     fn latest_ends<'d>(
         &'d self,
@@ -200,7 +200,7 @@ pub trait RateLimits: Send + Sync {
     ) -> DurableFuture<'d, Vec<(CallId, bool, Timestamp)>>;
 }
 
-/// What a service asks about runs that it does not own.
+/// Queries of a service about runs that it does not own.
 pub trait RunMonitor: Send + Sync {
     /// The runs that could be resumed now: not over, owned by no living process, and with something to
     /// do. Cheap enough to ask several times a second. Another process may be faster, so resuming one can
@@ -250,17 +250,17 @@ pub enum AppendOutcome {
     Refused,
 }
 
-/// The journal of one run, in the hands of its owner. Dropping it gives the run up, after what was
-/// appended without waiting is stored; a driver that must know that it was calls [`Journal::sync`] before. A
-/// journal that failed, or whose owner panicked, leaves the run as a process does that died: it can be resumed.
+/// The journal of one run, for its owner. Dropping it releases the run, after the events that were appended
+/// without waiting are stored; a driver that must know whether they are calls [`Journal::sync`] before. A journal
+/// that failed, or whose owner panicked, leaves the run as if its process had died: a worker can resume it.
 pub trait Journal: Send + Sync {
-    /// On whose behalf the run acts, whoever resumes it.
+    /// The identity the run acts for, whichever process resumes it.
     fn who(&self) -> &Identity;
 
     /// The event without secrets: the one to apply and to append.
     ///
     /// # Errors
-    /// If it would not be an event without the secret.
+    /// If it would not be a valid event without the secret.
     fn redact(&self, event: Event) -> Result<RedactedEvent, DurableError>;
 
     /// Stores an event, after all that were appended before. With [`Durability::Synced`] it is safe

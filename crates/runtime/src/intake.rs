@@ -1,5 +1,5 @@
-//! Intake: what is found out about a task before a model is asked. What it wants, as far as its words
-//! tell, and which tools the model is shown, if there are too many to show all of them.
+//! Intake: the analysis of a task before a model is asked. It classifies the intent of the task, and selects
+//! the tools that the model is shown if there are too many to show all of them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -8,28 +8,28 @@ use crate::gap::GapCheck;
 use crate::learning::Learning;
 use windlass_config::Configuration;
 use windlass_core::gate::Rules;
-use windlass_core::run::{LeftOut, LeftOutBecause, Run};
+use windlass_core::run::{LeftOut, LeftOutReason, Run};
 use windlass_learn::intent::{IntentClassifier, IntentDefinitions, understand};
 use windlass_reflex::{ToolIndex, ToolView, estimated_tokens};
 use windlass_spec::{Confidence, NonEmptyText, ToolName, ToolSpecification, UserIntent};
 
-/// What an operator lays down about intake.
+/// The operator's settings for intake.
 #[derive(Debug, Clone)]
 pub(crate) struct Intake {
     /// How many tokens the tools that a model is shown may take.
     pub(crate) token_budget: usize,
-    /// Those that are always shown.
+    /// The tools that are always shown.
     pub(crate) always: Vec<ToolName>,
-    /// What tasks may want; nothing is found out about it without.
+    /// The intents that tasks are classified by; `None` classifies nothing.
     pub(crate) intents: Option<Arc<Intents>>,
-    /// What is found out about tools that tasks lack; nothing without.
+    /// How missing tools are detected; `None` detects nothing.
     pub(crate) gaps: Option<GapCheck>,
-    /// What is recalled for tasks and learned from runs; nothing without.
+    /// What is recalled for tasks and learned from runs; `None` for neither.
     pub(crate) learning: Option<Learning>,
 }
 
 impl Default for Intake {
-    /// Everything is shown.
+    /// Shows all tools.
     fn default() -> Self {
         Self {
             token_budget: usize::MAX,
@@ -41,21 +41,21 @@ impl Default for Intake {
     }
 }
 
-/// What tasks may want.
+/// The intents that tasks are classified by.
 #[derive(Debug)]
 pub(crate) struct Intents {
     definitions: IntentDefinitions,
-    /// What is less sure than this is not believed.
+    /// Intents of lower confidence are ignored.
     threshold: Confidence,
-    /// Made when it is first needed; nothing if there is too little to learn from.
+    /// Trained when it is first needed; `None` if there are too few examples.
     classifier: OnceLock<Option<IntentClassifier>>,
 }
 
 impl Intents {
-    /// What ships, with what a configuration says instead or besides.
+    /// The shipped intents, changed and extended by a configuration.
     pub(crate) fn of(configuration: &Configuration) -> Option<Self> {
         let mut definitions = IntentDefinitions::shipped().ok()?;
-        for (name, said) in &configuration.intents().intents {
+        for (name, configured) in &configuration.intents().intents {
             let mut definition = definitions.get(name.as_str()).cloned().unwrap_or_default();
             let texts = |texts: &[String]| -> Vec<NonEmptyText> {
                 let texts = texts.iter().map(String::as_str);
@@ -63,16 +63,16 @@ impl Intents {
                     .filter_map(|text| NonEmptyText::new(text).ok())
                     .collect()
             };
-            if let Some(examples) = &said.examples {
+            if let Some(examples) = &configured.examples {
                 definition.examples = texts(examples);
             }
-            if let Some(tools) = &said.tools {
+            if let Some(tools) = &configured.tools {
                 definition.tools.clone_from(tools);
             }
-            if let Some(context) = &said.context {
+            if let Some(context) = &configured.context {
                 definition.context = texts(context);
             }
-            if let Some(fallbacks) = &said.fallbacks {
+            if let Some(fallbacks) = &configured.fallbacks {
                 definition.fallbacks = texts(fallbacks);
             }
             definitions.insert(name.as_str(), definition);
@@ -84,7 +84,7 @@ impl Intents {
         })
     }
 
-    /// What the task of a run wants, as far as its words tell.
+    /// The intent of a run's task, if it is clear enough.
     pub(crate) fn of_task(&self, run: &Run) -> Option<UserIntent> {
         let classifier = self
             .classifier
@@ -99,18 +99,18 @@ impl Intents {
     }
 }
 
-/// What a model is to be shown, and what not.
+/// The tools that a model is to be shown, and those that are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Offered {
+pub(crate) struct ToolSelection {
     pub(crate) tools: Vec<ToolName>,
     pub(crate) left_out: Vec<LeftOut>,
     pub(crate) set: BTreeMap<ToolName, Vec<String>>,
 }
 
-impl Offered {
-    /// What the model of a run is to be shown under these rules; `intent` are the tools that suit what
-    /// the task wants.
-    pub(crate) fn of(run: &Run, rules: &Rules, intake: &Intake, intent: &[&str]) -> Self {
+impl ToolSelection {
+    /// Selects the tools for the model of a run under these rules. `suggested` are the tools that suit the
+    /// task's intent.
+    pub(crate) fn of(run: &Run, rules: &Rules, intake: &Intake, suggested: &[&str]) -> Self {
         let set = rules.set_arguments().filter_map(|(name, set)| {
             let tool = run
                 .allowed_tools()
@@ -123,9 +123,9 @@ impl Offered {
         for tool in run.allowed_tools() {
             let because = match tool.attributes().deprecated {
                 _ if rules.switched_off(tool.name().as_str()).is_some() => {
-                    Some(LeftOutBecause::SwitchedOff)
+                    Some(LeftOutReason::SwitchedOff)
                 }
-                Some(_) => Some(LeftOutBecause::Deprecated),
+                Some(_) => Some(LeftOutReason::Deprecated),
                 None => None,
             };
             match because {
@@ -136,7 +136,7 @@ impl Offered {
                 None => usable.push(tool),
             }
         }
-        // Searching is for where it is needed; in small crews nothing is indexed at all.
+        // If all tools fit the budget, no index is needed.
         let tokens = |tool: &&Arc<ToolSpecification>| estimated_tokens(&ToolView::from(&***tool));
         if usable.iter().map(tokens).sum::<usize>() <= intake.token_budget {
             let tools = usable.iter().map(|tool| tool.name().clone()).collect();
@@ -146,19 +146,18 @@ impl Offered {
                 set,
             };
         }
-        // What was looked for and found stays, the latest first; what the intent suggests comes after
-        // what the operator always wants.
+        // The order of priority: tools the model searched for, the latest first; the operator's; the intent's.
         let found = run.found_tools();
         let found = found.iter().rev().map(ToolName::as_str);
         let always = intake.always.iter().map(ToolName::as_str);
-        let suggested = intent.iter().copied();
+        let suggested = suggested.iter().copied();
         let always: Vec<&str> = found.chain(always).chain(suggested).collect();
         let index = index(&usable);
         let selected = index.select(&run.task().description, intake.token_budget, &always);
         let name = |index: &usize| usable[*index].name().clone();
         left_out.extend(selected.left_out.iter().map(|index| LeftOut {
             tool: name(index),
-            because: LeftOutBecause::Budget,
+            because: LeftOutReason::Budget,
         }));
         Self {
             tools: selected.offered.iter().map(name).collect(),
@@ -167,7 +166,7 @@ impl Offered {
         }
     }
 
-    /// Whether this is what the model of a run is shown anyway.
+    /// Whether the model of a run is shown exactly this.
     pub(crate) fn is_shown(&self, run: &Run) -> bool {
         match run.offer() {
             Some(offer) => {
@@ -180,7 +179,7 @@ impl Offered {
     }
 }
 
-/// The tools of a run that fit a query best, of those that can be called.
+/// The callable tools of a run that fit a query best.
 pub(crate) fn find<'r>(
     run: &'r Run,
     rules: &Rules,
@@ -196,20 +195,20 @@ pub(crate) fn find<'r>(
     hits.iter().map(|hit| &**usable[hit.index]).collect()
 }
 
-/// How many indexes are kept. A crew has few sets of tools, and searches the same ones over and over.
-const KEPT: usize = 8;
+/// How many indexes are cached. A crew has few sets of tools and searches the same ones repeatedly.
+const MAX_INDEXES: usize = 8;
 
-/// The indexes that were made, the latest used first.
-static INDEXES: Mutex<VecDeque<Indexed>> = Mutex::new(VecDeque::new());
+/// The cached indexes, the most recently used first.
+static INDEXES: Mutex<VecDeque<IndexedTools>> = Mutex::new(VecDeque::new());
 
-/// Tools with the index of them.
+/// A set of tools with its index.
 #[derive(Clone)]
-struct Indexed {
+struct IndexedTools {
     tools: Vec<Arc<ToolSpecification>>,
     index: Arc<ToolIndex>,
 }
 
-impl Indexed {
+impl IndexedTools {
     /// Whether these are the tools, in this order.
     fn is_of(&self, tools: &[&Arc<ToolSpecification>]) -> bool {
         let is_same = |(one, other): (&Arc<ToolSpecification>, &&Arc<ToolSpecification>)| {
@@ -219,25 +218,25 @@ impl Indexed {
     }
 }
 
-/// The index of these tools, made when they are first searched.
+/// The index of these tools, built when they are first searched.
 fn index(tools: &[&Arc<ToolSpecification>]) -> Arc<ToolIndex> {
-    let known = || INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
     let found = {
-        let mut known = known();
-        let place = known.iter().position(|indexed| indexed.is_of(tools));
-        place.and_then(|place| known.remove(place))
+        let mut cached = lock();
+        let position = cached.iter().position(|indexed| indexed.is_of(tools));
+        position.and_then(|position| cached.remove(position))
     };
-    // Others need not wait while it is made; at worst two make the same.
-    let indexed = found.unwrap_or_else(|| Indexed {
+    // The lock is not held while the index is built. At worst two threads build the same one.
+    let indexed = found.unwrap_or_else(|| IndexedTools {
         tools: tools.iter().map(|tool| Arc::clone(tool)).collect(),
         index: Arc::new(ToolIndex::build(
             tools.iter().map(|tool| ToolView::from(&***tool)),
         )),
     });
     let index = Arc::clone(&indexed.index);
-    let mut known = known();
-    known.push_front(indexed);
-    known.truncate(KEPT);
+    let mut cached = lock();
+    cached.push_front(indexed);
+    cached.truncate(MAX_INDEXES);
     index
 }
 
@@ -246,12 +245,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_index_of_a_set_of_tools_is_made_once() {
+    fn the_index_of_a_set_of_tools_is_built_once() {
         let agent = |names: &[&str]| {
             let tools: Vec<String> = names
                 .iter()
                 .map(|name| {
-                    format!("[{name}:Tool {{description: \"Does {name} for somebody\"}} | (a::Text)==>(::Text)]")
+                    format!("[{name}:Tool {{description: \"Does {name} for a user\"}} | (a::Text)==>(::Text)]")
                 })
                 .collect();
             let text = format!(
@@ -265,7 +264,7 @@ mod tests {
         let two = agent(&["search", "send"]);
         let first = index_of(&two);
         assert!(Arc::ptr_eq(&first, &index_of(&two)));
-        // A journal that is read again has the same tools at another place.
+        // A journal that is read again has equal tools at another address.
         assert!(Arc::ptr_eq(&first, &index_of(&agent(&["search", "send"]))));
         assert!(!Arc::ptr_eq(&first, &index_of(&agent(&["search"]))));
         assert!(!Arc::ptr_eq(&first, &index_of(&agent(&["search", "post"]))));

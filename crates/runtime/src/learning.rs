@@ -1,6 +1,6 @@
-//! The loop that learns: before a model is first asked, strategies of the playbook are put before it; when
-//! the run is over, what happened becomes evidence. A playbook is advice: if it cannot be used, that is
-//! said, and the run goes on without.
+//! Learning from runs. Before a model is first asked, it is shown strategies of the playbook. When the run is
+//! over, its calls become evidence. A playbook is advice: if it cannot be used, there is a warning and the run
+//! continues without it.
 
 mod check;
 mod experience;
@@ -22,22 +22,22 @@ use crate::playbook::{KeptPlaybook, PlaybookError, PlaybookPort};
 pub use self::check::{Checker, answer_matches};
 pub use self::experience::{followed, of as experience};
 
-/// What an operator lays down about learning.
+/// The operator's settings for learning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learning {
-    /// Whether runs that are over change the playbook. If not, it is only read.
+    /// Whether finished runs change the playbook. If not, it is only read.
     pub learns: bool,
     /// How many strategies a model is shown.
     pub count: usize,
-    /// How similar to the task they must be.
+    /// The smallest similarity to the task.
     pub floor: f32,
-    /// A run of which the model is less sure is no success.
+    /// A run with a lower confidence is not a success.
     pub min_confidence: Confidence,
-    /// What says whether an answer is right, if something can.
+    /// The command that checks answers, if there is one.
     pub checker: Option<Checker>,
-    /// Whether a model puts what is learned in its own words, which are checked.
+    /// Whether a model rewords new strategies. The wording is checked.
     pub wording: bool,
-    /// How much a playbook holds, and what leaves it.
+    /// The size of a playbook, and what is removed from it.
     pub curation: CurationSettings,
 }
 
@@ -55,21 +55,21 @@ impl Default for Learning {
     }
 }
 
-/// The field of work of a run's task.
+/// The domain of a run's task.
 pub(crate) fn domain(run: &Run) -> &str {
     let domain = run.task().domain.as_deref();
-    let said = domain.filter(|domain| !domain.trim().is_empty());
-    said.unwrap_or(DEFAULT_DOMAIN)
+    let domain = domain.filter(|domain| !domain.trim().is_empty());
+    domain.unwrap_or(DEFAULT_DOMAIN)
 }
 
-/// The names of what an agent may call, whatever of it a task leaves out.
-fn declared(run: &Run) -> impl Iterator<Item = &str> {
+/// The names of an agent's tools and sub-agents, also those that the task leaves out.
+fn declared_names(run: &Run) -> impl Iterator<Item = &str> {
     let agent = run.agent();
     let tools = agent.tools().iter().map(|tool| tool.name().as_str());
     tools.chain(agent.agents().iter().map(AgentName::as_str))
 }
 
-/// The strategies that are put before the model of a run, and what of the playbook cannot be used.
+/// The strategies that the model of a run is shown, and the problems of the playbook.
 pub(crate) async fn recall(
     playbooks: &dyn PlaybookPort,
     learning: &Learning,
@@ -77,7 +77,7 @@ pub(crate) async fn recall(
     rules: &Rules,
 ) -> Result<(Vec<RecalledStrategy>, Vec<String>), PlaybookError> {
     let searched = playbooks.searchable(domain(run)).await?;
-    // Nobody is advised to call what cannot be called.
+    // A strategy with a tool that cannot be called is not recalled.
     let usable = run.allowed_tools().filter(|tool| {
         let is_off = rules.switched_off(tool.name().as_str()).is_some();
         !is_off && tool.attributes().deprecated.is_none()
@@ -97,25 +97,25 @@ pub(crate) async fn recall(
         similarity: f64::from(found.similarity),
         lower_bound: found.lower_bound,
     });
-    let missing = searched.missing(declared(run));
+    let missing = searched.unknown_tools(declared_names(run));
     let problems = searched.problems.iter().chain(&missing);
     let problems = problems.map(ToString::to_string).collect();
     Ok((recalled.collect(), problems))
 }
 
-/// What was learned from a run.
+/// The result of learning from a run.
 #[derive(Debug, Clone)]
 pub struct Learned {
-    /// The playbook with it.
+    /// The updated playbook.
     pub kept: KeptPlaybook,
-    /// The strategies that are new.
+    /// The new strategies.
     pub new: Vec<KeptStrategy>,
-    /// What was not as it should be.
+    /// Problems that did not stop the learning.
     pub warnings: Vec<String>,
 }
 
-/// Takes a run that is over into the playbook of its domain. A run that was taken before changes
-/// nothing. `None` if it says nothing about tools.
+/// Updates the playbook of a run's domain with a run that is over. Learning from the same run again changes
+/// nothing. `None` if the run teaches nothing about tools.
 ///
 /// # Errors
 /// If the playbook cannot be written.
@@ -127,7 +127,7 @@ pub async fn learn(
     now: Timestamp,
 ) -> Result<Option<Learned>, PlaybookError> {
     let (checked, warning) = check::checked(learning.checker.as_ref(), run).await;
-    if !experience::says_something(run) {
+    if !experience::is_learnable(run) {
         return Ok(None);
     }
     let reflector = GroundedReflector {
@@ -135,24 +135,24 @@ pub async fn learn(
     };
     let domain = domain(run).to_owned();
     let mut known = None;
-    let mut is_taken = false;
+    let mut has_learned = false;
     let reflect = |playbook: &Playbook, entries: &[Evidence]| {
         let is_this = |entry: &Evidence| matches!(entry, Evidence::Run(of) if of.run == *run.id());
         if entries.iter().any(is_this) {
             return Vec::new();
         }
         known = Some(playbook.clone());
-        let lacks = playbook.lacking(declared(run));
+        let lacks = playbook.lacking(declared_names(run));
         let experience = experience::of_known(run, checked, &playbook.vouched_for(), now);
         let evidence = experience.and_then(|experience| reflector.reflect(&experience, lacks));
-        is_taken = evidence.is_some();
+        has_learned = evidence.is_some();
         let entry = evidence.map(|evidence| Evidence::Run(Box::new(evidence)));
         entry.into_iter().collect()
     };
     let kept = playbooks
         .update(&domain, learning.curation, now, Box::new(reflect))
         .await?;
-    if !is_taken {
+    if !has_learned {
         return Ok(None);
     }
     let is_new = |strategy: &&KeptStrategy| {
@@ -174,18 +174,18 @@ pub async fn learn(
         new,
     };
     if let (true, Some(model)) = (learning.wording, model) {
-        word(playbooks, learning, run, model, &mut learned, now).await?;
+        reword(playbooks, learning, run, model, &mut learned, now).await?;
     }
     Ok(Some(learned))
 }
 
-const HOW_TO_WORD: &str = "\
+const WORDING_PROMPT: &str = "\
 You are given a note about which tools worked for a task. Say the same in one sentence that helps with other \
 tasks of the kind: when it applies, then the tools. Name exactly the same tools, in the same order, each once, \
 in back-ticks. Add no number, no quotation and no fact that is not in the note. Answer with the sentence alone.";
 
-/// Lets a model put the new strategies in its own words, and takes those that say nothing else.
-async fn word(
+/// Lets a model reword the new strategies, and takes the wordings that keep the meaning.
+async fn reword(
     playbooks: &dyn PlaybookPort,
     learning: &Learning,
     run: &Run,
@@ -201,7 +201,7 @@ async fn word(
         let request = ModelRequest {
             messages: vec![
                 ChatMessage::System {
-                    content: HOW_TO_WORD.to_owned(),
+                    content: WORDING_PROMPT.to_owned(),
                 },
                 ChatMessage::User {
                     content: new.strategy.content.to_string(),
@@ -214,7 +214,7 @@ async fn word(
             break;
         };
         let finished = answer.calls.iter().find(|call| call.tool == FINISH);
-        let said = match finished.map(|call| &call.arguments) {
+        let wording = match finished.map(|call| &call.arguments) {
             Some(RequestedArguments::Json(arguments)) => {
                 let answer = arguments.get("answer").and_then(Value::as_str);
                 answer.unwrap_or_default().to_owned()
@@ -222,7 +222,7 @@ async fn word(
             Some(RequestedArguments::Text(_)) | None => answer.text,
         };
         let tools = run.allowed_tools().map(|tool| tool.name().as_str());
-        if let Ok(content) = accept_wording(&new.strategy, &said, tools) {
+        if let Ok(content) = accept_wording(&new.strategy, &wording, tools) {
             entries.push(Evidence::Worded {
                 strategy: new.id().clone(),
                 content,

@@ -1,8 +1,8 @@
 //! Puts models, tools and the journal together: drives the run machine to its end.
 //!
-//! A [`Crew`] is who works: agents, each with its tools and its model. A [`Driver`] takes a task and
-//! does what the machine says is next; [`Durable`] is where it keeps what happened, so that another
-//! process can go on with it. No HTTP server, no user interface.
+//! A [`Crew`] is a set of agents, each with its tools and its model. A [`Driver`] takes a task and
+//! does what the machine returns as the next step. It stores the events in a [`Durable`], so that another
+//! process can resume the run. No HTTP server, no user interface.
 
 mod agent;
 mod assembly;
@@ -20,16 +20,16 @@ mod playbook;
 mod progress;
 mod recording;
 mod registry;
-mod remembering;
 mod stored;
+mod stored_memory;
 mod work;
 
 pub use agent::{Agent, Error};
 pub use assembly::{Models, PROGRAM, assemble, reader_digest, text_digest, tools_digest};
 pub use cancelling::cancel_unowned;
 pub use choice::{ModelChoice, NoModel, choose_model};
-pub use crew::{Crew, CrewError, ModelOf, Worker};
-pub use driver::{Asked, Asker, BegunRun, DriveError, Driver, NewTask, Patience, Stop};
+pub use crew::{Crew, CrewError, CrewMember, ModelOf};
+pub use driver::{AskOutcome, Asker, BegunRun, DriveError, Driver, NewTask, Stop, WaitPolicy};
 pub use durable::{
     AppendOutcome, Durable, DurableError, DurableFuture, Journal, RateLimits, RunMonitor,
     TakenOver, now,
@@ -43,8 +43,8 @@ pub use playbook::{
 };
 pub use progress::{Progress, Watch, frames, watch_nothing};
 pub use registry::{
-    ConfigurationError, ConfigurationFiles, Configured, LibraryOf, OnReload, PROJECT_FILE, Read,
-    Reload, Watching, watch,
+    ConfigurationError, ConfigurationFiles, ConfigurationWatch, Configured, FileTexts, LibraryOf,
+    OnReload, PROJECT_FILE, Reload, watch_configuration,
 };
 pub use stored::{Clock, Stored, local_identity, secrets};
 pub use work::{Completed, Update, Updates, Work};

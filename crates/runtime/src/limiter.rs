@@ -1,23 +1,22 @@
-//! How often calls may come and whether tools keep failing, as far as this process knows. Limits over
-//! a minute or more are kept by the store as well, where other processes see them; here are those too,
-//! for runs that are kept nowhere.
+//! Rate limits and circuit breakers within this process. Limits over a minute or more are in the store as
+//! well, where other processes see them. They are also here, for runs that are not stored.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use windlass_core::limits::{Breaker, Kept, Limit, Readiness};
+use windlass_core::limits::{Breaker, Limit, LimitState, Readiness};
 use windlass_spec::registry::Window;
 use windlass_spec::{CallId, Timestamp, ToolName};
 
-/// How many ends of each tool's calls are remembered.
+/// How many ends of calls are remembered for each tool.
 const REMEMBERED: usize = 64;
 
-/// For how long what the store says of a tool is not asked for again. What happens here is known at once; what
-/// other processes do gets to the store in groups, and may be known that much later.
-const ASKED: Duration = Duration::from_millis(50);
+/// How long the ends that were read from the store are cached. Ends of this process are known at once; those of
+/// other processes may be known this much later.
+const CACHE_TIME: Duration = Duration::from_millis(50);
 
-/// What all drivers of a process share.
+/// The rate limits and breakers that all drivers of a process share.
 #[derive(Debug, Default)]
 pub(crate) struct Limiter {
     state: Mutex<State>,
@@ -25,25 +24,25 @@ pub(crate) struct Limiter {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Up to when calls have used up each limit.
-    dues: HashMap<Key, Kept>,
-    /// How many calls each limit on calls at the same time counts now.
+    /// The state of each rate limit.
+    dues: HashMap<Key, LimitState>,
+    /// The number of running calls under each concurrency limit.
     running: HashMap<Key, u32>,
-    /// Until when the one turn there is under a key is taken.
+    /// Until when the turn of each key is taken.
     turns: HashMap<Key, Timestamp>,
-    /// How the latest calls of each tool ended, the last at the end.
+    /// How the latest calls of each tool ended, oldest first.
     ends: HashMap<(String, ToolName), VecDeque<End>>,
-    /// What the store said of each tool, and when.
+    /// The ends that were read from the store for each tool, and when.
     stored: HashMap<(String, ToolName), (Instant, Vec<End>)>,
 }
 
-/// The tenant, and what a limit is kept under.
+/// The tenant and the key of a limit.
 type Key = (String, String);
 
-/// The end of a call that says something about its tool: whether it failed, and when.
+/// The end of a call that counts for the health of its tool: whether it failed, and when.
 pub(crate) type End = (CallId, bool, Timestamp);
 
-/// A call that was taken from its limits. Dropped when the call has ended.
+/// The admission of a call that was taken from its limits. Dropped when the call has ended.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     limiter: Arc<Limiter>,
@@ -53,7 +52,7 @@ pub(crate) struct Admitted {
 }
 
 impl Admitted {
-    /// One that nothing counts.
+    /// An admission without limits.
     pub(crate) fn uncounted(limiter: &Arc<Limiter>) -> Self {
         Self {
             limiter: Arc::clone(limiter),
@@ -62,7 +61,7 @@ impl Admitted {
         }
     }
 
-    /// Gives the call back: it was not made after all.
+    /// Returns the call to its limits, because it was not made.
     pub(crate) fn give_back(mut self) {
         let taken = std::mem::take(&mut self.taken);
         let mut state = self.limiter.state();
@@ -127,7 +126,7 @@ impl Limiter {
         })
     }
 
-    /// Takes the one turn there is under a key until `until`. When there is one again, if it is taken.
+    /// Takes the turn of a key until `until`. If it is taken, returns when it is free again.
     pub(crate) fn take_turn(
         &self,
         tenant: &str,
@@ -140,7 +139,7 @@ impl Limiter {
         take_turn(turn.or_insert(now), now, until)
     }
 
-    /// Remembers how a call of a tool ended.
+    /// Remembers the end of a call of a tool.
     pub(crate) fn ended(&self, tenant: &str, tool: &ToolName, end: End) {
         let mut state = self.state();
         let ends = state.ends.entry((tenant.to_owned(), tool.clone()));
@@ -151,22 +150,22 @@ impl Limiter {
         ends.push_back(end);
     }
 
-    /// What the store said a moment ago of how calls of a tool ended.
+    /// The cached ends from the store for a tool, if they are recent.
     pub(crate) fn stored(&self, tenant: &str, tool: &ToolName) -> Option<Vec<End>> {
         let state = self.state();
-        let (asked, ends) = state.stored.get(&(tenant.to_owned(), tool.clone()))?;
-        (asked.elapsed() < ASKED).then(|| ends.clone())
+        let (read_at, ends) = state.stored.get(&(tenant.to_owned(), tool.clone()))?;
+        (read_at.elapsed() < CACHE_TIME).then(|| ends.clone())
     }
 
-    /// Notes what the store says now.
+    /// Caches the ends that were read from the store.
     pub(crate) fn note_stored(&self, tenant: &str, tool: &ToolName, ends: &[End]) {
-        let said = (Instant::now(), ends.to_vec());
+        let read = (Instant::now(), ends.to_vec());
         let key = (tenant.to_owned(), tool.clone());
-        self.state().stored.insert(key, said);
+        self.state().stored.insert(key, read);
     }
 
-    /// Whether a tool keeps failing, by what this process remembers and what the store says, in which
-    /// the latest may not have arrived yet.
+    /// Whether a tool keeps failing, by the ends that this process remembers and those in the store, which
+    /// may lack the latest.
     pub(crate) fn health(
         &self,
         tenant: &str,
@@ -178,7 +177,7 @@ impl Limiter {
         let mut ends = stored;
         if let Some(remembered) = self.state().ends.get(&(tenant.to_owned(), tool.clone())) {
             let mut all = remembered.iter().chain(&ends);
-            // Then nothing is to be told apart or put in order, and calls come one after the other.
+            // Without failures there is nothing to merge or sort.
             if all.all(|(_, has_failed, _)| !has_failed) {
                 return Readiness::Ready;
             }
@@ -195,13 +194,13 @@ impl Limiter {
 }
 
 impl State {
-    /// What is to be kept of the limits if a call is taken from them.
+    /// The new state of the limits if a call is taken from them.
     fn taken(
         &self,
         tenant: &str,
         limits: &[Limit],
         now: Timestamp,
-    ) -> Result<Vec<(Key, Kept)>, Readiness> {
+    ) -> Result<Vec<(Key, LimitState)>, Readiness> {
         let mut dues = Vec::new();
         for limit in limits {
             let key = key(tenant, limit);
@@ -224,13 +223,13 @@ impl State {
     }
 }
 
-/// Takes a turn that is taken until `turn`, until `until`; returns when there is one again if it is taken.
+/// Takes a turn that is taken until `turn`. If it is not free yet, returns when it is.
 pub(crate) fn take_turn(
     turn: &mut Timestamp,
     now: Timestamp,
     until: Timestamp,
 ) -> Option<Timestamp> {
-    // After a clock was set back nobody waits much longer than a turn lasts.
+    // After the clock was set back, no call waits much longer than a turn lasts.
     let length = until.microseconds_since(now);
     let is_free = *turn <= now || turn.microseconds_since(until) > length;
     match is_free {
@@ -246,7 +245,7 @@ fn key(tenant: &str, limit: &Limit) -> Key {
     (tenant.to_owned(), limit.key())
 }
 
-/// Those limits that must outlive a process.
+/// The limits that must outlive a process.
 pub(crate) fn lasting(limits: &[Limit]) -> Vec<Limit> {
     let lasts = |limit: &&Limit| limit.window.seconds().is_some_and(|seconds| seconds >= 60);
     limits.iter().filter(lasts).cloned().collect()

@@ -1,6 +1,6 @@
-//! Runs that live as long as the process: for tests, and for programs that store nothing. People can
-//! decide about them as they can about runs on disk, and rate limits hold for all drivers that share them.
-//! Two drivers of one process are not kept from driving the same run.
+//! Runs in memory: for tests, and for programs that store nothing. People can decide about them as they can
+//! about runs on disk, and rate limits count for all drivers that share them. Two drivers of one process can
+//! drive the same run; nothing prevents it.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -8,15 +8,15 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windlass_core::approval::{
-    Approval, Changed, DecideError, Hold, HoldError, Identity, PersonDecision, Principal,
+    Approval, DecideError, DecisionEffect, Hold, HoldError, Identity, PersonDecision, Principal,
     StandingCall,
 };
 use windlass_core::durable::{AtomicWrite, Durability, InboxAction, InboxCommand, InboxCommandId};
-use windlass_core::limits::{Kept as KeptLimit, Limit, UsedUp, take_all};
+use windlass_core::limits::{ExhaustedLimit, Limit, LimitState, take_all};
 use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_spec::{CallId, NonEmptyText, RunId, Timestamp, ToolGapReport, ToolName};
-use windlass_store::{says_of_tool, told_end};
+use windlass_store::{indicates_tool_failure, state_and_category};
 use windlass_tools::MemoryPort;
 
 use crate::durable::{
@@ -28,18 +28,18 @@ use crate::playbook::PlaybookPort;
 /// Runs in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct InMemory {
-    runs: Arc<Mutex<HashMap<RunId, Kept>>>,
+    runs: Arc<Mutex<HashMap<RunId, RunInMemory>>>,
     limits: Arc<Mutex<Limits>>,
 }
 
-/// The tenant, and what is counted.
+/// The tenant and the key of a limit.
 type Key = (String, String);
 
 #[derive(Debug, Default)]
 struct Limits {
-    /// What is kept of each limit.
-    kept: HashMap<Key, KeptLimit>,
-    /// Until when the one turn there is under a key is taken.
+    /// The state of each limit.
+    kept: HashMap<Key, LimitState>,
+    /// Until when the turn of each key is taken.
     turns: HashMap<Key, Timestamp>,
 }
 
@@ -49,7 +49,7 @@ impl Limits {
         tenant: &str,
         limits: &[Limit],
         now: Timestamp,
-    ) -> Result<Vec<KeptLimit>, UsedUp> {
+    ) -> Result<Vec<LimitState>, ExhaustedLimit> {
         let kept = |limit: &Limit| {
             let key = (tenant.to_owned(), limit.key());
             Ok::<_, Infallible>(self.kept.get(&key).copied())
@@ -62,7 +62,7 @@ impl Limits {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct RunInMemory {
     events: Vec<Event>,
     is_over: bool,
     /// The latest question about each call.
@@ -70,18 +70,18 @@ struct Kept {
     holds: BTreeMap<CallId, Hold>,
     inbox: Vec<InboxCommand>,
     command_count: i64,
-    /// Which tools it lacked.
+    /// The tools it lacked.
     gap: Option<ToolGapReport>,
 }
 
 impl InMemory {
-    /// What happened to a run so far; nothing if there is none.
+    /// The events of a run so far; empty if there is none.
     #[must_use]
     pub fn events(&self, run: &RunId) -> Vec<Event> {
         self.with(run, |kept| kept.events.clone())
     }
 
-    /// The runs there are.
+    /// The ids of all runs.
     #[must_use]
     pub fn runs(&self) -> Vec<RunId> {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,13 +96,13 @@ impl InMemory {
         self.with(run, |kept| kept.questions.values().cloned().collect())
     }
 
-    /// Which tools a run lacked, if any.
+    /// The tools that a run lacked, if any.
     #[must_use]
     pub fn gap(&self, run: &RunId) -> Option<ToolGapReport> {
         self.with(run, |kept| kept.gap.clone())
     }
 
-    /// Takes a person's decision about a call. `None` if nobody is asked about it.
+    /// Takes a person's decision about a call. `None` if there is no question about it.
     ///
     /// # Errors
     /// If the decision cannot be taken.
@@ -112,11 +112,11 @@ impl InMemory {
         by: &Identity,
         decision: PersonDecision,
         now: Timestamp,
-    ) -> Option<Result<Changed, DecideError>> {
+    ) -> Option<Result<DecisionEffect, DecideError>> {
         self.with(&call.run, |kept| {
             let question = kept.questions.get_mut(call)?;
             let changed = question.decide(by, decision, None, now);
-            if changed == Ok(Changed::Settled) {
+            if changed == Ok(DecisionEffect::Settled) {
                 let action = InboxAction::Settled(Box::new(question.clone()));
                 kept.post(Some(by.principal.clone()), action, now);
             }
@@ -144,14 +144,14 @@ impl InMemory {
         })
     }
 
-    /// Asks whoever drives a run to stop it.
+    /// Requests that a run's driver cancels it.
     pub fn cancel(&self, run: &RunId, by: &Identity, now: Timestamp) {
         self.with(run, |kept| {
             kept.post(Some(by.principal.clone()), InboxAction::Cancel, now);
         });
     }
 
-    fn with<T>(&self, run: &RunId, take: impl FnOnce(&mut Kept) -> T) -> T {
+    fn with<T>(&self, run: &RunId, take: impl FnOnce(&mut RunInMemory) -> T) -> T {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         take(runs.entry(run.clone()).or_default())
     }
@@ -165,7 +165,7 @@ impl InMemory {
     }
 }
 
-/// On whose behalf runs act that nobody else ever sees.
+/// The identity of runs in memory, which no other user sees.
 fn this_program() -> Result<Identity, DurableError> {
     let wrong = |error: &dyn ToString| DurableError::Invalid(error.to_string());
     let tenant = NonEmptyText::new("local").map_err(|error| wrong(&error))?;
@@ -173,14 +173,14 @@ fn this_program() -> Result<Identity, DurableError> {
     Ok(Identity::new(tenant, principal))
 }
 
-impl Kept {
+impl RunInMemory {
     fn post(&mut self, by: Option<Principal>, action: InboxAction, at: Timestamp) {
         self.command_count += 1;
         let id = InboxCommandId::new(self.command_count);
         self.inbox.push(InboxCommand { id, by, at, action });
     }
 
-    /// Does the write that belongs to an event, if it is possible.
+    /// Applies the write that belongs to an event, if it is possible.
     fn write(&mut self, write: AtomicWrite, at: Timestamp) -> AppendOutcome {
         let is_possible = match write {
             AtomicWrite::Question(asked) => {
@@ -244,7 +244,9 @@ impl Durable for InMemory {
                     false => Err(DurableError::RunExists(run.clone())),
                 }
             }
-            _ => Err(DurableError::Invalid("the event starts no run".to_owned())),
+            _ => Err(DurableError::Invalid(
+                "the first event does not start a run".to_owned(),
+            )),
         }))
     }
 
@@ -262,7 +264,7 @@ impl Durable for InMemory {
         })
     }
 
-    /// None: nobody can grant a standing approval here.
+    /// None: standing approvals are not supported here.
     fn covering<'d>(&'d self, _: StandingCall<'d>) -> DurableFuture<'d, Option<i64>> {
         Box::pin(std::future::ready(Ok(None)))
     }
@@ -279,12 +281,12 @@ impl Durable for InMemory {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// None: what is remembered is to outlive the process.
+    /// None: memory must outlive the process.
     fn memory(&self) -> Option<Arc<dyn MemoryPort>> {
         None
     }
 
-    /// None: what is learned is to outlive the process.
+    /// None: playbooks must outlive the process.
     fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>> {
         None
     }
@@ -313,7 +315,7 @@ impl RateLimits for InMemory {
         tenant: &'d str,
         limits: &'d [Limit],
         now: Timestamp,
-    ) -> DurableFuture<'d, Option<UsedUp>> {
+    ) -> DurableFuture<'d, Option<ExhaustedLimit>> {
         let state = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
         let used_up = state.taken(tenant, limits, now).err();
         Box::pin(std::future::ready(Ok(used_up)))
@@ -324,7 +326,7 @@ impl RateLimits for InMemory {
         tenant: &'d str,
         limits: &'d [Limit],
         now: Timestamp,
-    ) -> DurableFuture<'d, Option<UsedUp>> {
+    ) -> DurableFuture<'d, Option<ExhaustedLimit>> {
         let mut state = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
         let used_up = match state.taken(tenant, limits, now) {
             Ok(taken) => {
@@ -367,8 +369,8 @@ impl RateLimits for InMemory {
                     at,
                     ..
                 } if ran.tool == *tool => {
-                    let (state, category) = told_end(end);
-                    Some((call.clone(), says_of_tool(state, category)?, *at))
+                    let (state, category) = state_and_category(end);
+                    Some((call.clone(), indicates_tool_failure(state, category)?, *at))
                 }
                 _ => None,
             })

@@ -1,11 +1,10 @@
-//! Playbooks on disk: a folder a domain, with the strategies for people and programs to read, and the
-//! log of evidence they are the fold of.
+//! Playbooks on disk: a folder for each domain, with the strategies for people and programs to read, and the
+//! log of evidence that they are the fold of.
 //!
-//! The log is only ever appended to, and is the truth; `strategies.jsonl` is written from it, whole or not
-//! at all. People may change that file: what they changed is noticed by its digest and becomes entries of
-//! the log before anything else does. Whoever writes holds the lock of the folder, so that several
-//! processes can learn at once. Killed between any two steps, what is in the log counts, and the file is
-//! made again by whoever comes next.
+//! The log is append-only and authoritative. `strategies.jsonl` is written from it atomically. People may edit
+//! that file: edits are detected by its digest and appended to the log before anything else. A writer holds
+//! the lock of the folder, so that several processes can learn at once. After a crash between any two steps
+//! the log counts, and the next process writes the file again.
 
 mod files;
 
@@ -24,16 +23,16 @@ use windlass_learn::playbook::{
 use windlass_spec::{StrategyLine, StrategyLines, Timestamp, read_strategies};
 use windlass_store::crash_point;
 
-use self::files::{Folder, Written};
+use self::files::{PlaybookFolder, WrittenVersions};
 
-/// Something in the files of a playbook that cannot be used, or can hardly be meant; the rest can be used.
+/// A line in a playbook's files that cannot be used or is probably wrong. The rest can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaybookProblem {
     /// Which file.
     pub file: PathBuf,
     /// Which line.
     pub line: usize,
-    /// What is wrong with it.
+    /// Why.
     pub reason: String,
 }
 
@@ -52,7 +51,7 @@ pub struct PlaybookError {
 }
 
 impl PlaybookError {
-    /// The playbook in a place, such as a folder or a table, cannot be used for a reason.
+    /// An error about the playbook in a place, such as a folder or a table.
     #[must_use]
     pub fn new(place: impl Into<String>, reason: impl Into<String>) -> Self {
         Self {
@@ -62,22 +61,20 @@ impl PlaybookError {
     }
 }
 
-/// Makes entries of a log, with a look at the playbook and the log as they are.
+/// Makes new entries of a log from the current playbook and log.
 pub type NewEvidence<'p> = Box<dyn FnOnce(&Playbook, &[Evidence]) -> Vec<Evidence> + Send + 'p>;
 
-/// Where the playbooks of a tenant are stored, as the loop that learns sees it. A playbook is the fold of a
-/// log that is only ever appended to.
+/// The port to the stored playbooks of a tenant. A playbook is the fold of an append-only log.
 pub trait PlaybookPort: Send + Sync {
-    /// The strategies of a domain as they are now, whichever process changed them last. Empty if there
-    /// are none.
+    /// The current strategies of a domain, whichever process changed them last. Empty if there are none.
     fn searchable<'p>(
         &'p self,
         domain: &'p str,
     ) -> BoxFuture<'p, Result<Arc<SearchablePlaybook>, PlaybookError>>;
 
-    /// Appends entries to the log of a domain, made with a look at its playbook, and returns what they lead
-    /// to. No other process appends between the look and the append. On the disk when this returns; after
-    /// a crash all of the entries count or none.
+    /// Appends entries to the log of a domain, made from its playbook, and returns the new playbook. No other
+    /// process appends between the read and the append. On the disk when this returns; after a crash all of
+    /// the entries count or none.
     fn update<'p>(
         &'p self,
         domain: &'p str,
@@ -115,30 +112,30 @@ pub struct KeptPlaybook {
     pub playbook: Playbook,
     /// The log that they are the fold of.
     pub entries: Vec<Evidence>,
-    /// What cannot be used.
+    /// Lines that cannot be used.
     pub problems: Vec<PlaybookProblem>,
 }
 
-/// An index of a file, as long as that stays what it was.
-type Known = HashMap<PathBuf, (Option<(SystemTime, u64)>, Arc<SearchablePlaybook>)>;
+/// The cached index of each file, with the file's modification time and size.
+type IndexCache = HashMap<PathBuf, (Option<(SystemTime, u64)>, Arc<SearchablePlaybook>)>;
 
 /// The strategies of a domain, to be searched.
 #[derive(Debug)]
 pub struct SearchablePlaybook {
-    /// What is searched.
+    /// The index.
     pub index: PlaybookIndex,
-    /// What of it cannot be used.
+    /// Lines that cannot be used.
     pub problems: Vec<PlaybookProblem>,
     file: PathBuf,
-    /// Those that no run has proved: people wrote them, and may have mistaken the name of a tool.
-    unproved: Vec<StrategyLine>,
+    /// Strategies that people wrote and no run has confirmed. They may misspell a tool's name.
+    unconfirmed: Vec<StrategyLine>,
 }
 
 impl SearchablePlaybook {
-    /// The lines of a file, or of what stands for one, with what of them cannot be used.
+    /// The index of a file's lines, or of an equivalent of a file, with the lines that cannot be used.
     #[must_use]
     pub fn new(file: PathBuf, lines: &StrategyLines, problems: Vec<PlaybookProblem>) -> Self {
-        let is_unproved = |line: &&StrategyLine| {
+        let is_unconfirmed = |line: &&StrategyLine| {
             let strategy = &line.strategy;
             strategy.runs.is_empty() && strategy.retired.is_none() && !strategy.disabled
         };
@@ -146,24 +143,24 @@ impl SearchablePlaybook {
             index: PlaybookIndex::of_lines(lines),
             problems,
             file,
-            unproved: lines
+            unconfirmed: lines
                 .strategies
                 .iter()
-                .filter(is_unproved)
+                .filter(is_unconfirmed)
                 .cloned()
                 .collect(),
         }
     }
 
-    /// Which strategies that people wrote name tools that are not among these. What runs proved is not asked after:
-    /// agents with other tools may share the playbook.
-    pub(crate) fn missing<'t>(
+    /// The problems of strategies that people wrote and that name other tools than these. Strategies that runs
+    /// confirmed are not checked: agents with other tools may share the playbook.
+    pub(crate) fn unknown_tools<'t>(
         &self,
         tools: impl IntoIterator<Item = &'t str>,
     ) -> Vec<PlaybookProblem> {
         let tools: Vec<&str> = tools.into_iter().collect();
         let mut problems = Vec::new();
-        for line in &self.unproved {
+        for line in &self.unconfirmed {
             let missing = line.strategy.check_tools(tools.iter().copied()).err();
             problems.extend(
                 missing
@@ -184,11 +181,11 @@ impl SearchablePlaybook {
 #[derive(Debug)]
 pub struct Playbooks {
     directory: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<IndexCache>,
 }
 
 impl Playbooks {
-    /// Those of a data directory, for one tenant. The local user's are where people look for them.
+    /// The playbooks of a data directory for one tenant. Those of the tenant `local` have a shorter path.
     #[must_use]
     pub fn of(data: &Path, tenant: &str) -> Self {
         let playbooks = data.join("playbooks");
@@ -222,7 +219,7 @@ impl Playbooks {
         Ok(domains)
     }
 
-    /// Where the playbook of a domain is.
+    /// The folder of a domain's playbook.
     #[must_use]
     pub fn folder(&self, domain: &str) -> PathBuf {
         self.directory.join(files::folder_name(domain))
@@ -238,7 +235,7 @@ impl Playbooks {
         PlaybookError::new(folder.display().to_string(), error.to_string())
     }
 
-    /// The playbook of a domain as it is now, with what people changed by hand. Nothing is written.
+    /// The current playbook of a domain, with people's edits. Nothing is written.
     ///
     /// # Errors
     /// If its files cannot be read.
@@ -248,12 +245,12 @@ impl Playbooks {
         curation: CurationSettings,
         now: Timestamp,
     ) -> Result<KeptPlaybook, PlaybookError> {
-        let folder = Folder::new(self.folder(domain));
+        let folder = PlaybookFolder::new(self.folder(domain));
         let read = || -> io::Result<KeptPlaybook> {
             let Some(_lock) = folder.lock_to_read()? else {
                 return Ok(KeptPlaybook::default());
             };
-            let found = Found::read(&folder, domain, curation, now)?;
+            let found = FolderContents::read(&folder, domain, curation, now)?;
             let mut entries = found.entries;
             entries.extend(found.edits);
             Ok(KeptPlaybook {
@@ -265,11 +262,11 @@ impl Playbooks {
         read().map_err(|error| self.error(&self.folder(domain), error))
     }
 
-    /// Adds entries to the log of a domain, made with a look at its playbook, and writes the strategies
-    /// they lead to. What people changed by hand before is taken first.
+    /// Adds entries to the log of a domain, made from its playbook, and writes the resulting strategies.
+    /// People's edits are added first.
     ///
     /// # Errors
-    /// If the files cannot be read or written. What was in the log before still is.
+    /// If the files cannot be read or written. The log keeps its earlier entries.
     pub fn update(
         &self,
         domain: &str,
@@ -277,11 +274,11 @@ impl Playbooks {
         now: Timestamp,
         entries: impl FnOnce(&Playbook, &[Evidence]) -> Vec<Evidence>,
     ) -> Result<KeptPlaybook, PlaybookError> {
-        let folder = Folder::new(self.folder(domain));
+        let folder = PlaybookFolder::new(self.folder(domain));
         let update = || -> io::Result<KeptPlaybook> {
             let _lock = folder.lock_to_write()?;
-            folder.note(domain)?;
-            let mut found = Found::read(&folder, domain, curation, now)?;
+            folder.note_domain(domain)?;
+            let mut found = FolderContents::read(&folder, domain, curation, now)?;
             let curator = SemanticCurator::new(curation);
             let mut added = found.edits;
             found.entries.extend(added.clone());
@@ -289,7 +286,7 @@ impl Playbooks {
             let new = entries(&before, &found.entries);
             found.entries.extend(new.clone());
             added.extend(new);
-            // Whoever wrote the last entry may have been stopped before the file was made of it.
+            // The process that wrote the last entry may have died before it wrote the file.
             if added.is_empty() && found.is_current {
                 return Ok(KeptPlaybook {
                     playbook: before,
@@ -298,7 +295,7 @@ impl Playbooks {
                 });
             }
             if !added.is_empty() {
-                folder.append(found.whole, &added)?;
+                folder.append(found.complete_bytes, &added)?;
             }
             crash_point!("playbook.logged");
             let playbook = curator.fold(domain, &found.entries);
@@ -312,8 +309,8 @@ impl Playbooks {
         update().map_err(|error| self.error(&self.folder(domain), error))
     }
 
-    /// The strategies of a domain to be searched, as the file says now: what people change by hand holds
-    /// at once. Read again only if the file has changed.
+    /// The searchable strategies of a domain, from the file: people's edits count at once. The file is read
+    /// again only if it has changed.
     pub(crate) fn searchable(
         &self,
         domain: &str,
@@ -330,14 +327,15 @@ impl Playbooks {
                 return Ok(Arc::clone(searched));
             }
         }
-        let folder = Folder::new(self.folder(domain));
-        let read =
-            || -> io::Result<(String, Written)> { Ok((files::text(&file)?, folder.written()?)) };
+        let folder = PlaybookFolder::new(self.folder(domain));
+        let read = || -> io::Result<(String, WrittenVersions)> {
+            Ok((files::text(&file)?, folder.written()?))
+        };
         let (text, written) = read().map_err(|error| self.error(&self.folder(domain), error))?;
         let lines = read_strategies(&text);
         let mut problems = problems(&file, &lines);
-        if !written.knows(&text) {
-            problems.extend(doubts(&file, &lines));
+        if !written.includes(&text) {
+            problems.extend(edit_warnings(&file, &lines));
         }
         let searched = Arc::new(SearchablePlaybook::new(file.clone(), &lines, problems));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -351,16 +349,16 @@ fn problems(file: &Path, lines: &StrategyLines) -> Vec<PlaybookProblem> {
         file: file.to_owned(),
         line: error.line,
         reason: match error.is_torn {
-            true => "the line was not written to its end".to_owned(),
+            true => "the line is incomplete".to_owned(),
             false => error.reason.clone(),
         },
     });
     errors.collect()
 }
 
-/// What people wrote that can hardly be meant. What is learned is not asked after: that something worked less often than
-/// not is what was seen.
-fn doubts(file: &Path, lines: &StrategyLines) -> Vec<PlaybookProblem> {
+/// Warnings about strategies that people wrote. Learned strategies are not checked: a low success rate is an
+/// observation.
+fn edit_warnings(file: &Path, lines: &StrategyLines) -> Vec<PlaybookProblem> {
     let doubtful = lines.strategies.iter().filter_map(|line| {
         Some(PlaybookProblem {
             file: file.to_owned(),
@@ -371,24 +369,24 @@ fn doubts(file: &Path, lines: &StrategyLines) -> Vec<PlaybookProblem> {
     doubtful.collect()
 }
 
-/// What is in a folder.
-struct Found {
+/// The contents of a playbook's folder.
+struct FolderContents {
     entries: Vec<Evidence>,
-    /// What people changed since the file was written.
+    /// People's edits since the file was written.
     edits: Vec<Evidence>,
     problems: Vec<PlaybookProblem>,
-    /// Lines that cannot be used and are not to be lost.
+    /// Lines that cannot be used and must be kept.
     kept_lines: Vec<String>,
-    /// Up to where the log is whole.
-    whole: u64,
-    written: Written,
-    /// Whether the file is what the entries come to.
+    /// The length of the log up to its last complete entry.
+    complete_bytes: u64,
+    written: WrittenVersions,
+    /// Whether the file matches the entries.
     is_current: bool,
 }
 
-impl Found {
+impl FolderContents {
     fn read(
-        folder: &Folder,
+        folder: &PlaybookFolder,
         domain: &str,
         curation: CurationSettings,
         now: Timestamp,
@@ -396,7 +394,7 @@ impl Found {
         let log = folder.log()?;
         let text = files::text(&folder.strategies())?;
         let lines = read_strategies(&text);
-        let written = folder.written()?.beside(&text);
+        let written = folder.written()?.with_current(&text);
         let mut problems: Vec<PlaybookProblem> = log
             .errors
             .iter()
@@ -408,16 +406,16 @@ impl Found {
             .collect();
         problems.extend(self::problems(&folder.strategies(), &lines));
         let mut edits = Vec::new();
-        if !written.knows(&text) && !text.is_empty() {
-            problems.extend(doubts(&folder.strategies(), &lines));
+        if !written.includes(&text) && !text.is_empty() {
+            problems.extend(edit_warnings(&folder.strategies(), &lines));
             let curator = SemanticCurator::new(curation);
             let fold = |revision: usize| {
                 let revision = revision.min(log.entries.len());
                 curator.fold(domain, &log.entries[..revision])
             };
             edits = hand_edits(&fold(written.revision()), &lines, now);
-            // A file that was never made whole lacks what nobody took out.
-            let before = fold(written.earlier());
+            // A file that an earlier process did not finish lacks strategies that no person removed.
+            let before = fold(written.earlier_revision());
             edits.retain(|edit| match edit {
                 Evidence::Removed { strategy, .. } => {
                     before.strategies.iter().any(|kept| kept.id() == strategy)
@@ -431,7 +429,7 @@ impl Found {
             edits,
             problems,
             kept_lines: lines.errors.into_iter().map(|error| error.text).collect(),
-            whole: log.whole as u64,
+            complete_bytes: log.whole as u64,
             written,
         })
     }

@@ -1,5 +1,5 @@
-//! What a watcher hears while a run goes on. It is the journal as it is written, and between its
-//! entries what the model is saying.
+//! Progress reports for the watcher of a run: each event as it is stored, and the model's output in
+//! between.
 
 use std::sync::Arc;
 
@@ -8,33 +8,32 @@ use windlass_model::ModelEvent;
 use windlass_spec::{CallId, RunId, StreamFrame};
 use windlass_tools::ToolProgress;
 
-/// Something that happens in a run.
+/// A progress report of a run.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress<'a> {
-    /// An event was kept.
+    /// An event was recorded.
     Event(&'a Event),
-    /// The model is saying something.
+    /// The model produces output.
     Model(&'a ModelEvent),
-    /// A tool tells how far a call has come.
+    /// A tool reports the progress of a call.
     Tool(&'a CallId, &'a ToolProgress),
-    /// Something is not as it should be, and the run goes on all the same.
+    /// A problem that does not stop the run.
     Warning(&'a str),
     /// The run is over, or was stopped after a step and has no end.
     Done(&'a Run),
 }
 
-/// Told of everything in the order in which it happens, also in the runs of sub-agents, which go on
-/// beside it. It must not wait.
+/// Receives all progress in order, also that of the concurrent runs of sub-agents. It must not block.
 pub type Watch = Arc<dyn Fn(&RunId, Progress<'_>) + Send + Sync>;
 
-/// A watcher that does not listen.
+/// A watcher that ignores everything.
 #[must_use]
 pub fn watch_nothing() -> Watch {
     Arc::new(|_, _| {})
 }
 
-/// What happens in a run as frames of a stream: a turn that acts is progress, the answer is content,
-/// the end is done. Of the rest such a stream tells nothing.
+/// The stream frames for a progress report: a turn with calls is progress, the answer is content,
+/// the end is done. All other reports have none.
 #[must_use]
 pub fn frames(progress: Progress<'_>, settings: &Settings) -> Vec<StreamFrame> {
     match progress {

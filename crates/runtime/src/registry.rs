@@ -1,5 +1,5 @@
-//! The registry: what an operator's configuration comes to for a crew. Files are read here and
-//! watched; what they mean is decided in `windlass-config`, what follows for a call in the gate.
+//! The registry: applies an operator's configuration to a crew. Files are read and watched here,
+//! `windlass-config` interprets them, and the gate decides about calls.
 
 mod files;
 mod watch;
@@ -21,22 +21,22 @@ use crate::gap::GapCheck;
 use crate::intake::{Intake, Intents};
 use crate::learning::{Checker, Learning};
 
-pub use files::{ConfigurationFiles, PROJECT_FILE, Read};
-pub use watch::{LibraryOf, OnReload, Reload, Watching, watch};
+pub use files::{ConfigurationFiles, FileTexts, PROJECT_FILE};
+pub use watch::{ConfigurationWatch, LibraryOf, OnReload, Reload, watch_configuration};
 
-/// So many bytes tell two configurations apart.
+/// The length of a configuration's digest in bytes.
 const DIGEST_BYTES: usize = 8;
 
 /// A configuration, with the policies it names.
 #[derive(Debug, Clone)]
 pub struct Configured {
-    /// What holds.
+    /// The configuration.
     pub configuration: Configuration,
-    /// What is probably not meant that way.
+    /// Warnings about probable mistakes.
     pub warnings: Vec<Mistake>,
     /// The text of the policies.
     pub policies: String,
-    /// Where that text comes from; nothing if it is the built-in one.
+    /// The file of that text; `None` for the built-in policies.
     pub policy_file: Option<PathBuf>,
 }
 
@@ -57,30 +57,30 @@ pub enum ConfigurationError {
     /// A file cannot be read.
     #[error("the {what} `{path}` cannot be read: {why}")]
     Unreadable {
-        /// What it should be.
+        /// What kind of file it is.
         what: &'static str,
-        /// Which.
+        /// Its path.
         path: String,
         /// Why.
         why: String,
     },
-    /// There are mistakes in it.
-    #[error("{}", told(.0))]
+    /// The configuration has mistakes.
+    #[error("{}", mistakes_message(.0))]
     Mistakes(Vec<Mistake>),
 }
 
-fn told(mistakes: &[Mistake]) -> String {
-    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+fn mistakes_message(mistakes: &[Mistake]) -> String {
+    let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
     let count = mistakes.iter().filter(|mistake| mistake.is_error()).count();
     let many = match count {
         1 => "is a mistake".to_owned(),
         count => format!("are {count} mistakes"),
     };
-    format!("there {many} in the configuration\n{}", told.join("\n"))
+    format!("there {many} in the configuration\n{}", lines.join("\n"))
 }
 
 impl Configured {
-    /// What the configuration lays down for the calls of agents.
+    /// The rules that the configuration sets for the calls of agents.
     #[must_use]
     pub fn governance<'a>(&self, agents: impl IntoIterator<Item = &'a Agent>) -> Governance {
         let configuration = &self.configuration;
@@ -137,7 +137,7 @@ impl Configured {
         governance
     }
 
-    /// A short digest of everything that was laid down: the configuration and the policies.
+    /// A short digest of the configuration and the policies.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
@@ -152,7 +152,7 @@ impl Configured {
             .collect()
     }
 
-    /// What the built-in floor goes by.
+    /// The settings of the built-in floor.
     #[must_use]
     pub fn floor(&self) -> FloorSettings {
         let gate = self.configuration.gate();
@@ -165,7 +165,7 @@ impl Configured {
         }
     }
 
-    /// What the configuration lays down about what models are shown.
+    /// The intake settings of the configuration.
     pub(crate) fn intake(&self) -> Intake {
         let selection = self.configuration.selection();
         let gaps = self.configuration.gaps();
@@ -181,7 +181,7 @@ impl Configured {
         }
     }
 
-    /// What the configuration lays down about learning; nothing if nothing is recalled or learned.
+    /// The learning settings of the configuration; `None` if learning is disabled.
     #[must_use]
     pub fn learning(&self) -> Option<Learning> {
         let set = self.configuration.learning();
@@ -204,7 +204,7 @@ impl Configured {
         })
     }
 
-    /// Whether the configuration fits the tools of agents: everything that does not.
+    /// Checks the configuration against the tools of agents. Returns everything that does not fit.
     #[must_use]
     pub fn check<'a>(&self, agents: impl IntoIterator<Item = &'a Agent>) -> Vec<Mistake> {
         let mut seen = BTreeSet::new();
@@ -218,7 +218,7 @@ impl Configured {
     }
 }
 
-/// Everything that calls of the agents may name: their tools, and the agents themselves.
+/// The names that calls of the agents may use: their tools, and the agents themselves.
 fn callable<'a>(
     agents: impl IntoIterator<Item = &'a Agent>,
 ) -> BTreeMap<ToolName, Option<&'a ToolSpecification>> {

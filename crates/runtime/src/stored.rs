@@ -1,5 +1,5 @@
-//! Runs in the store. Events are handed to the thread that writes; only what must be safe from a crash
-//! is waited for, and no thread of the runtime waits with it unless the disk cannot keep up.
+//! Runs in the SQLite store. Events are sent to the writer thread. Only events that must survive a crash
+//! are waited for, and no thread of the runtime blocks unless the disk cannot keep up.
 
 use std::env;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use windlass_core::approval::{Identity, Principal, StandingCall};
 use windlass_core::durable::{AtomicWrite, Durability, InboxCommand, ResumableRun};
-use windlass_core::limits::{Limit, UsedUp};
+use windlass_core::limits::{ExhaustedLimit, Limit};
 use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_spec::{CallId, GapMoment, NonEmptyText, RunId, Timestamp, ToolGapReport, ToolName};
@@ -22,12 +22,12 @@ use crate::durable::{
 };
 use crate::gap::GapAtLoad;
 use crate::playbook::{PlaybookPort, Playbooks};
-use crate::remembering::Remembering;
+use crate::stored_memory::StoredMemory;
 
-/// The database in a data directory.
+/// The name of the database file in a data directory.
 const FILE: &str = "windlass.db";
 
-/// Tells the time.
+/// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Runs in a database file.
@@ -36,7 +36,7 @@ pub struct Stored {
     store: Arc<Store>,
     who: Identity,
     clock: Clock,
-    memory: Arc<Remembering>,
+    memory: Arc<StoredMemory>,
     playbooks: Option<Arc<Playbooks>>,
 }
 
@@ -49,9 +49,8 @@ impl fmt::Debug for Stored {
     }
 }
 
-/// The user of the operating system that this program runs as, of the tenant `local`. It goes by the
-/// user's number, which nobody can choose, and not by the environment: two people who must agree are
-/// two users.
+/// The operating system's user that this program runs as, in the tenant `local`. The user id decides, not
+/// the environment, so that one person cannot pose as two approvers.
 ///
 /// # Errors
 /// If the user has no name that can be used.
@@ -63,7 +62,7 @@ pub fn local_identity() -> Result<Identity, DurableError> {
     Ok(Identity::new(tenant, principal))
 }
 
-/// Who acts in a test that needs several people. Not in releases, where this cannot be chosen.
+/// The principal that a test sets to act as several people. Not available in release builds.
 fn tested_principal() -> Option<String> {
     match cfg!(debug_assertions) {
         true => env::var("WINDLASS_TEST_PRINCIPAL").ok(),
@@ -71,7 +70,7 @@ fn tested_principal() -> Option<String> {
     }
 }
 
-/// The name of the user, from the list of users or from the system; their number if they have none.
+/// The user's name, from `/etc/passwd` or from `id`; the user id if there is none.
 fn user_name() -> String {
     let number = rustix::process::getuid().as_raw().to_string();
     let listed = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -80,19 +79,19 @@ fn user_name() -> String {
         let (name, id) = (fields.next()?, fields.nth(1)?);
         (id == number).then(|| name.to_owned())
     });
-    let told = || {
+    let from_id = || {
         let output = std::process::Command::new("id").arg("-un").output().ok()?;
         let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
         (output.status.success() && !name.is_empty()).then_some(name)
     };
     listed
-        .or_else(told)
+        .or_else(from_id)
         .unwrap_or_else(|| format!("user {number}"))
 }
 
 impl Stored {
-    /// Keeps runs in the database of a directory, on behalf of the local user, without the values of
-    /// environment variables that hold keys and the like.
+    /// Opens the database of a directory for runs on behalf of the local user. The values of environment
+    /// variables that hold secrets are redacted.
     ///
     /// # Errors
     /// If the database cannot be opened.
@@ -109,14 +108,14 @@ impl Stored {
         Ok(stored)
     }
 
-    /// On whose behalf new runs act, and who decides when this program does.
+    /// The identity that new runs act for, and that decides when this program does.
     #[must_use]
     pub fn who(&self) -> &Identity {
         &self.who
     }
 
-    /// The same store on behalf of another identity: new runs act for it, and what they teach is kept for
-    /// its tenant.
+    /// The same store on behalf of another identity: new runs act for it, and learned strategies are stored
+    /// for its tenant.
     #[must_use]
     pub fn acting_for(&self, who: Identity) -> Self {
         let mut stored = self.clone();
@@ -130,7 +129,7 @@ impl Stored {
         stored
     }
 
-    /// Keeps what an agent lacks that could not be loaded.
+    /// Stores the gap of an agent that could not be loaded.
     ///
     /// # Errors
     /// If it cannot be stored.
@@ -152,11 +151,11 @@ impl Stored {
         &self.store
     }
 
-    /// Keeps runs in `store`.
+    /// Stores runs in `store`.
     #[must_use]
     pub fn new(store: Arc<Store>, who: Identity) -> Self {
         let clock: Clock = Arc::new(now);
-        let memory = Remembering::new(Arc::clone(&store), Arc::clone(&clock));
+        let memory = StoredMemory::new(Arc::clone(&store), Arc::clone(&clock));
         Self {
             store,
             who,
@@ -166,10 +165,10 @@ impl Stored {
         }
     }
 
-    /// With another clock than the system's.
+    /// Replaces the system's clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Clock) -> Self {
-        self.memory = Arc::new(Remembering::new(
+        self.memory = Arc::new(StoredMemory::new(
             Arc::clone(&self.store),
             Arc::clone(&clock),
         ));
@@ -178,7 +177,7 @@ impl Stored {
     }
 }
 
-/// The values of environment variables that must never be written down: of those whose names end in
+/// The values of environment variables that must never be stored: those whose names end in
 /// `_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`.
 pub fn secrets() -> impl Iterator<Item = String> {
     const ENDINGS: [&str; 4] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
@@ -210,7 +209,7 @@ impl Durable for Stored {
         };
         Box::pin(async move {
             let started = self.store.redacted(started)?.into_event();
-            // Nobody needs to wait: nothing that may have an effect starts before it is stored.
+            // No need to wait: no call with an effect starts before it is stored.
             let journal = self.store.start(new, &started, Durability::Relaxed)?;
             let journal: Box<dyn Journal> = Box::new(StoredJournal {
                 store: Arc::clone(&self.store),
@@ -224,8 +223,8 @@ impl Durable for Stored {
     fn take_over<'d>(&'d self, run: &'d RunId) -> DurableFuture<'d, Option<TakenOver>> {
         let (store, run) = (Arc::clone(&self.store), run.clone());
         let tenant = self.who.tenant.clone();
-        waiting(move || {
-            // The run of another tenant does not exist for this one.
+        on_blocking_thread(move || {
+            // Runs of other tenants do not exist for this one.
             match store.summary(&run) {
                 Ok(summary) if summary.tenant != tenant.as_str() => return Ok(None),
                 Ok(_) => {}
@@ -261,7 +260,7 @@ impl Durable for Stored {
     ) -> DurableFuture<'d, ()> {
         let (store, at, who) = (Arc::clone(&self.store), self.now(), who.clone());
         let (run, agent) = (run.id().clone(), run.agent().name().clone());
-        waiting(move || {
+        on_blocking_thread(move || {
             let gap = NewGap {
                 run: Some(&run),
                 who: &who,
@@ -276,7 +275,7 @@ impl Durable for Stored {
 
     fn sweep(&self) -> DurableFuture<'_, ()> {
         let (store, now) = (Arc::clone(&self.store), self.now());
-        waiting(move || store.sweep(now).map(drop))
+        on_blocking_thread(move || store.sweep(now).map(drop))
     }
 
     fn now(&self) -> Timestamp {
@@ -290,7 +289,7 @@ impl RateLimits for Stored {
         tenant: &'d str,
         limits: &'d [Limit],
         now: Timestamp,
-    ) -> DurableFuture<'d, Option<UsedUp>> {
+    ) -> DurableFuture<'d, Option<ExhaustedLimit>> {
         let used_up = self.store.used_up(tenant, limits, now);
         Box::pin(std::future::ready(used_up.map_err(DurableError::from)))
     }
@@ -300,13 +299,13 @@ impl RateLimits for Stored {
         tenant: &'d str,
         limits: &'d [Limit],
         now: Timestamp,
-    ) -> DurableFuture<'d, Option<UsedUp>> {
+    ) -> DurableFuture<'d, Option<ExhaustedLimit>> {
         if limits.is_empty() {
             return Box::pin(std::future::ready(Ok(None)));
         }
         let (store, tenant) = (Arc::clone(&self.store), tenant.to_owned());
         let limits = limits.to_vec();
-        waiting(move || Ok(store.take(&tenant, &limits, now)?.err()))
+        on_blocking_thread(move || Ok(store.take(&tenant, &limits, now)?.err()))
     }
 
     fn take_turn<'d>(
@@ -318,7 +317,7 @@ impl RateLimits for Stored {
     ) -> DurableFuture<'d, Option<Timestamp>> {
         let store = Arc::clone(&self.store);
         let (tenant, key) = (tenant.to_owned(), key.to_owned());
-        waiting(move || store.take_turn(&tenant, &key, now, until))
+        on_blocking_thread(move || store.take_turn(&tenant, &key, now, until))
     }
 
     fn latest_ends<'d>(
@@ -340,7 +339,7 @@ fn events(store: &Store, run: &RunId) -> Result<Vec<Event>, Error> {
 impl RunMonitor for Stored {
     fn resumable(&self) -> DurableFuture<'_, Vec<ResumableRun>> {
         let (store, now) = (Arc::clone(&self.store), self.now());
-        waiting(move || store.resumable(now))
+        on_blocking_thread(move || store.resumable(now))
     }
 
     fn events_from<'d>(
@@ -349,7 +348,7 @@ impl RunMonitor for Stored {
         position: u64,
     ) -> DurableFuture<'d, Vec<(u64, Event)>> {
         let (store, run) = (Arc::clone(&self.store), run.clone());
-        waiting(move || store.events_from(&run, position))
+        on_blocking_thread(move || store.events_from(&run, position))
     }
 
     fn last_position<'d>(&'d self, run: &'d RunId) -> DurableFuture<'d, u64> {
@@ -358,8 +357,8 @@ impl RunMonitor for Stored {
     }
 }
 
-/// The one place where an error of the store becomes one of the port. What the store says to people is
-/// kept where the port has no words of its own.
+/// The only conversion of a store error to an error of the port. The store's message is kept where the port
+/// has no variant of its own.
 impl From<Error> for DurableError {
     fn from(error: Error) -> Self {
         match error {
@@ -370,7 +369,7 @@ impl From<Error> for DurableError {
             Error::Ended(run) => Self::RunEnded(run),
             Error::Purged(run) => Self::RunPurged(run),
             Error::Closed => Self::Closed,
-            // What became of the earlier event is what a caller can act on; the words say both.
+            // A caller can act on the cause; the message has both.
             Error::Broken { ref cause, .. } => match Self::from((**cause).clone()) {
                 Self::Corrupt(_) => Self::Corrupt(error.to_string()),
                 Self::Unavailable(_) => Self::Unavailable(error.to_string()),
@@ -417,7 +416,7 @@ impl From<Error> for DurableError {
     }
 }
 
-/// On whose behalf a run acts, whoever resumes it.
+/// The identity a run acts for, whichever process resumes it.
 fn owner(store: &Store, run: &RunId) -> Result<Identity, Error> {
     let summary = store.summary(run)?;
     let unreadable = |error: String| Error::Unreadable {
@@ -448,7 +447,7 @@ impl Journal for StoredJournal {
         write: AtomicWrite,
     ) -> DurableFuture<'j, AppendOutcome> {
         let (journal, event) = (Arc::clone(&self.journal), event.clone());
-        waiting(move || match journal.append_with(&event, vec![write]) {
+        on_blocking_thread(move || match journal.append_with(&event, vec![write]) {
             Ok(_) => Ok(AppendOutcome::Stored),
             Err(error) if error.is_refusal() => Ok(AppendOutcome::Refused),
             Err(error) => Err(error),
@@ -457,12 +456,12 @@ impl Journal for StoredJournal {
 
     fn inbox(&self) -> DurableFuture<'_, Vec<InboxCommand>> {
         let journal = Arc::clone(&self.journal);
-        waiting(move || journal.inbox())
+        on_blocking_thread(move || journal.inbox())
     }
 
     fn events(&self) -> DurableFuture<'_, Vec<Event>> {
         let (store, journal) = (Arc::clone(&self.store), Arc::clone(&self.journal));
-        waiting(move || events(&store, journal.lease().run()))
+        on_blocking_thread(move || events(&store, journal.lease().run()))
     }
 
     fn redact(&self, event: Event) -> Result<RedactedEvent, DurableError> {
@@ -476,7 +475,9 @@ impl Journal for StoredJournal {
     ) -> DurableFuture<'j, ()> {
         if self.journal.is_crowded() {
             let (journal, event) = (Arc::clone(&self.journal), event.clone());
-            return waiting(move || journal.append_redacted(&event, durability).map(drop));
+            return on_blocking_thread(move || {
+                journal.append_redacted(&event, durability).map(drop)
+            });
         }
         match durability {
             Durability::Relaxed => {
@@ -486,44 +487,44 @@ impl Journal for StoredJournal {
                 ))
             }
             Durability::Synced => {
-                let (tell, told) = oneshot::channel();
+                let (sender, receiver) = oneshot::channel();
                 let sent = self
                     .journal
-                    .append_then(event, |done| drop(tell.send(done)));
-                stored(sent, told)
+                    .append_then(event, |done| drop(sender.send(done)));
+                wait_until_stored(sent, receiver)
             }
         }
     }
 
     fn sync(&mut self) -> DurableFuture<'_, ()> {
         let journal = Arc::clone(&self.journal);
-        waiting(move || journal.sync())
+        on_blocking_thread(move || journal.sync())
     }
 
     fn end<'j>(&'j mut self, end: &'j RunEnd) -> DurableFuture<'j, ()> {
         if self.journal.is_crowded() {
             let (journal, end) = (Arc::clone(&self.journal), end.clone());
-            return waiting(move || journal.end(&end));
+            return on_blocking_thread(move || journal.end(&end));
         }
-        let (tell, told) = oneshot::channel();
-        let sent = self.journal.end_then(end, |done| drop(tell.send(done)));
-        stored(sent, told)
+        let (sender, receiver) = oneshot::channel();
+        let sent = self.journal.end_then(end, |done| drop(sender.send(done)));
+        wait_until_stored(sent, receiver)
     }
 }
 
-/// Waits for what was sent to be stored.
-fn stored(
+/// Waits until a sent event is stored.
+fn wait_until_stored(
     sent: Result<(), Error>,
-    told: oneshot::Receiver<Result<(), Error>>,
+    receiver: oneshot::Receiver<Result<(), Error>>,
 ) -> DurableFuture<'static, ()> {
     Box::pin(async move {
         sent?;
-        Ok(told.await.unwrap_or(Err(Error::Closed))?)
+        Ok(receiver.await.unwrap_or(Err(Error::Closed))?)
     })
 }
 
-/// Does something that waits for the disk on a thread that may.
-fn waiting<T: Send + 'static>(
+/// Runs work that waits for the disk on a blocking thread.
+fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> DurableFuture<'static, T> {
     Box::pin(async move {

@@ -1,5 +1,4 @@
-//! One task in the hands of an agent: what it may use and how much, and the answer, awaited or
-//! streamed.
+//! A task given to an agent: its tools, limits and settings, and the answer, awaited or streamed.
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -10,8 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::{
-    Asked, Configured, CrewError, Driver, GapAtLoad, InMemory, Learning, NewTask, Progress, Stop,
-    Stored, choose_model, local_identity, now, watch_nothing,
+    AskOutcome, Configured, CrewError, Driver, GapAtLoad, InMemory, Learning, NewTask, Progress,
+    Stop, Stored, choose_model, local_identity, now, watch_nothing,
 };
 use tokio::sync::mpsc;
 use windlass_core::approval::{Approval, PersonDecision};
@@ -24,8 +23,7 @@ use windlass_tools::{BindingMode, ToolLibrary, ToolProgress};
 use crate::agent::{Agent, Error};
 use crate::assembly::{Models, assemble, program_assembly};
 
-/// A task given to an agent. Awaiting it does the task; [`Work::stream`] tells what happens
-/// meanwhile.
+/// A task given to an agent. Awaiting it does the task; [`Work::stream`] also reports progress.
 #[must_use = "nothing happens until the work is awaited or streamed"]
 pub struct Work {
     agent: Agent,
@@ -42,7 +40,7 @@ pub struct Work {
     decider: Option<Decider>,
 }
 
-/// Decides about what a run asks people; `None` leaves the question open.
+/// Decides about a run's questions to people; `None` leaves the question open.
 type Decider = Arc<dyn Fn(&Approval) -> Option<PersonDecision> + Send + Sync>;
 
 impl fmt::Debug for Work {
@@ -75,78 +73,77 @@ impl Work {
         }
     }
 
-    /// Asks this model instead of the one the agent declares; its sub-agents ask it too.
+    /// Uses this model instead of the declared ones, also for the sub-agents.
     pub fn model(mut self, model: impl ModelClient + 'static) -> Self {
         self.model = Some(Arc::new(model));
         self
     }
 
-    /// What was said before the task, oldest first.
+    /// Sets the conversation before the task, oldest message first.
     pub fn after(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
         self.task.conversation = messages.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Lets the agent use only these of its tools.
+    /// Restricts the agent to these of its tools.
     pub fn available_tools<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.task.available_tools = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// How closely implementations must follow their specifications.
+    /// Sets how closely implementations must follow their specifications.
     pub fn binding(mut self, mode: BindingMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// How many turns it has, instead of 10.
+    /// Sets the largest number of turns, instead of 10.
     pub fn max_iterations(mut self, limit: u32) -> Self {
         self.settings.max_iterations = limit;
         self
     }
 
-    /// How long it may take, in whole seconds.
+    /// Sets how long it may take, in whole seconds.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.settings.max_seconds = Some(limit.as_secs().max(1));
         self
     }
 
-    /// All limits at once.
+    /// Sets all limits at once.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Stops the work from elsewhere.
+    /// Lets another task or thread stop the work.
     pub fn stopped_by(mut self, stop: Stop) -> Self {
         self.stop = stop;
         self
     }
 
-    /// Keeps the run in this directory, where `windlass trace` finds it. Without it, the run is kept
-    /// in memory and gone when it is over.
+    /// Stores the run in this directory, where `windlass trace` finds it. Without it, the run is only in
+    /// memory and gone when it is over.
     pub fn kept_in(mut self, directory: impl Into<PathBuf>) -> Self {
         self.data = Some(directory.into());
         self
     }
 
-    /// What holds for the agent's calls: policies, environment, undo window. Without it, the policies
-    /// that the documentation shows.
+    /// Sets the rules for the agent's calls: policies, environment, undo window. The default are the
+    /// built-in policies.
     pub fn governed_by(mut self, governance: Governance) -> Self {
         self.governance = governance;
         self
     }
 
-    /// Puts the work under a configuration, policies and all, instead of what
-    /// [`Work::governed_by`] says.
+    /// Applies a configuration with its policies. It replaces what [`Work::governed_by`] sets.
     ///
     /// ```
     /// # use windlass::{Agent, ReflexModel, builtin_library};
-    /// use windlass::{ConfigurationFiles, Read};
+    /// use windlass::{ConfigurationFiles, FileTexts};
     /// # fn show(agent: &Agent) -> Result<(), Box<dyn std::error::Error>> {
     /// # let library = builtin_library("hello").ok_or("no library")?;
     /// let files = ConfigurationFiles::find(None, std::path::Path::new("."));
-    /// let (configured, _) = files.read(&Read::default())?;
+    /// let (configured, _) = files.read(&FileTexts::default())?;
     /// let work = agent.run_with(&library, "Greet Ada.").configured(configured);
     /// # Ok(()) }
     /// ```
@@ -155,8 +152,8 @@ impl Work {
         self
     }
 
-    /// What is recalled for the task and learned from the run, if that is kept in a directory; nothing with
-    /// `None`. A configuration says it otherwise.
+    /// Sets what is recalled for the task and learned from the run, if the run is stored in a directory;
+    /// `None` for neither. A configuration overrides this.
     ///
     /// ```
     /// # use windlass::{Agent, Learning, builtin_library};
@@ -174,9 +171,9 @@ impl Work {
         self
     }
 
-    /// Decides about what the run asks people, on behalf of the user this program runs as. What it
-    /// leaves open, and everything without it, makes the work end as waiting for a person; of a run
-    /// that is kept, `windlass approvals` decides then.
+    /// Sets a function that decides about the run's questions, on behalf of the user this program runs as.
+    /// With an open question the work ends as waiting for a person. If the run is stored,
+    /// `windlass approvals` can decide it later.
     ///
     /// ```
     /// # use windlass::{Agent, PersonDecision, ReflexModel, builtin_library};
@@ -198,7 +195,7 @@ impl Work {
         self
     }
 
-    /// Begins the work and tells what happens, up to the answer. Must be called within a tokio
+    /// Starts the work and streams its progress up to the answer. Must be called within a tokio
     /// runtime; dropping the stream stops the work.
     ///
     /// ```
@@ -212,9 +209,9 @@ impl Work {
     /// let mut updates = work.stream();
     /// while let Some(update) = updates.next().await {
     ///     match update? {
-    ///         Update::Said(text) => print!("{text}"),
-    ///         Update::Happened { event, .. } => println!("{event:?}"),
-    ///         Update::Progressed { progress, .. } => println!("{progress:?}"),
+    ///         Update::Text(text) => print!("{text}"),
+    ///         Update::Event { event, .. } => println!("{event:?}"),
+    ///         Update::ToolProgress { progress, .. } => println!("{progress:?}"),
     ///         Update::Done(done) => assert_eq!(done.answer(), "Hello, Ada! Nice to meet you."),
     ///     }
     /// }
@@ -224,31 +221,31 @@ impl Work {
     pub fn stream(self) -> Updates {
         let (sender, receiver) = mpsc::unbounded_channel();
         let stop = self.stop.clone();
-        let told = sender.clone();
+        let updates = sender.clone();
         let watch = Arc::new(move |run: &RunId, progress: Progress<'_>| {
             let update = match progress {
-                Progress::Model(ModelEvent::Text { text }) => Update::Said(text.clone()),
-                Progress::Event(event) => Update::Happened {
+                Progress::Model(ModelEvent::Text { text }) => Update::Text(text.clone()),
+                Progress::Event(event) => Update::Event {
                     run: run.clone(),
                     event: Box::new(event.clone()),
                 },
-                Progress::Tool(call, progress) => Update::Progressed {
+                Progress::Tool(call, progress) => Update::ToolProgress {
                     call: call.clone(),
                     progress: progress.clone(),
                 },
                 Progress::Model(_) | Progress::Warning(_) | Progress::Done(_) => return,
             };
-            // Whoever listened may have gone.
-            let _ = told.send(Ok(update));
+            // The receiver may have been dropped.
+            let _ = updates.send(Ok(update));
         });
         tokio::spawn(async move {
-            let done = self.done(watch).await;
+            let done = self.finish(watch).await;
             let _ = sender.send(done.map(|done| Update::Done(Box::new(done))));
         });
         Updates { receiver, stop }
     }
 
-    async fn done(self, watch: crate::Watch) -> Result<Completed, Error> {
+    async fn finish(self, watch: crate::Watch) -> Result<Completed, Error> {
         let driver = self.driver()?.watched_by(watch);
         let new = NewTask {
             task_id: None,
@@ -273,15 +270,17 @@ impl Work {
 
     fn driver(&self) -> Result<Driver, Error> {
         if self.task.description.trim().is_empty() {
-            return Err(Error::Task("the task is empty: say what to do".to_owned()));
+            return Err(Error::Task(
+                "the task is empty; describe what to do".to_owned(),
+            ));
         }
         let (agents, lead) = (self.agent.file().agents(), self.agent.declaration());
-        let instead = match &self.model {
+        let override_model = match &self.model {
             Some(model) => Some(Arc::clone(model)),
-            None => choose_model(agents, lead, None)?.instead,
+            None => choose_model(agents, lead, None)?.override_model,
         };
         let models = Models {
-            instead,
+            override_model,
             settings: HostedSettings::default(),
         };
         let crew = assemble(agents, lead, &self.library, self.mode, &models);
@@ -298,7 +297,7 @@ impl Work {
             None => {
                 let kept = InMemory::default();
                 let driver = Driver::new(crew, Arc::new(kept.clone()));
-                self.decided(driver, move |call, decision| {
+                self.with_decider(driver, move |call, decision| {
                     let by = local_identity().ok()?;
                     kept.decide(call, &by, decision, now())?.ok().map(drop)
                 })
@@ -306,7 +305,7 @@ impl Work {
             Some(directory) => {
                 let stored = Stored::open(directory)?;
                 let driver = Driver::new(crew, Arc::new(stored.clone()));
-                self.decided(driver, move |call, decision| {
+                self.with_decider(driver, move |call, decision| {
                     let decided = stored
                         .store()
                         .decide(call, None, stored.who(), decision, now());
@@ -317,8 +316,8 @@ impl Work {
         Ok(driver.stopped_by(self.stop.clone()))
     }
 
-    /// Keeps what the agent lacks, where runs are kept. That it could not be put to work is what the caller
-    /// is told; that this could not be kept would only hide it.
+    /// Stores the agent's missing tools, where runs are stored. An error of the store is ignored, because it
+    /// would hide the error that the caller gets.
     fn note_gap(&self, error: &CrewError) {
         let (agents, lead) = (self.agent.file().agents(), self.agent.declaration());
         let gap = GapAtLoad::of(error, agents, lead, &self.library);
@@ -328,8 +327,8 @@ impl Work {
         }
     }
 
-    /// The driver with the decider, whose decisions are taken by `take`.
-    fn decided(
+    /// The driver with the decider. `take` stores its decisions.
+    fn with_decider(
         &self,
         driver: Driver,
         take: impl Fn(&CallId, PersonDecision) -> Option<()> + Send + Sync + 'static,
@@ -341,12 +340,12 @@ impl Work {
         driver.asking(Arc::new(move |asked: Approval| {
             let (decider, take) = (Arc::clone(&decider), Arc::clone(&take));
             Box::pin(async move {
-                // Both may wait, for a person or for the disk.
+                // Both may block: on a person or on the disk.
                 let decided =
                     tokio::task::spawn_blocking(move || take(asked.call(), decider(&asked)?));
                 match decided.await {
-                    Ok(Some(())) => Asked::Decided,
-                    _ => Asked::NotDecided,
+                    Ok(Some(())) => AskOutcome::Decided,
+                    _ => AskOutcome::NotDecided,
                 }
             })
         }))
@@ -358,12 +357,12 @@ impl IntoFuture for Work {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.done(watch_nothing()))
+        Box::pin(self.finish(watch_nothing()))
     }
 }
 
-/// A run that came to its end with an answer, though perhaps only with what was known when it ran
-/// out of turns or time; [`Completed::end`] tells.
+/// A run that ended with an answer. The answer may be partial if the run exceeded a limit; see
+/// [`Completed::end`].
 #[derive(Debug)]
 pub struct Completed {
     response: AgentResponse,
@@ -386,10 +385,10 @@ impl Completed {
     /// How the run ended.
     #[must_use]
     pub fn end(&self) -> RunEnd {
-        self.run.standing().unwrap_or(RunEnd::Cancelled)
+        self.run.end_or_waiting().unwrap_or(RunEnd::Cancelled)
     }
 
-    /// What the run waits for a person to decide.
+    /// The questions that wait for a person's decision.
     pub fn questions(&self) -> impl Iterator<Item = &Approval> {
         self.run.questions()
     }
@@ -401,30 +400,30 @@ impl Completed {
     }
 }
 
-/// Something that happens while an agent works.
+/// A progress report of an agent's work.
 #[derive(Debug)]
 pub enum Update {
-    /// The model says something more.
-    Said(String),
-    /// Something was written to the journal of the run, or of a sub-agent's.
-    Happened {
-        /// Which run.
+    /// More text from the model.
+    Text(String),
+    /// An event was recorded in the journal of the run or of a sub-agent's run.
+    Event {
+        /// The run.
         run: RunId,
-        /// What.
+        /// The event.
         event: Box<Event>,
     },
-    /// A tool tells how far a call has come.
-    Progressed {
-        /// Which call.
+    /// A tool reports the progress of a call.
+    ToolProgress {
+        /// The call.
         call: CallId,
-        /// How far.
+        /// Its progress.
         progress: ToolProgress,
     },
     /// The work is done; nothing follows.
     Done(Box<Completed>),
 }
 
-/// What happens while an agent works, in order. Dropping it stops the work.
+/// The updates of an agent's work, in order. Dropping it stops the work.
 #[derive(Debug)]
 pub struct Updates {
     receiver: mpsc::UnboundedReceiver<Result<Update, Error>>,
@@ -432,7 +431,7 @@ pub struct Updates {
 }
 
 impl Updates {
-    /// The next thing that happens; `None` after the last.
+    /// The next update; `None` after the last.
     pub async fn next(&mut self) -> Option<Result<Update, Error>> {
         self.receiver.recv().await
     }

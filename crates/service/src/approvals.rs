@@ -1,11 +1,11 @@
-//! Approvals: what agents ask people, and what people decide about it. A decision is one operation with
-//! one set of answers, whichever door it comes through.
+//! Approvals: the questions of agents to people, and the decisions of people. All front ends decide with the
+//! same operation.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use windlass_core::approval::{
-    self, Approval, ApprovalStatus, Authorize, Digest, PersonDecision, Reach, Standing,
+    self, Approval, ApprovalStatus, Authorize, Digest, PersonDecision, Reach, StandingApproval,
     least_security_level,
 };
 use windlass_core::risk::{Assessment, ToolRisk};
@@ -29,22 +29,22 @@ pub struct ApprovalDetails {
 }
 
 impl ApprovalDetails {
-    /// What is declared of the tool that would run.
+    /// The specification of the tool that would run.
     #[must_use]
     pub fn specification(&self) -> Option<&Arc<ToolSpecification>> {
         let call = self.approval.question().authorize()?;
         self.run.as_ref()?.specification(call.tool_name.as_str())
     }
 
-    /// How the risk of what would run was assessed.
+    /// The risk assessment of the call.
     #[must_use]
     pub fn assessment(&self) -> Option<Assessment> {
         let tool = ToolRisk::of_specification(self.specification()?);
         Some(tool.with_arguments(self.approval.arguments()?))
     }
 
-    /// The risk and the security level of the call with these arguments instead of those that are asked
-    /// for. Arguments can only raise them.
+    /// The risk and the security level of the call with these arguments instead of the requested
+    /// ones. Arguments can only raise them.
     #[must_use]
     pub fn gravity_with(
         &self,
@@ -60,8 +60,8 @@ impl ApprovalDetails {
         Some((risk, call.security_level.max(least_security_level(risk))))
     }
 
-    /// The security level of the call with edited arguments, or with those that are asked for; nothing if
-    /// the question is about no call.
+    /// The security level of the call with edited arguments, or with the requested ones. `None` if the
+    /// question is not about a call.
     #[must_use]
     pub fn level_with(&self, edited: Option<&Map<String, Value>>) -> Option<SecurityLevel> {
         let call = self.approval.question().authorize()?;
@@ -72,7 +72,7 @@ impl ApprovalDetails {
         Some(gravity.map_or(call.security_level, |(_, level)| level))
     }
 
-    /// The arguments that are left out and that the call gets by declaration.
+    /// The declared defaults of the arguments that the call leaves out.
     #[must_use]
     pub fn defaults(&self) -> Map<String, Value> {
         let (Some(given), Some(tool)) = (self.approval.arguments(), self.specification()) else {
@@ -90,14 +90,14 @@ impl ApprovalDetails {
         }
     }
 
-    /// Checks edited arguments against what the tool takes.
+    /// Checks edited arguments against the tool's signature.
     ///
     /// # Errors
     /// If the question is about no call, or its tool does not take them.
     pub fn check_arguments(&self, arguments: &Value) -> Result<(), ServiceError> {
         let Some(call) = self.approval.question().authorize() else {
             let message = format!(
-                "`{}` asks for no call that could be approved",
+                "`{}` does not ask for the approval of a call",
                 self.approval.call()
             );
             return Err(ServiceError::invalid("does_not_fit", message));
@@ -109,7 +109,7 @@ impl ApprovalDetails {
         let tool = &call.tool_name;
         let specification = self.specification().ok_or_else(|| {
             let message = format!(
-                "the journal does not say what `{tool}` takes, so nothing else can be approved for it"
+                "the journal has no specification of `{tool}`, so its arguments cannot be edited"
             );
             ServiceError::conflict("no_schema", message)
         })?;
@@ -123,11 +123,11 @@ impl ApprovalDetails {
         Err(ServiceError::invalid("arguments_do_not_fit", message).with_hint(hint))
     }
 
-    /// Checks whether the same approval may stand for later calls: only for calls that can be undone, and
-    /// that one person decides about.
+    /// Checks whether the approval may also cover later calls: only for calls that can be undone and need
+    /// only one approver.
     ///
     /// # Errors
-    /// If it may not.
+    /// If a standing approval is not allowed.
     pub fn check_standing(
         &self,
         arguments: Option<&Map<String, Value>>,
@@ -138,7 +138,7 @@ impl ApprovalDetails {
             .and_then(|arguments| self.gravity_with(arguments));
         let (Some((risk, level)), Some(call)) = (gravity, self.approval.question().authorize())
         else {
-            let message = "only the approval of a call can stand for later calls";
+            let message = "only the approval of a call can cover later calls";
             return Err(ServiceError::invalid("never_always", message));
         };
         let refused = |why: &str| {
@@ -148,18 +148,18 @@ impl ApprovalDetails {
         };
         if risk == RiskLevel::Irreversible {
             return refused(&format!(
-                "this call of `{}` cannot be undone, and such calls are asked about every time",
+                "this call of `{}` cannot be undone, and such calls need approval every time",
                 call.tool_name
             ));
         }
         if level == SecurityLevel::Critical {
-            return refused("two people decide about every CRITICAL call");
+            return refused("every CRITICAL call needs two approvers");
         }
         Ok(())
     }
 }
 
-/// For which later calls of the same run an approval stands.
+/// Which later calls of the same run an approval covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Always {
     /// The same tool with the same arguments.
@@ -168,17 +168,17 @@ pub enum Always {
     Tool,
 }
 
-/// What a person decides about a question.
+/// A person's decision about a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecisionRequest {
     /// The decision.
     pub decision: PersonDecision,
-    /// The digest of what the person was shown; it must be what is asked now.
+    /// The digest of what the person was shown; it must be that of the current question.
     pub digest: Option<Digest>,
-    /// Whether the person says that they approve without having been shown the call. Otherwise a call of the
+    /// Whether the approver states that they approve without having seen the call. Otherwise a call of the
     /// security level HIGH or CRITICAL is approved only with a digest.
     pub is_unseen: bool,
-    /// Whether an approval stands for later calls of the run.
+    /// Whether the approval covers later calls of the run.
     pub always: Option<Always>,
 }
 
@@ -198,13 +198,13 @@ impl From<PersonDecision> for DecisionRequest {
 pub struct DecisionTaken {
     /// The question as it is now. It may need a second person.
     pub approval: Approval,
-    /// The standing approval that came of it.
+    /// The resulting standing approval.
     pub standing: Option<StandingId>,
 }
 
 impl Service {
-    /// The questions of the identity's tenant, the oldest first: those with a status if one is given, and
-    /// those of a run and its sub-agents if one is named.
+    /// The questions of the identity's tenant, the oldest first. `status` and `run` restrict them to a status
+    /// and to a run with its sub-agents.
     ///
     /// # Errors
     /// If the identity may not read, or there is no such run.
@@ -231,10 +231,10 @@ impl Service {
         Ok(approvals)
     }
 
-    /// The question that an id means: of a call, of its run, or a part of either that fits only one.
+    /// The question with an id: of a call, of its run, or a part of either that matches only one.
     ///
     /// # Errors
-    /// If the identity may not read, or no question or several are meant.
+    /// If the identity may not read, or the id matches no question or several.
     pub fn show_approval(
         &self,
         identity: &Identity,
@@ -273,7 +273,7 @@ impl Service {
         let (store, now) = (self.store()?, self.now());
         let details = details(&store, identity, call, self)?;
         check_open(&details.approval)?;
-        // A no is safe at any time.
+        // A rejection is safe at any time.
         if !matches!(request.decision, PersonDecision::Reject { .. }) {
             self.check_clock(&details.approval)?;
         }
@@ -313,10 +313,10 @@ impl Service {
         let approval = decided.map_err(|error| match error {
             Error::SecretInStructure => ServiceError::invalid(
                 "secret",
-                "the arguments hold the value of an environment variable that must not be written down",
+                "the arguments contain the value of a secret environment variable",
             )
             .with_hint(
-                "variables that end in _KEY, _TOKEN, _SECRET or _PASSWORD are kept out of the journal",
+                "values of variables that end in _KEY, _TOKEN, _SECRET or _PASSWORD are not stored in the journal",
             ),
             other => other.into(),
         })?;
@@ -327,11 +327,11 @@ impl Service {
         Ok(DecisionTaken { approval, standing })
     }
 
-    /// Refuses a decision while the clock is behind the time of the question: every time limit would be
-    /// longer than it should be.
+    /// Refuses a decision while the clock is behind the time of the question, because every time limit would
+    /// be too long.
     ///
     /// # Errors
-    /// If it is.
+    /// If the clock is behind.
     pub fn check_clock(&self, approval: &Approval) -> Result<(), ServiceError> {
         let (now, asked_at) = (self.now(), approval.request().asked_at);
         if now >= asked_at {
@@ -341,7 +341,7 @@ impl Service {
             "the clock went backwards: it is {now} here, but the question was asked at {asked_at}"
         );
         Err(ServiceError::conflict("clock", message)
-            .with_hint("set the clock right, then decide; a `reject` is taken at any time"))
+            .with_hint("correct the clock, then decide; `reject` is possible at any time"))
     }
 }
 
@@ -365,15 +365,15 @@ fn standing(
     always: Always,
     edited: Option<&Map<String, Value>>,
     now: Timestamp,
-) -> Result<Standing, ServiceError> {
+) -> Result<StandingApproval, ServiceError> {
     let Some(call) = approval.question().authorize() else {
-        let message = "only the approval of a call can stand for later calls";
+        let message = "only the approval of a call can cover later calls";
         return Err(ServiceError::invalid("never_always", message));
     };
     let arguments = edited.or(approval.arguments()).unwrap_or(&call.tool_args);
     let scope = match always {
-        Always::Tool => approval::Scope::Tool,
-        Always::Call => approval::Scope::ToolWithArguments {
+        Always::Tool => approval::StandingScope::Tool,
+        Always::Call => approval::StandingScope::ToolWithArguments {
             digest: Digest::of_call(&call.tool_name, arguments),
         },
     };
@@ -382,11 +382,11 @@ fn standing(
     };
     let principal = approval.request().principal.clone();
     let by = identity.principal().clone();
-    Standing::new(principal, call.tool_name.clone(), scope, reach, by, now)
+    StandingApproval::new(principal, call.tool_name.clone(), scope, reach, by, now)
         .map_err(|error| ServiceError::invalid("never_always", error.to_string()))
 }
 
-/// Refuses a question that can no longer be decided. Who comes in between is found by the store.
+/// Refuses a question that can no longer be decided. The store detects a concurrent decision.
 ///
 /// # Errors
 /// If it is not pending.

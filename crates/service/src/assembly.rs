@@ -1,5 +1,5 @@
-//! Binds an agent: from its declaration and some options to an agent with its libraries, its model and the
-//! rules it is under, ready for tasks.
+//! Binds an agent: from its declaration and options to an agent with its libraries, its model and its rules,
+//! ready for tasks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use windlass_model::{
     ScriptedModel,
 };
 use windlass_runtime::{
-    Crew, CrewError, Driver, GapAtLoad, Models, NewTask, Reload, Watching, assemble, choose_model,
-    watch,
+    ConfigurationWatch, Crew, CrewError, Driver, GapAtLoad, Models, NewTask, Reload, assemble,
+    choose_model, watch_configuration,
 };
 use windlass_spec::server::ServerName;
 use windlass_spec::{Agent, AgentFile, AgentName, Model, RunId};
@@ -22,12 +22,12 @@ use windlass_tools::{Tool, ToolLibrary};
 use crate::binding::{BindingRecord, StoredBinding};
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
-use crate::libraries::{files_of, unknown};
+use crate::libraries::{files_of, unknown_name_message};
 use crate::options::{Attachment, Notice, RunOptions};
 use crate::servers::server_of;
 use crate::service::{Project, Service};
 
-/// An agent of an agent file, with the others it may hand work to.
+/// An agent of an agent file, with the other agents of the file.
 #[derive(Debug, Clone)]
 pub struct DeclaredAgent {
     agent: Agent,
@@ -66,7 +66,7 @@ impl DeclaredAgent {
         }
     }
 
-    /// What is declared of it.
+    /// Its declaration.
     #[must_use]
     pub fn agent(&self) -> &Agent {
         &self.agent
@@ -78,7 +78,7 @@ impl DeclaredAgent {
         &self.file
     }
 
-    /// What its tasks may name as tools: its tools and its sub-agents.
+    /// The names that its tasks may use as tools: its tools and its sub-agents.
     #[must_use]
     pub fn tool_names(&self) -> Vec<&str> {
         let tools = self.agent.tools().iter().map(|tool| tool.name().as_str());
@@ -94,9 +94,9 @@ pub struct BoundAgent {
     crew: Crew,
     /// How it was bound, as it is stored with its runs.
     assembly: Map<String, Value>,
-    /// Which model answers, for people.
+    /// The name of the model, for display.
     model: String,
-    watching: Arc<Watching>,
+    watching: Arc<ConfigurationWatch>,
 }
 
 impl std::fmt::Debug for BoundAgent {
@@ -119,7 +119,7 @@ pub struct NewRun {
 }
 
 impl BoundAgent {
-    /// What the agent is declared to be, with the tools of the servers it is configured with.
+    /// The agent's declaration, with the tools of the servers it is configured with.
     #[must_use]
     pub fn agent(&self) -> &Agent {
         &self.crew.lead().agent
@@ -130,7 +130,7 @@ impl BoundAgent {
         &self.service
     }
 
-    /// Which model answers, for people.
+    /// The name of the model, for display.
     #[must_use]
     pub fn model(&self) -> &str {
         &self.model
@@ -142,7 +142,7 @@ impl BoundAgent {
         &self.crew
     }
 
-    /// Records the start of a run and returns it before anything is done, for a door that answers with its id.
+    /// Records the start of a run and returns it before anything is done, for a front end that returns its id.
     ///
     /// # Errors
     /// If the identity may not run agents, or the journal cannot be written.
@@ -191,7 +191,7 @@ impl BoundAgent {
         Ok(attachment.attach(driver))
     }
 
-    /// A task as the driver takes it, with how the agent was bound.
+    /// The task for the driver, with how the agent was bound.
     #[must_use]
     pub(crate) fn task(&self, new: NewRun) -> NewTask {
         NewTask {
@@ -208,7 +208,7 @@ pub struct BegunRun {
     driver: Driver,
     begun: windlass_runtime::BegunRun,
     service: Service,
-    _watching: Arc<Watching>,
+    _watching: Arc<ConfigurationWatch>,
 }
 
 impl std::fmt::Debug for BegunRun {
@@ -239,7 +239,7 @@ impl BegunRun {
     pub fn leave_to_worker(self) -> Result<RunId, ServiceError> {
         let run = self.begun.id().clone();
         drop(self.begun);
-        self.service.store()?.leave(&run)?;
+        self.service.store()?.mark_abandoned(&run)?;
         Ok(run)
     }
 }
@@ -307,7 +307,7 @@ impl Service {
         self.bind_agents(identity, agents, agent, options, Purpose::StoredRun)
     }
 
-    /// Binds a stored run again as it was, except for what `options` say.
+    /// Binds the agents of a stored run again, with these options.
     pub(crate) fn bind_again(
         &self,
         identity: &Identity,
@@ -328,7 +328,7 @@ impl Service {
         match StoredBinding::of(run) {
             StoredBinding::Options(options) => Ok(*options),
             StoredBinding::Program(_) => Err(ServiceError::failed(format!(
-                "the run {} was not begun by this program; go on with it there",
+                "the run {} was started by another program; resume it there",
                 run.id()
             ))),
         }
@@ -353,12 +353,12 @@ impl Service {
             servers.into_iter().flatten().collect()
         };
         let library = self.library_for(&project, options, agents, agent, &named_servers)?;
-        let give = |agent: &Agent| match purpose {
+        let add_tools = |agent: &Agent| match purpose {
             Purpose::NewRuns => with_servers(agent, &named_servers(agent), &library),
             Purpose::StoredRun => Ok(agent.clone()),
         };
-        let agents: Vec<Agent> = agents.iter().map(give).collect::<Result<_, _>>()?;
-        let (agents, agent) = (agents.as_slice(), &give(agent)?);
+        let agents: Vec<Agent> = agents.iter().map(add_tools).collect::<Result<_, _>>()?;
+        let (agents, agent) = (agents.as_slice(), &add_tools(agent)?);
         let (models, model) = self.models(agents, agent, options, configuration)?;
         let crew = assemble(agents, agent, &library, options.mode, &models);
         let crew = crew.map_err(|error| {
@@ -375,7 +375,7 @@ impl Service {
         let crew = crew.knowing(self.tools_named_in_policies(&project, &[]));
         crew.configure(&project.configured)?;
         let assembly = self.stored_form(&crew, options, &project, &model)?;
-        let watching = self.follow(&project, &crew, &options.library);
+        let watching = self.watch_project(&project, &crew, &options.library);
         Ok(BoundAgent {
             service: self.clone(),
             crew,
@@ -409,7 +409,7 @@ impl Service {
         }
     }
 
-    /// What a crew is bound to now.
+    /// The record of what a crew is bound to now.
     pub(crate) fn binding_record(
         &self,
         crew: &Crew,
@@ -425,15 +425,20 @@ impl Service {
         BindingRecord::of(crew, &files, configuration, self.directory(), model)
     }
 
-    /// Puts a crew under what the configuration says whenever its files change.
-    fn follow(&self, project: &Project, crew: &Crew, named: &[String]) -> Watching {
+    /// Watches the configuration files and applies changes to a crew.
+    fn watch_project(
+        &self,
+        project: &Project,
+        crew: &Crew,
+        named: &[String],
+    ) -> ConfigurationWatch {
         let (service, named) = (self.clone(), named.to_vec());
         let library = move |configuration: &Configuration| {
             let library = service.build_library(configuration, &named, None);
             library.map_err(|error| error.to_string())
         };
         let service = self.clone();
-        let tell = move |reload: &Reload| {
+        let on_reload = move |reload: &Reload| {
             service.notify(&match reload {
                 Reload::Changed(configured) => Notice::ConfigurationReloaded {
                     digest: configured.digest(),
@@ -443,17 +448,17 @@ impl Service {
                 },
             });
         };
-        let (library, tell) = (Arc::new(library), Arc::new(tell));
-        watch(
+        let (library, on_reload) = (Arc::new(library), Arc::new(on_reload));
+        watch_configuration(
             project.files.clone(),
             project.read.clone(),
             crew.clone(),
             library,
-            tell,
+            on_reload,
         )
     }
 
-    /// What stands behind the tools: the libraries that were named, else those of the configuration.
+    /// The library with the implementations: the named libraries, else those of the configuration.
     fn library_for(
         &self,
         project: &Project,
@@ -480,8 +485,8 @@ impl Service {
         self.library(project, &options.library, Some(&wanted))
     }
 
-    /// Keeps what an agent lacks that could not be bound. The caller reports why; if this cannot be kept,
-    /// only that is reported besides.
+    /// Stores the gap of an agent that could not be bound. The caller reports why it could not; a failure
+    /// to store is a warning.
     fn note_gap_at_load(
         &self,
         identity: &Identity,
@@ -493,17 +498,17 @@ impl Service {
         let Some(gap) = GapAtLoad::of(error, agents, lead, library) else {
             return;
         };
-        let kept = self
+        let noted = self
             .stored_for(identity)
             .and_then(|stored| Ok(stored.note_gap_at_load(&gap)?));
-        if let Err(error) = kept {
+        if let Err(error) = noted {
             self.notify(&Notice::Warning(format!(
-                "warning: what is missing was not recorded: {error}"
+                "warning: the missing tools could not be recorded: {error}"
             )));
         }
     }
 
-    /// Which model each agent asks, and how that is called.
+    /// The models of the agents, and the name for display.
     fn models(
         &self,
         agents: &[Agent],
@@ -518,43 +523,43 @@ impl Service {
         options.base_url = options
             .base_url
             .or_else(|| configuration.base_url().map(str::to_owned));
-        let instead = match (&options.model, &options.record) {
+        let named = match (&options.model, &options.record) {
             (Some(name), _) => Some(named_model(name, &options)?),
-            // What several models say would not be told apart in one recording.
+            // One recording cannot distinguish the answers of several models.
             (None, Some(_)) if !agent.agents().is_empty() => {
                 return Err(ServiceError::failed(
-                    "the agent has sub-agents with models of their own, which cannot be recorded together",
+                    "the agent's sub-agents have other models, which cannot be recorded together",
                 )
                 .with_hint("name one model for all of them with `--model`"));
             }
             (None, Some(_)) => Some(named_model(&agent.model().to_string(), &options)?),
             (None, None) => None,
         };
-        let (instead, name) = match instead {
-            Some(instead) => {
+        let (override_model, name) = match named {
+            Some(model) => {
                 let name = options.model.as_deref().unwrap_or("recorded");
-                (Some(instead), name.to_owned())
+                (Some(model), name.to_owned())
             }
             None => {
                 let choice = choose_model(agents, agent, options.base_url.as_deref());
                 let choice = choice.map_err(|error| {
                     ServiceError::failed(error.to_string()).with_hint(
-                        "`--model reflex` asks the embedded model, which needs no key; it is not chosen by \
-                         itself because not all tools are known to be reversible (`risk: reversible`)",
+                        "`--model reflex` uses the embedded model, which needs no key; it is not chosen \
+                         automatically because not all tools are known to be reversible (`risk: reversible`)",
                     )
                 })?;
-                (choice.instead, choice.told)
+                (choice.override_model, choice.description)
             }
         };
         let models = Models {
-            instead,
+            override_model,
             settings: hosted_settings(&options),
         };
         Ok((models, name))
     }
 }
 
-/// An agent with all tools of these servers, besides those it declares.
+/// The agent with all tools of these servers added to those it declares.
 fn with_servers(
     agent: &Agent,
     servers: &[ServerName],
@@ -587,9 +592,9 @@ fn choose_agent<'f>(
         .map(|agent| agent.name().as_str())
         .collect();
     if let Some(name) = name {
-        return declared
-            .agent(name)
-            .ok_or_else(|| ServiceError::failed(unknown("agent", name, &names, place)));
+        return declared.agent(name).ok_or_else(|| {
+            ServiceError::failed(unknown_name_message("agent", name, &names, place))
+        });
     }
     let mut roots = declared.roots();
     match (roots.next(), roots.next()) {
@@ -602,16 +607,16 @@ fn choose_agent<'f>(
     }
 }
 
-/// The model of a run whose task is a call: it is never asked.
+/// The model of a run whose task is a call: it is never used.
 pub(crate) const NO_MODEL: &str = "none";
 
-/// Whether an environment variable sets something of the configuration. Where the data is belongs to the
+/// Whether an environment variable sets a configuration value of a run. The data directory belongs to the
 /// process, not to a run.
 fn is_setting(name: &str) -> bool {
     windlass_config::is_setting_variable(name) && name != "WINDLASS_DATA"
 }
 
-/// The model that options name, instead of what agents declare.
+/// The model of that name, with these options.
 ///
 /// # Errors
 /// If there is no such model, or it cannot be used.
@@ -634,7 +639,7 @@ pub fn named_model(name: &str, options: &RunOptions) -> Result<Arc<dyn ModelClie
     }
     let model: Model = name
         .parse()
-        .map_err(|error| ServiceError::failed(format!("`{name}` names no model: {error}")))?;
+        .map_err(|error| ServiceError::failed(format!("`{name}` is not a model: {error}")))?;
     let hosted = HostedModel::new(&model, hosted_settings(options)).map_err(|error| {
         ServiceError::failed(format!(
             "the model `{name}` cannot be used: {}",

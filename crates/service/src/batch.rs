@@ -12,13 +12,13 @@ use crate::options::Attachment;
 use crate::runs::RunQuery;
 use crate::service::Service;
 
-/// How a batch is worked on.
+/// How a batch is run.
 #[derive(Debug, Clone, Default)]
 pub struct BatchOptions {
-    /// How many tasks are worked on at the same time, at least 1.
+    /// How many tasks run at the same time, at least 1.
     pub jobs: usize,
-    /// Whether earlier runs of the same tasks are taken instead of new ones, where there are any that are
-    /// done or can be resumed.
+    /// Whether earlier runs of the same tasks are used instead of new ones, if they are done or can be
+    /// resumed.
     pub resume: bool,
     /// The limits of each run.
     pub settings: Settings,
@@ -48,16 +48,15 @@ impl NewRun {
 }
 
 impl BoundAgent {
-    /// Works on all tasks. Each run is handed to `done` as soon as it is over or left, in the order in
-    /// which that happens; `None` for tasks that were not begun because the batch was stopped.
+    /// Runs all tasks. Each run is passed to `done` as soon as it is over or suspended, in that order;
+    /// `None` for tasks that were not started because the batch was stopped.
     ///
-    /// What the tasks teach does not depend on which is done first: where something is learned, those
-    /// that are worked on together all know the same, and are learned from in their order before the next
-    /// begin.
+    /// What is learned does not depend on which task is done first: with learning, the tasks that run
+    /// together recall the same strategies, and are learned from in their order before the next ones start.
     ///
     /// # Errors
-    /// If the identity may not run agents or the store cannot be opened. What goes wrong with one task is
-    /// handed to `done`.
+    /// If the identity may not run agents or the store cannot be opened. The error of one task is passed
+    /// to `done`.
     pub async fn run_batch(
         &self,
         identity: &Identity,
@@ -107,7 +106,7 @@ impl BoundAgent {
         Ok(())
     }
 
-    /// The run of a task: an earlier one if it is wanted and there is one, else a new one.
+    /// The run of a task: an earlier one if `resume` is set and there is one, else a new one.
     async fn run_task(
         &self,
         identity: &Identity,
@@ -141,11 +140,11 @@ fn earlier(
     };
     for found in service.list_runs(identity, &query)? {
         let found = found.summary;
-        let may_stand = matches!(
+        let is_usable = matches!(
             found.end,
             None | Some(RunEnd::Completed | RunEnd::IterationLimit | RunEnd::WaitingForPerson)
         );
-        if !may_stand || found.purged.is_some() {
+        if !is_usable || found.purged.is_some() {
             continue;
         }
         if service.run(identity, found.run.as_str())?.task() == &wanted.task {

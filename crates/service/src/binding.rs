@@ -1,5 +1,5 @@
-//! What a run was bound to, stored with it, so that another process knows whether it would bind the run
-//! to the same things.
+//! The record of what a run was bound to. It is stored with the run, so that another process can check
+//! whether it would bind the run identically.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -12,18 +12,18 @@ use serde_json::{Map, Value};
 use windlass_config::Configuration;
 use windlass_core::run::Run;
 use windlass_runtime::{Crew, PROGRAM, reader_digest, tools_digest};
-use windlass_spec::server::{Given, Transport};
+use windlass_spec::server::{EnvTemplate, Transport};
 
 use crate::options::RunOptions;
 
-/// What a run was bound to. Configuration and policies are not part of it: they are read again whenever
-/// a call is decided about.
+/// What a run was bound to. Configuration and policies are not part of it: they are read again for every
+/// decision about a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BindingRecord {
     /// The directory relative paths and commands start from.
     pub working_directory: PathBuf,
     /// The library files and the programs and scripts of their commands, each with the digest of its content.
-    /// Programs that are found through `PATH` belong to the machine and are not among them.
+    /// Programs that are found through `PATH` belong to the machine and are not included.
     pub files: FileDigests,
     /// The digest of all bound tools: names, descriptions, schemas.
     pub tools: String,
@@ -69,7 +69,7 @@ fn digest(path: &Path) -> io::Result<String> {
 }
 
 impl BindingRecord {
-    /// What a crew is bound to, with these library files.
+    /// The record of a crew that is bound with these library files.
     pub(crate) fn of(
         crew: &Crew,
         library_files: &[PathBuf],
@@ -103,7 +103,7 @@ impl BindingRecord {
         }
     }
 
-    /// Why a binding made now is not the stored one; nothing if it is.
+    /// The differences between this record and a current one; empty if there are none.
     pub(crate) fn differences(&self, now: &Self) -> Vec<String> {
         let mut differences = file_differences(&self.files, &now.files);
         if self.tools != now.tools {
@@ -133,7 +133,7 @@ impl BindingRecord {
         differences
     }
 
-    /// Which of the files changed since.
+    /// Describes which of the files have changed.
     pub(crate) fn changed_files(&self) -> Vec<String> {
         let paths: Vec<PathBuf> = self.files.keys().cloned().collect();
         file_differences(&self.files, &file_digests(&paths))
@@ -184,16 +184,16 @@ fn command_files(value: &toml::Value, base: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// An argument and, in case it is a command line of a shell or has the form `--option=FILE`, its words.
+/// An argument and its words, in case it is a shell command line or has the form `--option=FILE`.
 fn words_of(argument: &str) -> Vec<&str> {
-    let is_between = |c: char| c.is_whitespace() || "=;|&<>()'\"`".contains(c);
-    let words = argument.split(is_between).filter(|word| !word.is_empty());
+    let is_separator = |c: char| c.is_whitespace() || "=;|&<>()'\"`".contains(c);
+    let words = argument.split(is_separator).filter(|word| !word.is_empty());
     let mut found: Vec<&str> = words.collect();
     found.push(argument);
     found
 }
 
-/// How a stored run says it can be bound again.
+/// How a stored run can be bound again.
 #[derive(Debug, Clone)]
 pub(crate) enum StoredBinding {
     /// By these options, from files.
@@ -222,21 +222,21 @@ impl StoredBinding {
 fn server_variables(configuration: &Configuration) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for server in configuration.servers() {
-        let given: Vec<&Given> = match &server.transport {
+        let given: Vec<&EnvTemplate> = match &server.transport {
             Transport::Command(program) => program.environment.values().collect(),
             Transport::Http(http) => http.headers.values().collect(),
         };
-        let variables = given.into_iter().filter_map(Given::variable);
+        let variables = given.into_iter().filter_map(EnvTemplate::variable);
         names.extend(variables.map(str::to_owned));
     }
     names
 }
 
-/// The variables a library file names: those that commands are given, and those that values come from.
+/// The variables a library file names: those passed to commands, and those that values come from.
 fn library_variables(value: &toml::Value, names: &mut BTreeSet<String>) {
     match value {
         toml::Value::String(text) => {
-            if let Some(name) = Given::new(text)
+            if let Some(name) = EnvTemplate::new(text)
                 .ok()
                 .and_then(|given| given.variable().map(str::to_owned))
             {

@@ -1,36 +1,34 @@
-//! Finds the call a person means by what they typed: its id, the id of its run, or a part of either
-//! that fits only one.
+//! Finds a call by a typed id: its id, the id of its run, or a part of either that matches only one.
 
 use windlass_spec::CallId;
 
 use crate::error::ServiceError;
 
-/// Less than this at the end of an id would be a guess.
-const SHORTEST_END: usize = 3;
+/// The shortest suffix of an id that is accepted.
+const MIN_SUFFIX: usize = 3;
 
-/// How many are listed when several fit.
+/// How many calls are listed when several match.
 const SHOWN: usize = 10;
 
-/// A call that may be meant.
+/// A call that may match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) call: CallId,
-    /// Whether something can still be decided about it.
+    /// Whether it can still be decided.
     pub(crate) is_open: bool,
 }
 
-/// What is looked for, in the words of messages.
+/// What is searched for, in the words of messages.
 pub(crate) struct Sought {
-    /// For programs.
+    /// The error code if nothing matches.
     pub(crate) word: &'static str,
-    /// For people, such as `question`.
+    /// The noun for people, such as `question`.
     pub(crate) what: &'static str,
     /// The command that lists them.
     pub(crate) listed_by: &'static str,
 }
 
-/// The call that is meant. What can still be decided about comes before what cannot, and a nearer fit
-/// before a farther one.
+/// The call that matches best. Calls that can still be decided come first, then closer matches.
 pub(crate) fn pick(
     typed: &str,
     candidates: impl IntoIterator<Item = Candidate>,
@@ -40,8 +38,8 @@ pub(crate) fn pick(
         .into_iter()
         .filter_map(|candidate| {
             let fit = Fit::of(typed, &candidate.call)?;
-            let is_behind = !candidate.is_open && fit != Fit::Call;
-            Some(((is_behind, fit), candidate.call))
+            let is_closed = !candidate.is_open && fit != Fit::Call;
+            Some(((is_closed, fit), candidate.call))
         })
         .collect();
     fitting.sort_by_key(|(rank, call)| (*rank, call.to_string()));
@@ -50,39 +48,38 @@ pub(crate) fn pick(
         let message = format!("there is no {} `{typed}`", sought.what);
         return Err(ServiceError::not_found(sought.word, message).with_hint(sought.listed_by));
     };
-    let fits_as_well: Vec<String> = fitting
+    let best_matches: Vec<String> = fitting
         .iter()
         .filter(|(rank, _)| rank == best)
         .map(|(_, call)| call.to_string())
         .collect();
-    if fits_as_well.len() == 1 {
+    if best_matches.len() == 1 {
         return Ok(first.clone());
     }
-    let shown = fits_as_well.iter().take(SHOWN).map(String::as_str);
+    let shown = best_matches.iter().take(SHOWN).map(String::as_str);
     let shown: Vec<&str> = shown.collect();
     let message = format!(
-        "`{typed}` fits {} {}s:\n  {}{}",
-        fits_as_well.len(),
+        "`{typed}` matches {} {}s:\n  {}{}",
+        best_matches.len(),
         sought.what,
         shown.join("\n  "),
-        if fits_as_well.len() > SHOWN {
+        if best_matches.len() > SHOWN {
             "\n  …"
         } else {
             ""
         }
     );
-    Err(ServiceError::invalid("ambiguous", message)
-        .with_hint("give the whole id of the one you mean"))
+    Err(ServiceError::invalid("ambiguous", message).with_hint("use a complete id"))
 }
 
-/// How what was typed fits a call, the nearest first.
+/// How a typed id matches a call, the closest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     /// It is the call's id.
     Call,
     /// It is the id of its run.
     Run,
-    /// It is the id of the run that its run works for.
+    /// It is the id of a parent of its run.
     OuterRun,
     /// It is the start or the end of the call's id.
     Part,
@@ -100,7 +97,7 @@ impl Fit {
             None
         } else if run.strip_prefix(typed).is_some_and(is_inner) {
             Some(Self::OuterRun)
-        } else if id.starts_with(typed) || (typed.len() >= SHORTEST_END && id.ends_with(typed)) {
+        } else if id.starts_with(typed) || (typed.len() >= MIN_SUFFIX && id.ends_with(typed)) {
             Some(Self::Part)
         } else {
             None
@@ -130,16 +127,16 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_fits_one_call_is_enough() {
+    fn a_part_that_matches_one_call_is_enough() {
         let ids = [("run1:1:0", true), ("run2:1:1", true), ("run2:2:0", false)];
         for (typed, expected) in [
             ("run1:1:0", "run1:1:0"),
             ("run1", "run1:1:0"),
             ("un1:1:0", "run1:1:0"),
             ("run2:2", "run2:2:0"),
-            // Only one of the two can still be decided about.
+            // Only one of the two can still be decided.
             ("run2", "run2:1:1"),
-            // Settled, but exactly what was typed.
+            // Settled, but an exact match.
             ("run2:2:0", "run2:2:0"),
         ] {
             assert_eq!(picked(typed, &ids).as_deref(), Ok(expected), "{typed}");
@@ -147,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_itself_comes_before_what_begins_like_it() {
+    fn a_run_comes_before_runs_with_the_same_prefix() {
         let ids = [
             ("r1:1:0", true),
             ("r10:1:0", true),
@@ -159,11 +156,11 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_several_is_listed_and_what_fits_none_is_not_found() {
+    fn several_matches_are_listed_and_no_match_is_not_found() {
         let ids = [("r1:1:0", true), ("r1:1:1", true)];
         let error = picked("r1", &ids).err().unwrap_or_default();
         assert!(
-            error.contains("fits 2 questions:\n  r1:1:0\n  r1:1:1"),
+            error.contains("matches 2 questions:\n  r1:1:0\n  r1:1:1"),
             "{error}"
         );
         for typed in ["", "0", ":0", "r3", "1:7"] {

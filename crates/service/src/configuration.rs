@@ -1,10 +1,10 @@
-//! The configuration as an operator sees it: the values that hold and where they come from, what is wrong
-//! with it, and its files. All of this is read anew, so that it is about what the files say now.
+//! The configuration for operators: its values with their origins, its mistakes, and its files. All of this is
+//! read again from the files.
 
 use std::path::{Path, PathBuf};
 
 use windlass_config::{Layer, Mistake, Shown};
-use windlass_runtime::{ConfigurationError, Configured, Read};
+use windlass_runtime::{ConfigurationError, Configured, FileTexts};
 use windlass_spec::Agent;
 use windlass_tools::ToolLibrary;
 
@@ -12,16 +12,16 @@ use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::service::Service;
 
-/// The values that hold.
+/// The effective values.
 #[derive(Debug, Clone)]
 pub struct ConfigurationValues {
     /// Each value with its key and where it comes from, sorted by key. Secrets are hidden.
     pub values: Vec<Shown>,
-    /// What is probably not meant that way.
+    /// Warnings about probable mistakes.
     pub warnings: Vec<Mistake>,
 }
 
-/// What is wrong with a configuration.
+/// The result of checking a configuration.
 #[derive(Debug, Clone)]
 pub struct ConfigurationCheck {
     /// The project's configuration, if there is one.
@@ -47,19 +47,19 @@ impl ConfigurationCheck {
     }
 }
 
-/// A file that is looked for.
+/// A possible configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigurationFile {
     /// Whose it is. Later layers win.
     pub layer: Layer,
-    /// Where it is looked for.
+    /// Its path.
     pub path: PathBuf,
-    /// Whether it is there.
+    /// Whether it exists.
     pub exists: bool,
 }
 
 impl Service {
-    /// The values that hold and where each comes from: all, or those of a key and below it.
+    /// The effective values with their origins: all, or those of a key and below it.
     ///
     /// # Errors
     /// If the identity may not read, the configuration has mistakes, or nothing has that key.
@@ -69,7 +69,7 @@ impl Service {
         key: Option<&str>,
     ) -> Result<ConfigurationValues, ServiceError> {
         identity.require(Scope::Read)?;
-        let (configured, _) = self.configuration_files().read(&Read::default())?;
+        let (configured, _) = self.configuration_files().read(&FileTexts::default())?;
         let is_asked = |shown: &Shown| {
             key.is_none_or(|key| {
                 let below = shown.key.strip_prefix(key);
@@ -81,7 +81,7 @@ impl Service {
         if let (Some(key), true) = (key, values.is_empty()) {
             let message = format!("nothing is set under `{key}`");
             return Err(ServiceError::not_found("no_such_key", message)
-                .with_hint("`windlass config show` lists everything that holds"));
+                .with_hint("`windlass config show` lists all values"));
         }
         Ok(ConfigurationValues {
             values,
@@ -89,7 +89,7 @@ impl Service {
         })
     }
 
-    /// What is wrong with the configuration by itself, and with regard to the tools of agents.
+    /// Checks the configuration by itself and against the tools of agents.
     ///
     /// # Errors
     /// If the identity may not read, or a file cannot be read.
@@ -101,7 +101,7 @@ impl Service {
         identity.require(Scope::Read)?;
         let files = self.configuration_files();
         let file = files.project().map(Path::to_owned);
-        let (configured, mistakes) = match files.read(&Read::default()) {
+        let (configured, mistakes) = match files.read(&FileTexts::default()) {
             Ok((configured, _)) => {
                 let mistakes = self.mistakes(&configured, agents);
                 (Some(configured), mistakes)
@@ -109,7 +109,7 @@ impl Service {
             Err(ConfigurationError::Mistakes(mistakes)) => (None, mistakes),
             Err(error) => return Err(error.into()),
         };
-        // The built-in tools check themselves what they may touch.
+        // The built-in tools check their own settings.
         let settings =
             configured.map(|configured| self.builtin_settings(&configured.configuration));
         let settings_error = settings.and_then(Result::err);
@@ -120,7 +120,7 @@ impl Service {
         })
     }
 
-    /// The files that are looked for, whether they are there or not. Later ones win.
+    /// The possible configuration files, whether they exist or not. Later ones win.
     ///
     /// # Errors
     /// If the identity may not read.
@@ -138,7 +138,7 @@ impl Service {
         Ok(files.collect())
     }
 
-    /// What is odd about a configuration by itself, and what does not fit the tools of agents.
+    /// The warnings of a configuration, and what does not fit the tools of agents.
     fn mistakes(&self, configured: &Configured, agents: &[Agent]) -> Vec<Mistake> {
         let mut mistakes = configured.warnings.clone();
         if agents.is_empty() {
@@ -150,7 +150,7 @@ impl Service {
         let library = library.unwrap_or_else(|_| ToolLibrary::new("none"));
         let exists = |key: &str| key.split('.').any(|part| library.lookup(part).is_some());
         let mut found = configured.check(agents);
-        // What no agent declares may still be a tool that there is.
+        // A tool that no agent declares may still exist in a library.
         found.retain(|mistake| mistake.is_error() || !exists(&mistake.key));
         mistakes.extend(found);
         mistakes

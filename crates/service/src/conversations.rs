@@ -1,4 +1,4 @@
-//! Conversations: what was said to an agent and what it answered, kept so that it can be continued.
+//! Conversations: stored messages of a user and an agent, so that a chat can be continued.
 
 use windlass_core::model::ChatMessage;
 use windlass_runtime::Durable as _;
@@ -21,7 +21,7 @@ pub enum ConversationChoice {
 }
 
 impl Service {
-    /// The conversation of an identity with an agent that is meant.
+    /// The chosen conversation of an identity with an agent.
     ///
     /// # Errors
     /// If the identity may not run agents, there is no such conversation, or it is with another agent.
@@ -42,7 +42,7 @@ impl Service {
                 let found = found.ok_or_else(|| {
                     let message = format!("there is no conversation `{id}`");
                     ServiceError::not_found("no_such_conversation", message)
-                        .with_hint("`--resume` alone takes up the latest one")
+                        .with_hint("`--resume` without an id continues the latest one")
                 })?;
                 if found.agent != agent {
                     return Err(ServiceError::failed(format!(
@@ -67,8 +67,8 @@ impl Service {
         })
     }
 
-    /// Adds what was said and answered to a conversation and keeps it. The oldest messages are dropped
-    /// when it gets long. Blocks while it is stored.
+    /// Adds a message and its answer to a conversation and stores it. The oldest messages are dropped when
+    /// it gets long. Blocks while it is stored.
     ///
     /// # Errors
     /// If the identity may not run agents, or it cannot be stored.
@@ -76,7 +76,7 @@ impl Service {
         &self,
         identity: &Identity,
         conversation: &mut StoredConversation,
-        said: &str,
+        message: &str,
         answer: String,
     ) -> Result<(), ServiceError> {
         identity.require(Scope::Run)?;
@@ -90,7 +90,7 @@ impl Service {
         }
         conversation.messages.extend([
             ChatMessage::User {
-                content: said.to_owned(),
+                content: message.to_owned(),
             },
             ChatMessage::Assistant {
                 content: answer,
@@ -104,6 +104,7 @@ impl Service {
         conversation.messages.drain(..surplus);
         conversation.updated_at = self.now();
         let saved = self.store()?.save_conversation(conversation);
-        saved.map_err(|error| ServiceError::from(error).context("the conversation cannot be kept"))
+        saved
+            .map_err(|error| ServiceError::from(error).context("the conversation cannot be stored"))
     }
 }

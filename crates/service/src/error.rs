@@ -1,5 +1,5 @@
-//! Why an operation was not carried out, in a form that programs can tell apart: by its kind, and by a
-//! code that names the exact reason. Doors translate the kind (an exit code, an HTTP status).
+//! Errors of operations, which programs distinguish by their kind and by a code that names the exact
+//! reason. Front ends translate the kind (an exit code, an HTTP status).
 
 use std::fmt;
 
@@ -33,9 +33,9 @@ pub enum ErrorKind {
     Invalid,
     /// The identity may not do this.
     Denied,
-    /// There is no such thing, or it belongs to another tenant.
+    /// There is no such object, or it belongs to another tenant.
     NotFound,
-    /// It is too late, or the thing is not what the caller thinks it is.
+    /// It is too late, or the object is in another state than the caller expects.
     Conflict,
     /// The store cannot be reached or written now. The same request may succeed later.
     Unavailable,
@@ -54,12 +54,12 @@ impl ServiceError {
         Self::new(ErrorKind::Denied, code, message)
     }
 
-    /// Something that is not there.
+    /// An object that does not exist.
     pub fn not_found(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, code, message)
     }
 
-    /// Something that is not as the caller thinks.
+    /// An object in another state than the caller expects.
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Conflict, code, message)
     }
@@ -98,7 +98,7 @@ impl ServiceError {
         self.kind
     }
 
-    /// The exact reason, for programs: a stable word such as `already_decided`.
+    /// The exact reason, for programs: a stable code such as `already_decided`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         self.code
@@ -154,19 +154,19 @@ impl From<Error> for ServiceError {
             Error::AlreadyDecided { .. } => (
                 ErrorKind::Conflict,
                 "already_decided",
-                Some("windlass approvals show tells who decided"),
+                Some("`windlass approvals show` shows who decided"),
             ),
             Error::Expired { .. } => (
                 ErrorKind::Conflict,
                 "expired",
-                Some("the model is told, and may ask once more"),
+                Some("the model is informed and can ask again"),
             ),
             // It has a hint of its own.
             Error::DigestDiffers { .. } => (ErrorKind::Conflict, "digest_differs", None),
             Error::NotEntitled { .. } => (
                 ErrorKind::Denied,
                 "not_entitled",
-                Some("windlass approvals show tells who may decide"),
+                Some("`windlass approvals show` shows who may decide"),
             ),
             Error::Undecided { source, .. } => return Self::undecided(&error, source),
             Error::NoSuchHold(_) => (
@@ -246,7 +246,7 @@ pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Errors of other parts, which say themselves what to do.
+/// Errors of other crates, whose messages say what to do.
 macro_rules! failures {
     ($($error:ty),* $(,)?) => {
         $(impl From<$error> for ServiceError {
@@ -264,7 +264,7 @@ failures!(
     windlass_core::approval::NotAPrincipal,
     windlass_core::run::FoldError,
     windlass_mcp::LedgerError,
-    windlass_mcp::MeetError,
+    windlass_mcp::ConnectError,
     windlass_mcp::OAuthError,
     windlass_model::ModelError,
     windlass_runtime::ConfigurationError,

@@ -27,7 +27,7 @@ pub struct EvaluatedModel(Evaluated);
 enum Evaluated {
     /// The embedded model, which takes any schema as it is.
     Reflex(Reflex),
-    /// Any other, asked as a run asks it.
+    /// Any other model, asked as in a run.
     Client(Arc<dyn ModelClient>),
 }
 

@@ -1,6 +1,6 @@
-//! Experiments: every task with two libraries, in pairs, in the order of a schedule; and how the variants
-//! of tools compare between which a library splits principals. The runs of an experiment are found again
-//! in the store by the ids of their tasks, so that nothing is done twice, however an earlier process ended.
+//! Experiments: run every task with two libraries, in pairs, in the order of a schedule. Also the comparison of
+//! tool variants between which a library splits principals. The runs of an experiment are found in the store by
+//! the ids of their tasks, so that an interrupted experiment repeats nothing.
 
 mod arms;
 mod findings;
@@ -26,7 +26,7 @@ use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::options::{Attachment, RunOptions};
 use crate::service::Service;
-use findings::{Counted, Description, Settled};
+use findings::{CountedPairs, ExperimentDescription, PairOutcome};
 use measure::{CostIn, is_outcome, measure};
 use schedule::{Scheduled, schedule};
 
@@ -37,13 +37,13 @@ pub use findings::{
 pub use measure::{ExperimentMetric, RunMeasurements};
 pub use variants::{VariantComparison, VariantQuery, VariantSplit, VariantSummary};
 
-/// How much of the digest names an experiment.
+/// The length of the digest's prefix that is an experiment's default name.
 const NAME_LENGTH: usize = 12;
 
-/// An experiment to do.
+/// The request for an experiment.
 #[derive(Debug, Clone)]
 pub struct ExperimentRequest {
-    /// Its name; made of what it consists of if nothing is said.
+    /// Its name; by default a digest of its content.
     pub name: Option<String>,
     /// The library of arm A.
     pub a: String,
@@ -53,19 +53,19 @@ pub struct ExperimentRequest {
     pub tasks: Vec<TaskInput>,
     /// How often each task is given to each arm.
     pub runs: u32,
-    /// What is compared. The first is what the experiment is about.
+    /// The metrics. The first is the primary one.
     pub metrics: Vec<ExperimentMetric>,
-    /// What the order follows from.
+    /// The seed of the order.
     pub seed: u64,
-    /// The chance of a verdict where there is no difference.
+    /// The significance level: the probability of a verdict where there is no difference.
     pub alpha: f64,
-    /// Whether it may have runs already, with which it is resumed.
+    /// Whether it continues with runs it already has.
     pub is_resumed: bool,
     /// Whether it is stopped as soon as the first metric is decided.
     pub stops_early: bool,
     /// How many pairs run at the same time.
     pub jobs: usize,
-    /// How the agent is bound besides its arm's library.
+    /// The options of both arms, besides the library.
     pub options: RunOptions,
     /// The limits of each run.
     pub settings: Settings,
@@ -96,7 +96,7 @@ impl fmt::Debug for Experiment {
 }
 
 impl Service {
-    /// Prepares an experiment with an agent: binds it for both arms and looks for runs it has already.
+    /// Prepares an experiment with an agent: binds it for both arms and finds the runs it has already.
     ///
     /// # Errors
     /// If the identity may not run agents; if a metric is a command and the identity is no administrator;
@@ -128,7 +128,7 @@ impl Service {
         if !request.is_resumed && !earlier.is_empty() {
             let message = format!("the experiment `{name}` has {} runs already", earlier.len());
             return Err(ServiceError::conflict("has_runs", message).with_hint(
-                "`--resume` goes on with it; another `--seed` or `--name` begins a new one",
+                "`--resume` continues it; another `--seed` or `--name` starts a new one",
             ));
         }
         Ok(Experiment {
@@ -218,12 +218,11 @@ impl Experiment {
         self.schedule.len()
     }
 
-    /// Does what is not done of the experiment, until `stop` is cancelled, and judges what there is.
-    /// `pair_done` is called for each pair.
+    /// Runs the remaining pairs, until `stop` is cancelled, and analyses the results. `pair_done` is called
+    /// for each pair.
     ///
     /// # Errors
-    /// If a run cannot be driven or measured, or earlier runs are of an experiment that consists of
-    /// something else.
+    /// If a run cannot be driven or measured, or earlier runs belong to another experiment.
     pub async fn run(
         &self,
         stop: &Stop,
@@ -239,14 +238,14 @@ impl Experiment {
             bound.driver(&self.identity, attachment)
         };
         let [a, b] = &self.agents;
-        let work = Work {
+        let work = ExperimentDriver {
             experiment: self,
             drivers: [driver(a)?, driver(b)?],
             store: &store,
             stop,
             is_decided: AtomicBool::new(false),
         };
-        let mut settled: Vec<Option<Settled>> = self.schedule.iter().map(|_| None).collect();
+        let mut settled: Vec<Option<PairOutcome>> = self.schedule.iter().map(|_| None).collect();
         let mut ended = futures::stream::iter(self.schedule.iter().enumerate())
             .map(|(index, pair)| {
                 let work = &work;
@@ -265,9 +264,9 @@ impl Experiment {
         Ok(self.findings(&settled))
     }
 
-    fn findings(&self, settled: &[Option<Settled>]) -> ExperimentFindings {
+    fn findings(&self, settled: &[Option<PairOutcome>]) -> ExperimentFindings {
         let request = &self.request;
-        // What was looked at before it was made longer has no planned length any more.
+        // An experiment that was extended after its results were seen has no planned length any more.
         let is_extended = settled.iter().flatten().any(|pair| {
             pair.planned_runs
                 .is_some_and(|planned| planned != request.runs)
@@ -281,7 +280,7 @@ impl Experiment {
             false => None,
         };
         let tasks = request.tasks.iter();
-        let description = Description {
+        let description = ExperimentDescription {
             name: self.name.clone(),
             digest: self.digest.clone(),
             agent: self.agent.clone(),
@@ -295,7 +294,7 @@ impl Experiment {
             is_extended,
             metrics: request.metrics.clone(),
         };
-        let counted = Counted {
+        let counted = CountedPairs {
             schedule: &self.schedule,
             settled,
             until,
@@ -304,7 +303,7 @@ impl Experiment {
     }
 }
 
-/// The id of the task of a run, by which the run is found again.
+/// The task id of a run, by which the run is found again.
 fn task_id(experiment: &str, task: &TaskInput, pair: &Scheduled, arm: Arm) -> String {
     format!(
         "{}@{experiment}/{}{}",
@@ -314,12 +313,16 @@ fn task_id(experiment: &str, task: &TaskInput, pair: &Scheduled, arm: Arm) -> St
     )
 }
 
-/// The runs an experiment has already, by the ids of their tasks.
+/// The existing runs of an experiment, by their task ids.
 type EarlierRuns = HashMap<String, RunId>;
 
 /// After how many pairs of the schedule the first metric is decided, if it is. Only pairs before the first
-/// that is not settled count, so that the answer does not depend on which of several was faster.
-fn decided(settled: &[Option<Settled>], metrics: &[ExperimentMetric], alpha: f64) -> Option<usize> {
+/// unsettled one count, so that the result does not depend on which pair was faster.
+fn decided(
+    settled: &[Option<PairOutcome>],
+    metrics: &[ExperimentMetric],
+    alpha: f64,
+) -> Option<usize> {
     let metric = metrics.first()?;
     let mut evidence = Evidence::new(metric.measure().outcomes);
     for (index, pair) in settled.iter().enumerate() {
@@ -327,7 +330,7 @@ fn decided(settled: &[Option<Settled>], metrics: &[ExperimentMetric], alpha: f64
         let Some((a, b)) = pair.complete() else {
             continue;
         };
-        // Prices are known of all runs or of none, and tokens can be counted while it is under way.
+        // Prices are known for all runs or for none; tokens are known during the experiment.
         let of = |measured: &RunMeasurements| metric.of(measured, CostIn::Tokens);
         if let (Some(a), Some(b)) = (of(a), of(b)) {
             evidence.add(a, b);
@@ -339,21 +342,21 @@ fn decided(settled: &[Option<Settled>], metrics: &[ExperimentMetric], alpha: f64
     None
 }
 
-/// An experiment under way.
-struct Work<'w> {
+/// A running experiment.
+struct ExperimentDriver<'w> {
     experiment: &'w Experiment,
     drivers: [Driver; 2],
     store: &'w Arc<Store>,
     stop: &'w Stop,
-    /// Whether nothing more needs to be done.
+    /// Whether the remaining pairs are not needed.
     is_decided: AtomicBool,
 }
 
-impl Work<'_> {
-    /// Does a pair, one arm after the other. Nothing if it was not started.
-    async fn pair(&self, pair: &Scheduled) -> Result<Option<Settled>, ServiceError> {
+impl ExperimentDriver<'_> {
+    /// Runs a pair, one arm after the other. `None` if it was not started or not finished.
+    async fn pair(&self, pair: &Scheduled) -> Result<Option<PairOutcome>, ServiceError> {
         let request = &self.experiment.request;
-        let mut settled = Settled::default();
+        let mut settled = PairOutcome::default();
         let Some(task) = request.tasks.get(pair.task) else {
             return Ok(None);
         };
@@ -373,7 +376,7 @@ impl Work<'_> {
                     settled.put(arm, measured);
                 }
                 Some(_) => settled.is_broken_off = true,
-                None if run.standing().is_some() => settled.is_waiting = true,
+                None if run.end_or_waiting().is_some() => settled.is_waiting = true,
                 None => return Ok(None),
             }
         }
@@ -395,7 +398,7 @@ impl Work<'_> {
         let earlier = self.store.fold(run)?;
         if earlier.task().metadata.get("experiment_digest") != Some(&json!(experiment.digest)) {
             let message = format!(
-                "the experiment `{}` was begun with another agent, library, task, seed or option",
+                "the experiment `{}` was started with another agent, library, task, seed or option",
                 experiment.name
             );
             return Err(ServiceError::conflict("other_experiment", message)
@@ -449,7 +452,7 @@ impl Work<'_> {
     }
 }
 
-/// How often everything was to be done when a run was started.
+/// The planned number of repetitions when a run was started.
 fn planned(run: &Run) -> Option<u32> {
     let planned = run.task().metadata.get("planned_runs")?.as_u64()?;
     u32::try_from(planned).ok()
@@ -496,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_needs_the_scope_to_run_and_a_command_that_of_an_administrator() {
+    fn an_experiment_needs_the_run_scope_and_a_check_command_the_admin_scope() {
         let data = tempfile::tempdir().unwrap();
         let overrides = Overrides {
             data: Some(data.path().to_owned()),
@@ -513,7 +516,7 @@ mod tests {
         };
         assert_eq!(refused(Scope::Read, &[]).code(), "scope_missing");
         assert_eq!(refused(Scope::Run, &["check:true"]).code(), "scope_missing");
-        // Whoever has the scope gets as far as the libraries, which are not there.
+        // With the scope, it fails only at the libraries, which do not exist.
         for (scope, metrics) in [(Scope::Run, &[][..]), (Scope::Admin, &["check:true"][..])] {
             let error = refused(scope, metrics);
             assert!(error.message().contains("old.toml"), "{error}");

@@ -1,5 +1,5 @@
-//! Gaps: what agents of a tenant could not do for want of a tool, counted by missing capability, and what
-//! a tool would look like that does it.
+//! Tool gaps: the capabilities that agents of a tenant lacked, counted, with proposed specifications of tools
+//! that would have them.
 
 mod missing;
 
@@ -15,18 +15,18 @@ use crate::service::Service;
 
 pub use missing::{GapOccurrence, MissingTool};
 
-/// The specification of a tool that does what is missing.
+/// The proposed specification of a missing tool.
 #[derive(Debug, Clone)]
 pub struct ToolProposal {
-    /// What is missing.
+    /// The missing tool.
     pub missing: MissingTool,
-    /// The specification, as it stands in an agent file.
+    /// The specification, as text of an agent file.
     pub specification: String,
 }
 
 impl ToolProposal {
-    /// The text of an agent file with the specification added. `declared` is what the text declares, and
-    /// `place` what the file is called in messages.
+    /// The text of an agent file with the specification added. `declared` is the parsed text, and `place` the
+    /// name of the file in messages.
     ///
     /// # Errors
     /// If a name of the specification is taken there, or it does not fit.
@@ -42,8 +42,7 @@ impl ToolProposal {
         for tool in proposed.tools() {
             let name = tool.name().as_str();
             if declared.tool(name).is_some() || declared.agent(name).is_some() {
-                let message =
-                    format!("`{place}` has something called `{name}` already; nothing was written");
+                let message = format!("`{place}` already declares `{name}`; nothing was written");
                 return Err(ServiceError::conflict("name_taken", message));
             }
         }
@@ -67,24 +66,24 @@ impl ToolProposal {
     }
 }
 
-/// Whether the tools of an agent file do what a task asks.
+/// The result of checking whether the tools of an agent file do what a task asks.
 #[derive(Debug, Clone)]
 pub struct GapCheck {
-    /// What is missing, if more likely than not something is.
+    /// The missing tools, if a gap is more likely than not.
     pub report: Option<ToolGapReport>,
-    /// How likely something is missing.
+    /// The probability of a gap.
     pub probability: f64,
-    /// From which probability on a check reports it.
+    /// The probability from which a check reports a gap.
     pub threshold: f64,
-    /// From which probability on a run reports it beforehand.
+    /// The probability from which a run reports a gap before it starts.
     pub run_threshold: f64,
-    /// Whether a run would report it beforehand.
+    /// Whether a run would report it before it starts.
     pub is_reported_before_run: bool,
 }
 
 impl Service {
-    /// What agents of the identity's tenant lacked, what was missing most often first: of the agent of
-    /// that name and in the last so many days, if these are given.
+    /// The tools that agents of the identity's tenant lacked, the most frequent first. `agent` and `days`
+    /// restrict them to an agent and to the last days.
     ///
     /// # Errors
     /// If the identity may not read.
@@ -113,10 +112,10 @@ impl Service {
         })
     }
 
-    /// Something that was missing, by its name or the start of it.
+    /// A missing tool, by its name or a prefix of it.
     ///
     /// # Errors
-    /// If the identity may not read, or nothing or several things are meant.
+    /// If the identity may not read, or the name matches none or several.
     pub fn show_missing_tool(
         &self,
         identity: &Identity,
@@ -126,11 +125,11 @@ impl Service {
         missing::find(&all, name).cloned()
     }
 
-    /// Proposes the specification of a tool that does what was missing, by its name or the start of it.
+    /// Proposes the specification of a missing tool, by its name or a prefix of it.
     ///
     /// # Errors
-    /// If the identity may not read, nothing or several things are meant, there is a tool for it, or
-    /// nothing is known to make a specification of.
+    /// If the identity may not read, the name matches none or several, there is a tool for it, or no
+    /// specification can be made.
     pub fn propose_tool(
         &self,
         identity: &Identity,
@@ -138,7 +137,7 @@ impl Service {
     ) -> Result<ToolProposal, ServiceError> {
         let missing = self.show_missing_tool(identity, name)?;
         if let Some(reason) = missing.reason() {
-            let message = format!("there is a tool for that: {reason}");
+            let message = format!("the agent has a tool for this: {reason}");
             return Err(ServiceError::conflict("not_missing", message));
         }
         match missing.proposal() {
@@ -147,10 +146,7 @@ impl Service {
                 specification,
             }),
             None => {
-                let message = format!(
-                    "there is nothing in `{}` to make a specification of",
-                    missing.name
-                );
+                let message = format!("no specification can be made for `{}`", missing.name);
                 Err(ServiceError::conflict("nothing_to_propose", message))
             }
         }
@@ -170,7 +166,7 @@ impl Service {
         let detector = ToolGapDetector::of_specifications(file.tools().iter().map(|tool| &**tool));
         let probability = detector.assess(task).probability;
         let report = detector.detect_missing_tools(task);
-        // A run reports only what is quite likely; a check reports what is more likely than not.
+        // A run has a higher threshold; a check reports what is more likely than not.
         let project = self.project()?;
         let gaps = project.configuration().gaps();
         let run_threshold = gaps.threshold.get();
@@ -184,14 +180,14 @@ impl Service {
     }
 }
 
-/// What a run lacked, at each moment.
+/// The gaps of a run, before and during it.
 #[must_use]
 pub fn gaps_of_run(run: &Run) -> Vec<ToolGapReport> {
     let before = run.offer().and_then(|offer| offer.gap.clone());
     before.into_iter().chain(gap_during_run(run)).collect()
 }
 
-/// What a run lacked that was not reported while it ran: what was reported before it started is not
+/// The gap of a run that was not reported yet. A gap that was reported before the run started is not
 /// reported again in other words.
 #[must_use]
 pub fn unreported_gap(run: &Run) -> Option<ToolGapReport> {
@@ -219,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_sees_its_own_gaps_alone() {
+    fn a_tenant_sees_only_its_own_gaps() {
         let data = tempfile::tempdir().unwrap();
         let overrides = Overrides {
             data: Some(data.path().to_owned()),
@@ -252,8 +248,10 @@ mod tests {
         );
         let error = service.show_missing_tool(&other, name).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        let nobody = identity("acme", &[]);
-        let error = service.list_missing_tools(&nobody, None, None).unwrap_err();
+        let without_scopes = identity("acme", &[]);
+        let error = service
+            .list_missing_tools(&without_scopes, None, None)
+            .unwrap_err();
         assert_eq!(error.code(), "scope_missing");
     }
 }

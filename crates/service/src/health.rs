@@ -1,4 +1,4 @@
-//! The health of an installation: looks at everything an agent needs, and says how to fix what is wrong.
+//! The health of an installation: checks everything an agent needs, and says how to fix what is wrong.
 
 mod examination;
 mod servers;
@@ -12,12 +12,12 @@ use crate::identity::{Identity, Scope};
 use crate::service::Service;
 use examination::Examination;
 
-/// How something that was looked at is.
+/// The status of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FindingStatus {
     /// It works.
     Ok,
-    /// It works, but is probably not meant that way.
+    /// It works, but is probably a mistake.
     Warning,
     /// It must be fixed.
     Error,
@@ -35,12 +35,12 @@ impl FindingStatus {
     }
 }
 
-/// Something that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// What it is about, such as `policies`.
     pub about: &'static str,
-    /// How it is.
+    /// Its status.
     pub status: FindingStatus,
     /// What was found.
     pub found: String,
@@ -75,16 +75,16 @@ impl Finding {
     }
 }
 
-/// An agent file that is looked at. Who reads it shows its mistakes where they are.
+/// An agent file that is checked. The caller, which reads it, reports its mistakes.
 #[derive(Debug, Clone)]
 pub struct ExaminedFile {
-    /// What it is called in findings.
+    /// Its name in findings.
     pub name: String,
-    /// What is in it.
+    /// Its content.
     pub content: FileContent,
 }
 
-/// What is in an agent file.
+/// The content of an agent file.
 #[derive(Debug, Clone)]
 pub enum FileContent {
     /// There is no such file.
@@ -95,21 +95,21 @@ pub enum FileContent {
     Declared(Box<AgentFile>),
 }
 
-/// What is looked at.
+/// What is checked.
 #[derive(Debug, Clone, Default)]
 pub struct HealthRequest {
     /// The agent files.
     pub agent_files: Vec<ExaminedFile>,
-    /// Whether no server is asked whether it answers.
+    /// Whether no server is contacted.
     pub is_offline: bool,
 }
 
 impl Service {
-    /// Looks at everything an agent needs: configuration, clock, store, libraries, agents, policies, models
+    /// Checks everything an agent needs: configuration, clock, store, libraries, agents, policies, models
     /// and servers. Starts no MCP server and calls no tool.
     ///
     /// # Errors
-    /// If the identity may not read. What is wrong is a finding, not an error.
+    /// If the identity may not read. A problem is a finding, not an error.
     pub async fn examine(
         &self,
         identity: &Identity,
@@ -134,7 +134,7 @@ impl Service {
         Ok(examination.findings)
     }
 
-    /// The agent files beside the project's configuration, sorted by name.
+    /// The agent files in the directory of the project's configuration, sorted by name.
     ///
     /// # Errors
     /// If the identity may not read.

@@ -33,11 +33,11 @@ impl Service {
         Ok(holds)
     }
 
-    /// Undoes or releases the held call that an id means: of the call, of its run, or a part of either
-    /// that fits only one.
+    /// Undoes or releases a held call. `id` is the id of the call or of its run, or a part of either that
+    /// matches only one.
     ///
     /// # Errors
-    /// If the identity may not approve, no held call or several are meant, or it is too late.
+    /// If the identity may not approve, the id matches no held call or several, or it is too late.
     pub fn change_hold(
         &self,
         identity: &Identity,

@@ -1,5 +1,5 @@
-//! Who asks for an operation, and what they may do. A door finds this out by authenticating its caller;
-//! it never comes from the body of a request.
+//! The identity of a caller and its scopes. A front end determines it by authenticating the caller; it never
+//! comes from the body of a request.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use windlass_spec::NonEmptyText;
 
 use crate::error::ServiceError;
 
-/// Who asks for an operation: a tenant, a principal, and the scopes they were granted.
+/// The caller of an operation: a tenant, a principal, and the granted scopes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     person: Person,
@@ -131,7 +131,7 @@ impl Identity {
         let is_granted = |granted: Scope| self.scopes.contains(&granted);
         is_granted(scope)
             || is_granted(Scope::Admin)
-            // Whoever changes or audits things can see them.
+            // Every other scope includes reading.
             || (scope == Scope::Read && !self.scopes.is_empty())
     }
 

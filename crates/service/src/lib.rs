@@ -1,26 +1,26 @@
-//! The one way in: every operation that a command line, a server or a program needs.
+//! The service API: every operation that a command line, a server or a program needs.
 //!
 //! A [`Service`] resolves the configuration, libraries, servers, policies, models and the store once, and
-//! offers operations on them. A door translates its protocol into calls of these operations and their
+//! offers operations on them. A front end translates its protocol into calls of these operations and their
 //! results back; it decides nothing itself.
 //!
-//! - **Who asks**: every operation takes an [`Identity`] (tenant, principal, scopes), which the door got
-//!   by authenticating its caller. What the identity may not do is refused; what belongs to another
-//!   tenant does not exist for it.
+//! - **Identity**: every operation takes an [`Identity`] (tenant, principal, scopes), which the front end got
+//!   by authenticating its caller. Operations outside its scopes are refused. Objects of another tenant do
+//!   not exist for it.
 //! - **Runs**: [`Service::bind`] makes a [`BoundAgent`] of a declared agent, [`BoundAgent::start`] gives
-//!   it a task, [`BoundAgent::begin`] answers with the run's id before anything is done. [`Service::list_runs`], [`Service::show_run`], [`Service::resume`],
-//!   [`Service::cancel_run`] and [`Service::events`] are about runs there are.
+//!   it a task, [`BoundAgent::begin`] returns the run's id before anything is done. [`Service::list_runs`], [`Service::show_run`], [`Service::resume`],
+//!   [`Service::cancel_run`] and [`Service::events`] are about existing runs.
 //! - **Decisions**: [`Service::list_approvals`], [`Service::show_approval`], [`Service::decide`];
 //!   [`Service::list_holds`], [`Service::change_hold`].
-//! - **Worker**: [`Service::work`] drives every run that can go on, so that a decision is enough.
+//! - **Worker**: [`Service::work`] resumes every run that can continue, so that a decision is enough.
 //! - **Errors**: a [`ServiceError`] has a kind (for an exit code or an HTTP status), a stable code, a
 //!   message and a hint.
 //!
 //! - **Types** of other crates that operations take and return are in [`types`].
-//! - **Long lives**: [`Service::reload`] takes up a changed configuration.
+//! - **Reloading**: [`Service::reload`] applies a changed configuration.
 //!
-//! Operations that read or write the store block for as long as the disk takes; an asynchronous door
-//! calls them on a thread that may block. Operations that drive runs are asynchronous.
+//! Operations that read or write the store block for as long as the disk takes; an asynchronous front end
+//! calls them on a blocking thread. Operations that drive runs are asynchronous.
 
 mod approvals;
 mod assembly;
@@ -71,7 +71,7 @@ pub use gaps::{GapCheck, GapOccurrence, MissingTool, ToolProposal, gaps_of_run, 
 pub use health::{ExaminedFile, FileContent, Finding, FindingStatus, HealthRequest};
 pub use holds::HoldChange;
 pub use identity::{Identity, Scope, UnknownScope};
-pub use libraries::unknown;
+pub use libraries::unknown_name_message;
 pub use mcp::{
     AddedServer, ImportedServers, InspectedServer, RemovedServer, ServerConnection, ServerFile,
     ServerImport, ServerProgram, ServerStatus, ServerTool, needs_acceptance,
@@ -81,7 +81,7 @@ pub use memory::{
     MemoryFile, MemoryImport, NewMemoryDocument, read_memory_text,
 };
 pub use options::{Attachment, LearningOverride, Notice, Notify, Overrides, RunOptions};
-pub use outermost::{Onward, is_part_of};
+pub use outermost::{OutermostRun, is_part_of};
 pub use plans::{PlanChange, PlanDetails, check_plan};
 pub use playbook::{
     ActiveStrategies, ChangedStrategy, DomainPlaybook, ImportedStrategies, LearnedRuns,
@@ -92,7 +92,7 @@ pub use policies::{
     ExplainedCall, ExplainedDecision, PolicyReplay, PolicySource, RecordedCalls, ReplayedCall,
 };
 pub use runs::{
-    CANCEL_PATIENCE, Cancellation, ListedRun, ProgramWait, ResumeOptions, RunEvents, RunQuery,
+    CANCEL_TIMEOUT, Cancellation, ListedRun, ProgramWait, ResumeOptions, RunEvents, RunQuery,
     RunStatus,
 };
 pub use servers::{environment_lookup, server_of};

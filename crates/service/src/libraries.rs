@@ -1,5 +1,5 @@
-//! Finds the libraries that options or the configuration name: those that ship with the program, and
-//! library files. Each is built once.
+//! Finds and builds the libraries that options or the configuration name: those that ship with the program,
+//! and library files. Each is built once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use windlass_policy::{DEFAULT_POLICIES, named_tools};
 use windlass_spec::server::ServerName;
 use windlass_spec::{ToolSpecification, nearest};
 use windlass_tools::{
-    AutomationSettings, BUILTIN, BuiltinSettings, Fact, FileSettings, HttpSettings, SearchSettings,
-    ToolLibrary, builtin, builtin_libraries, builtin_library,
+    AutomationSettings, BUILTIN, BuiltinSettings, FileSettings, HttpSettings, SearchSettings,
+    SecurityFact, ToolLibrary, builtin, builtin_libraries, builtin_library,
 };
 
 use crate::binding::file_digests;
@@ -19,13 +19,13 @@ use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::service::{BuiltLibrary, Project, Service, lock};
 
-/// Says which servers' tools the caller is about to use: what stands in their way is reported.
+/// Whether the caller is about to use the tools of a server. Their problems are then reported.
 pub(crate) type Wanted<'w> = Option<&'w dyn Fn(&ServerName) -> bool>;
 
 impl Service {
-    /// The libraries of these names, as one; those that the configuration names, and its servers, if there
-    /// are none. Built once for each set of names, and again if their files change. What servers offer is
-    /// looked up each time: it is accepted and withdrawn while the service runs.
+    /// The libraries of these names, merged; those of the configuration and its servers if there are no names.
+    /// Built once for each set of names, and again if their files change. Tools of servers are looked up each
+    /// time: they are accepted and withdrawn while the service runs.
     pub(crate) fn library(
         &self,
         project: &Project,
@@ -47,7 +47,7 @@ impl Service {
             }
         }
         let library = self.build_library(configuration, names, wanted)?;
-        // One that changed while it was read is built again when it is next asked for.
+        // A library that changed while it was read is built again the next time.
         if !has_servers && file_digests(&paths) == files {
             let mut known = lock(&project.libraries);
             known.retain(|known| known.names != names);
@@ -60,7 +60,7 @@ impl Service {
         Ok(library)
     }
 
-    /// The same, built anew: for a configuration that was just reloaded.
+    /// Builds the libraries of these names, for instance for a reloaded configuration.
     pub(crate) fn build_library(
         &self,
         configuration: &Configuration,
@@ -92,8 +92,8 @@ impl Service {
         Ok(named.try_fold(first, ToolLibrary::merge)?)
     }
 
-    /// Refuses to read library files that the configuration does not name, unless the identity may do
-    /// everything: their commands start programs.
+    /// Refuses library files that the configuration does not name, unless the identity has the scope `admin`:
+    /// their commands start programs.
     pub(crate) fn require_for_libraries(
         &self,
         identity: &Identity,
@@ -117,8 +117,8 @@ impl Service {
         Ok(())
     }
 
-    /// The library called `name`, or declared in the TOML file of that name. If it has tools of a server,
-    /// what stands in their way is reported for the server `wanted`.
+    /// The library called `name`, or declared in the TOML file of that name. Problems with the tools of the
+    /// server `wanted` are reported.
     ///
     /// # Errors
     /// If the identity may not read, or there is no such library.
@@ -137,7 +137,7 @@ impl Service {
         }
     }
 
-    /// The libraries of these names as one, or those that the configuration names if there are none.
+    /// The libraries of these names, merged; those of the configuration if there are no names.
     ///
     /// # Errors
     /// If the identity may not read, or one of them cannot be used.
@@ -168,8 +168,8 @@ impl Service {
         Ok(shipped)
     }
 
-    /// The tools of the libraries that the configuration names which its policies may be about, besides
-    /// `known`. None, if the libraries cannot be used: that is reported where they are.
+    /// The tools of the configured libraries that the policies name, besides `known`. Empty if the libraries
+    /// cannot be used: that is reported where they are used.
     pub(crate) fn tools_named_in_policies(
         &self,
         project: &Project,
@@ -178,18 +178,18 @@ impl Service {
         self.tools_named_in(&project.configured.policies, project, known)
     }
 
-    /// The same for other policies.
+    /// The tools of the configured libraries that these policies name, besides `known`.
     pub(crate) fn tools_named_in(
         &self,
         policies: &str,
         project: &Project,
         known: &[Arc<ToolSpecification>],
     ) -> Vec<Arc<ToolSpecification>> {
-        // The built-in policies are about no single tool, and building libraries takes time.
+        // The built-in policies name no tool, and building libraries takes time.
         if policies == DEFAULT_POLICIES {
             return Vec::new();
         }
-        // What is wrong with them is reported where they are loaded.
+        // Errors of the policies are reported where they are loaded.
         let (Ok(named), Ok(library)) = (named_tools(policies), self.library(project, &[], None))
         else {
             return Vec::new();
@@ -222,7 +222,7 @@ impl Service {
             let libraries = builtin_libraries();
             let mut known: Vec<&str> = libraries.iter().map(ToolLibrary::name).collect();
             known.extend([BUILTIN, LIBRARY]);
-            let message = unknown("library", name, &known, "this program");
+            let message = unknown_name_message("library", name, &known, "this program");
             return Err(ServiceError::failed(format!(
                 "{message}\nhint: the name of a library file ends in `.toml`"
             )));
@@ -230,13 +230,13 @@ impl Service {
         from_file(path)
     }
 
-    /// The built-in tools, with what the configuration lets them touch.
+    /// The built-in tools with their configured access.
     fn builtin(&self, configuration: &Configuration) -> Result<ToolLibrary, ServiceError> {
         Ok(builtin(&self.builtin_settings(configuration)?))
     }
 
-    /// What no agent may touch: the files that govern it, and what is kept of its runs.
-    fn rules_and_records(&self, configuration: &Configuration) -> Vec<PathBuf> {
+    /// The paths that no agent may access: the files that govern it, and the data directory.
+    fn protected_paths(&self, configuration: &Configuration) -> Vec<PathBuf> {
         let files = self.configuration_files();
         let mut protected: Vec<PathBuf> = files.files.into_iter().map(|(_, path)| path).collect();
         protected.extend(configuration.policies().map(Path::to_owned));
@@ -245,7 +245,7 @@ impl Service {
         protected
     }
 
-    /// What a configuration lets the built-in tools touch.
+    /// The configured access of the built-in tools.
     ///
     /// # Errors
     /// If it names directories or hosts that cannot be used.
@@ -259,7 +259,7 @@ impl Service {
             [] => None,
             roots => {
                 let files = FileSettings::new(roots.iter())?.with_max_bytes(files.max_bytes)?;
-                Some(files.protecting(self.rules_and_records(configuration)))
+                Some(files.protecting(self.protected_paths(configuration)))
             }
         };
         let results = usize::try_from(search.max_results)?;
@@ -290,7 +290,7 @@ impl Service {
             environment: Some(configuration.environment().to_string()),
             facts: facts
                 .into_iter()
-                .map(|(name, value)| Fact {
+                .map(|(name, value)| SecurityFact {
                     name: name.to_owned(),
                     value,
                 })
@@ -327,33 +327,33 @@ fn from_file(path: &Path) -> Result<ToolLibrary, ServiceError> {
         ServiceError::failed(format!("the library file `{name}` cannot be read: {why}"))
     };
     let metadata = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-    // A pipe would keep everybody waiting.
+    // Reading a pipe would block.
     if !metadata.is_file() {
-        return Err(unreadable("it is no file".to_owned()));
+        return Err(unreadable("it is not a regular file".to_owned()));
     }
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
     // The parent of a bare name is the empty path, which is no directory.
     let directory = path.parent().filter(|parent| *parent != Path::new(""));
     let directory = directory.unwrap_or(Path::new("."));
     ToolLibrary::from_toml(&text, directory).map_err(|errors| {
-        let told: Vec<String> = errors
+        let lines: Vec<String> = errors
             .iter()
             .map(|error| format!("{name}:{error}"))
             .collect();
         ServiceError::failed(format!(
             "the library file is not valid\n{}",
-            told.join("\n")
+            lines.join("\n")
         ))
     })
 }
 
-/// Says that a name is not known and what is.
+/// The message that a name is unknown, with the nearest known name or all of them.
 #[must_use]
-pub fn unknown(what: &str, name: &str, known: &[&str], place: &str) -> String {
+pub fn unknown_name_message(what: &str, name: &str, known: &[&str], place: &str) -> String {
     let hint = match nearest(name, known.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None if known.is_empty() => format!("there is no {what} at all"),
-        None => format!("there are: {}", known.join(", ")),
+        None if known.is_empty() => format!("no {what} is defined there"),
+        None => format!("known names: {}", known.join(", ")),
     };
     format!("no {what} `{name}` in {place}\nhint: {hint}")
 }

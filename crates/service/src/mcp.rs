@@ -1,5 +1,5 @@
-//! MCP servers as an operator manages them: list, add, import, inspect and remove them, accept what they
-//! offer, and log in to them.
+//! The management of MCP servers: list, add, import, inspect and remove them, accept their tools, and log in to
+//! them.
 
 mod file;
 mod inspect;
@@ -11,7 +11,7 @@ use windlass_mcp::{
     Era, Imported, Login, Pin, PinState, Program, forget_logins, import, login, program_of,
     to_toml, tool_name, visible,
 };
-use windlass_runtime::{Configured, Read};
+use windlass_runtime::{Configured, FileTexts};
 use windlass_spec::ToolName;
 use windlass_spec::server::{SEPARATOR, ServerName, ServerSettings, Transport};
 
@@ -25,20 +25,20 @@ use crate::servers::{environment_lookup, find_server};
 use crate::service::Service;
 use file::EditableFile;
 
-/// A server of the configuration and what is known of it.
+/// A server of the configuration with its protocol and pins.
 #[derive(Debug, Clone)]
 pub struct ServerStatus {
     /// How it is reached and what it may do.
     pub settings: ServerSettings,
     /// Which protocol it spoke when it was last connected to.
     pub era: Option<Era>,
-    /// The definitions of its tools, accepted and offered; nothing if it was never connected to.
+    /// The definitions of its tools, accepted and offered; `None` if there was no connection yet.
     pub pins: Option<Vec<Pin>>,
 }
 
 impl ServerStatus {
-    /// The pins that can be accepted together: those that wait, except those in quarantine, which are
-    /// looked at one by one.
+    /// The pins that can be accepted together: those that need acceptance, except those in quarantine, which
+    /// are reviewed one by one.
     #[must_use]
     pub fn acceptable_pins(&self) -> Vec<&Pin> {
         let pins = self
@@ -71,30 +71,30 @@ pub fn needs_acceptance(pin: &Pin) -> bool {
     !matches!(pin.state(), PinState::Pinned | PinState::Gone)
 }
 
-/// What a server runs now, and how that differs from what was accepted.
+/// The program that a server runs now, and how it differs from the accepted one.
 #[derive(Debug, Clone)]
 pub struct ServerProgram {
     settings: ServerSettings,
     program: Option<Program>,
-    /// The differences; none if it is what was accepted.
+    /// The differences; empty if it is the accepted one.
     pub changes: Vec<String>,
 }
 
 /// A server that was added to the configuration.
 #[derive(Debug, Clone)]
 pub struct AddedServer {
-    /// Its settings, as the file says them.
+    /// Its settings in the file.
     pub settings: ServerSettings,
     /// The file it was added to.
     pub file: PathBuf,
-    /// What the first connection showed; nothing if a login has to come first.
+    /// The result of the first connection; `None` if a login has to come first.
     pub connection: Option<ServerConnection>,
 }
 
 /// A server that was removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RemovedServer {
-    /// The file it was taken out of, if it was in one.
+    /// The file it was removed from, if it was in one.
     pub file: Option<PathBuf>,
     /// Whether there were tokens for it, which were deleted.
     pub had_login: bool,
@@ -117,21 +117,21 @@ pub struct ServerImport {
     pub is_dry_run: bool,
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportedServers {
-    /// What the operator should know of the servers, each with the server's name. Made visible.
+    /// Notes about the servers, each with the server's name. Hidden characters are made visible.
     pub notes: Vec<(String, String)>,
     /// The servers that are added.
     pub names: Vec<ServerName>,
     /// Their sections of the configuration.
     pub sections: String,
-    /// The file they were added to; nothing if nothing was written.
+    /// The file they were added to; `None` if nothing was written.
     pub file: Option<PathBuf>,
 }
 
 impl Service {
-    /// The servers of the configuration and what is known of them. None is started.
+    /// The servers of the configuration with their pins. None is started.
     ///
     /// # Errors
     /// If the identity may not read, or the configuration or the store cannot be used.
@@ -142,7 +142,7 @@ impl Service {
         servers.map(|settings| self.status_of(settings)).collect()
     }
 
-    /// A server of the configuration and what is known of it. It is not started.
+    /// A server of the configuration with its pins. It is not started.
     ///
     /// # Errors
     /// If the identity may not read, or there is no such server.
@@ -176,8 +176,8 @@ impl Service {
         tool_name(server, own).map_err(|error| ServiceError::failed(with_sources(&error)))
     }
 
-    /// Adds a server to a configuration file. It is connected to first, unless it needs a login: one that
-    /// cannot be used is not added. `connecting` is told before that with what settings.
+    /// Adds a server to a configuration file. Connects to it first, unless it needs a login: a server that
+    /// cannot be used is not added. `connecting` is called with the settings before that.
     ///
     /// # Errors
     /// If the identity may not change servers, there is one of that name already, the configuration would
@@ -200,10 +200,10 @@ impl Service {
             let name = &server.name;
             let message = format!("there is a server `{name}` already");
             return Err(ServiceError::conflict("server_exists", message)
-                .with_hint(format!("`windlass mcp remove {name}` takes it out")));
+                .with_hint(format!("`windlass mcp remove {name}` removes it")));
         }
         let text = file.with(&to_toml(server));
-        // What is used is what the file will say.
+        // The settings that are used are those the file will have.
         let configuration = file.read_as(&text, self.configuration_files())?;
         let settings = find_server(&configuration, server.name.as_str())?;
         let ledger = self.ledger()?;
@@ -224,7 +224,9 @@ impl Service {
         let visited = self.visit_server(settings, &options).await;
         let written = match visited {
             Ok(visited) => file.write(&text).map(|()| visited),
-            Err(error) => Err(error.context("the server cannot be met, and is not added")),
+            Err(error) => {
+                Err(error.context("the connection to the server failed, so it is not added"))
+            }
         };
         let (greeting, pins) = match written {
             Ok(visited) => visited,
@@ -233,7 +235,7 @@ impl Service {
                 return Err(error);
             }
         };
-        let offered = self.set_up_server(settings, &before)?.offered()?;
+        let offered = self.set_up_server(settings, &before)?.accepted_tools()?;
         let tools = offered.library.iter();
         let tools = tools.map(|tool| ServerTool::of(tool, &before)).collect();
         Ok(AddedServer {
@@ -260,7 +262,7 @@ impl Service {
         identity.require(Scope::Admin)?;
         let place = &request.place;
         let found = import(&request.text).map_err(|error| {
-            let message = format!("`{place}` cannot be taken over: {error}");
+            let message = format!("`{place}` cannot be imported: {error}");
             ServiceError::invalid("not_importable", message)
         })?;
         for name in &request.only {
@@ -285,7 +287,7 @@ impl Service {
                 continue;
             };
             if known.iter().any(|known| known.name == settings.name) {
-                note("left out, there is one already");
+                note("skipped: there is a server of that name already");
                 continue;
             }
             sections.push(to_toml(settings));
@@ -304,12 +306,11 @@ impl Service {
         Ok(imported)
     }
 
-    /// Takes a server out of its configuration file and deletes its tokens and pins. One that no file
-    /// names any more is forgotten too.
+    /// Removes a server from its configuration file and deletes its tokens and pins. The pins of a server
+    /// that no file names any more are deleted too.
     ///
     /// # Errors
-    /// If the identity may not change servers, nothing is known of such a server, or the file cannot be
-    /// changed.
+    /// If the identity may not change servers, there is no such server, or the file cannot be changed.
     pub fn remove_server(
         &self,
         identity: &Identity,
@@ -335,7 +336,7 @@ impl Service {
                 }
                 removed.file = Some(file.path);
             }
-            // What is known of a server that no file names any more is forgotten all the same.
+            // The pins of a server that no file names any more are deleted too.
             Err(error) if ledger.server(&server)?.is_none() => return Err(error),
             Err(_) => {}
         }
@@ -343,8 +344,8 @@ impl Service {
         Ok(removed)
     }
 
-    /// Accepts the definition that a server offers of a tool now. It must be the one the identity was
-    /// shown, which its digest says.
+    /// Accepts the definition of a tool that a server offers now. Its digest must be that of the definition
+    /// the identity was shown.
     ///
     /// # Errors
     /// If the identity may not change servers, there is no such server, or it offers something else.
@@ -362,10 +363,10 @@ impl Service {
         Ok(self.ledger()?.accept(server, tool, shown, &by)?)
     }
 
-    /// What a server runs now, and how that differs from what was accepted. It is not started.
+    /// The program that a server runs now, and how it differs from the accepted one. It is not started.
     ///
     /// # Errors
-    /// If the identity may not read, there is no such server, or it cannot be told what it runs.
+    /// If the identity may not read, there is no such server, or its program cannot be determined.
     pub fn server_program(
         &self,
         identity: &Identity,
@@ -383,7 +384,7 @@ impl Service {
         })
     }
 
-    /// Accepts what a server runs, as it was shown.
+    /// Accepts the program of a server, as it was shown.
     ///
     /// # Errors
     /// If the identity may not change servers, or the server was never connected to.
@@ -415,9 +416,9 @@ impl Service {
         Ok(login(settings, &directory, &environment_lookup(), present).await?)
     }
 
-    /// The configuration as its files say now: operations here change them.
+    /// Reads the configuration again, because operations here change its files.
     fn current_configuration(&self) -> Result<Configured, ServiceError> {
-        let (configured, _) = self.project()?.files.read(&Read::default())?;
+        let (configured, _) = self.project()?.files.read(&FileTexts::default())?;
         Ok(configured)
     }
 

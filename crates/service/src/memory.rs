@@ -1,5 +1,5 @@
-//! Memory: what agents remember for a principal, listed and changed by the principal. Everything is of the
-//! identity's tenant and principal; nothing of others can be named.
+//! Memory: the documents that agents remember for a principal, listed and changed by the principal. An identity
+//! can access only the memory of its own tenant and principal.
 
 mod file;
 mod import;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use windlass_spec::Timestamp;
 use windlass_store::{
     DEFAULT_MAX_DOCUMENT_BYTES, Memory, MemoryError, MemoryHit, MemoryScope, MemoryStatistics,
-    NewDocument, Reach, Remembered, StoredDocument,
+    NewDocument, RememberedDocument, ScopeReach, StoredDocument,
 };
 
 use crate::error::{ServiceError, with_sources};
@@ -25,11 +25,11 @@ pub(crate) const EXPORT_VERSION: u32 = 1;
 /// A text to remember.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewMemoryDocument {
-    /// Whose memory it becomes.
-    pub reach: Reach,
+    /// The scope it is stored in.
+    pub reach: ScopeReach,
     /// The text.
     pub text: String,
-    /// What it is called.
+    /// Its title.
     pub title: Option<String>,
     /// Where it came from.
     pub source: Option<String>,
@@ -43,11 +43,11 @@ pub struct ExportedDocument {
     /// The version of the format.
     #[serde(rename = "windlass_memory")]
     pub version: u32,
-    /// Whose memory it is.
-    pub scope: Reach,
+    /// The scope it is stored in.
+    pub scope: ScopeReach,
     /// The text.
     pub text: String,
-    /// What it is called.
+    /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Where it came from.
@@ -58,7 +58,7 @@ pub struct ExportedDocument {
     pub tainted: bool,
     /// When it was stored.
     pub stored_at: Timestamp,
-    /// What else is known about it.
+    /// Further data about it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
@@ -81,7 +81,7 @@ impl Service {
         &self,
         identity: &Identity,
         new: NewMemoryDocument,
-    ) -> Result<Remembered, ServiceError> {
+    ) -> Result<RememberedDocument, ServiceError> {
         identity.require(Scope::Operate)?;
         let document = NewDocument {
             title: new.title,
@@ -94,15 +94,15 @@ impl Service {
         stored.map_err(refused)
     }
 
-    /// The parts of documents that fit a query best by meaning and words, the best first. Searches the
-    /// named scopes, or all of the identity if none is named.
+    /// The parts of documents that match a query best by meaning and words, the best first. Searches the
+    /// given scopes, or all of the identity if none is given.
     ///
     /// # Errors
     /// If the identity may not read, the query is empty, or memory was made with another embedder.
     pub fn search_memory(
         &self,
         identity: &Identity,
-        reaches: &[Reach],
+        reaches: &[ScopeReach],
         query: &str,
         limit: usize,
     ) -> Result<Vec<MemoryHit>, ServiceError> {
@@ -112,14 +112,14 @@ impl Service {
         memory.search(&scopes, query, limit).map_err(refused)
     }
 
-    /// The documents of the named scopes, or of all of the identity, the latest first.
+    /// The documents of the given scopes, or of all of the identity, the latest first.
     ///
     /// # Errors
     /// If the identity may not read.
     pub fn list_memory(
         &self,
         identity: &Identity,
-        reaches: &[Reach],
+        reaches: &[ScopeReach],
         skip: usize,
         limit: usize,
     ) -> Result<Vec<StoredDocument>, ServiceError> {
@@ -129,14 +129,14 @@ impl Service {
         memory.documents(&scopes, skip, limit).map_err(refused)
     }
 
-    /// A document with its text. It is named by its id or the start of it.
+    /// A document with its text, by its id or a prefix of it.
     ///
     /// # Errors
-    /// If the identity may not read, or no document or several are meant.
+    /// If the identity may not read, or the id matches no document or several.
     pub fn show_memory(
         &self,
         identity: &Identity,
-        reaches: &[Reach],
+        reaches: &[ScopeReach],
         id: &str,
     ) -> Result<(StoredDocument, String), ServiceError> {
         identity.require(Scope::Read)?;
@@ -147,15 +147,15 @@ impl Service {
         Ok((document, text))
     }
 
-    /// Forgets documents. They are named by their ids or the starts of them; if one of them is not found,
-    /// none is forgotten. The texts stay in the database file until it is compacted.
+    /// Forgets documents, by their ids or prefixes of them. If one of them is not found, none is forgotten.
+    /// The texts stay in the database file until it is compacted.
     ///
     /// # Errors
-    /// If the identity may not change memory, or no document or several are meant.
+    /// If the identity may not change memory, or an id matches no document or several.
     pub fn forget_memory(
         &self,
         identity: &Identity,
-        reaches: &[Reach],
+        reaches: &[ScopeReach],
         ids: &[String],
     ) -> Result<Vec<StoredDocument>, ServiceError> {
         identity.require(Scope::Operate)?;
@@ -172,20 +172,20 @@ impl Service {
         Ok(documents)
     }
 
-    /// The documents of the named scopes, or of all of the identity, one at a time with their texts.
+    /// The documents of the given scopes, or of all of the identity, one at a time with their texts.
     ///
     /// # Errors
     /// If the identity may not read, or a document cannot be read.
     pub fn export_memory(
         &self,
         identity: &Identity,
-        reaches: &[Reach],
+        reaches: &[ScopeReach],
     ) -> Result<impl Iterator<Item = Result<ExportedDocument, ServiceError>> + use<>, ServiceError>
     {
         identity.require(Scope::Read)?;
         let memory = self.memory()?;
         let scopes = scopes(&memory, identity, reaches)?;
-        // Listed once: a document that is added meanwhile may be left out, but none comes twice.
+        // Listed once: a document that is added meanwhile may be missing, but none appears twice.
         let documents = memory.documents(&scopes, 0, usize::MAX).map_err(refused)?;
         Ok(documents.into_iter().filter_map(move |document| {
             let text = match memory.text(&scopes, &document.id) {
@@ -207,7 +207,7 @@ impl Service {
         }))
     }
 
-    /// How much is remembered for the identity, and by which embedder it is found.
+    /// Statistics of the identity's memory, with its embedder.
     ///
     /// # Errors
     /// If the identity may not read.
@@ -216,7 +216,7 @@ impl Service {
         statistics(&self.memory()?, identity)
     }
 
-    /// Removes what was forgotten from the database file and makes the file small. The file is shared by
+    /// Removes forgotten texts from the database file and shrinks the file. The file is shared by
     /// all tenants.
     ///
     /// # Errors
@@ -232,9 +232,9 @@ impl Service {
         })
     }
 
-    /// Makes all vectors anew with the embedder of this version, those of other tenants as well, and
-    /// returns how many parts of documents were embedded. `progress` gets how many are done, of how many.
-    /// If it is interrupted, the next call resumes it.
+    /// Recomputes all vectors with the embedder of this version, those of other tenants as well, and returns
+    /// how many parts of documents were embedded. `progress` gets the number done and the total. If it is
+    /// interrupted, the next call resumes it.
     ///
     /// # Errors
     /// If the identity is no administrator, or the embedder or the store fails.
@@ -248,7 +248,7 @@ impl Service {
         Ok(done.chunks)
     }
 
-    /// How large a document may be, in bytes.
+    /// The largest size of a document, in bytes.
     #[must_use]
     pub fn max_document_bytes(&self) -> u64 {
         DEFAULT_MAX_DOCUMENT_BYTES
@@ -265,16 +265,16 @@ fn statistics(memory: &Memory, identity: &Identity) -> Result<MemoryStatistics, 
     memory.statistics(tenant, &principal).map_err(refused)
 }
 
-fn scope_of(identity: &Identity, reach: &Reach) -> MemoryScope {
+fn scope_of(identity: &Identity, reach: &ScopeReach) -> MemoryScope {
     let (tenant, principal) = (identity.tenant().as_str(), identity.principal().to_string());
     MemoryScope::new(tenant, principal, reach.clone())
 }
 
-/// The scopes of these reaches, or all of the identity that hold something.
+/// The scopes of these reaches, or all non-empty ones of the identity.
 fn scopes(
     memory: &Memory,
     identity: &Identity,
-    reaches: &[Reach],
+    reaches: &[ScopeReach],
 ) -> Result<Vec<MemoryScope>, ServiceError> {
     match reaches {
         [] => {
@@ -289,7 +289,7 @@ fn scopes(
     }
 }
 
-/// What memory refused, by its kind.
+/// Converts an error of memory.
 fn refused(error: MemoryError) -> ServiceError {
     let message = with_sources(&error);
     let (message, hint) = match message.split_once("\nhint: ") {
@@ -338,7 +338,7 @@ mod tests {
 
     fn cat() -> NewMemoryDocument {
         NewMemoryDocument {
-            reach: Reach::Principal,
+            reach: ScopeReach::Principal,
             text: "The office cat is called Mill.".to_owned(),
             title: None,
             source: None,
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_seen_by_its_principal_alone() {
+    fn only_its_principal_sees_memory() {
         let data = tempfile::tempdir().unwrap();
         let service = service(&data);
         let ada = identity("acme", "ada", Scope::Operate);
@@ -359,7 +359,7 @@ mod tests {
             identity("other", "ada", Scope::Admin),
             identity("acme", "ben", Scope::Admin),
         ] {
-            for reaches in [&[][..], &[Reach::Principal][..]] {
+            for reaches in [&[][..], &[ScopeReach::Principal][..]] {
                 let listed = service.list_memory(&other, reaches, 0, 10).unwrap();
                 assert!(listed.is_empty());
                 let found = service.search_memory(&other, reaches, "office cat", 5);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn changing_memory_needs_its_scope() {
+    fn changing_memory_needs_the_operate_or_admin_scope() {
         let data = tempfile::tempdir().unwrap();
         let service = service(&data);
         let reader = identity("acme", "ada", Scope::Read);

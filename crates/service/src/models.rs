@@ -1,26 +1,29 @@
-//! Models: which can be asked from here.
+//! The models that can be reached from here.
 
-use windlass_model::{Place, ReflexModel, places};
+use windlass_model::{ProviderStatus, ReflexModel, provider_statuses};
 
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::service::Service;
 
 impl Service {
-    /// The places whose models can be asked, and those that cannot be reached from here. The embedded model
-    /// comes first.
+    /// The providers with their models, and those that cannot be reached from here. The embedded model comes
+    /// first.
     ///
     /// # Errors
     /// If the identity may not read.
-    pub async fn list_models(&self, identity: &Identity) -> Result<Vec<Place>, ServiceError> {
+    pub async fn list_models(
+        &self,
+        identity: &Identity,
+    ) -> Result<Vec<ProviderStatus>, ServiceError> {
         identity.require(Scope::Read)?;
-        let mut all = vec![Place {
+        let mut all = vec![ProviderStatus {
             provider: ReflexModel::NAME.to_owned(),
             is_reachable: true,
             why: "embedded; needs no key".to_owned(),
             models: vec![ReflexModel::NAME.to_owned()],
         }];
-        all.extend(places().await);
+        all.extend(provider_statuses().await);
         Ok(all)
     }
 }

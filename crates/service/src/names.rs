@@ -1,9 +1,9 @@
-//! Errors about names that mean nothing.
+//! Errors about unknown names.
 
 use crate::error::ServiceError;
-use crate::libraries::unknown;
+use crate::libraries::unknown_name_message;
 
-/// Nothing in `place` has that name; the hint says which names there are.
+/// The error that `place` has no such name. The hint lists the known names.
 pub(crate) fn not_known(
     code: &'static str,
     what: &str,
@@ -11,7 +11,7 @@ pub(crate) fn not_known(
     known: &[&str],
     place: &str,
 ) -> ServiceError {
-    let message = unknown(what, name, known, place);
+    let message = unknown_name_message(what, name, known, place);
     let (message, hint) = message.split_once("\nhint: ").unwrap_or((&message, ""));
     ServiceError::not_found(code, message).with_hint(hint)
 }

@@ -1,4 +1,4 @@
-//! What a caller may say besides the configuration: for a whole service, and for one run.
+//! Options of a caller that override the configuration: for a whole service, and for one run.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use windlass_model::Dialect;
-use windlass_runtime::{Asker, Driver, Patience, Stop, Watch};
+use windlass_runtime::{Asker, Driver, Stop, WaitPolicy, Watch};
 use windlass_spec::RunId;
 use windlass_tools::BindingMode;
 
 use crate::binding::BindingRecord;
 
-/// What holds for all of a service's operations, whatever its configuration says.
+/// Options for all operations of a service. They override its configuration.
 #[derive(Clone, Default)]
 pub struct Overrides {
     /// The data directory, instead of the configuration's or the user's.
@@ -23,9 +23,9 @@ pub struct Overrides {
     pub policies: Option<PathBuf>,
     /// The environment, instead of the configuration's.
     pub environment: Option<String>,
-    /// How much is learned, instead of what the configuration says.
+    /// How much is learned, instead of the configuration's setting.
     pub learning: LearningOverride,
-    /// Receives what the operator should know but no caller waits for.
+    /// Receives notices for the operator.
     pub notify: Option<Notify>,
 }
 
@@ -41,10 +41,10 @@ impl fmt::Debug for Overrides {
     }
 }
 
-/// How much is recalled and learned, instead of what the configuration says.
+/// How much is recalled and learned, instead of the configuration's setting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LearningOverride {
-    /// As the configuration says.
+    /// The configuration's setting.
     #[default]
     Configured,
     /// Strategies are recalled and none is learned.
@@ -54,7 +54,7 @@ pub enum LearningOverride {
 }
 
 impl LearningOverride {
-    /// As a key of the configuration.
+    /// The setting as `KEY=VALUE`.
     pub(crate) const fn flag(self) -> Option<&'static str> {
         match self {
             Self::Configured => None,
@@ -64,18 +64,18 @@ impl LearningOverride {
     }
 }
 
-/// Something the operator should know.
+/// A notice for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// Which model answers, and why if it is not the declared one.
     Model(String),
-    /// Something is odd, but work goes on.
+    /// A problem that does not stop the work.
     Warning(String),
     /// A worker drives a run.
     RunTaken {
         /// The run.
         run: RunId,
-        /// What there is to do, in a word.
+        /// Why it can continue, in a word.
         reason: &'static str,
     },
     /// A worker cannot drive a run.
@@ -85,12 +85,12 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
-    /// The configuration changed and holds from now on.
+    /// The changed configuration is active.
     ConfigurationReloaded {
-        /// The digest of what holds now.
+        /// Its digest.
         digest: String,
     },
-    /// The configuration changed and is not used; the previous one still holds.
+    /// The changed configuration is invalid; the previous one stays active.
     ConfigurationRefused {
         /// Why.
         reason: String,
@@ -135,7 +135,7 @@ pub struct RunOptions {
     /// The project's configuration, in a stored run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
-    /// What was set of the configuration, in a stored run.
+    /// The overridden keys of the configuration, in a stored run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
     /// The environment variables that set something of the configuration, in a stored run.
@@ -144,10 +144,10 @@ pub struct RunOptions {
     /// What the run was bound to, in a stored run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<BindingRecord>,
-    /// Where to record what is said to and by the model.
+    /// Where to record the requests to the model and its answers.
     #[serde(skip)]
     pub record: Option<PathBuf>,
-    /// How many answers of a script were given before, in a run that is resumed.
+    /// How many answers of a script were used before, in a run that is resumed.
     #[serde(skip)]
     pub answered: usize,
 }
@@ -184,7 +184,7 @@ impl RunOptions {
     }
 }
 
-/// What was once a single value is read as a list of one.
+/// Reads a list, or the single value of an older version.
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -200,18 +200,18 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
     })
 }
 
-/// How a caller takes part in a run while it is driven: stops it, follows it, answers its questions.
+/// How a caller takes part in a run while it is driven: stops it, watches it, answers its questions.
 /// By default it does none of this.
 #[derive(Clone, Default)]
 pub struct Attachment {
     /// Stops the run.
     pub stop: Stop,
-    /// Is told what happens.
+    /// Receives the progress of the run.
     pub watch: Option<Watch>,
     /// Answers questions where the caller is, such as at a terminal.
     pub asker: Option<Asker>,
-    /// How long the run waits for people before it is left to wait.
-    pub patience: Option<Patience>,
+    /// What happens when the run can only wait for a person.
+    pub wait_policy: Option<WaitPolicy>,
 }
 
 impl Attachment {
@@ -224,8 +224,8 @@ impl Attachment {
         if let Some(asker) = self.asker {
             driver = driver.asking(asker);
         }
-        if let Some(patience) = self.patience {
-            driver = driver.waiting(patience);
+        if let Some(wait_policy) = self.wait_policy {
+            driver = driver.with_wait_policy(wait_policy);
         }
         driver
     }

@@ -1,4 +1,4 @@
-//! The outermost run: the one that is resumed, whichever of its sub-agents' runs waits.
+//! The outermost run: the one to resume when the run of a sub-agent waits.
 
 use windlass_core::run::Event;
 use windlass_spec::RunId;
@@ -8,7 +8,7 @@ use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::service::Service;
 
-/// The run that a person began and for which, through others, this one works.
+/// The outermost run of a run: follows the parents up to the run that a person started.
 pub(crate) fn of(store: &Store, run: &RunId) -> Result<RunId, Error> {
     let mut outermost = run.clone();
     loop {
@@ -16,52 +16,56 @@ pub(crate) fn of(store: &Store, run: &RunId) -> Result<RunId, Error> {
             Some(Event::Started {
                 parent: Some(parent),
                 ..
-                // A child is named after its parent, so whatever a damaged journal says, this ends.
+                // A child's id is longer than its parent's, so this ends even if the journal is damaged.
             }) if parent.run.as_str().len() < outermost.as_str().len() => outermost = parent.run,
-            // The first event of a run that was purged is gone; nobody goes on with that.
+            // A purged run has no first event and cannot be resumed.
             _ => return Ok(outermost),
         }
     }
 }
 
-/// Whether a run is another one or works for it: the runs of sub-agents are named after the calls they
-/// work for.
+/// Whether a run is another one or one of its child runs: the id of a child run starts with that of its
+/// parent.
 #[must_use]
 pub fn is_part_of(run: &RunId, outer: &RunId) -> bool {
     let rest = run.as_str().strip_prefix(outer.as_str());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The outermost run that a decision was about, and where it stands.
+/// The outermost run that a decision affects, and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Onward {
+pub struct OutermostRun {
     /// The outermost run.
     pub run: RunId,
-    /// Where it stands.
+    /// Its state.
     pub state: RunState,
     /// Whether a worker resumes it by itself.
     pub has_worker: bool,
 }
 
 impl Service {
-    /// How the run continues that this one is part of.
+    /// The outermost run of a run, and whether it resumes without a command.
     ///
     /// # Errors
     /// If the identity may not see it.
-    pub fn onward(&self, identity: &Identity, run: &RunId) -> Result<Onward, ServiceError> {
+    pub fn outermost_run_state(
+        &self,
+        identity: &Identity,
+        run: &RunId,
+    ) -> Result<OutermostRun, ServiceError> {
         identity.require(Scope::Read)?;
         let (summary, store) = self.find_run(identity, run.as_str())?;
         let run = of(&store, &summary.run)?;
         let state = store.summary(&run)?.state;
         let has_worker = self.has_worker()?;
-        Ok(Onward {
+        Ok(OutermostRun {
             run,
             state,
             has_worker,
         })
     }
 
-    /// The run that a person or program started and for which, through sub-agents, this one works.
+    /// The id of the outermost run of a run.
     ///
     /// # Errors
     /// If the identity may not see it.

@@ -1,5 +1,5 @@
-//! Execution plans: list and show them, mark tasks that are done by hand, and change what is still to be
-//! done. A plan is carried out by a run, so resuming and cancelling are operations on runs.
+//! Execution plans: list and show them, mark manual tasks, and change the remaining tasks. A plan is
+//! executed by a run, so resuming and cancelling are operations on runs.
 
 use std::time::{Duration, Instant};
 
@@ -17,41 +17,41 @@ use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::service::Service;
 
-/// How long a process that carries out a plan is given to take up a change.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long to wait until the process that executes a plan takes a change.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A plan and the run that carries it out.
+/// A plan and the run that executes it.
 #[derive(Debug, Clone)]
 pub struct PlanDetails {
     /// The run.
     pub run: Run,
-    /// The plan's id: that of the call that made it.
+    /// The plan's id: that of the call that created it.
     pub plan: CallId,
 }
 
 impl PlanDetails {
-    /// How far the plan is.
+    /// The state of the plan.
     #[must_use]
     pub fn state(&self) -> Option<&PlanState> {
         self.run.plan(&self.plan)
     }
 }
 
-/// Whether a change of a plan holds.
+/// Whether a change of a plan took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanChange {
-    /// It holds: it was taken up, or no process is at work that could come before it.
+    /// It took effect: it was taken, or no process executes the plan.
     Made,
-    /// No process has taken it up so far.
+    /// No process has taken it yet.
     Pending,
 }
 
 impl NewRun {
-    /// The run that carries out a plan. Unless `settings` were given a number of calls, it may make as
-    /// many as the plan needs.
+    /// The run that executes a plan. Without a call limit in `settings`, it may make as many calls as the
+    /// plan needs.
     ///
     /// # Errors
-    /// If the plan cannot be written down.
+    /// If the plan cannot be serialized.
     pub fn of_plan(
         plan: &Plan,
         mut settings: Settings,
@@ -77,7 +77,7 @@ impl NewRun {
     }
 }
 
-/// Checks that an agent can carry out a plan.
+/// Checks that an agent can execute a plan.
 ///
 /// # Errors
 /// Everything of it that the agent cannot do.
@@ -95,14 +95,14 @@ pub fn check_plan(plan: &Plan, agent: &Agent) -> Result<(), ServiceError> {
     }
 }
 
-/// How many calls carrying out a plan takes, with every attempt and the call that makes it. An agent has
-/// as many as in a run of its own.
+/// The number of calls that a plan may take, with every attempt and the call that creates it. A task of an
+/// agent counts as the default limit of a run.
 fn calls_for(plan: &Plan) -> u32 {
     let of_tasks = plan.tasks().iter().map(|task| {
         let calls = match &task.work {
             Work::Call { .. } => 1,
             Work::Agent(_) => Settings::default().max_calls,
-            Work::ByHand => 0,
+            Work::Manual => 0,
         };
         calls.saturating_mul(task.retries.saturating_add(1))
     });
@@ -123,7 +123,7 @@ impl Service {
         Ok(self.store()?.plans(identity.tenant().as_str(), limit)?)
     }
 
-    /// The plan that an id means: of the plan, or of its run.
+    /// The plan with an id: of the plan, or of its run.
     ///
     /// # Errors
     /// If the identity may not read, or there is no such plan.
@@ -145,12 +145,12 @@ impl Service {
             None => {
                 let message = format!("there is no plan `{id}`");
                 Err(ServiceError::not_found("no_such_plan", message)
-                    .with_hint("windlass plan list tells which there are"))
+                    .with_hint("`windlass plan list` lists the plans"))
             }
         }
     }
 
-    /// Marks a task of a plan. Waits a moment for the process that carries out the plan to take it up.
+    /// Marks a task of a plan. Waits a moment until the process that executes the plan takes the change.
     ///
     /// # Errors
     /// If the identity may not operate, there is no such task, it cannot be marked so, or it is too late.
@@ -163,9 +163,9 @@ impl Service {
         result: Option<Value>,
     ) -> Result<PlanChange, ServiceError> {
         identity.require(Scope::Operate)?;
-        let plan = details
-            .state()
-            .ok_or_else(|| ServiceError::not_found("no_such_plan", "the plan is gone"))?;
+        let plan = details.state().ok_or_else(|| {
+            ServiceError::not_found("no_such_plan", "the run no longer has this plan")
+        })?;
         if plan.task(task).is_none() {
             let known = plan.plan().tasks().iter().map(|task| task.id.as_str());
             let known: Vec<&str> = known.collect();
@@ -173,24 +173,24 @@ impl Service {
             return Err(ServiceError::not_found("no_such_task", message)
                 .with_hint(format!("its tasks: {}", known.join(", "))));
         }
-        plan.may_mark(task, status)
+        plan.check_mark(task, status)
             .map_err(|why| ServiceError::conflict("cannot_be_marked", why))?;
         let id = PlanTaskId::new(task)
             .map_err(|error| ServiceError::invalid("no_such_task", error.to_string()))?;
         let (store, person) = (self.store()?, identity.person());
         let command = store.mark_task(&details.plan, (&id, status), result, person, self.now())?;
-        taken_up(&store, details.run.id(), command)?.ok_or_else(|| {
+        wait_until_taken(&store, details.run.id(), command)?.ok_or_else(|| {
             let status = status.as_str();
-            let why = format!("`{task}` was not marked {status}: the plan had gone on by then");
+            let why = format!("`{task}` was not marked {status}: the plan had already advanced");
             ServiceError::conflict("too_late", why)
         })
     }
 
-    /// Changes what of a plan is still to be done. Waits a moment for the process that carries it out to
-    /// take it up.
+    /// Changes the remaining tasks of a plan. Waits a moment until the process that executes it takes the
+    /// change.
     ///
     /// # Errors
-    /// If the identity may not operate, the plan cannot be carried out or changed so, or it is too late.
+    /// If the identity may not operate, the new plan is not valid, or it is too late.
     pub fn edit_plan(
         &self,
         identity: &Identity,
@@ -202,7 +202,7 @@ impl Service {
         let wrong = run.check_plan(new);
         if !wrong.is_empty() {
             return Err(ServiceError::failed(format!(
-                "the plan could not be carried out\n{}",
+                "the plan cannot be carried out\n{}",
                 PlanErrors(wrong)
             )));
         }
@@ -216,21 +216,21 @@ impl Service {
         fits.map_err(|error| ServiceError::conflict("cannot_be_changed", error.to_string()))?;
         let store = self.store()?;
         let command = store.replan(&details.plan, new, identity.person(), self.now())?;
-        taken_up(&store, run.id(), command)?.ok_or_else(|| {
-            let why = "the plan was not changed: it had gone on by then";
+        wait_until_taken(&store, run.id(), command)?.ok_or_else(|| {
+            let why = "the plan was not changed: it had already advanced";
             ServiceError::conflict("too_late", why)
         })
     }
 }
 
-/// Waits a moment for the process at work to take up a command, which it looks for at least four times a
-/// second. `None` if it no longer fitted when it was taken up, or the run was over before.
-fn taken_up(
+/// Waits a moment until the process that drives the run takes a command; it reads its inbox at least four
+/// times a second. `None` if the command no longer fitted, or the run was over before.
+fn wait_until_taken(
     store: &Store,
     run: &RunId,
     command: InboxCommandId,
 ) -> Result<Option<PlanChange>, ServiceError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + CHANGE_TIMEOUT;
     loop {
         let state = store.summary(run)?.state;
         if let Some(seq) = store.taken(command)? {

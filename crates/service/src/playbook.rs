@@ -1,5 +1,5 @@
-//! Playbooks: the strategies that runs taught, and what people change about them. Each change is an entry
-//! of the playbook's log, so that it can be reverted. A tenant has playbooks of its own.
+//! Playbooks: the strategies learned from runs, and people's changes of them. Each change is an entry of the
+//! playbook's log, so that it can be reverted. Each tenant has its own playbooks.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use windlass_spec::{
 
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
-use crate::libraries::unknown;
+use crate::libraries::unknown_name_message;
 use crate::options::Notice;
 use crate::service::Service;
 
@@ -26,11 +26,11 @@ pub struct DomainPlaybook {
     pub domain: String,
     /// The file with its strategies.
     pub file: PathBuf,
-    /// Its strategies, its log, and what of its files cannot be used.
+    /// Its strategies, its log, and the problems of its files.
     pub stored: KeptPlaybook,
 }
 
-/// Which strategies of a playbook are meant.
+/// Selects strategies of a playbook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StrategyFilter {
     /// Those in use.
@@ -64,7 +64,7 @@ impl DomainPlaybook {
     }
 }
 
-/// What a person changes about a strategy.
+/// A person's change of a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StrategyChange {
     /// It is never retired.
@@ -121,7 +121,7 @@ pub struct RevertedPlaybook {
 pub struct RefusedStrategy {
     /// Its line.
     pub line: usize,
-    /// What is wrong with it.
+    /// Why.
     pub reasons: Vec<String>,
 }
 
@@ -134,7 +134,7 @@ pub struct ImportedStrategies {
     pub count: usize,
     /// The lines that were refused.
     pub refused: Vec<RefusedStrategy>,
-    /// What is doubtful about lines that were added: the line, and why.
+    /// Warnings about lines that were added: the line, and why.
     pub warnings: Vec<(usize, String)>,
     /// The revision of the playbook now.
     pub revision: usize,
@@ -149,7 +149,7 @@ pub struct StrategyDifference {
     pub after: Option<KeptStrategy>,
 }
 
-/// What changed in a playbook between two revisions.
+/// The differences of a playbook between two revisions.
 #[derive(Debug, Clone)]
 pub struct PlaybookDifference {
     /// The domain.
@@ -162,7 +162,7 @@ pub struct PlaybookDifference {
     pub strategies: Vec<StrategyDifference>,
 }
 
-/// How much was learned in a domain, and whether it was followed.
+/// Statistics of the playbook of a domain.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlaybookStatistics {
     /// The domain.
@@ -189,20 +189,20 @@ pub struct LearnedRuns {
     pub succeeded: usize,
     /// Those that failed.
     pub failed: usize,
-    /// Those of which neither is known.
+    /// Those whose result is unknown.
     pub unclear: usize,
 }
 
 /// How many strategies are in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ActiveStrategies {
-    /// Things that worked.
+    /// What worked.
     pub strategies: usize,
-    /// Things to avoid.
+    /// What to avoid.
     pub pitfalls: usize,
-    /// Things that were seen.
+    /// What was observed.
     pub observations: usize,
-    /// About how many tokens they take.
+    /// An estimate of their tokens.
     pub tokens: usize,
 }
 
@@ -237,15 +237,18 @@ impl Service {
         domain: Option<&str>,
     ) -> Result<Vec<DomainPlaybook>, ServiceError> {
         identity.require(Scope::Read)?;
-        let books = Books::open(self, identity)?;
-        let domains = books.domains(domain)?;
-        domains.iter().map(|domain| books.read(domain)).collect()
+        let playbooks = TenantPlaybooks::open(self, identity)?;
+        let domains = playbooks.domains(domain)?;
+        domains
+            .iter()
+            .map(|domain| playbooks.read(domain))
+            .collect()
     }
 
-    /// The strategy that an id or the start of it means, with its domain.
+    /// The strategy with that id or prefix of an id, with its domain.
     ///
     /// # Errors
-    /// If the identity may not read, or no strategy or several are meant.
+    /// If the identity may not read, or the id matches no strategy or several.
     pub fn show_strategy(
         &self,
         identity: &Identity,
@@ -253,13 +256,13 @@ impl Service {
         id: &str,
     ) -> Result<(String, KeptStrategy), ServiceError> {
         identity.require(Scope::Read)?;
-        Books::open(self, identity)?.find(domain, id)
+        TenantPlaybooks::open(self, identity)?.find(domain, id)
     }
 
-    /// Changes a strategy that an id or the start of it means.
+    /// Changes the strategy with that id or prefix of an id.
     ///
     /// # Errors
-    /// If the identity may not change playbooks, no strategy or several are meant, or the playbook cannot
+    /// If the identity may not change playbooks, the id matches no strategy or several, or the playbook cannot
     /// be written.
     pub fn change_strategy(
         &self,
@@ -269,11 +272,11 @@ impl Service {
         change: StrategyChange,
     ) -> Result<ChangedStrategy, ServiceError> {
         identity.require(Scope::Operate)?;
-        let books = Books::open(self, identity)?;
-        let (domain, found) = books.find(domain, id)?;
+        let playbooks = TenantPlaybooks::open(self, identity)?;
+        let (domain, found) = playbooks.find(domain, id)?;
         let id = found.id().clone();
         let entry = change.evidence(id.clone(), self.now());
-        let playbook = books.update(&domain, vec![entry])?.playbook;
+        let playbook = playbooks.update(&domain, vec![entry])?.playbook;
         let strategy = playbook
             .strategies
             .into_iter()
@@ -285,7 +288,7 @@ impl Service {
         })
     }
 
-    /// Reverts a playbook to an earlier revision. If there are several, the domain is named.
+    /// Reverts a playbook to an earlier revision. `domain` is needed if there are several.
     ///
     /// # Errors
     /// If the identity may not change playbooks, the domain must be named, there is no such revision, or
@@ -297,16 +300,16 @@ impl Service {
         revision: usize,
     ) -> Result<RevertedPlaybook, ServiceError> {
         identity.require(Scope::Operate)?;
-        let books = Books::open(self, identity)?;
-        let domain = books.one_domain(domain)?;
-        let present = books.read(&domain)?.stored.playbook.revision;
+        let playbooks = TenantPlaybooks::open(self, identity)?;
+        let domain = playbooks.one_domain(domain)?;
+        let present = playbooks.read(&domain)?.stored.playbook.revision;
         if revision > present {
             let message = format!("the playbook of `{domain}` is at revision {present}");
             return Err(ServiceError::not_found("no_such_revision", message)
-                .with_hint("`windlass playbook diff` tells what changed"));
+                .with_hint("`windlass playbook diff` shows the changes"));
         }
         let (to, at) = (revision, self.now());
-        let after = books.update(&domain, vec![Evidence::Reverted { to, at }])?;
+        let after = playbooks.update(&domain, vec![Evidence::Reverted { to, at }])?;
         Ok(RevertedPlaybook {
             domain,
             previous_revision: present,
@@ -314,8 +317,8 @@ impl Service {
         })
     }
 
-    /// Adds the strategies in a text (JSON Lines) to a playbook. Lines that cannot be used are refused, and
-    /// so are strategies that name other tools than `tools`, if those are given.
+    /// Adds the strategies in a text (JSON Lines) to a playbook. Invalid lines are refused, and so are
+    /// strategies that name other tools than `tools`, if these are given.
     ///
     /// # Errors
     /// If the identity may not change playbooks, the domain must be named, or the playbook cannot be
@@ -328,8 +331,8 @@ impl Service {
         tools: Option<&[&str]>,
     ) -> Result<ImportedStrategies, ServiceError> {
         identity.require(Scope::Operate)?;
-        let books = Books::open(self, identity)?;
-        let domain = books.one_domain(domain)?;
+        let playbooks = TenantPlaybooks::open(self, identity)?;
+        let domain = playbooks.one_domain(domain)?;
         let read = read_strategies(text);
         let errors = read.errors.into_iter().map(|error| RefusedStrategy {
             line: error.line,
@@ -360,7 +363,7 @@ impl Service {
                 at,
             }
         });
-        let after = books.update(&domain, entries.collect())?;
+        let after = playbooks.update(&domain, entries.collect())?;
         Ok(ImportedStrategies {
             domain,
             count,
@@ -370,7 +373,7 @@ impl Service {
         })
     }
 
-    /// What changed in a playbook between two revisions: by default the last one and the one before.
+    /// The differences of a playbook between two revisions: by default the last one and the one before.
     ///
     /// # Errors
     /// If the identity may not read, the domain must be named, or there are no such revisions.
@@ -382,9 +385,9 @@ impl Service {
         to: Option<usize>,
     ) -> Result<PlaybookDifference, ServiceError> {
         identity.require(Scope::Read)?;
-        let books = Books::open(self, identity)?;
-        let domain = books.one_domain(domain)?;
-        let entries = books.read(&domain)?.stored.entries;
+        let playbooks = TenantPlaybooks::open(self, identity)?;
+        let domain = playbooks.one_domain(domain)?;
+        let entries = playbooks.read(&domain)?.stored.entries;
         let present = entries.len();
         let to = to.unwrap_or(present);
         let from = from.unwrap_or_else(|| to.saturating_sub(1));
@@ -392,11 +395,11 @@ impl Service {
             (entries.get(..from), entries.get(..to), from <= to)
         else {
             let message = format!(
-                "the playbook of `{domain}` has revisions 0 to {present}, and the earlier one comes first"
+                "the playbook of `{domain}` has revisions 0 to {present}; give the earlier one first"
             );
             return Err(ServiceError::invalid("no_such_revision", message));
         };
-        let curator = SemanticCurator::new(books.curation);
+        let curator = SemanticCurator::new(playbooks.curation);
         let strategies = differences(
             &curator.fold(&domain, earlier),
             &curator.fold(&domain, later),
@@ -409,7 +412,7 @@ impl Service {
         })
     }
 
-    /// How much was learned in a domain, or in each domain in order, and whether it was followed.
+    /// Statistics of the playbook of a domain, or of all domains in order.
     ///
     /// # Errors
     /// If the identity may not read, there is no such domain, or its files cannot be read.
@@ -517,20 +520,20 @@ fn differences(earlier: &Playbook, later: &Playbook) -> Vec<StrategyDifference> 
 }
 
 /// The playbooks of a tenant.
-struct Books<'s> {
+struct TenantPlaybooks<'s> {
     service: &'s Service,
     playbooks: Playbooks,
     curation: CurationSettings,
 }
 
-impl<'s> Books<'s> {
+impl<'s> TenantPlaybooks<'s> {
     fn open(service: &'s Service, identity: &Identity) -> Result<Self, ServiceError> {
         let directory = service.data_directory()?;
         let learning = service.configured()?.learning();
         Ok(Self {
             service,
             playbooks: Playbooks::of(&directory, identity.tenant().as_str()),
-            // The settings hold for looking at a playbook also where nothing is learned.
+            // The default settings apply to reading a playbook even if learning is disabled.
             curation: learning.unwrap_or_else(Learning::default).curation,
         })
     }
@@ -543,7 +546,7 @@ impl<'s> Books<'s> {
             Some(domain) if all.iter().any(|known| known == domain) => Ok(vec![domain.to_owned()]),
             Some(domain) => {
                 let known: Vec<&str> = all.iter().map(String::as_str).collect();
-                let message = unknown("domain", domain, &known, "the playbook");
+                let message = unknown_name_message("domain", domain, &known, "the playbook");
                 Err(ServiceError::not_found("no_such_domain", message))
             }
         }
@@ -565,7 +568,7 @@ impl<'s> Books<'s> {
         }
     }
 
-    /// Reads a playbook, and notifies the operator of what cannot be used.
+    /// Reads a playbook, and notifies the operator of its problems.
     fn read(&self, domain: &str) -> Result<DomainPlaybook, ServiceError> {
         let now = self.service.now();
         let stored = self.playbooks.read(domain, self.curation, now)?;
@@ -585,7 +588,7 @@ impl<'s> Books<'s> {
         Ok(playbooks.update(domain, self.curation, now, |_, _| entries)?)
     }
 
-    /// The one strategy whose id begins like this, and its domain.
+    /// The only strategy whose id has this prefix, and its domain.
     fn find(
         &self,
         domain: Option<&str>,
@@ -632,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_has_playbooks_of_its_own_and_changing_them_needs_its_scope() {
+    fn a_tenant_has_its_own_playbooks_and_changing_them_needs_the_operate_scope() {
         let data = tempfile::tempdir().unwrap();
         let overrides = Overrides {
             data: Some(data.path().to_owned()),

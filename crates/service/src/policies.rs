@@ -1,5 +1,5 @@
-//! Policies: which are active, whether they are valid, what they decide about a call and why, and what
-//! changed ones would have decided about the calls of past runs. Nothing runs, and nothing is changed.
+//! Policies: shows and checks them, explains decisions, and replays past calls against changed policies.
+//! Nothing runs, and nothing is changed.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,22 +17,22 @@ use windlass_store::{RunFilter, RunSummary};
 
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
-use crate::libraries::unknown;
+use crate::libraries::unknown_name_message;
 use crate::service::Service;
 
-/// What the built-in policies are called.
+/// The name of the built-in policies.
 const DEFAULT_NAME: &str = "default policies";
 
 /// Policies and where they come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicySource {
-    /// The name of the file, or what the built-in policies are called.
+    /// The name of the file, or of the built-in policies.
     pub name: String,
     /// The policies.
     pub text: String,
 }
 
-/// A call that somebody wants to know the decision about.
+/// A call whose decision is to be explained.
 #[derive(Debug, Clone)]
 pub struct ExplainedCall<'f> {
     /// The agent file that declares the tool.
@@ -41,7 +41,7 @@ pub struct ExplainedCall<'f> {
     pub place: &'f str,
     /// The tool.
     pub tool: &'f str,
-    /// What it is called with: the text of a JSON object.
+    /// Its arguments: the text of a JSON object.
     pub arguments: &'f str,
     /// How confident the model is, from 0 to 1, if it states that.
     pub confidence: Option<f64>,
@@ -51,10 +51,10 @@ pub struct ExplainedCall<'f> {
     pub is_tainted: bool,
 }
 
-/// What is decided about a call, and why.
+/// The decision about a call, and why.
 #[derive(Debug, Clone)]
 pub struct ExplainedDecision {
-    /// What the policies were asked.
+    /// The request to the policies.
     pub request: Request<'static>,
     /// How the risk of the call was assessed.
     pub assessment: Assessment,
@@ -73,7 +73,7 @@ pub struct RecordedCalls {
     pub unreadable_runs: usize,
 }
 
-/// What changed policies would have decided differently.
+/// The decisions that changed policies would make differently.
 #[derive(Debug, Clone, Default)]
 pub struct PolicyReplay {
     /// The calls that would be decided differently.
@@ -98,14 +98,14 @@ impl PolicyReplay {
 pub struct ReplayedCall {
     /// The call.
     pub call: CallId,
-    /// What the policies were asked about it.
+    /// The request to the policies.
     pub request: Request<'static>,
-    /// What was decided, and what would be.
+    /// The old decision and the new one.
     pub difference: Difference,
 }
 
 impl Service {
-    /// The policies that new runs are under.
+    /// The policies of new runs.
     ///
     /// # Errors
     /// If the identity may not read, or the configuration or the policies cannot be read.
@@ -120,8 +120,8 @@ impl Service {
         })
     }
 
-    /// Loads policies for these tools and runs their examples: the policies, or all that is wrong with
-    /// them. A policy may also be about tools of the libraries that the configuration names.
+    /// Loads policies for these tools and runs their examples. Returns the policies or all their errors. A
+    /// policy may also name tools of the configured libraries.
     ///
     /// # Errors
     /// If the identity may not read.
@@ -141,7 +141,7 @@ impl Service {
         let mut loaded = Policies::load(&policies.text, known);
         if let (Err(errors), true) = (&mut loaded, tools.is_empty()) {
             for error in errors {
-                // A tool is not known, because none is.
+                // The tool is unknown because no tools were given.
                 if matches!(error.problem, Problem::UnknownTool(_)) {
                     let hint = "name the agent files that declare the tools with `--agent`";
                     error.hint = Some(hint.to_owned());
@@ -151,7 +151,7 @@ impl Service {
         Ok(loaded)
     }
 
-    /// What is decided about a call on behalf of the identity, by which rule, and what would change it.
+    /// Explains the decision about a call on behalf of the identity: by which rule, and what would change it.
     ///
     /// # Errors
     /// If the identity may not read; if the file declares no such tool; if the arguments or the confidence
@@ -205,7 +205,7 @@ impl Service {
         })
     }
 
-    /// The calls of the tenant's past runs as the policies saw them. Runs that were purged have none left.
+    /// The calls of the tenant's past runs as the policies saw them. Purged runs have none.
     ///
     /// # Errors
     /// If the identity may not read, or the store cannot be read.
@@ -232,7 +232,7 @@ impl Service {
         Ok(recorded)
     }
 
-    /// What new policies would decide differently from old ones about recorded calls of these tools.
+    /// The recorded calls of these tools that new policies decide differently from old ones.
     ///
     /// # Errors
     /// If the identity may not read.
@@ -267,8 +267,8 @@ impl Service {
     }
 }
 
-/// The calls of a run as the policies saw them. Work that is handed to a sub-agent and questions to
-/// people are no calls of tools.
+/// The calls of a run as the policies saw them. Calls of sub-agents and questions to people are not calls
+/// of tools.
 fn requests_of(summary: &RunSummary, run: &Run) -> Vec<(CallId, Request<'static>)> {
     let tenant = NonEmptyText::new(summary.tenant.clone());
     let principal = Principal::new(summary.principal.clone());
@@ -288,16 +288,16 @@ fn requests_of(summary: &RunSummary, run: &Run) -> Vec<(CallId, Request<'static>
         .collect()
 }
 
-/// A tool that the caller names is part of the request, so that it is not valid if there is none.
+/// The error for an unknown tool. The request is invalid, because the caller names the tool in it.
 fn no_such_tool(call: &ExplainedCall<'_>) -> ServiceError {
     let tools = call.file.tools().iter();
     let known: Vec<&str> = tools.map(|tool| tool.name().as_str()).collect();
-    let message = unknown("tool", call.tool, &known, call.place);
+    let message = unknown_name_message("tool", call.tool, &known, call.place);
     let (message, hint) = message.split_once("\nhint: ").unwrap_or((&message, ""));
     ServiceError::invalid("unknown_tool", message).with_hint(hint)
 }
 
-/// The arguments in a text, if the tool takes them.
+/// Parses and checks the arguments of a tool.
 fn arguments(text: &str, tool: &ToolSpecification) -> Result<Map<String, Value>, ServiceError> {
     let arguments: Value = serde_json::from_str(text).map_err(|error| {
         let message = format!("the arguments are not JSON: {error}");

@@ -21,19 +21,19 @@ use crate::options::{Attachment, Notice, RunOptions};
 use crate::outermost::{self, is_part_of};
 use crate::service::{Service, blocking};
 
-/// How long a process is given to stop its run.
-pub const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait until a process has stopped its run.
+pub const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often its run is looked at meanwhile.
+/// How often its run is checked meanwhile.
 const CANCEL_PERIOD: Duration = Duration::from_millis(100);
 
-/// How often a run that is followed is looked at.
+/// How often a run that is followed is checked.
 const FOLLOW_PERIOD: Duration = Duration::from_millis(100);
 
 /// Which runs are listed.
 #[derive(Debug, Clone, Default)]
 pub struct RunQuery {
-    /// At most so many.
+    /// At most this many.
     pub limit: Option<u32>,
     /// Only those of the agent of that name.
     pub agent: Option<String>,
@@ -46,24 +46,24 @@ pub struct RunQuery {
 /// A run in a list.
 #[derive(Debug, Clone)]
 pub struct ListedRun {
-    /// The run in a line.
+    /// The summary of the run.
     pub summary: RunSummary,
-    /// As in [`RunStatus::waits_for_program`]; `None` while it waits for a person.
+    /// See [`RunStatus::waits_for_program`]; `None` while the run waits for an approval or answer.
     pub waits_for_program: Option<ProgramWait>,
 }
 
-/// Where a run stands: what it did, what it waits for, and what can be done about it.
+/// The status of a run: its events, what it waits for, and what can be done about it.
 #[derive(Debug, Clone)]
 pub struct RunStatus {
-    /// The run in a line.
+    /// The summary of the run.
     pub summary: RunSummary,
     /// The run itself, unless its events were purged.
     pub run: Option<Run>,
-    /// The run that a person or program started and this one works for; itself if it is that one.
+    /// The outermost run, which a person or program started; itself if it is that one.
     pub outermost: RunId,
-    /// The pending questions of the run and of those that work for it.
+    /// The pending questions of the run and its child runs.
     pub questions: Vec<Approval>,
-    /// The open holds of the run and of those that work for it.
+    /// The open holds of the run and its child runs.
     pub holds: Vec<Hold>,
     /// Why no worker resumes it, also while it waits for a person. `None` after its end.
     pub waits_for_program: Option<ProgramWait>,
@@ -96,7 +96,7 @@ impl fmt::Display for ProgramWait {
     }
 }
 
-/// What a run is resumed with instead of what it was started with.
+/// Replacements for the options a run was started with.
 #[derive(Debug, Clone, Default)]
 pub struct ResumeOptions {
     /// Another library.
@@ -105,7 +105,7 @@ pub struct ResumeOptions {
     pub model: Option<String>,
 }
 
-/// A run that was told to stop.
+/// The result of cancelling a run.
 #[derive(Debug, Clone)]
 pub struct Cancellation {
     /// The run as it is now. It has not ended if its process did not stop it in time.
@@ -148,10 +148,10 @@ impl Service {
         listed.collect()
     }
 
-    /// Where a run stands. It is named by its id or the start of it.
+    /// The status of a run, by its id or a prefix of it.
     ///
     /// # Errors
-    /// If the identity may not read, or no run or several are meant.
+    /// If the identity may not read, or the id matches no run or several.
     pub fn show_run(&self, identity: &Identity, id: &str) -> Result<RunStatus, ServiceError> {
         identity.require(Scope::Read)?;
         let (summary, store) = self.find_run(identity, id)?;
@@ -160,7 +160,7 @@ impl Service {
             Err(Error::Purged(_)) => None,
             Err(error) => return Err(error.into()),
         };
-        let (questions, holds) = self.waits_of(&store, &summary.run)?;
+        let (questions, holds) = self.pending_of(&store, &summary.run)?;
         Ok(RunStatus {
             outermost: outermost::of(&store, &summary.run)?,
             waits_for_program: waits_for_program(&store, &summary)?,
@@ -171,10 +171,10 @@ impl Service {
         })
     }
 
-    /// A run with everything that happened in it.
+    /// A run, folded from its journal.
     ///
     /// # Errors
-    /// If the identity may not read, no run or several are meant, or its events were purged.
+    /// If the identity may not read, the id matches no run or several, or its events were purged.
     pub fn run(&self, identity: &Identity, id: &str) -> Result<Run, ServiceError> {
         identity.require(Scope::Read)?;
         let (summary, store) = self.find_run(identity, id)?;
@@ -184,7 +184,7 @@ impl Service {
     /// The journal of a run as JSON Lines.
     ///
     /// # Errors
-    /// If the identity may not read, or no run or several are meant.
+    /// If the identity may not read, or the id matches no run or several.
     pub fn export_run(&self, identity: &Identity, id: &str) -> Result<String, ServiceError> {
         identity.require(Scope::Read)?;
         let (summary, store) = self.find_run(identity, id)?;
@@ -193,7 +193,7 @@ impl Service {
         Ok(String::from_utf8_lossy(&lines).into_owned())
     }
 
-    /// Removes the events of runs that ended longer ago than `age`. It is about the whole store.
+    /// Removes the events of runs that ended longer ago than `age`, in the whole store.
     ///
     /// # Errors
     /// If the identity is not an administrator, or the store cannot be written.
@@ -202,8 +202,8 @@ impl Service {
         Ok(self.store()?.purge(age, self.now())?)
     }
 
-    /// The pending questions and the open holds of a run and of those that work for it.
-    fn waits_of(
+    /// The pending questions and the open holds of a run and its child runs.
+    fn pending_of(
         &self,
         store: &Store,
         run: &RunId,
@@ -215,11 +215,11 @@ impl Service {
         Ok((questions, holds))
     }
 
-    /// Resumes a run that was stopped, that waited, or whose process ended, and drives it on. One that has
-    /// ended is only read back.
+    /// Resumes a run that was stopped, waits, or whose process ended, and drives it. A run that has ended is
+    /// only read back.
     ///
     /// # Errors
-    /// If the identity may not run agents, no run or several are meant, it works for another one, it
+    /// If the identity may not run agents, the id matches no run or several, it is a child run, it
     /// cannot be bound, or another process has it.
     pub async fn resume(
         &self,
@@ -258,11 +258,11 @@ impl Service {
         let run = store.fold(&id)?;
         if let Some(parent) = run.parent() {
             return Err(
-                ServiceError::failed(format!("the run {id} works for another one"))
+                ServiceError::failed(format!("the run {id} is a child of another run"))
                     .with_hint(format!("windlass runs resume {}", parent.run)),
             );
         }
-        // A process may have died between the last event and the note that it was the last.
+        // A process may have died after the last event and before it marked the run as ended.
         if summary.state == RunState::Ended {
             return Ok(Resumption::Ended(Box::new(run)));
         }
@@ -281,11 +281,11 @@ impl Service {
         Ok(Resumption::Bound(id, Box::new(bound)))
     }
 
-    /// Cancels a run and those that work for it. A process that has it is told through its inbox and given
-    /// [`CANCEL_PATIENCE`]; a run that no process has is ended here.
+    /// Cancels a run and its child runs. A process that owns it gets a command and has [`CANCEL_TIMEOUT`] to
+    /// stop; a run without an owner is ended here.
     ///
     /// # Errors
-    /// If the identity may not run agents, no run or several are meant, or it has ended otherwise.
+    /// If the identity may not run agents, the id matches no run or several, or it has already ended.
     pub async fn cancel_run(
         &self,
         identity: &Identity,
@@ -293,10 +293,10 @@ impl Service {
     ) -> Result<Cancellation, ServiceError> {
         identity.require(Scope::Run)?;
         let (service, caller, id) = (self.clone(), identity.clone(), id.to_owned());
-        let asked = blocking(move || service.request_cancel(&caller, &id)).await?;
-        let (id, inner, store) = asked;
-        // The inner ones first: as long as the outer one is open, it can be cancelled once more.
-        let deadline = Instant::now() + CANCEL_PATIENCE;
+        let requested = blocking(move || service.request_cancel(&caller, &id)).await?;
+        let (id, inner, store) = requested;
+        // The child runs first: while the outer run is open, cancelling can be repeated.
+        let deadline = Instant::now() + CANCEL_TIMEOUT;
         for run in &inner {
             self.end_run(run, identity, deadline).await?;
         }
@@ -307,7 +307,7 @@ impl Service {
         })
     }
 
-    /// Asks the owners of a run and of those that work for it to stop.
+    /// Sends a cancel command to the owners of a run and its child runs.
     fn request_cancel(
         &self,
         identity: &Identity,
@@ -319,7 +319,7 @@ impl Service {
         let inner = inner_runs(&store, &id)?;
         for run in &inner {
             match store.request_cancel(run, person, self.now()) {
-                // The process that has the outer run may have stopped it already.
+                // The owner of the outer run may have stopped it already.
                 Ok(()) | Err(Error::Ended(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -327,7 +327,7 @@ impl Service {
         Ok((id, inner, store))
     }
 
-    /// Ends a run if no process has it; else waits for the process that has.
+    /// Ends a run without an owner; else waits for its owner.
     async fn end_run(
         &self,
         run: &RunId,
@@ -350,10 +350,10 @@ impl Service {
         }
     }
 
-    /// The events of a run from a position on (0 for all), as they happen, until the run ends.
+    /// The events of a run from a position on (0 for all), live, until the run ends.
     ///
     /// # Errors
-    /// If the identity may not read, or no run or several are meant.
+    /// If the identity may not read, or the id matches no run or several.
     pub fn events(
         &self,
         identity: &Identity,
@@ -371,8 +371,8 @@ impl Service {
     }
 }
 
-/// The events of a run as they happen. Nothing is lost or repeated: each has a position, and who comes
-/// back continues after the last one they had.
+/// The live events of a run. No event is lost or repeated: each has a position, and a reader continues after
+/// the last one it had.
 pub struct RunEvents {
     stored: Stored,
     run: RunId,
@@ -401,7 +401,7 @@ impl RunEvents {
                 self.next = position + 1;
                 return Ok(Some((position, event)));
             }
-            // Asked before the events are read: what comes last is read after the end is known.
+            // The state is read before the events, so that the last events are read after the end is known.
             let (store, run) = (Arc::clone(self.stored.store()), self.run.clone());
             let summary = blocking(move || Ok(store.summary(&run)?)).await?;
             let has_ended = summary.state == RunState::Ended;
@@ -415,14 +415,14 @@ impl RunEvents {
     }
 }
 
-/// A run that is about to be resumed.
+/// A run that is prepared to be resumed.
 enum Resumption {
     /// It has ended; there is nothing to resume.
     Ended(Box<Run>),
     Bound(RunId, Box<BoundAgent>),
 }
 
-/// Why a run waits for its program, whatever else it waits for.
+/// Why a run waits for its program, if it does.
 pub(crate) fn waits_for_program(
     store: &Store,
     summary: &RunSummary,
@@ -430,7 +430,7 @@ pub(crate) fn waits_for_program(
     if summary.state == RunState::Ended || store.is_owned(&summary.run)? {
         return Ok(None);
     }
-    // The run of a sub-agent is resumed with the one it works for.
+    // A child run is resumed with its parent.
     let Some(Event::Started {
         assembly,
         parent: None,
@@ -452,15 +452,15 @@ pub(crate) fn waits_for_program(
     })
 }
 
-/// Who ended a run.
+/// Which process ended a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Here,
-    /// The process that has it, or none yet.
+    /// Its owner, or none yet.
     Elsewhere,
 }
 
-/// The runs of sub-agents that work for a run and are not over, the innermost first.
+/// The child runs of a run that are not over, the innermost first.
 fn inner_runs(store: &Store, outer: &RunId) -> Result<Vec<RunId>, ServiceError> {
     let mut inner = Vec::new();
     for state in [RunState::Open, RunState::Waiting] {
@@ -475,8 +475,8 @@ fn inner_runs(store: &Store, outer: &RunId) -> Result<Vec<RunId>, ServiceError> 
     Ok(inner)
 }
 
-/// How often models answered in a run and in those that work for it: of a script that all of them
-/// share, so many answers were given.
+/// How often models answered in a run and its child runs. All of them share a script, so this many of its
+/// answers were used.
 pub(crate) fn answered(store: &Store, run: &Run) -> Result<usize, Error> {
     let mut answered = match run.task().call {
         Some(_) => 0,
@@ -486,7 +486,7 @@ pub(crate) fn answered(store: &Store, run: &Run) -> Result<usize, Error> {
     for child in children.chain(run.all_task_runs()) {
         match store.fold(&child) {
             Ok(child) => answered += self::answered(store, &child)?,
-            // The process died before the sub-agent began.
+            // The process died before the child run started.
             Err(Error::NoSuchRun(_)) => {}
             Err(error) => return Err(error),
         }

@@ -1,5 +1,5 @@
-//! Answers MCP servers that ask for a model and may: by the model of the configuration, with nothing but
-//! what the server wrote. Nothing of a run is in it, and no tool can be called.
+//! MCP sampling: answers requests of permitted servers with the configured model. The model sees only the
+//! server's messages, nothing of a run, and cannot call tools.
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -9,10 +9,10 @@ use windlass_mcp::{BoxFuture, SampleAnswer, SampleRequest, Sampler};
 use windlass_model::{HostedModel, HostedSettings, ModelClient as _};
 use windlass_spec::Model;
 
-/// How many tokens a server may have at most.
-const MOST_TOKENS: u32 = 4_096;
+/// The largest number of output tokens for a server.
+const MAX_TOKENS: u32 = 4_096;
 
-/// The model of the configuration, for servers.
+/// The configured model, for servers.
 pub(crate) struct ConfiguredModel {
     model: Option<String>,
     base_url: Option<String>,
@@ -27,19 +27,19 @@ impl ConfiguredModel {
     }
 
     async fn answer(&self, request: SampleRequest) -> Result<SampleAnswer, String> {
-        let none = "this client has no model for servers: `model` in its configuration names none";
+        let none = "this client has no model for servers: its configuration does not set `model`";
         let name = self.model.clone().ok_or(none)?;
         let model: Model = name.parse().map_err(|_| none.to_owned())?;
         let settings = HostedSettings {
             base_url: self.base_url.clone(),
-            max_output_tokens: Some(request.max_tokens.min(MOST_TOKENS)),
+            max_output_tokens: Some(request.max_tokens.min(MAX_TOKENS)),
             ..HostedSettings::default()
         };
         let client = HostedModel::new(&model, settings).map_err(|error| error.to_string())?;
         let system = request
             .system_prompt
             .map(|content| ChatMessage::System { content });
-        let said = request
+        let messages = request
             .messages
             .into_iter()
             .map(|message| match message.is_from_model {
@@ -52,28 +52,28 @@ impl ConfiguredModel {
                 },
             });
         let asked = ModelRequest {
-            messages: system.into_iter().chain(said).collect(),
+            messages: system.into_iter().chain(messages).collect(),
             tools: Vec::new(),
         };
-        let nothing = CancellationToken::new();
-        let answer = client.answer(&asked, &nothing, &mut |_| {}).await;
+        let cancel = CancellationToken::new();
+        let answer = client.answer(&asked, &cancel, &mut |_| {}).await;
         let text = text(answer.map_err(|error| error.to_string())?);
         Ok(SampleAnswer { model: name, text })
     }
 }
 
-/// What the model said, also if it said so by finishing.
+/// The text of a model's answer, also if the model called `finish`.
 fn text(answer: ModelAnswer) -> String {
     let finished = answer.calls.iter().find(|call| call.tool == FINISH);
-    let said = finished.and_then(|call| match &call.arguments {
+    let text = finished.and_then(|call| match &call.arguments {
         RequestedArguments::Json(arguments) => arguments.get("answer").cloned(),
         RequestedArguments::Text(text) => serde_json::from_str::<Value>(text)
             .ok()?
             .get("answer")
             .cloned(),
     });
-    match said {
-        Some(Value::String(said)) => said,
+    match text {
+        Some(Value::String(text)) => text,
         _ => answer.text,
     }
 }

@@ -1,20 +1,20 @@
-//! The MCP servers of the configuration as a service uses them: one handle each, whoever asks for it, so
-//! that no server is started twice and none is left behind.
+//! The MCP servers of the configuration: one shared handle each, so that no server is started twice and none
+//! is left running.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use windlass_config::Configuration;
 use windlass_mcp::{
-    Authorizer, BoxFuture, Governed, Greeting, Lookup, Pin, Refusal, Secret, ServerOptions,
-    Servers, Tokens,
+    Authorizer, BoxFuture, GovernedServer, Lookup, OAuthTokens, Pin, Refusal, Secret, ServerInfo,
+    ServerOptions, Servers,
 };
 use windlass_spec::server::{SEPARATOR, ServerName, ServerSettings, Transport};
 use windlass_tools::ToolLibrary;
 
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
-use crate::libraries::{Wanted, unknown};
+use crate::libraries::{Wanted, unknown_name_message};
 use crate::options::Notice;
 use crate::sampling::ConfiguredModel;
 use crate::service::{Service, lock};
@@ -23,7 +23,7 @@ use crate::service::{Service, lock};
 #[derive(Default)]
 pub(crate) struct ServerPool {
     known: Mutex<Option<Servers>>,
-    /// Those that are only connected to once.
+    /// Servers of a single connection.
     visited: Mutex<Vec<Servers>>,
     /// Whether the process is ending, and its servers with it.
     is_ending: AtomicBool,
@@ -36,13 +36,13 @@ impl ServerPool {
         if self.is_ending.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
-        // They stay known meanwhile: somebody may have to wait for their end.
+        // They stay in the pool meanwhile, so that other callers can wait for their end.
         futures::future::join_all(self.all().iter().map(Servers::close)).await;
         lock(&self.known).take();
         lock(&self.visited).clear();
     }
 
-    /// Ends all servers because the process ends. What waits for one of them waits on and records
+    /// Ends all servers because the process ends. Calls that wait for one of them keep waiting and record
     /// nothing.
     pub(crate) async fn abandon(&self) {
         if self.is_ending.swap(true, Ordering::SeqCst) {
@@ -61,10 +61,10 @@ impl ServerPool {
 }
 
 impl Service {
-    /// How a server is treated.
+    /// The options of a server.
     ///
     /// # Errors
-    /// If no token can be had for it.
+    /// If its tokens cannot be used.
     pub(crate) fn server_options(
         &self,
         settings: &ServerSettings,
@@ -77,14 +77,15 @@ impl Service {
         if let Transport::Http(http) = &settings.transport
             && http.oauth.is_some()
         {
-            let tokens = Tokens::new(settings, &self.tokens_directory()?, &environment_lookup())?;
+            let tokens =
+                OAuthTokens::new(settings, &self.tokens_directory()?, &environment_lookup())?;
             options.authorizer = Some(Arc::new(tokens));
         }
         Ok(options)
     }
 
-    /// The same, also if no token can be had for it. The server then says so when it is used: the others
-    /// can do without it.
+    /// The options of a server, also if its tokens cannot be used. The reason is then reported when the
+    /// server is used, and other servers are not affected.
     fn server_options_or_reason(
         &self,
         settings: &ServerSettings,
@@ -97,12 +98,12 @@ impl Service {
         })
     }
 
-    /// Where tokens of authorization servers are kept.
+    /// The directory of the tokens of authorization servers.
     pub(crate) fn tokens_directory(&self) -> Result<std::path::PathBuf, ServiceError> {
         Ok(self.data_directory()?.join("tokens"))
     }
 
-    /// The servers of a configuration. None is started by this.
+    /// The servers of a configuration. None is started.
     pub(crate) fn set_up_servers(
         &self,
         configuration: &Configuration,
@@ -121,7 +122,7 @@ impl Service {
         Ok(servers)
     }
 
-    /// One server alone, as it is set up.
+    /// A single server, outside the pool.
     pub(crate) fn set_up_server(
         &self,
         settings: &ServerSettings,
@@ -133,9 +134,8 @@ impl Service {
         Ok(Servers::new([settings.clone()], &ledger, options)?)
     }
 
-    /// The tools of the servers of a configuration whose definitions were accepted. What stands in the way
-    /// of those of `wanted` servers is reported. No server is started: a configuration may be somebody
-    /// else's, and a person has to have seen what it would start.
+    /// The accepted tools of the servers of a configuration. Problems of `wanted` servers are reported. No
+    /// server is started: the configuration may be untrusted, and a person must have reviewed its programs.
     pub(crate) fn server_library(
         &self,
         configuration: &Configuration,
@@ -144,7 +144,7 @@ impl Service {
         if configuration.servers().is_empty() {
             return Ok(ToolLibrary::new(windlass_mcp::LIBRARY));
         }
-        let offered = self.set_up_servers(configuration)?.offered()?;
+        let offered = self.set_up_servers(configuration)?.accepted_tools()?;
         if let Some(wanted) = wanted {
             for notice in offered
                 .notices
@@ -156,26 +156,26 @@ impl Service {
                 let about = tool.unwrap_or_default();
                 self.notify(&Notice::Warning(format!(
                     "the MCP server `{}`{about}: {}",
-                    notice.server, notice.what
+                    notice.server, notice.message
                 )));
             }
         }
         Ok(offered.library)
     }
 
-    /// Connects to a server, asks what it offers, and ends it again.
+    /// Connects to a server, lists its tools, and ends it again.
     pub(crate) async fn visit_server(
         &self,
         settings: &ServerSettings,
         options: &ServerOptions,
-    ) -> Result<(Greeting, Vec<Pin>), ServiceError> {
-        let server = Governed::new(settings.clone(), self.ledger()?, options.clone())?;
+    ) -> Result<(ServerInfo, Vec<Pin>), ServiceError> {
+        let server = GovernedServer::new(settings.clone(), self.ledger()?, options.clone())?;
         let server = Arc::new(server);
-        // It is known before it is started, so that it is not left behind.
+        // It is in the pool before it is started, so that it is not left running.
         lock(&self.servers().visited).push(Servers::from_iter([Arc::clone(&server)]));
-        let met = server.meet().await;
+        let connected = server.connect().await;
         server.close().await;
-        Ok(met?)
+        Ok(connected?)
     }
 
     /// The settings of the server of that name.
@@ -192,7 +192,7 @@ impl Service {
     }
 }
 
-/// Why there are no tokens for a server.
+/// The reason why there are no tokens for a server.
 struct NoToken(String);
 
 impl Authorizer for NoToken {
@@ -204,13 +204,13 @@ impl Authorizer for NoToken {
     }
 }
 
-/// The variables of this process, which settings name.
+/// Looks up variables in the environment of this process.
 #[must_use]
 pub fn environment_lookup() -> Lookup {
     Arc::new(|name: &str| std::env::var(name).ok())
 }
 
-/// The server that a tool comes from, by its name.
+/// The server of a tool, by the tool's name.
 #[must_use]
 pub fn server_of(tool: &str) -> Option<ServerName> {
     let (server, _) = tool.split_once(SEPARATOR)?;
@@ -226,20 +226,20 @@ pub(crate) fn find_server<'c>(
     let found = servers.iter().find(|server| server.name.as_str() == name);
     found.ok_or_else(|| {
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-        let message = unknown("server", name, &names, "the configuration");
-        ServiceError::failed(format!("{message}\nhint: `windlass mcp add` adds one"))
+        let message = unknown_name_message("server", name, &names, "the configuration");
+        ServiceError::failed(format!("{message}\nhint: add one with `windlass mcp add`"))
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use windlass_spec::server::{Given, HttpTransport, OAuth};
+    use windlass_spec::server::{EnvTemplate, HttpTransport, OAuth};
 
     use super::*;
 
     #[test]
-    fn a_server_without_a_token_says_why_when_it_is_used() {
-        let secret = Given::new("env:WINDLASS_NOBODY_SETS_THIS").unwrap();
+    fn a_server_without_a_token_reports_the_reason_when_it_is_used() {
+        let secret = EnvTemplate::new("env:WINDLASS_UNSET_VARIABLE").unwrap();
         let settings = ServerSettings::new(
             ServerName::new("wiki").unwrap(),
             Transport::Http(HttpTransport {
@@ -262,8 +262,8 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let told = runtime.block_on(options.authorizer.unwrap().token(None));
-        let why = told.err().unwrap();
-        assert!(why.contains("WINDLASS_NOBODY_SETS_THIS"), "{why}");
+        let result = runtime.block_on(options.authorizer.unwrap().token(None));
+        let why = result.err().unwrap();
+        assert!(why.contains("WINDLASS_UNSET_VARIABLE"), "{why}");
     }
 }

@@ -1,5 +1,4 @@
-//! The service itself: what it was opened with, and the configuration, store and servers that all its
-//! operations share.
+//! The service: its options, and the configuration, store and servers that all its operations share.
 
 use std::env;
 use std::fmt;
@@ -8,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use windlass_config::Configuration;
 use windlass_mcp::Ledger;
-use windlass_runtime::{ConfigurationError, ConfigurationFiles, Configured, Read, Stored};
+use windlass_runtime::{ConfigurationError, ConfigurationFiles, Configured, FileTexts, Stored};
 use windlass_spec::Timestamp;
 use windlass_store::{RunSummary, Store};
 use windlass_tools::ToolLibrary;
@@ -19,14 +18,14 @@ use crate::identity::Identity;
 use crate::options::{LearningOverride, Notice, Overrides, RunOptions};
 use crate::servers::ServerPool;
 
-/// The one way in: every operation that a door (a command line, a server, a program) needs.
+/// The service API: every operation that a front end (a command line, a server, a program) needs.
 ///
 /// Opening is cheap. Configuration, store, libraries and servers are resolved when an operation first
 /// needs them and then shared by all that follow; [`Service::check`] resolves them at once. Cloning
 /// gives another handle to the same service.
 ///
-/// Every operation takes the [`Identity`] of its caller and checks what that may do. What belongs to
-/// another tenant is answered as if it did not exist.
+/// Every operation takes the [`Identity`] of its caller and checks its scopes. Objects of another tenant
+/// do not exist for it.
 #[derive(Clone)]
 pub struct Service {
     shared: Arc<Shared>,
@@ -49,7 +48,7 @@ struct Shared {
 /// A configuration that was read, and the libraries that were built under it.
 pub(crate) struct Project {
     pub(crate) files: ConfigurationFiles,
-    pub(crate) read: Read,
+    pub(crate) read: FileTexts,
     pub(crate) configured: Configured,
     /// The libraries built so far.
     pub(crate) libraries: Mutex<Vec<BuiltLibrary>>,
@@ -57,7 +56,7 @@ pub(crate) struct Project {
 
 /// A library that was built.
 pub(crate) struct BuiltLibrary {
-    /// The names it was asked for by.
+    /// The names it was requested by.
     pub(crate) names: Vec<String>,
     /// The files it was built from, each with the digest of its content then.
     pub(crate) files: FileDigests,
@@ -101,8 +100,8 @@ impl Service {
         }
     }
 
-    /// Resolves configuration, store and libraries now, for a door that wants to fail when it starts and
-    /// not at its first request.
+    /// Resolves configuration, store and libraries now, for a front end that wants to fail at its start
+    /// and not at its first request.
     ///
     /// # Errors
     /// If one of them cannot be used.
@@ -126,8 +125,8 @@ impl Service {
         self.shared.files.clone()
     }
 
-    /// Reads the configuration again, for a door that lives long: what is bound from now on is bound under
-    /// it. Returns whether it changed. Agents that are bound already follow their files by themselves.
+    /// Reads the configuration again, for a long-running front end. Agents that are bound later use it;
+    /// agents that are bound already watch their files themselves. Returns whether it changed.
     ///
     /// # Errors
     /// If it cannot be used; the previous one is kept.
@@ -142,7 +141,7 @@ impl Service {
         Ok(!is_same)
     }
 
-    /// The configuration of the service, read once. One that cannot be used is read again the next time.
+    /// The configuration of the service, read once. An invalid one is read again the next time.
     pub(crate) fn project(&self) -> Result<Arc<Project>, ServiceError> {
         let mut own = lock(&self.shared.own);
         if let Some(own) = &*own {
@@ -154,7 +153,7 @@ impl Service {
 
     fn own_files(&self) -> ConfigurationFiles {
         let overrides = &self.shared.overrides;
-        under(
+        with_overrides(
             self.shared.files.clone(),
             overrides.policies.as_deref(),
             overrides.environment.as_deref(),
@@ -162,11 +161,11 @@ impl Service {
         )
     }
 
-    /// The configuration that holds for a run with these options: the service's own, unless the run was
-    /// started under another one.
+    /// The configuration for a run with these options: the service's own, unless the run was started under
+    /// another one.
     pub(crate) fn project_of(&self, options: &RunOptions) -> Result<Arc<Project>, ServiceError> {
         let mut files = match &options.project {
-            // A file that was named goes before the run's own.
+            // A named file takes precedence over the run's own.
             Some(kept) if self.shared.config.is_none() => {
                 let mut files = ConfigurationFiles::find(Some(kept), &self.shared.directory);
                 files.flags.clone_from(&self.shared.files.flags);
@@ -174,19 +173,19 @@ impl Service {
             }
             _ => self.shared.files.clone(),
         };
-        // A run keeps the variables it was started with: another shell does not change its rules.
-        if let Some(kept) = &options.variables {
+        // A run keeps the variables it was started with, so another shell does not change its rules.
+        if let Some(stored) = &options.variables {
             let is_setting = windlass_config::is_setting_variable;
             files.variables.retain(|(name, _)| !is_setting(name));
-            files.variables.extend(kept.iter().cloned());
+            files.variables.extend(stored.iter().cloned());
         }
-        // What is said now goes before what was said when the run was started.
+        // Current flags take precedence over those the run was started with.
         files.flags = [options.set.clone(), files.flags].concat();
         let policies = options.policy.as_deref();
         let environment = options.environment.as_deref();
-        let files = under(files, policies, environment, options.learning());
+        let files = with_overrides(files, policies, environment, options.learning());
         if let Ok(own) = self.project()
-            && own.asked_for() == files
+            && own.requested_files() == files
         {
             return Ok(own);
         }
@@ -201,7 +200,7 @@ impl Service {
 
     fn read(&self, mut files: ConfigurationFiles) -> Result<Project, ConfigurationError> {
         let mut usual = None;
-        let (configured, read) = files.read_with(&Read::default(), |configuration| {
+        let (configured, read) = files.read_with(&FileTexts::default(), |configuration| {
             let directory = self.data_directory_under(configuration);
             usual = directory.map(|directory| directory.join("policy.cedar"));
             usual.clone()
@@ -215,22 +214,22 @@ impl Service {
         })
     }
 
-    /// Where runs, memory and playbooks are kept.
+    /// The directory of runs, memory and playbooks.
     ///
     /// # Errors
-    /// If nothing says where.
+    /// If no directory is set and there is no default.
     pub fn data_directory(&self) -> Result<PathBuf, ServiceError> {
         if let Some(given) = &self.shared.overrides.data {
             return Ok(given.clone());
         }
         let directory = match self.project() {
             Ok(project) => self.data_directory_under(project.configuration()),
-            // Who says where runs are can see them whatever the configuration says.
-            Err(error) => return set("WINDLASS_DATA").ok_or(error),
+            // With the variable set, runs can be read even if the configuration is invalid.
+            Err(error) => return path_variable("WINDLASS_DATA").ok_or(error),
         };
         directory.ok_or_else(|| {
             ServiceError::failed(
-                "there is no place for runs: set WINDLASS_DATA, or give `--data DIRECTORY`",
+                "there is no data directory; set WINDLASS_DATA or use `--data DIRECTORY`",
             )
         })
     }
@@ -239,8 +238,8 @@ impl Service {
         let given = self.shared.overrides.data.clone();
         given
             .or_else(|| configuration.data_directory().map(Path::to_owned))
-            .or_else(|| set("XDG_DATA_HOME").map(|data| data.join("windlass")))
-            .or_else(|| set("HOME").map(|home| home.join(".local/share/windlass")))
+            .or_else(|| path_variable("XDG_DATA_HOME").map(|data| data.join("windlass")))
+            .or_else(|| path_variable("HOME").map(|home| home.join(".local/share/windlass")))
     }
 
     /// The store, opened once.
@@ -257,7 +256,7 @@ impl Service {
         Ok(stored.insert(opened).clone())
     }
 
-    /// The store on behalf of an identity: its runs act for that.
+    /// The store on behalf of an identity, for which its runs act.
     pub(crate) fn stored_for(&self, identity: &Identity) -> Result<Stored, ServiceError> {
         Ok(self.stored()?.acting_for(identity.person().clone()))
     }
@@ -266,8 +265,8 @@ impl Service {
         Ok(Arc::clone(self.stored()?.store()))
     }
 
-    /// What is known of MCP servers. They are the service's, not a tenant's: whoever administers the service
-    /// accepts what they offer, for all tenants.
+    /// The ledger of MCP servers. Servers belong to the service, not to a tenant: an administrator accepts
+    /// their tools for all tenants.
     pub(crate) fn ledger(&self) -> Result<Ledger, ServiceError> {
         let stored = self.stored()?;
         let tenant = stored.who().tenant.to_string();
@@ -292,7 +291,7 @@ impl Service {
         }
     }
 
-    /// The run that is meant by its id or the start of it, if the identity may see it.
+    /// The run with that id or prefix of an id, if the identity may see it.
     pub(crate) fn find_run(
         &self,
         identity: &Identity,
@@ -303,7 +302,7 @@ impl Service {
         Ok((store.summary(&run)?, store))
     }
 
-    /// The time now, by the clock that runs go by.
+    /// The current time, by the clock of runs.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         windlass_runtime::now()
@@ -314,15 +313,15 @@ impl Service {
         self.shared.servers.close().await;
     }
 
-    /// Ends all MCP servers because the process ends. What waits for one of them records nothing more.
+    /// Ends all MCP servers because the process ends. Calls that wait for one of them record nothing more.
     pub async fn abandon(&self) {
         self.shared.servers.abandon().await;
     }
 }
 
 impl Project {
-    /// The files as they were asked for, before it was known which policies usually hold.
-    fn asked_for(&self) -> ConfigurationFiles {
+    /// The files as they were requested, before the default policy file was known.
+    fn requested_files(&self) -> ConfigurationFiles {
         ConfigurationFiles {
             usual_policies: None,
             ..self.files.clone()
@@ -330,8 +329,8 @@ impl Project {
     }
 }
 
-/// Files with what holds whatever they say.
-fn under(
+/// Files with overrides.
+fn with_overrides(
     mut files: ConfigurationFiles,
     policies: Option<&Path>,
     environment: Option<&str>,
@@ -344,14 +343,14 @@ fn under(
     files
 }
 
-/// A path in an environment variable.
-fn set(name: &str) -> Option<PathBuf> {
+/// The path in an environment variable.
+fn path_variable(name: &str) -> Option<PathBuf> {
     env::var_os(name)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
 }
 
-/// Does work that blocks, on a thread that may.
+/// Runs blocking work on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static,
 ) -> Result<T, ServiceError> {

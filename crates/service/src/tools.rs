@@ -1,5 +1,4 @@
-//! Tools: which there are and what is configured for them, all that is known of one, a call of it, and how
-//! its executions ended.
+//! Tools: their list with settings, the details of one, a call of it, and statistics of its executions.
 
 mod call;
 mod executions;
@@ -27,29 +26,29 @@ use crate::servers::server_of;
 use crate::service::Service;
 use stage::History;
 
-/// How many names are offered for one that does not exist.
+/// How many names are suggested for one that does not exist.
 const SUGGESTIONS: usize = 3;
 
-/// Which tools are meant: those of a library, those that somebody declares, or all that ship with the
-/// program and its servers.
+/// Selects tools: those of a library, those of an agent file, or all that ship with the program and its
+/// servers.
 #[derive(Debug, Clone, Default)]
 pub struct ToolQuery {
     /// Only those of the library of that name or file.
     pub library: Option<String>,
-    /// Those that an agent file declares; with a library, each says whether it can be bound to it.
+    /// The tools of an agent file. With a library, each entry shows whether it can be bound to it.
     pub declared: Option<Vec<Arc<ToolSpecification>>>,
 }
 
-/// A tool as it is listed.
+/// A tool in a list.
 #[derive(Debug, Clone)]
 pub struct ToolEntry {
     /// Its name.
     pub name: ToolName,
-    /// The library with an implementation; nothing if none was named, or it has none that fits.
+    /// The library with an implementation; `None` if none was named, or none fits.
     pub library: Option<String>,
     /// What it takes and returns, or why no signature can express it.
     pub signature: Result<Signature, String>,
-    /// What is declared of it, if something is.
+    /// Its declaration, if there is one.
     pub specification: Option<Arc<ToolSpecification>>,
     /// What it does.
     pub description: String,
@@ -64,15 +63,15 @@ pub struct ToolStatus {
     pub entry: ToolEntry,
     /// The risk that the operator set, else the declared one.
     pub risk: Option<RiskLevel>,
-    /// Where it is in its life.
+    /// Its stage in the life cycle.
     pub stage: ToolStage,
-    /// What the configuration sets for it: category, limits, permissions.
+    /// Its configured settings: category, limits, permissions.
     pub settings: ToolSettings,
     /// How the calls of the identity's tenant ended, if there were any.
     pub statistics: Option<ToolStatistics>,
 }
 
-/// A tool that fits what somebody wants to do.
+/// A tool that matches a search.
 #[derive(Debug, Clone)]
 pub struct FoundTool {
     /// The tool.
@@ -81,17 +80,17 @@ pub struct FoundTool {
     pub score: f32,
 }
 
-/// A tool that an agent file declares, with what the file is called in messages.
+/// The tools that an agent file declares, with the name of the file in messages.
 #[derive(Debug, Clone)]
 pub struct DeclaredTools {
     /// The tools of the file.
     pub tools: Vec<Arc<ToolSpecification>>,
-    /// What the file is called.
+    /// The name of the file.
     pub place: String,
 }
 
-/// All that is known of a tool: from the library that implements it, and from the agent file that declares
-/// it. Implementations do not state risk or time limits; only declarations do.
+/// The details of a tool, from the library that implements it and the agent file that declares it. Only
+/// declarations state risk and time limits.
 #[derive(Debug, Clone)]
 pub struct ToolDetails {
     /// The library.
@@ -100,7 +99,7 @@ pub struct ToolDetails {
     pub source: String,
     /// The implementation.
     pub tool: Tool,
-    /// What is declared of it, if something is.
+    /// Its declaration, if there is one.
     pub declared: Option<Arc<ToolSpecification>>,
 }
 
@@ -127,16 +126,16 @@ impl ToolDetails {
         }
     }
 
-    /// The specification that a call without an agent goes by.
+    /// The specification for a call without an agent.
     ///
     /// # Errors
     /// If no signature can express the tool.
     pub fn callable(&self) -> Result<Arc<ToolSpecification>, ServiceError> {
         self.specification().map_err(|reason| {
             let name = self.tool.name();
-            let message = format!("the tool `{name}` cannot be called by hand: {reason}");
+            let message = format!("the tool `{name}` cannot be called without an agent: {reason}");
             ServiceError::failed(message)
-                .with_hint("declare it in an agent file and name that with `--agent-file`")
+                .with_hint("declare it in an agent file and use `--agent-file FILE`")
         })
     }
 }
@@ -144,14 +143,14 @@ impl ToolDetails {
 /// Which declared tools a library implements.
 #[derive(Debug, Clone, Default)]
 pub struct BindingReport {
-    /// Those that it does, bound to it.
+    /// The implemented tools, bound to it.
     pub bound: Vec<BoundTool>,
-    /// Why it does not implement the others.
+    /// Why the others are not implemented.
     pub failures: Vec<BindingFailure>,
 }
 
 impl Service {
-    /// Tools with what is configured for them and how the calls of the identity's tenant ended, sorted by
+    /// Tools with their settings and the statistics of the tenant's calls, sorted by
     /// name.
     ///
     /// # Errors
@@ -181,7 +180,7 @@ impl Service {
         Ok(entries.into_iter().map(status).collect())
     }
 
-    /// The tools that fit what somebody wants to do, the best first.
+    /// The tools that match a description of what to do, the best first.
     ///
     /// # Errors
     /// If the identity may not read; if there is no such library; or if the configuration cannot be used.
@@ -207,8 +206,8 @@ impl Service {
         Ok(found.collect())
     }
 
-    /// All that is known of a tool of a library. If an agent file declares it, the library must implement
-    /// what the file says.
+    /// The details of a tool of a library. If an agent file declares it, the library must implement the
+    /// declaration.
     ///
     /// # Errors
     /// If the identity may not read, there is no such library or tool, or the library does not implement
@@ -237,7 +236,7 @@ impl Service {
                     .map_err(|failure| ServiceError::failed(failure.to_string()))?;
                 Some(Arc::clone(specification))
             }
-            // These are declared where they are implemented.
+            // The built-in tools have their own declarations.
             None if library.name() == BUILTIN => builtin_specifications()
                 .into_iter()
                 .find(|tool| is_meant(&tool)),

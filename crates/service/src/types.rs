@@ -11,7 +11,7 @@ pub use windlass_core::run::{
     Entry, Event, PlanState, PlanTaskStatus, Run, RunEnd, Settings, Task, TaskState,
 };
 pub use windlass_model::ModelClient;
-pub use windlass_runtime::{Asked, Asker, Progress, Stop, Watch, now};
+pub use windlass_runtime::{AskOutcome, Asker, Progress, Stop, Watch, now};
 pub use windlass_spec::{
     Agent, AgentFile, AgentName, AgentResponse, CallId, CallRecord, NonEmptyText, RiskLevel, RunId,
     SecurityLevel, TaskInput, TaskOutput, Timestamp, ToolGapReport, ToolName, ToolResponse,

@@ -1,5 +1,4 @@
-//! The worker: drives the runs of a store that can go on, so that deciding is enough and nobody has to
-//! resume them.
+//! The worker: resumes the runs of a store that can continue, so that a decision needs no command to resume.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -31,31 +30,30 @@ const LOCK: &str = "worker.lock";
 /// How often a worker looks for runs.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// How often it ends the questions that nobody answered in time.
+/// How often it ends the questions that expired.
 const SWEEP_PERIOD: Duration = Duration::from_secs(1);
 
-/// How long a run is left alone at first that could not be bound or driven, or that made no progress; then
-/// twice as long each time.
+/// The first back-off of a run that could not be bound or driven, or made no progress. It doubles each time.
 const BACK_OFF: Duration = Duration::from_secs(1);
 
-/// The longest it is left alone.
+/// The longest back-off.
 const MAX_BACK_OFF: Duration = Duration::from_secs(300);
 
 /// How often a lock is tried before it counts as a worker's, and how long to wait in between.
 const PROBES: u32 = 3;
 const PROBE_PAUSE: Duration = Duration::from_millis(3);
 
-/// How a worker works.
+/// The options of a worker.
 #[derive(Clone)]
 pub struct WorkerOptions {
     /// How many runs it drives at the same time, at least 1.
     pub jobs: usize,
-    /// Stops it: `after_step` lets the steps under way end, `at_once` breaks them off. Either way its runs
-    /// are not cancelled but left to the next worker.
+    /// Stops it: `after_step` lets the current steps end, `at_once` aborts them. Either way its runs are not
+    /// cancelled but left to the next worker.
     pub stop: Stop,
-    /// Whether it stops by itself when there is nothing to do.
+    /// Whether it stops when there is nothing to do.
     pub until_idle: bool,
-    /// Is told what happens in the runs it drives.
+    /// Receives the progress of the runs it drives.
     pub watch: Option<Watch>,
 }
 
@@ -83,14 +81,14 @@ impl Service {
     /// Whether a worker drives the runs of this store, in this process or another.
     ///
     /// # Errors
-    /// If that cannot be found out.
+    /// If the lock file cannot be read.
     pub fn has_worker(&self) -> Result<bool, ServiceError> {
         is_locked(&self.data_directory()?.join(LOCK))
     }
 
-    /// Drives the runs of this store that can go on: a decision arrived, an undo window is over, a question
-    /// expired, or their process died. Only runs that can be bound here to the same things are taken; the
-    /// others are reported once and left. Runs that a person stopped wait for `runs resume`.
+    /// Drives the runs of this store that can continue: a decision arrived, an undo window is over, a question
+    /// expired, or their process died. Only runs that can be bound here identically are taken; the others are
+    /// reported once. Runs that a person stopped wait for `runs resume`.
     ///
     /// Two workers never drive the same run: its lease belongs to one process.
     ///
@@ -103,14 +101,14 @@ impl Service {
     ) -> Result<(), ServiceError> {
         identity.require(Scope::Operate)?;
         identity.require(Scope::Run)?;
-        // The store makes the directory.
+        // The store creates the directory.
         let store = self.store()?;
         let _lock = lock_shared(&self.data_directory()?.join(LOCK))?;
         let mut worker = Worker {
             service: self.clone(),
             store,
             tenant: identity.tenant().clone(),
-            left_alone: HashMap::new(),
+            backing_off: HashMap::new(),
             driving: HashMap::new(),
             running: JoinSet::new(),
             options,
@@ -118,7 +116,7 @@ impl Service {
         worker.work().await
     }
 
-    /// Binds a stored run to the things it was bound to, or says why that cannot be done here.
+    /// Binds a stored run identically, or returns why that is not possible here.
     pub(crate) fn bind_identically(
         &self,
         identity: &Identity,
@@ -133,10 +131,10 @@ impl Service {
         let store = self.store()?;
         options.answered = answered(&store, run)?;
         let Some(stored) = options.binding.clone() else {
-            let why = "it was stored without what it was bound to";
+            let why = "it was stored without a record of its binding";
             return Err(ServiceError::failed(why).into());
         };
-        // Before it is bound and after: what is bound is what the files held in between.
+        // The files are compared before and after binding, so that a change in between is detected.
         let changed = stored.changed_files();
         if !changed.is_empty() {
             return Err(Refusal::Program(ProgramWait::Changed(changed)));
@@ -186,30 +184,30 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A worker at work.
+/// A running worker.
 struct Worker {
     service: Service,
     store: Arc<Store>,
     tenant: NonEmptyText,
     /// Runs that could not be bound or driven, or made no progress.
-    left_alone: HashMap<RunId, LeftAlone>,
-    /// The runs it drives, by the task that does.
+    backing_off: HashMap<RunId, BackOff>,
+    /// The runs it drives, by task.
     driving: HashMap<Id, (RunId, ResumeReason)>,
     running: JoinSet<Result<Driven, ServiceError>>,
     options: WorkerOptions,
 }
 
-/// A run that is left alone for a while, unless there is something else to do for it.
-struct LeftAlone {
+/// The back-off of a run. It ends early if there is another reason to resume the run.
+struct BackOff {
     reason: ResumeReason,
     until: Instant,
     delay: Duration,
 }
 
-/// How far a worker got with a run.
+/// The result of driving a run.
 struct Driven {
     run: Run,
-    /// Whether more happened than that it was resumed.
+    /// Whether it has more new events than that it was resumed.
     has_progressed: bool,
 }
 
@@ -268,14 +266,14 @@ impl Worker {
         self.take_runs().await
     }
 
-    /// Lets the runs end their step, or breaks it off, and leaves them to the next worker.
+    /// Lets the runs end their step, or aborts it, and leaves them to the next worker.
     async fn stop_runs(&mut self) -> Result<(), ServiceError> {
         let at_once = self.options.stop.at_once.clone();
         loop {
             let done = tokio::select! {
                 done = self.running.join_next_with_id() => done,
                 () = at_once.cancelled(), if !self.running.is_empty() => {
-                    // As if the process had died: what is under way is settled when the run is resumed.
+                    // As if the process had died: running calls are settled when the run is resumed.
                     self.running.shutdown().await;
                     None
                 }
@@ -287,7 +285,7 @@ impl Worker {
         }
         // Those whose steps were broken off.
         for (_, (run, _)) in self.driving.drain() {
-            self.store.leave(&run)?;
+            self.store.mark_abandoned(&run)?;
         }
         Ok(())
     }
@@ -297,7 +295,7 @@ impl Worker {
         stop.after_step.is_cancelled() || stop.at_once.is_cancelled()
     }
 
-    /// Takes the runs that can go on, as many as may be driven. Whether it took any.
+    /// Takes as many resumable runs as may be driven. Returns whether it took any.
     async fn take_runs(&mut self) -> Result<bool, ServiceError> {
         let found = self.service.stored()?.resumable().await?;
         let mut has_taken = false;
@@ -305,11 +303,11 @@ impl Worker {
             if self.running.len() >= self.options.jobs.max(1) {
                 break;
             }
-            let is_left_alone = self
-                .left_alone
+            let is_backing_off = self
+                .backing_off
                 .get(&found.run)
                 .is_some_and(|left| left.reason == found.reason && Instant::now() < left.until);
-            if is_left_alone
+            if is_backing_off
                 || found.tenant != self.tenant.as_str()
                 || self.driving.values().any(|(run, _)| *run == found.run)
                 || self.was_stopped(&found)?
@@ -321,11 +319,11 @@ impl Worker {
         Ok(has_taken)
     }
 
-    /// Whether a person stopped a run and has commanded nothing since: it waits for `runs resume`.
+    /// Whether a person stopped a run and sent no command since. It waits for `runs resume`.
     fn was_stopped(&self, found: &ResumableRun) -> Result<bool, ServiceError> {
         Ok(found.reason != ResumeReason::Command
             && self.store.summary(&found.run)?.state == RunState::Open
-            && self.store.was_let_go(&found.run))
+            && self.store.was_released(&found.run))
     }
 
     /// Takes one run, if it can be bound as it was.
@@ -336,9 +334,9 @@ impl Worker {
             bound.unwrap_or_else(|error| Err(ServiceError::failed(error.to_string()).into()));
         let (bound, identity, events) = match bound {
             Ok(Some(bound)) => bound,
-            // What is due has to wait for a person first.
+            // The due call has to wait for a person first.
             Ok(None) => {
-                self.leave_alone(run.clone(), reason);
+                self.back_off(run.clone(), reason);
                 return false;
             }
             Err(why) => {
@@ -347,7 +345,7 @@ impl Worker {
             }
         };
         let attachment = Attachment {
-            // Who stops the worker does not cancel its runs.
+            // Stopping the worker does not cancel its runs.
             stop: Stop {
                 after_step: self.options.stop.after_step.clone(),
                 ..Stop::default()
@@ -360,7 +358,7 @@ impl Worker {
             let driver = bound.driver(&identity, attachment)?;
             let driven = driver.resume(&id).await?;
             Ok(Driven {
-                // One more is the event that it was resumed.
+                // One new event is that it was resumed.
                 has_progressed: store.summary(&id)?.events > events + 1,
                 run: driven,
             })
@@ -369,7 +367,7 @@ impl Worker {
         true
     }
 
-    /// Reports that a run is driven when its first event shows that it is, then what happens in it.
+    /// A watcher that reports the run as taken at its first event, then passes on its progress.
     fn watch(&self, run: &RunId, reason: ResumeReason) -> Watch {
         let (service, inner) = (self.service.clone(), self.options.watch.clone());
         let (run, is_reported) = (run.clone(), AtomicBool::new(false));
@@ -396,22 +394,22 @@ impl Worker {
             return;
         };
         let result = result.and_then(|driven| {
-            if driven.run.standing().is_none() {
-                self.store.leave(&run)?;
+            if driven.run.end_or_waiting().is_none() {
+                self.store.mark_abandoned(&run)?;
             }
             Ok(driven)
         });
         match result {
             Ok(driven) if driven.has_progressed || driven.run.end().is_some() => {
-                self.left_alone.remove(&run);
+                self.backing_off.remove(&run);
             }
             Ok(_) => {
-                self.leave_alone(run, reason);
+                self.back_off(run, reason);
             }
             // Another process has it now, or it has ended.
             Err(error) if ["owned_elsewhere", "ended"].contains(&error.code()) => {}
             Err(error) => {
-                let left = self.store.leave(&run);
+                let left = self.store.mark_abandoned(&run);
                 let why = match left {
                     Ok(()) => error.to_string(),
                     Err(left) => format!("{error}; {left}"),
@@ -421,10 +419,10 @@ impl Worker {
         }
     }
 
-    /// Leaves a run alone that cannot be driven here, and reports why the first time.
+    /// Backs off from a run that cannot be driven here, and reports why the first time.
     fn refuse(&mut self, run: RunId, reason: ResumeReason, why: &Refusal) {
-        if self.leave_alone(run.clone(), reason) {
-            // Whoever looks at the run sees it too. A store that cannot keep that is reported by itself.
+        if self.back_off(run.clone(), reason) {
+            // `runs show` prints it too. A store that cannot be written is reported elsewhere.
             let _ = self.store.refuse(&run, &why.reason());
             self.service.notify(&Notice::RunNotTaken {
                 run,
@@ -433,26 +431,26 @@ impl Worker {
         }
     }
 
-    /// Leaves a run alone for a while. Whether that is new.
-    fn leave_alone(&mut self, run: RunId, reason: ResumeReason) -> bool {
-        let before = self.left_alone.get(&run);
+    /// Backs off from a run for a while. Returns whether this is the first time.
+    fn back_off(&mut self, run: RunId, reason: ResumeReason) -> bool {
+        let before = self.backing_off.get(&run);
         let delay = match before {
             Some(before) if before.reason == reason => (before.delay * 2).min(MAX_BACK_OFF),
             _ => BACK_OFF,
         };
         let is_new = before.is_none();
         let until = Instant::now() + delay;
-        let left = LeftAlone {
+        let left = BackOff {
             reason,
             until,
             delay,
         };
-        self.left_alone.insert(run, left);
+        self.backing_off.insert(run, left);
         is_new
     }
 }
 
-/// Binds a run as it was, on whose behalf, and how many events it has; nothing if it could only wait.
+/// Binds a run identically, with its identity and its number of events; `None` if it could only wait.
 #[expect(clippy::type_complexity, reason = "used once")]
 fn bind(
     service: &Service,
@@ -475,7 +473,7 @@ fn bind(
     Ok(Some((bound, identity, summary.events)))
 }
 
-/// On whose behalf a run acts, whoever drives it.
+/// The identity that a run acts for.
 fn owner(summary: &RunSummary) -> Result<Identity, ServiceError> {
     let invalid = |error: &dyn std::error::Error| ServiceError::failed(error.to_string());
     let tenant = NonEmptyText::new(summary.tenant.clone()).map_err(|error| invalid(&error))?;

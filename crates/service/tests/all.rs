@@ -1,4 +1,4 @@
-//! The service as a door uses it: what an identity may do, what it may see, and how a run is followed.
+//! Tests of the service API: scopes, tenants, and following a run.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -26,8 +26,8 @@ fn service(data: &Path) -> Service {
     Service::open(None, overrides)
 }
 
-/// The agent that greets, and how it is bound without a key.
-fn hello() -> (DeclaredAgent, RunOptions) {
+/// The agent that greets, with options that need no key.
+fn greeter() -> (DeclaredAgent, RunOptions) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/hello.gram");
     let read = windlass_spec::read(&std::fs::read_to_string(file).unwrap());
     let declared = DeclaredAgent::choose(read.file.unwrap(), None, "hello.gram").unwrap();
@@ -39,7 +39,7 @@ fn hello() -> (DeclaredAgent, RunOptions) {
     (declared, options)
 }
 
-fn greeting() -> NewRun {
+fn new_greeting() -> NewRun {
     NewRun {
         task: Task {
             description: "Greet Ada.".to_owned(),
@@ -49,11 +49,14 @@ fn greeting() -> NewRun {
     }
 }
 
-async fn greeted(service: &Service, identity: &Identity) -> Run {
-    let (declared, options) = hello();
+async fn run_greeting(service: &Service, identity: &Identity) -> Run {
+    let (declared, options) = greeter();
     let bound = service.bind(identity, &declared, &options).unwrap();
     let attachment = Attachment::default();
-    let run = bound.start(identity, greeting(), attachment).await.unwrap();
+    let run = bound
+        .start(identity, new_greeting(), attachment)
+        .await
+        .unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Completed));
     run
 }
@@ -63,7 +66,7 @@ async fn a_run_belongs_to_the_tenant_that_started_it_and_does_not_exist_for_othe
     let data = tempfile::tempdir().unwrap();
     let service = service(data.path());
     let ours = identity("ours", &[Scope::Run]);
-    let run = greeted(&service, &ours).await;
+    let run = run_greeting(&service, &ours).await;
     let id = run.id().as_str();
     let listed = service.list_runs(&ours, &RunQuery::default()).unwrap();
     assert_eq!(listed.len(), 1);
@@ -103,7 +106,7 @@ async fn an_operation_without_its_scope_is_denied_before_anything_is_read() {
     let directory = data.path().join("unmade");
     let service = service(&directory);
     let reader = identity("local", &[Scope::Audit]);
-    let (declared, options) = hello();
+    let (declared, options) = greeter();
     let call = "r:1:0".parse().unwrap();
     let attachment = Attachment::default();
     let resumed = service
@@ -138,11 +141,11 @@ async fn an_operation_without_its_scope_is_denied_before_anything_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_follows_a_run_from_a_position_loses_and_repeats_nothing() {
+async fn following_a_run_from_a_position_loses_and_repeats_no_event() {
     let data = tempfile::tempdir().unwrap();
     let service = service(data.path());
     let ours = identity("local", &[Scope::Run]);
-    let run = greeted(&service, &ours).await;
+    let run = run_greeting(&service, &ours).await;
     let mut all = Vec::new();
     let mut events = service.events(&ours, run.id().as_str(), 0).unwrap();
     while let Some((position, event)) = events.next().await.unwrap() {
@@ -162,16 +165,16 @@ async fn who_follows_a_run_from_a_position_loses_and_repeats_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stored_run_says_what_it_was_bound_to() {
+async fn a_stored_run_records_its_binding() {
     let data = tempfile::tempdir().unwrap();
     let service = service(data.path());
     let ours = identity("local", &[Scope::Run]);
-    let run = greeted(&service, &ours).await;
+    let run = run_greeting(&service, &ours).await;
     let binding = &run.assembly()["binding"];
     let directory = std::env::current_dir().unwrap();
     assert_eq!(binding["working_directory"], directory.to_str().unwrap());
     assert_eq!(binding["tools"].as_str().unwrap().len(), 64);
-    // The same agent bound twice is bound to the same.
-    let again = greeted(&service, &ours).await;
+    // Binding the same agent twice gives the same record.
+    let again = run_greeting(&service, &ours).await;
     assert_eq!(binding, &again.assembly()["binding"]);
 }

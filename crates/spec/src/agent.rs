@@ -9,7 +9,7 @@ use crate::model::Model;
 use crate::names::{AgentName, NonEmptyText, ToolName};
 use crate::tool::ToolSpecification;
 
-/// A declared agent: who it is, what it is told, which model it asks, and what it may use.
+/// A declared agent: its name, instruction, model, tools and sub-agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "raw::Agent", into = "raw::Agent")]
 pub struct Agent {
@@ -22,7 +22,7 @@ pub struct Agent {
     flow: Vec<FlowStep>,
 }
 
-/// "Then": one part of an agent's work comes after another.
+/// A step in the order of an agent's work: `to` comes after `from`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FlowStep {
     /// The sub-agent or tool that comes first.
@@ -31,14 +31,16 @@ pub struct FlowStep {
     pub to: String,
 }
 
-/// Why the parts of an agent do not make one.
+/// Why the parts of an agent are not valid together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
-    /// Two of its tools have one name.
-    #[error("the agent has two tools named `{0}`")]
+    /// Two of its tools have the same name.
+    #[error("the agent has two tools named `{0}`; rename or remove one")]
     DuplicateTool(ToolName),
-    /// Two of its sub-agents have one name, or one has its own.
-    #[error("the agent has `{0}` as a sub-agent twice, or is its own sub-agent")]
+    /// Two of its sub-agents have the same name, or one has the agent's own name.
+    #[error(
+        "the agent lists `{0}` as a sub-agent twice, or is its own sub-agent; remove one entry"
+    )]
     DuplicateAgent(AgentName),
 }
 
@@ -80,7 +82,7 @@ impl Agent {
         Ok(self)
     }
 
-    /// The same agent with each tool as `change` makes it. A tool keeps its name.
+    /// The same agent with each tool replaced by the result of `change`. A result with another name is ignored.
     #[must_use]
     pub fn map_tools(
         mut self,
@@ -98,7 +100,7 @@ impl Agent {
     /// The same agent with one more sub-agent, by name.
     ///
     /// # Errors
-    /// If it has that sub-agent already or bears the name itself.
+    /// If it has that sub-agent already or has that name itself.
     pub fn with_agent(mut self, agent: AgentName) -> Result<Self, AgentError> {
         if agent == self.name || self.agents.contains(&agent) {
             return Err(AgentError::DuplicateAgent(agent));
@@ -139,13 +141,13 @@ impl Agent {
         self.description.as_ref().map(NonEmptyText::as_str)
     }
 
-    /// The model it asks for.
+    /// Its model.
     #[must_use]
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// What it is told.
+    /// Its instruction to the model.
     #[must_use]
     pub fn instruction(&self) -> &str {
         self.instruction.as_str()
@@ -169,7 +171,7 @@ impl Agent {
         &self.agents
     }
 
-    /// In what order its parts work, where it says so.
+    /// The declared order of its parts.
     #[must_use]
     pub fn flow(&self) -> &[FlowStep] {
         &self.flow
@@ -178,8 +180,8 @@ impl Agent {
 
 /// What a file declares: agents and tools, each once, in the order of the file.
 ///
-/// Sub-agents are agents of the same file and referred to by name, so a file is flat however deeply
-/// its text nests.
+/// Sub-agents are agents of the same file, referred to by name, so a file is flat even if its text
+/// nests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct AgentFile {
     pub(crate) agents: Vec<Agent>,
@@ -213,7 +215,7 @@ impl AgentFile {
         self.tools.iter().find(|tool| tool.name().as_str() == name)
     }
 
-    /// The agents that are no other agent's sub-agent: those a person would run.
+    /// The top-level agents: those that are not a sub-agent of another agent.
     pub fn roots(&self) -> impl Iterator<Item = &Agent> {
         let used: HashSet<&AgentName> =
             self.agents.iter().flat_map(|agent| &agent.agents).collect();

@@ -1,5 +1,5 @@
-//! What went wrong with a call: a closed set of categories, whether it may be tried again, whether
-//! it had an effect, and what to say to whom.
+//! Failures of calls: a closed set of categories, whether the call may be retried, whether it had an
+//! effect, and the messages for the operator and the model.
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ pub enum ErrorCategory {
     UnknownTool,
     /// The arguments do not fit the tool.
     InvalidArguments,
-    /// What the call is about does not exist.
+    /// The object of the call does not exist.
     NotFound,
-    /// Whoever asked may not do this.
+    /// The caller lacks the permission.
     PermissionDenied,
-    /// A person said no.
+    /// The approver rejected the call.
     Rejected,
-    /// Nobody answered in time.
+    /// No approver answered before the deadline.
     Expired,
-    /// Credentials are missing or were refused.
+    /// Credentials are missing or were rejected.
     Authentication,
     /// Too many calls in too short a time.
     RateLimited,
@@ -29,11 +29,11 @@ pub enum ErrorCategory {
     BudgetExceeded,
     /// The call took too long.
     Timeout,
-    /// The call was stopped.
+    /// The call was cancelled.
     Cancelled,
     /// The service behind the tool does not answer.
     Unavailable,
-    /// The tool answered with something other than it declares.
+    /// The tool's output does not fit its declared type.
     InvalidOutput,
     /// The tool itself failed.
     ToolFailure,
@@ -83,29 +83,29 @@ impl ErrorCategory {
         }
     }
 
-    /// What the person in front of it can do.
+    /// What the user can do about it.
     #[must_use]
     pub const fn guidance(self) -> &'static str {
         match self {
             Self::UnknownTool => "check the name, or add the tool to the agent",
-            Self::InvalidArguments => "correct the arguments and ask again",
+            Self::InvalidArguments => "correct the arguments and try again",
             Self::NotFound => "check that what you asked for exists",
-            Self::PermissionDenied => "ask whoever runs this for the permission",
-            Self::Rejected => "the person who decides said no; ask for something else",
-            Self::Expired => "nobody answered in time; ask again",
+            Self::PermissionDenied => "ask the operator for the permission",
+            Self::Rejected => "the approver rejected the call; try something else",
+            Self::Expired => "no approver answered before the deadline; ask again",
             Self::Authentication => "check the credentials the tool uses",
-            Self::RateLimited => "wait a little, then try again",
-            Self::BudgetExceeded => "raise the budget, or ask for less",
+            Self::RateLimited => "wait, then try again",
+            Self::BudgetExceeded => "raise the budget, or do less in one run",
             Self::Timeout => "try again, or raise the tool's timeout",
-            Self::Cancelled => "it was stopped; start it again if you want it",
+            Self::Cancelled => "start it again if you still need it",
             Self::Unavailable => "check that the service is up, then try again",
-            Self::InvalidOutput => "report it to whoever maintains the tool",
-            Self::ToolFailure => "see the message; report it to whoever maintains the tool",
+            Self::InvalidOutput => "report it to the maintainer of the tool",
+            Self::ToolFailure => "see the message; report it to the maintainer of the tool",
             Self::Internal => "report it with the run's trace",
         }
     }
 
-    /// Whether trying the same again may succeed, unless a tool says otherwise.
+    /// Whether the same call may succeed later. A tool may declare otherwise.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         matches!(self, Self::RateLimited | Self::Timeout | Self::Unavailable)
@@ -118,37 +118,37 @@ impl fmt::Display for ErrorCategory {
     }
 }
 
-/// What a failed call did before it failed.
+/// The effect of a call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Nothing.
+    /// No effect.
     None,
-    /// What it was asked to do.
+    /// The call took effect.
     Applied,
-    /// Nobody knows.
+    /// It is not known whether the call took effect.
     Unknown,
 }
 
-/// A failed call, told to the operator and to the model apart: what a foreign program says may hold
-/// secrets or instructions, so a model hears only what was written for it.
+/// A failed call, with separate messages for the operator and the model. The output of an external
+/// program may contain secrets or instructions, so the model gets only text that was written for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Why.
+    /// The reason.
     pub category: ErrorCategory,
-    /// Whether trying the same again may succeed.
+    /// Whether the same call may succeed later.
     pub retryable: bool,
-    /// What it did before it failed.
+    /// The effect it had before it failed.
     pub effect: Effect,
-    /// Everything that is known, for whoever runs this.
+    /// All details, for the operator.
     pub operator_message: String,
-    /// What the model is told.
+    /// The message for the model.
     pub model_message: String,
 }
 
 impl Failure {
-    /// A failure that the model is told of in the same words as the operator; for messages written
-    /// here, not by foreign programs.
+    /// A failure with the same message for the model and the operator. Only for messages written
+    /// by Windlass, not by external programs.
     #[must_use]
     pub fn new(category: ErrorCategory, effect: Effect, message: impl Into<String>) -> Self {
         let message = message.into();
@@ -161,7 +161,7 @@ impl Failure {
         }
     }
 
-    /// A failure a foreign program described. The model hears only its category.
+    /// A failure described by an external program. The model gets only its category.
     #[must_use]
     pub fn foreign(category: ErrorCategory, effect: Effect, message: impl Into<String>) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Agents, tool specifications and type signatures: typed, validated, serialisable.
 //!
-//! Declared text becomes a [`AgentFile`] through [`read`]; [`write`](write()) turns it back into
-//! text. Every type here can only hold what is valid. No IO, no clock, no async.
+//! [`read`] turns declared text into an [`AgentFile`]; [`write`](write()) turns it back into
+//! text. Every type here has only valid values. No IO, no clock, no async.
 
 mod agent;
 pub mod envelope;

@@ -1,4 +1,4 @@
-//! Which language model an agent asks for. Only the choice is here; clients are elsewhere.
+//! The language model of an agent. Only its name is here; the clients are in `windlass-model`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{NonEmptyText, TextError};
 
-/// A model: who provides it and what the provider calls it. Written `Provider/id`; an id alone
+/// A model: its provider and its id at that provider. Written `Provider/id`; an id alone
 /// means OpenAI.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -17,26 +17,26 @@ pub struct Model {
 }
 
 impl Model {
-    /// The model that `provider` calls `id`.
+    /// The model `id` of `provider`.
     #[must_use]
     pub fn new(provider: Provider, id: NonEmptyText) -> Self {
         Self { provider, id }
     }
 
-    /// Who provides it.
+    /// Its provider.
     #[must_use]
     pub fn provider(&self) -> &Provider {
         &self.provider
     }
 
-    /// What the provider calls it.
+    /// Its id at the provider.
     #[must_use]
     pub fn id(&self) -> &str {
         self.id.as_str()
     }
 }
 
-/// Who provides a model.
+/// The provider of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Provider {
     /// OpenAI.
@@ -47,12 +47,12 @@ pub enum Provider {
     Google,
     /// A local Ollama server.
     Ollama,
-    /// Any other, by name: a server that speaks the OpenAI protocol.
+    /// Any other, by name: a server with the OpenAI protocol.
     Other(NonEmptyText),
 }
 
 impl Provider {
-    /// The names of the providers known by name.
+    /// The names of the built-in providers.
     pub const KNOWN: [&'static str; 4] = ["OpenAI", "Anthropic", "Google", "Ollama"];
 
     /// The name as it is written.
@@ -67,7 +67,7 @@ impl Provider {
         }
     }
 
-    fn named(name: &str) -> Result<Self, TextError> {
+    fn from_name(name: &str) -> Result<Self, TextError> {
         Ok(match name.to_ascii_lowercase().as_str() {
             "openai" => Self::OpenAi,
             "anthropic" => Self::Anthropic,
@@ -89,7 +89,7 @@ impl FromStr for Model {
 
     fn from_str(text: &str) -> Result<Self, TextError> {
         let (provider, id) = match text.split_once('/') {
-            Some((provider, id)) => (Provider::named(provider.trim())?, id),
+            Some((provider, id)) => (Provider::from_name(provider.trim())?, id),
             None => (Provider::OpenAi, text),
         };
         Ok(Self::new(provider, NonEmptyText::new(id.trim())?))

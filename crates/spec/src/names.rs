@@ -1,4 +1,4 @@
-//! Small types that cannot be wrong: names and texts that are checked once, when they are made.
+//! Names and texts that are validated once, on construction.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,14 +10,14 @@ use crate::text::{TextUse, is_clean};
 /// Why a name or text was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// Nothing in it, or only blanks.
+    /// It is empty or only blanks.
     #[error("it is empty")]
     Empty,
-    /// A name with a character no one can type or see.
-    #[error("a name holds no invisible or control characters")]
+    /// A name with an invisible or control character.
+    #[error("it contains an invisible or control character")]
     ControlCharacter,
-    /// A name too long for any provider.
-    #[error("a name has at most {MAX_NAME} characters")]
+    /// A name longer than providers accept.
+    #[error("it has more than {MAX_NAME} characters")]
     TooLong,
 }
 
@@ -31,7 +31,7 @@ macro_rules! checked_text {
         pub struct $name(String);
 
         impl $name {
-            /// Checks and takes a text.
+            /// Validates a text.
             ///
             /// # Errors
             /// If the text breaks the rule of this type.
@@ -91,7 +91,7 @@ macro_rules! checked_text {
 }
 
 checked_text! {
-    /// A text with something in it besides blanks.
+    /// A text that is not empty and not only blanks.
     NonEmptyText, check_text
 }
 checked_text! {
@@ -104,7 +104,7 @@ checked_text! {
 }
 
 impl NonEmptyText {
-    /// The text, or `fallback` if there is nothing in it; a dash if there is nothing in either.
+    /// The text, or `fallback` if the text is blank, or a dash if both are blank.
     #[must_use]
     pub fn or(text: &str, fallback: &str) -> Self {
         let found = [text, fallback]

@@ -1,21 +1,21 @@
-//! Which known word was probably meant by an unknown one, for "did you mean" hints. It only ranks
-//! words; the wording of the hint belongs to whoever found the unknown word.
+//! Finds the known words most similar to an unknown one, for "did you mean" hints. It only ranks
+//! words; the caller writes the hint.
 
-/// Words longer than this are not compared: distance costs the product of both lengths, and
-/// nobody mistypes a name that long.
+/// Words longer than this are not compared: the distance costs the product of both lengths, and
+/// names that long are not typed by hand.
 const MAX_WORD_BYTES: usize = 200;
 
-/// How many characters a fragment needs before containing it counts as likeness; shorter ones
-/// occur in unrelated words by chance.
+/// The shortest fragment, in characters, that counts as similar; shorter ones occur in unrelated
+/// words by chance.
 const MIN_FRAGMENT: usize = 3;
 
-/// The candidate most like `word`, if any is like it at all. Of equally near ones the first wins.
+/// The candidate most similar to `word`, if any is similar. Of equally near ones the first wins.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_all(word, candidates, 1).into_iter().next()
 }
 
-/// Up to `limit` candidates like `word`, the nearest first; equally near ones keep their order.
+/// Up to `limit` candidates similar to `word`, the nearest first; equally near ones keep their order.
 #[must_use]
 pub fn nearest_all<'a>(
     word: &str,
@@ -38,11 +38,11 @@ pub fn nearest_all<'a>(
         .collect()
 }
 
-/// How alike two words are; the smaller, the nearer. The second part breaks ties within a kind.
-type Rank = (Likeness, usize);
+/// How similar two words are; smaller is nearer. The second part breaks ties within a kind.
+type Rank = (Similarity, usize);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Likeness {
+enum Similarity {
     /// They differ only in case and separators.
     Spelling,
     /// They are few edits apart.
@@ -61,17 +61,17 @@ fn rank(word: &str, folded: &str, candidate: &str) -> Option<Rank> {
     if other == folded {
         // Among spellings of one word, such as `Text` and `TEXT`, the literally nearest wins.
         return Some((
-            Likeness::Spelling,
+            Similarity::Spelling,
             strsim::damerau_levenshtein(word, candidate),
         ));
     }
     let (length, other_length) = (folded.chars().count(), other.chars().count());
     let allowed = (length.max(other_length) / 3).max(1);
-    // A one-letter word is one edit away from every other; that is no likeness.
+    // A one-letter word is one edit away from every other one-letter word, so it is not similar.
     if length.abs_diff(other_length) <= allowed && length.max(other_length) > 1 {
         let edits = strsim::damerau_levenshtein(folded, &other);
         if edits <= allowed && edits < length.max(other_length).saturating_sub(1).max(1) {
-            return Some((Likeness::Edits, edits));
+            return Some((Similarity::Edits, edits));
         }
     }
     if length.min(other_length) < MIN_FRAGMENT {
@@ -79,15 +79,15 @@ fn rank(word: &str, folded: &str, candidate: &str) -> Option<Rank> {
     }
     let surplus = length.abs_diff(other_length);
     if other.starts_with(folded) || folded.starts_with(other.as_str()) {
-        Some((Likeness::Prefix, surplus))
+        Some((Similarity::Prefix, surplus))
     } else if other.contains(folded) || folded.contains(other.as_str()) {
-        Some((Likeness::Fragment, surplus))
+        Some((Similarity::Fragment, surplus))
     } else {
         None
     }
 }
 
-/// The word without what people most often get wrong: case and separators.
+/// The word in lower case and without separators.
 fn fold(word: &str) -> String {
     word.chars()
         .filter(|character| !matches!(character, '_' | '-'))
@@ -102,19 +102,19 @@ mod tests {
     const TOOLS: [&str; 4] = ["search_docs", "read_file", "write_file", "run"];
 
     #[test]
-    fn case_and_separators_do_not_hide_a_word() {
+    fn case_and_separators_are_ignored() {
         assert_eq!(nearest("ReadFile", TOOLS), Some("read_file"));
         assert_eq!(nearest("read-file", TOOLS), Some("read_file"));
     }
 
     #[test]
-    fn a_typing_mistake_finds_the_word() {
+    fn a_typo_finds_the_word() {
         assert_eq!(nearest("raed_file", TOOLS), Some("read_file"));
         assert_eq!(nearest("rum", TOOLS), Some("run"));
     }
 
     #[test]
-    fn a_prefix_finds_the_longer_word_and_a_part_finds_the_whole() {
+    fn a_prefix_or_fragment_finds_the_whole_word() {
         assert_eq!(nearest("search", TOOLS), Some("search_docs"));
         assert_eq!(nearest("docs", TOOLS), Some("search_docs"));
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_comes_first_and_the_limit_holds() {
+    fn results_are_sorted_by_distance_and_limited() {
         assert_eq!(nearest_all("file", TOOLS, 9), ["read_file", "write_file"]);
         assert_eq!(nearest_all("file", TOOLS, 1), ["read_file"]);
         assert_eq!(nearest("abcd", ["abxd", "ABCD"]), Some("ABCD"));

@@ -1,6 +1,6 @@
-//! Execution plans: tasks that wait for each other, as a model or a person writes them. A [`Plan`] can
-//! only hold what can be carried out: every task has a name of its own, waits only for tasks that exist,
-//! and never, however indirectly, for itself. Carrying it out is done elsewhere.
+//! Execution plans: tasks with dependencies, written by a model or a person. A [`Plan`] is always
+//! executable: task ids are unique, every dependency exists, and there are no cycles. Executing a plan
+//! is not done here.
 
 mod error;
 mod order;
@@ -23,49 +23,49 @@ pub use error::{PlanError, PlanErrors};
 pub use raw::{RawPlan, RawPlanTask};
 pub use references::FROM;
 
-/// The tool by which a plan is made and carried out.
+/// The tool that creates and executes a plan.
 pub const CREATE_EXECUTION_PLAN: &str = "create_execution_plan";
 
-/// The tool that says how far a task is that whoever made the plan does themselves.
+/// The tool that updates the status of a manual task, which the author of the plan does.
 pub const UPDATE_TASK_STATUS: &str = "update_task_status";
 
-/// The tool that tells how far a plan is.
+/// The tool that reports the progress of a plan.
 pub const GET_EXECUTION_STATUS: &str = "get_execution_status";
 
-/// How many tasks a plan has at most. More than that is a program, not a plan.
+/// The largest number of tasks of a plan.
 pub const MAX_TASKS: usize = 1_000;
 
-/// How many tasks run at the same time at most, whatever a plan says.
+/// The largest number of tasks of a plan that run at the same time.
 pub const MAX_PARALLEL: u16 = 64;
 
-/// How many do if a plan does not say.
+/// The number of tasks that run at the same time, unless the plan sets another.
 pub const DEFAULT_PARALLEL: u16 = 8;
 
-/// How often a task is tried again at most.
+/// The largest number of retries of a task.
 pub const MAX_RETRIES: u32 = 5;
 
-const LONGEST_ID: usize = 64;
+const MAX_ID_LENGTH: usize = 64;
 
-/// The name of a task within its plan: letters, digits, `_` and `-`.
+/// The id of a task within its plan: letters, digits, `_` and `-`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PlanTaskId(String);
 
 impl PlanTaskId {
-    /// Checks and takes a name.
+    /// Validates an id.
     ///
     /// # Errors
     /// If it is empty, too long, or has other characters.
     pub fn new(id: impl Into<String>) -> Result<Self, PlanError> {
         let id = id.into();
-        let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        if id.is_empty() || id.len() > LONGEST_ID || !id.chars().all(is_good) {
-            return Err(PlanError::BadId(id.chars().take(LONGEST_ID).collect()));
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if id.is_empty() || id.len() > MAX_ID_LENGTH || !id.chars().all(is_allowed) {
+            return Err(PlanError::BadId(id.chars().take(MAX_ID_LENGTH).collect()));
         }
         Ok(Self(id))
     }
 
-    /// The name.
+    /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -92,53 +92,53 @@ impl From<PlanTaskId> for String {
     }
 }
 
-/// What becomes of the rest of a plan when one of its tasks has failed for good.
+/// What happens to the rest of a plan after one of its tasks fails and has no retries left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
-    /// Nothing more is begun.
+    /// No further task starts.
     #[default]
     Stop,
-    /// What waits for it is skipped; the rest goes on.
+    /// Tasks that depend on it are skipped; the others continue.
     SkipDependents,
 }
 
-/// What a task consists of.
+/// The work of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
     /// One call of a tool.
     Call {
         /// The tool.
         tool: ToolName,
-        /// What it is called with. A value may refer to what came of an earlier task.
+        /// The arguments. A value may refer to the result of an earlier task.
         arguments: Map<String, Value>,
-        /// How sure whoever wrote the plan is of this call, if they say.
+        /// The author's confidence in this call, if given.
         confidence: Option<Confidence>,
     },
-    /// Work that is handed to an agent, which is told what came of the tasks before it.
+    /// Delegated to an agent, which gets the results of the tasks this one depends on.
     Agent(AgentName),
-    /// Done by whoever made the plan, who says when it is.
-    ByHand,
+    /// Done by the author of the plan, who reports when it is done.
+    Manual,
 }
 
 /// One task of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanTask {
-    /// Its name.
+    /// Its id.
     pub id: PlanTaskId,
-    /// What is to be done, for people and agents.
+    /// What the task does, for people and agents.
     pub description: NonEmptyText,
-    /// What it consists of.
+    /// Its work.
     pub work: Work,
-    /// The tasks it waits for.
+    /// The tasks it depends on.
     pub depends_on: Vec<PlanTaskId>,
-    /// What becomes of the rest if it fails.
+    /// What happens to the rest of the plan if it fails.
     pub on_failure: OnFailure,
-    /// How often it is tried again if it failed without having done anything.
+    /// The number of retries after failures without an effect.
     pub retries: u32,
 }
 
-/// Tasks that can be carried out in an order that respects what they wait for.
+/// Tasks that can be executed in the order of their dependencies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "RawPlan", into = "RawPlan")]
 pub struct Plan {
@@ -149,19 +149,19 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What the plan is for, if it says.
+    /// The goal of the plan, if given.
     #[must_use]
     pub fn goal(&self) -> Option<&str> {
         self.goal.as_ref().map(NonEmptyText::as_str)
     }
 
-    /// In which order the tasks run, as far as their dependencies leave that open.
+    /// Whether independent tasks run in parallel or one after the other.
     #[must_use]
     pub const fn execution_mode(&self) -> ExecutionMode {
         self.execution_mode
     }
 
-    /// How many tasks run at the same time at most.
+    /// The largest number of tasks that run at the same time.
     #[must_use]
     pub fn max_parallel(&self) -> usize {
         match self.execution_mode {
@@ -170,19 +170,19 @@ impl Plan {
         }
     }
 
-    /// The tasks, in the order in which they were written.
+    /// The tasks, in the order they are written.
     #[must_use]
     pub fn tasks(&self) -> &[PlanTask] {
         &self.tasks
     }
 
-    /// The task of that name.
+    /// The task with that id.
     #[must_use]
     pub fn task(&self, id: &str) -> Option<&PlanTask> {
         self.tasks.iter().find(|task| task.id.as_str() == id)
     }
 
-    /// For each task that waits, what it waits for.
+    /// For each task with dependencies, the tasks it depends on.
     #[must_use]
     pub fn dependencies(&self) -> BTreeMap<String, Vec<String>> {
         let waiting = self.tasks.iter().filter(|task| !task.depends_on.is_empty());
@@ -194,7 +194,7 @@ impl Plan {
             .collect()
     }
 
-    /// What is wrong with the work of the tasks, given the tools and agents there are.
+    /// The errors in the work of the tasks, for the given tools and agents.
     #[must_use]
     pub fn check_work<'t>(
         &self,
@@ -216,17 +216,17 @@ impl Plan {
                         tool: tool.to_string(),
                         nearest: nearest(tool.as_str(), tools.keys().copied()).map(str::to_owned),
                     }),
-                    // What comes of an earlier task is not known yet; the gate looks at the whole.
-                    Some(_) if references::are_in(arguments) => {}
+                    // The result of an earlier task is not known yet; the gate checks the resolved arguments.
+                    Some(_) if references::has_references(arguments) => {}
                     Some(tool) => {
                         let misfits = tool.signature().misfits(&Value::Object(arguments.clone()));
                         if !misfits.is_empty() {
-                            let told: Vec<String> =
+                            let messages: Vec<String> =
                                 misfits.iter().map(ToString::to_string).collect();
                             errors.push(PlanError::Misfits {
                                 task: task.id.clone(),
                                 tool: tool.name().to_string(),
-                                misfits: told.join("; "),
+                                misfits: messages.join("; "),
                             });
                         }
                     }
@@ -238,7 +238,7 @@ impl Plan {
                         nearest: nearest(agent.as_str(), agents.iter().copied()).map(str::to_owned),
                     });
                 }
-                Work::Agent(_) | Work::ByHand => {}
+                Work::Agent(_) | Work::Manual => {}
             }
         }
         errors
@@ -246,17 +246,17 @@ impl Plan {
 }
 
 impl PlanTask {
-    /// The arguments of its call with what came of earlier tasks put in.
+    /// The arguments of its call, with references replaced by the results of earlier tasks.
     ///
     /// # Errors
-    /// If what is referred to is not there.
+    /// If a referenced value does not exist.
     pub fn arguments_with<'r>(
         &self,
         result: impl Fn(&str) -> Option<&'r Value>,
     ) -> Result<Map<String, Value>, String> {
         match &self.work {
             Work::Call { arguments, .. } => references::resolve(arguments, &result),
-            Work::Agent(_) | Work::ByHand => Ok(Map::new()),
+            Work::Agent(_) | Work::Manual => Ok(Map::new()),
         }
     }
 }

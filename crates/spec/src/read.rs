@@ -1,8 +1,8 @@
-//! From declared text to an [`AgentFile`], with every mistake pointed at.
+//! Reads declared text into an [`AgentFile`], with a diagnostic at the place of each error.
 //!
-//! Reading goes in three steps: collect what is defined anywhere in the text, read each tool, read
-//! each agent and resolve what it refers to. A name is known in the whole file and may be used
-//! before its definition. Nothing recurses, so the text may nest as deeply as it likes.
+//! Reading has three steps: collect the definitions anywhere in the text, read each tool, read
+//! each agent and resolve its references. A name is valid in the whole file and may be used
+//! before its definition. Nothing recurses, so the text may nest to any depth.
 
 mod agents;
 mod definitions;
@@ -21,13 +21,13 @@ use crate::nearest::nearest_all;
 use crate::tool::ToolSpecification;
 use definitions::{Definition, Kind};
 
-/// Errors, and warnings, kept for one text, as for its syntax.
+/// The largest number of errors, and of warnings, kept for one text, as in the parser.
 const MAX_DIAGNOSTICS: usize = 100;
 
-/// What was read from a text: the file it declares unless there were errors, and all findings.
+/// The result of reading a text: the declared file unless there are errors, and all diagnostics.
 #[derive(Debug, Clone)]
 pub struct Reading {
-    /// What the text declares; `None` if it has errors.
+    /// The declared file; `None` if the text has errors.
     pub file: Option<AgentFile>,
     /// Errors and warnings in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
@@ -104,7 +104,7 @@ impl<'t> Reader<'t> {
 
     fn report(&mut self, diagnostic: Diagnostic) {
         self.has_errors |= diagnostic.is_error();
-        // Counted apart, so that no number of warnings hides an error.
+        // Counted separately, so that warnings never push out an error.
         let kept = self
             .diagnostics
             .iter()
@@ -128,13 +128,13 @@ impl<'t> Reader<'t> {
         self.report(Diagnostic::error(code, span, message).with_hint(hint));
     }
 
-    /// The line a definition stands on, for hints.
+    /// The line of a definition, for hints.
     fn line(&self, definition: &Definition<'_>) -> usize {
         let lines = self.lines.get_or_init(|| LineIndex::new(self.source));
         lines.position(definition.name.span.start).line
     }
 
-    /// "did you mean …?" for a word that is none of `known`; nothing if nothing is near, or if the
+    /// "did you mean …?" for a word that is not in `known`; `None` if no word is near, or if the
     /// hint would not be shown anyway.
     fn did_you_mean<'w>(
         &self,

@@ -1,6 +1,6 @@
-//! What an operator lays down about tools: environments, categories, permissions, limits and the
-//! configuration of single tools, and the context a call is made in. Checked values only; where
-//! they are read from and how layers of them are merged is the business of the configuration.
+//! An operator's settings for tools: environments, categories, permissions, limits and the
+//! configuration of single tools, and the context a call is made in. Validated values only; reading
+//! and merging configuration layers is done in `windlass-config`.
 
 mod categories;
 mod configuration;

@@ -1,12 +1,12 @@
-//! The names of the tools that every run brings along. Nothing else may have one of these names, because a
-//! model could then call only one of the two.
+//! The names of the tools that every run has. No other tool or agent may have one of these names, because
+//! a model's call would be ambiguous.
 
 use crate::plan::{CREATE_EXECUTION_PLAN, GET_EXECUTION_STATUS, UPDATE_TASK_STATUS};
 
-/// Asks a person a question.
+/// Asks the user a question.
 pub const ASK_HUMAN: &str = "ask_human";
 
-/// Asks a person to authorize one exact call.
+/// Asks the approver to authorize one exact call.
 pub const REQUEST_AUTHORIZATION: &str = "request_authorization";
 
 /// Searches tools that the model is not shown.
@@ -15,7 +15,7 @@ pub const FIND_TOOLS: &str = "find_tools";
 /// Ends the run with an answer.
 pub const FINISH: &str = "finish";
 
-/// All of them.
+/// All reserved names.
 pub const RESERVED_NAMES: [&str; 7] = [
     ASK_HUMAN,
     REQUEST_AUTHORIZATION,
@@ -28,7 +28,7 @@ pub const RESERVED_NAMES: [&str; 7] = [
 
 /// A tool or agent has a reserved name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the name `{name}` is reserved: every run has a tool of that name; choose another")]
+#[error("the name `{name}` is reserved for a built-in tool; choose another")]
 pub struct ReservedName {
     /// The name.
     pub name: String,

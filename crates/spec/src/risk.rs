@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RiskLevel {
-    /// Nothing changes, or nothing that matters: reads and searches.
+    /// No lasting change: reads and searches.
     Reversible,
     /// It can be undone for a while.
     ReversibleWithDelay,
@@ -54,7 +54,7 @@ impl FromStr for RiskLevel {
     }
 }
 
-/// A word that is none of those expected.
+/// A word that is not one of the expected ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the word is not known here")]
+#[error("unknown word")]
 pub struct UnknownWord;

@@ -1,5 +1,5 @@
-//! MCP servers as an operator names them: how a server is reached and what it is allowed. A secret is
-//! never part of it: it is named, and its value is read from the environment when it is needed.
+//! Settings of MCP servers: the transport and the permissions of a server. Settings never contain a
+//! secret: they name an environment variable, which is read when the value is needed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,39 +9,40 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What stands between the name of a server and the name of one of its tools.
+/// The separator between the name of a server and the name of one of its tools.
 pub const SEPARATOR: &str = "__";
 
-/// How long a server may take until it answers for the first time, if nothing else is said.
+/// The default time limit for a server's first answer.
 pub const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The name an operator gives a server: the beginning of the names of its tools. A small letter, then
-/// small letters, digits, `-` and `_`, 32 characters at most; two `_` in a row stand between the server
-/// and the tool and cannot be part of either end.
+/// The operator's name for a server, which is the prefix of its tools' names. A lowercase letter, then
+/// lowercase letters, digits, `-` and `_`, at most 32 characters. It contains no `__`, which is the
+/// [`SEPARATOR`], and does not end in `_`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ServerName(String);
 
-/// A name that no server can have.
+/// An invalid server name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no name for a server: it begins with a small letter, goes on with small letters, digits, \
-     `-` and single `_`, does not end in `_`, and has at most 32 characters"
+    "`{0}` is not a valid server name; use a lowercase letter, then lowercase letters, digits, \
+     `-` and single `_`, not ending in `_`, at most 32 characters"
 )]
 pub struct ServerNameError(pub String);
 
 impl ServerName {
-    /// The name, if a server can have it.
+    /// Validates a name.
     ///
     /// # Errors
-    /// If it cannot.
+    /// If it is not a valid server name.
     pub fn new(name: impl Into<String>) -> Result<Self, ServerNameError> {
         let name = name.into();
-        let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
-        let is_of = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-        let fits = begins
+        let starts_with_letter = name.starts_with(|first: char| first.is_ascii_lowercase());
+        let is_allowed =
+            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        let fits = starts_with_letter
             && name.len() <= 32
-            && name.chars().all(is_of)
+            && name.chars().all(is_allowed)
             && !name.contains(SEPARATOR)
             && !name.ends_with('_');
         match fits {
@@ -77,31 +78,31 @@ impl From<ServerName> for String {
     }
 }
 
-/// A text in a setting, with the value of an environment variable at its end if one is named:
+/// A text in a setting that may end with a reference to an environment variable:
 /// `Bearer env:API_TOKEN`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Given {
+pub struct EnvTemplate {
     fixed: String,
     variable: Option<String>,
 }
 
-/// What stands after `env:` is no name of a variable.
+/// The text after `env:` is not the name of a variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("after `env:` stands the name of an environment variable, not `{0}`")]
-pub struct GivenError(pub String);
+#[error("`{0}` is not the name of an environment variable; write one after `env:`")]
+pub struct EnvTemplateError(pub String);
 
-/// A variable that a setting names is not set.
+/// A variable that a setting refers to is not set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the environment variable `{0}` is not set")]
-pub struct NotSet(pub String);
+pub struct VariableNotSet(pub String);
 
-impl Given {
+impl EnvTemplate {
     /// Reads a setting.
     ///
     /// # Errors
-    /// If what stands after `env:` cannot be the name of a variable.
-    pub fn new(text: &str) -> Result<Self, GivenError> {
+    /// If the text after `env:` is not the name of a variable.
+    pub fn new(text: &str) -> Result<Self, EnvTemplateError> {
         let (fixed, variable) = match text.split_once("env:") {
             Some((fixed, variable)) if fixed.is_empty() || fixed.ends_with(' ') => {
                 (fixed, Some(variable))
@@ -113,7 +114,7 @@ impl Given {
                 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         };
         match variable {
-            Some(variable) if !is_name(variable) => Err(GivenError(variable.to_owned())),
+            Some(variable) if !is_name(variable) => Err(EnvTemplateError(variable.to_owned())),
             variable => Ok(Self {
                 fixed: fixed.to_owned(),
                 variable: variable.map(str::to_owned),
@@ -121,28 +122,28 @@ impl Given {
         }
     }
 
-    /// The variable whose value is part of it.
+    /// The variable it refers to.
     #[must_use]
     pub fn variable(&self) -> Option<&str> {
         self.variable.as_deref()
     }
 
-    /// The text with the value of its variable, which `lookup` gives.
+    /// The text with the value of its variable, which `lookup` returns.
     ///
     /// # Errors
     /// If the variable is not set.
-    pub fn value(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<String, NotSet> {
+    pub fn value(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<String, VariableNotSet> {
         match &self.variable {
             None => Ok(self.fixed.clone()),
             Some(name) => match lookup(name) {
                 Some(value) => Ok(format!("{}{value}", self.fixed)),
-                None => Err(NotSet(name.clone())),
+                None => Err(VariableNotSet(name.clone())),
             },
         }
     }
 }
 
-impl fmt::Display for Given {
+impl fmt::Display for EnvTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.variable {
             None => f.write_str(&self.fixed),
@@ -151,86 +152,86 @@ impl fmt::Display for Given {
     }
 }
 
-impl TryFrom<String> for Given {
-    type Error = GivenError;
+impl TryFrom<String> for EnvTemplate {
+    type Error = EnvTemplateError;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         Self::new(&text)
     }
 }
 
-impl From<Given> for String {
-    fn from(given: Given) -> Self {
+impl From<EnvTemplate> for String {
+    fn from(given: EnvTemplate) -> Self {
         given.to_string()
     }
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// A program that is started and spoken to over its standard input and output.
+    /// A program that is started, with messages over its standard input and output.
     Command(CommandTransport),
-    /// An address that is spoken to over HTTP.
+    /// A URL, with messages over HTTP.
     Http(HttpTransport),
 }
 
-/// A program that is a server. It is started as it stands here: no shell reads it.
+/// A program that is a server. It is started directly, without a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandTransport {
     /// The program: a path, or a name that is looked up in `PATH`.
     pub program: String,
-    /// What it is started with.
+    /// Its arguments.
     pub arguments: Vec<String>,
-    /// Where it is started, if not where this program runs.
+    /// Its working directory, if not that of this program.
     pub directory: Option<PathBuf>,
     /// The variables it gets besides `PATH`, `HOME` and `LANG`.
-    pub environment: BTreeMap<String, Given>,
+    pub environment: BTreeMap<String, EnvTemplate>,
     /// Files and directories whose content is part of the program, besides the program itself and the
     /// files among its arguments.
     pub parts: Vec<PathBuf>,
 }
 
-/// A server at an address.
+/// A server at a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpTransport {
-    /// The address, which begins with `https://` or `http://`.
+    /// The URL, which begins with `https://` or `http://`.
     pub url: String,
-    /// What is sent with every request.
-    pub headers: BTreeMap<String, Given>,
-    /// How to get leave from whoever guards it, if it is guarded.
+    /// The headers of every request.
+    pub headers: BTreeMap<String, EnvTemplate>,
+    /// The OAuth client settings, if the server requires authorization.
     pub oauth: Option<OAuth>,
 }
 
-/// How this program makes itself known to whoever guards a server.
+/// This program's OAuth client settings for a server's authorization server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OAuth {
-    /// The name it was registered under beforehand, if it was.
+    /// The id of the client, if it is registered already.
     pub client_id: Option<String>,
-    /// What proves that name.
-    pub client_secret: Option<Given>,
-    /// What leave is asked for, if not what the server says.
+    /// The secret of the client.
+    pub client_secret: Option<EnvTemplate>,
+    /// The scopes to request, if not those of the server's metadata.
     pub scopes: Vec<String>,
 }
 
-/// A server as an operator names it.
+/// An operator's settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSettings {
     /// The operator's name for it.
     pub name: ServerName,
-    /// How it is reached.
+    /// Its transport.
     pub transport: Transport,
-    /// Whether it is used at all.
+    /// Whether it is used.
     pub is_enabled: bool,
-    /// Whether what it says of its own tools may lower their risk.
+    /// Whether its annotations of its own tools may lower their risk.
     pub is_trusted: bool,
-    /// Whether it may ask the model of a run something.
+    /// Whether it may send sampling requests to the model of a run.
     pub may_sample: bool,
-    /// How long it may take until it answers for the first time.
+    /// The time limit for its first answer.
     pub start_timeout: Duration,
 }
 
 impl ServerSettings {
-    /// A server that is used, not trusted, and allowed nothing.
+    /// An enabled server that is not trusted and may not sample.
     #[must_use]
     pub fn new(name: ServerName, transport: Transport) -> Self {
         Self {
@@ -244,7 +245,7 @@ impl ServerSettings {
     }
 }
 
-/// Words in the names of variables and headers that hold a secret.
+/// Words in the names of variables and headers whose values are secrets.
 const SECRET_WORDS: [&str; 17] = [
     "auth",
     "authorization",
@@ -265,8 +266,8 @@ const SECRET_WORDS: [&str; 17] = [
     "accesskey",
 ];
 
-/// How well-known secrets begin.
-const SECRET_BEGINNINGS: [&str; 16] = [
+/// Prefixes of well-known secrets.
+const SECRET_PREFIXES: [&str; 16] = [
     "sk-",
     "sk_live_",
     "rk_live_",
@@ -285,30 +286,30 @@ const SECRET_BEGINNINGS: [&str; 16] = [
     "-----BEGIN",
 ];
 
-/// Whether a text under this name looks like a secret that is written out: by the name, by how the text
-/// begins, or because it is an address with a password in it. Numbers, switches and paths are none,
-/// whatever they are called, and what is [`Given`] by a variable is not written out.
+/// Whether a text under this name looks like a literal secret: because of the name, because of the prefix
+/// of the text, or because it is a URL with a password. Numbers, switches and paths are not secrets,
+/// whatever their names, and neither is a text that refers to a variable.
 #[must_use]
 pub fn looks_secret(name: &str, text: &str) -> bool {
-    let is_given = Given::new(text).is_ok_and(|given| given.variable().is_some());
+    let is_reference = EnvTemplate::new(text).is_ok_and(|given| given.variable().is_some());
     let text = text.trim();
     let is_switch = matches!(
         text.to_ascii_lowercase().as_str(),
         "" | "true" | "false" | "yes" | "no" | "on" | "off" | "none" | "null"
     );
     let is_short_number = text.len() <= 6 && text.bytes().all(|byte| byte.is_ascii_digit());
-    // A placeholder that somebody else fills in.
+    // A placeholder that another program fills in.
     let is_placeholder = text.contains("${");
-    if is_given || is_switch || is_short_number || is_placeholder {
+    if is_reference || is_switch || is_short_number || is_placeholder {
         return false;
     }
-    let begins = |beginning: &&str| text.len() > beginning.len() && text.starts_with(*beginning);
-    if SECRET_BEGINNINGS.iter().any(begins) || has_password(text) {
+    let has_prefix = |prefix: &&str| text.len() > prefix.len() && text.starts_with(*prefix);
+    if SECRET_PREFIXES.iter().any(has_prefix) || has_password(text) {
         return true;
     }
     let is_path = ["/", "./", "../", "~/"]
         .iter()
-        .any(|beginning| text.starts_with(beginning));
+        .any(|prefix| text.starts_with(prefix));
     let is_address = text.starts_with("http://") || text.starts_with("https://");
     !is_path && !is_address && is_name_of_secret(name)
 }
@@ -317,7 +318,7 @@ fn is_name_of_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let words: Vec<&str> = name.split(['_', '-', '.']).collect();
     let is_key = |position: usize| {
-        // A key is one of something, and may be numbered or named: `API_KEY`, `AWS_ACCESS_KEY_ID`.
+        // A `key` is last or followed by an id or a number: `API_KEY`, `AWS_ACCESS_KEY_ID`.
         let rest = words.get(position + 1..).unwrap_or_default();
         words.get(position) == Some(&"key") && matches!(rest, [] | ["id" | "1" | "2"])
     };
@@ -328,8 +329,8 @@ fn is_name_of_secret(name: &str) -> bool {
             .any(|word| word.ends_with("apikey") || word.ends_with("password"))
 }
 
-/// Where in each argument of a program a secret begins that is written out: in `--token=...`, after
-/// `--token`, in `TOKEN=...` and `Authorization: ...`, or by itself.
+/// For each argument of a program, the offset of a literal secret in it: in `--token=...`, after
+/// `--token`, in `TOKEN=...` and `Authorization: ...`, or as the whole argument.
 #[must_use]
 pub fn secret_arguments(arguments: &[String]) -> Vec<Option<usize>> {
     let mut flag = "";
@@ -354,7 +355,7 @@ pub fn secret_arguments(arguments: &[String]) -> Vec<Option<usize>> {
     found
 }
 
-/// Whether a text is an address with a user and a password in it.
+/// Whether a text is a URL with a user and a password.
 fn has_password(text: &str) -> bool {
     let Some((_, rest)) = text.split_once("://") else {
         return false;
@@ -367,7 +368,7 @@ fn has_password(text: &str) -> bool {
     })
 }
 
-/// The host of an address, without its port and its brackets.
+/// The host of a URL, without its port and its brackets.
 #[must_use]
 pub fn host(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
@@ -382,19 +383,19 @@ pub fn host(url: &str) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
-/// Whether what is sent to an address can be read on its way: it goes over `http`, and not to this
-/// machine itself.
+/// Whether requests to a URL are sent in clear text over the network: not over `https`, and not to
+/// a loopback address.
 #[must_use]
-pub fn is_open(url: &str) -> bool {
+pub fn is_unencrypted(url: &str) -> bool {
     let is_encrypted = url
         .get(..8)
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"));
-    let is_here = host(url).is_some_and(|host| {
+    let is_loopback = host(url).is_some_and(|host| {
         let address: Option<IpAddr> = host.parse().ok();
         host.eq_ignore_ascii_case("localhost")
             || address.is_some_and(|address| address.is_loopback())
     });
-    !is_encrypted && !is_here
+    !is_encrypted && !is_loopback
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Text safety: the one place that decides which characters are invisible, bidirectional, control or
-//! confusable, and how they are shown. Everything that reaches a terminal, a page, a log, an approval or
-//! a model goes through it, so no other module lists characters.
+//! Text safety: the one module that decides which characters are invisible, bidirectional, control or
+//! confusable, and how they are shown. All text for a terminal, a page, a log, an approval or
+//! a model passes through it, so no other module lists characters.
 //!
 //! [`class_of`] is the table. Some characters of its classes are part of ordinary writing, so what is
 //! *hidden* in a text depends on its [`TextUse`] and on the neighbours of the character:
@@ -12,8 +12,8 @@
 //! | carriage return before a line feed | hidden | hidden | hidden | passes |
 //! | emoji selector after a pictograph or in a keycap | passes | hidden | passes | passes |
 //! | joiner between pictographs, or between letters of a script that joins | hidden | hidden | passes | passes |
-//! | Mongolian selector after its letter, blank jamo or braille beside another | hidden | hidden | passes | passes |
-//! | left-to-right or right-to-left mark beside a letter from right to left | hidden | hidden | hidden | passes |
+//! | Mongolian selector after its letter, blank jamo or braille next to another | hidden | hidden | passes | passes |
+//! | left-to-right or right-to-left mark next to a right-to-left letter | hidden | hidden | hidden | passes |
 //! | selector after an ideograph, at most [`MAX_IDEOGRAPH_SELECTORS`] a text | hidden | hidden | hidden | passes |
 //! | tags of the flags of England, Scotland and Wales | hidden | hidden | hidden | passes |
 //! | embedding, override, isolate; all other tags; line and paragraph separator; other controls | hidden | hidden | hidden | hidden |
@@ -21,11 +21,11 @@
 //! | unassigned | passes | hidden | hidden, but for the blocks of pictographs | passes |
 //! | space other than U+0020, sign that encloses digits | passes | hidden | passes | passes |
 //!
-//! The reasons: an emoji family or a Persian word in an answer must stay readable and can do no harm
-//! there, so `Display` lets its joiners pass. Nothing that changes the order of what is shown, carries
-//! more than a bit per visible character, or moves a cursor passes on a terminal. Whoever approves a call must see
-//! every character as it is, so `Exact` lets nothing pass. Two names must not look the same and differ,
-//! so `Name` takes no joiners.
+//! The reasons: an emoji family or a Persian word in an answer must stay readable and is harmless
+//! there, so `Display` lets its joiners pass. On a terminal, no character passes that reorders the text,
+//! carries more than a bit per visible character, or moves the cursor. An approver must see
+//! every character exactly, so `Exact` lets almost nothing pass. Different names must not look the same,
+//! so `Name` lets no joiners pass.
 
 mod classes;
 mod confusable;
@@ -40,16 +40,16 @@ pub use classes::{CharacterClass, class_of};
 pub use confusable::{latin_words, look_alike, skeleton};
 pub use scan::{HiddenSpan, HiddenSpans};
 
-/// How many variation selectors after ideographs one text for a model may have: each can carry a byte,
-/// so more are not taken for spelling.
+/// The largest number of variation selectors after ideographs in one text for a model. Each can carry a
+/// byte, so more of them are treated as hidden data.
 pub const MAX_IDEOGRAPH_SELECTORS: usize = 8;
 
-/// What a text is for, which decides what may stand in it.
+/// The use of a text, which decides which characters are allowed in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextUse {
     /// An identifier, or a word within a line: a name of a tool, agent, person or file. On one line.
     Name,
-    /// What a person decides about, character by character.
+    /// Text that an approver decides about, character by character.
     Exact,
     /// Text for people: on a terminal, on a page, in a log.
     Display,
@@ -58,8 +58,8 @@ pub enum TextUse {
 }
 
 impl TextUse {
-    /// Whether a character passes whatever stands beside it.
-    fn passes_always(self, c: char) -> bool {
+    /// Whether a character passes independent of its neighbours.
+    fn always_passes(self, c: char) -> bool {
         match c {
             '\n' => self != Self::Name,
             '\t' => matches!(self, Self::Display | Self::Model),
@@ -68,8 +68,8 @@ impl TextUse {
     }
 }
 
-/// Whether a character is hidden unless its neighbours make it part of ordinary writing. For looking
-/// at single characters; where there is a text, [`is_clean`] knows more.
+/// Whether a character is hidden unless its neighbours make it part of ordinary writing. Only for
+/// single characters; for a text, [`is_clean`] is more precise.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     class_of(c).is_some_and(|class| {
@@ -80,19 +80,19 @@ pub fn is_hidden(c: char) -> bool {
     })
 }
 
-/// Everything hidden in a text, in order; neighbours of one class are one span.
+/// All hidden characters of a text, in order; neighbours of one class are one span.
 #[must_use]
 pub fn hidden_spans(text: &str, text_use: TextUse) -> HiddenSpans<'_> {
     HiddenSpans::new(text, text_use)
 }
 
-/// Whether nothing is hidden in a text.
+/// Whether a text has no hidden characters.
 #[must_use]
 pub fn is_clean(text: &str, text_use: TextUse) -> bool {
     hidden_spans(text, text_use).next().is_none()
 }
 
-/// A text with every hidden span replaced by what `replace` appends for it.
+/// A text with every hidden span replaced by the text that `replace` appends.
 pub fn replace_hidden(
     text: &str,
     text_use: TextUse,
@@ -131,7 +131,7 @@ pub fn escape_line(text: &str, text_use: TextUse) -> Cow<'_, str> {
     }
 }
 
-/// JSON with every hidden character as an escape of JSON, so that it is still the same value. Outside of
+/// JSON with every hidden character as a JSON escape, so that it is still the same value. Outside of
 /// its strings, JSON holds no such character.
 #[must_use]
 pub fn escape_json(json: &str, text_use: TextUse) -> Cow<'_, str> {
@@ -140,7 +140,7 @@ pub fn escape_json(json: &str, text_use: TextUse) -> Cow<'_, str> {
     })
 }
 
-/// Appends a character as JSON escapes it: in units of UTF-16.
+/// Appends a character as JSON escapes of its UTF-16 units.
 pub fn push_json_escape(text: &mut String, c: char) {
     for unit in c.encode_utf16(&mut [0; 2]) {
         // Writing to a string cannot fail.
@@ -154,8 +154,8 @@ pub fn strip(text: &str, text_use: TextUse) -> Cow<'_, str> {
     replace_hidden(text, text_use, |_, _, _| {})
 }
 
-/// Describes a hidden span for a reader who must know what it holds, people or models: `⟨U+200B⟩`, `⟨ESC⟩`,
-/// `⟨BS ×2⟩`, and what tags or selectors spell as `⟨tags: ...⟩`. The result holds nothing hidden.
+/// Describes a hidden span for people or models: `⟨U+200B⟩`, `⟨ESC⟩`, `⟨BS ×2⟩`, and the text that tags or
+/// selectors encode as `⟨tags: ...⟩`. The result has no hidden characters.
 #[must_use]
 pub fn describe_hidden(class: CharacterClass, hidden: &str) -> String {
     let (name, byte): (_, fn(char) -> Option<u8>) = match class {
@@ -163,14 +163,14 @@ pub fn describe_hidden(class: CharacterClass, hidden: &str) -> String {
         CharacterClass::VariationSelector => ("selectors", classes::selector_byte),
         _ => return list(hidden),
     };
-    match spell(hidden, byte) {
-        Some(spelled) => format!("⟨{name}: {spelled}⟩"),
+    match decode(hidden, byte) {
+        Some(decoded) => format!("⟨{name}: {decoded}⟩"),
         None => list(hidden),
     }
 }
 
-/// What characters spell that stand for bytes, if it is something to read.
-fn spell(hidden: &str, byte: fn(char) -> Option<u8>) -> Option<String> {
+/// The text that characters encode byte by byte, if it is printable.
+fn decode(hidden: &str, byte: fn(char) -> Option<u8>) -> Option<String> {
     hidden
         .chars()
         .map(|c| {
@@ -180,7 +180,7 @@ fn spell(hidden: &str, byte: fn(char) -> Option<u8>) -> Option<String> {
         .collect()
 }
 
-/// Characters by their names or numbers; of equal ones in a row, how many.
+/// Characters by their names or code points, with a count for repeated ones.
 fn list(hidden: &str) -> String {
     let mut list = String::new();
     let mut characters = hidden.chars().peekable();

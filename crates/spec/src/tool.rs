@@ -1,5 +1,5 @@
-//! Tool specifications: what a tool is called, what it does, what it takes and gives, and what is
-//! declared about its use. Nothing here can run; implementations are bound to it late.
+//! Tool specifications: the name, description, signature and declared attributes of a tool.
+//! Implementations are bound to them later.
 
 use std::num::NonZeroU16;
 
@@ -10,7 +10,7 @@ use crate::names::{NonEmptyText, ToolName};
 use crate::risk::RiskLevel;
 use crate::signature::{Signature, Type};
 
-/// A declared tool. Its JSON Schema is derived from its signature and always in step with it.
+/// A declared tool. Its JSON Schema is derived from its signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "raw::ToolSpecification", into = "raw::ToolSpecification")]
 pub struct ToolSpecification {
@@ -22,7 +22,7 @@ pub struct ToolSpecification {
 }
 
 impl ToolSpecification {
-    /// A specification with nothing declared beyond its signature.
+    /// A specification without attributes.
     #[must_use]
     pub fn new(name: ToolName, description: NonEmptyText, signature: Signature) -> Self {
         Self {
@@ -58,13 +58,13 @@ impl ToolSpecification {
         &self.name
     }
 
-    /// What it does, for the model that may choose it.
+    /// Its description, which models choose it by.
     #[must_use]
     pub fn description(&self) -> &str {
         self.description.as_str()
     }
 
-    /// What it takes and gives.
+    /// Its parameters and its result.
     #[must_use]
     pub fn signature(&self) -> &Signature {
         &self.signature
@@ -82,21 +82,21 @@ impl ToolSpecification {
         self.signature.returns_schema()
     }
 
-    /// What is declared about its use.
+    /// Its declared attributes.
     #[must_use]
     pub fn attributes(&self) -> &ToolAttributes {
         &self.attributes
     }
 }
 
-/// What a specification may declare about a tool's use. `None` means that it does not say.
+/// The attributes that a specification may declare. `None` means not declared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolAttributes {
     /// How reversible a call is.
     pub risk: Option<RiskLevel>,
     /// The category the tool belongs to.
     pub category: Option<NonEmptyText>,
-    /// How long a call may take.
+    /// The time limit of a call.
     pub timeout_seconds: Option<TimeoutSeconds>,
     /// Whether calling it twice with the same arguments is the same as calling it once.
     pub idempotent: Option<bool>,
@@ -104,37 +104,37 @@ pub struct ToolAttributes {
     pub open_world: Option<bool>,
     /// Whether its results are confidential.
     pub sensitive: Option<bool>,
-    /// How long a call can be undone before it takes effect.
+    /// How long a call is held, and can be undone, before it takes effect.
     pub undo_window_seconds: Option<u32>,
-    /// Whether a run may go on while a call is held.
+    /// Whether a run may continue while a call is held.
     pub deferred: Option<bool>,
-    /// The boolean parameter that makes a call change nothing.
+    /// The boolean parameter that makes a call a dry run.
     pub dry_run_argument: Option<String>,
-    /// That it is no longer to be used, and what to use instead. Models are not shown it.
+    /// That the tool is deprecated, and what to use instead. Models are not shown a deprecated tool.
     pub deprecated: Option<NonEmptyText>,
 }
 
 impl ToolAttributes {
-    /// What holds of a tool whose author declares `own`, and of which these are declared: in each the
-    /// one that asks for more care, and what only one of them says.
+    /// Merges these attributes with those the tool's author declares, `own`. Where both declare one, the
+    /// safer value or that of `self` wins.
     #[must_use]
-    pub fn with_own(&self, own: &Self) -> Self {
-        let careful = |said: Option<bool>, own: Option<bool>| match (said, own) {
-            (Some(said), Some(own)) => Some(said || own),
-            (said, own) => said.or(own),
+    pub fn merged_with(&self, own: &Self) -> Self {
+        let either = |declared: Option<bool>, own: Option<bool>| match (declared, own) {
+            (Some(declared), Some(own)) => Some(declared || own),
+            (declared, own) => declared.or(own),
         };
-        // Twice is the same as once only if both say so.
-        let both = |said: Option<bool>, own: Option<bool>| match (said, own) {
-            (Some(said), Some(own)) => Some(said && own),
-            (said, own) => said.or(own),
+        // A tool is idempotent only if no declaration denies it.
+        let both = |declared: Option<bool>, own: Option<bool>| match (declared, own) {
+            (Some(declared), Some(own)) => Some(declared && own),
+            (declared, own) => declared.or(own),
         };
         Self {
             risk: self.risk.max(own.risk),
             category: self.category.clone().or_else(|| own.category.clone()),
             timeout_seconds: self.timeout_seconds.or(own.timeout_seconds),
             idempotent: both(self.idempotent, own.idempotent),
-            open_world: careful(self.open_world, own.open_world),
-            sensitive: careful(self.sensitive, own.sensitive),
+            open_world: either(self.open_world, own.open_world),
+            sensitive: either(self.sensitive, own.sensitive),
             undo_window_seconds: self.undo_window_seconds.or(own.undo_window_seconds),
             deferred: self.deferred.or(own.deferred),
             dry_run_argument: self.dry_run_argument.clone(),
@@ -143,13 +143,13 @@ impl ToolAttributes {
     }
 }
 
-/// Why attributes were refused.
+/// Why attributes are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AttributeError {
-    /// `dry_run_argument` names nothing.
+    /// `dry_run_argument` names no parameter.
     #[error("the dry-run argument `{0}` is not a parameter of the tool")]
     NoSuchParameter(String),
-    /// `dry_run_argument` names a parameter that cannot be true.
+    /// `dry_run_argument` names a parameter that is not boolean.
     #[error("the dry-run argument `{0}` must be of type Bool")]
     NotBoolean(String),
 }
@@ -161,13 +161,13 @@ pub struct TimeoutSeconds(NonZeroU16);
 
 /// A time limit outside 1 to 300 seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a timeout is 1 to 300 seconds")]
+#[error("a timeout must be 1 to 300 seconds")]
 pub struct TimeoutOutOfRange;
 
 impl TimeoutSeconds {
     /// The longest time limit.
     pub const MAX: u16 = 300;
-    /// The time limit if nobody says.
+    /// The default time limit.
     pub const DEFAULT: Self = Self(match NonZeroU16::new(30) {
         Some(seconds) => seconds,
         None => NonZeroU16::MIN,
@@ -210,7 +210,7 @@ mod raw {
     use crate::risk::RiskLevel;
     use crate::signature::Signature;
 
-    // The attributes stand here one by one because a flattened struct would let misspelt keys pass.
+    // The attributes are listed one by one because a flattened struct would accept misspelt keys.
     #[derive(Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub(super) struct ToolSpecification {
@@ -238,7 +238,7 @@ mod raw {
         dry_run_argument: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deprecated: Option<NonEmptyText>,
-        /// Written for readers; when read, it must be what the signature says.
+        /// Written for readers. When read, it must be the schema of the signature.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema: Option<Value>,
     }
@@ -301,7 +301,7 @@ mod raw {
                 .map_err(|error| error.to_string())?;
             match raw.schema {
                 Some(schema) if schema != tool.schema => Err(format!(
-                    "the schema of `{}` is not the one its typeSignature gives; leave it out",
+                    "the schema of `{}` does not match its typeSignature; remove the schema",
                     tool.name
                 )),
                 _ => Ok(tool),

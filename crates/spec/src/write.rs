@@ -1,5 +1,4 @@
-//! From an [`AgentFile`] back to gram text, in the canonical layout. What is written reads back as
-//! the same file.
+//! Writes an [`AgentFile`] as gram text, in the canonical layout. The text reads back as the same file.
 
 use std::sync::Arc;
 
@@ -10,15 +9,15 @@ use crate::agent::{Agent, AgentFile};
 use crate::signature::{Field, Presence, Signature, Type};
 use crate::tool::ToolSpecification;
 
-/// A text that gram cannot hold.
+/// A text that cannot be written in gram.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0} holds a NUL character, which gram text cannot")]
+#[error("{0} contains a NUL character, which gram does not allow; remove it")]
 pub struct WriteError(String);
 
 /// Writes a file as gram text.
 ///
 /// # Errors
-/// If a text holds a NUL character.
+/// If a text contains a NUL character.
 pub fn write(file: &AgentFile) -> Result<String, WriteError> {
     // One agent with just its own tools reads best with the tools in it; otherwise every tool is
     // defined once, before the agents that share it.
@@ -34,26 +33,26 @@ pub fn write(file: &AgentFile) -> Result<String, WriteError> {
         text.push_str(&agent_text(agent, inline)?);
         text.push_str("\n\n");
     }
-    Ok(laid_out(text))
+    Ok(formatted(text))
 }
 
 /// Writes one agent with its tools as gram text. Sub-agents are referred to by name only.
 ///
 /// # Errors
-/// If a text holds a NUL character.
+/// If a text contains a NUL character.
 pub fn write_agent(agent: &Agent) -> Result<String, WriteError> {
-    Ok(laid_out(agent_text(agent, true)?))
+    Ok(formatted(agent_text(agent, true)?))
 }
 
-/// Writes one tool as gram text, as it stands in an agent file.
+/// Writes one tool as gram text, as in an agent file.
 ///
 /// # Errors
-/// If a text holds a NUL character.
+/// If a text contains a NUL character.
 pub fn write_tool(tool: &Arc<ToolSpecification>) -> Result<String, WriteError> {
-    Ok(laid_out(tool_text(tool)?))
+    Ok(formatted(tool_text(tool)?))
 }
 
-fn laid_out(text: String) -> String {
+fn formatted(text: String) -> String {
     windlass_gram::format(&windlass_gram::parse(&text)).unwrap_or(text)
 }
 
@@ -148,7 +147,7 @@ fn tool_text(tool: &Arc<ToolSpecification>) -> Result<String, WriteError> {
     put(
         "deprecated",
         deprecated
-            .map(|text| value(text.as_str(), "a word about what to use instead"))
+            .map(|text| value(text.as_str(), "a deprecation note"))
             .transpose()?,
     );
     let path = path(tool.signature());

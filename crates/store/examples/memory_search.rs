@@ -1,10 +1,10 @@
-//! What a search of a whole memory costs: documents in SQLite, vectors in memory, words in the full-text index.
+//! Measures the cost of a memory search: documents in SQLite, vectors in memory, words in the full-text index.
 //!
 //! `cargo run --release -p windlass-store --example memory_search -- DIRECTORY ENTRIES QUERIES`
 //!
-//! Makes a memory of so many chunks in the directory, unless it is there, and asks it. Prints one JSON object:
-//! how long the first search took, with which the vectors are loaded, the fastest, the median and the 99th
-//! percentile of all others, how soon something new is found, and what the process takes of memory.
+//! Creates a memory with ENTRIES chunks in the directory, unless it exists, and runs QUERIES searches. Prints one
+//! JSON object: the time of the first search, which loads the vectors, the minimum, the median and the 99th
+//! percentile of all others, the time until a new document is found, and the memory of the process.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use windlass_spec::Timestamp;
-use windlass_store::{Memory, MemoryScope, NewDocument, Reach, Store};
+use windlass_store::{Memory, MemoryScope, NewDocument, ScopeReach, Store};
 
-/// How many chunks a document has, about.
+/// The approximate number of chunks in a document.
 const CHUNKS: usize = 10_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -26,14 +26,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (entries, queries): (usize, usize) = (entries.parse()?, queries.parse()?);
     let store = Store::open(Path::new(directory).join("windlass.db"))?;
     let memory = Memory::new(Arc::new(store));
-    let scope = [MemoryScope::new("bench", "bench", Reach::Principal)];
+    let scope = [MemoryScope::new("bench", "bench", ScopeReach::Principal)];
     let mut words = Words::new();
     let begin = Instant::now();
-    let held = |memory: &Memory| -> Result<usize, Box<dyn Error>> {
+    let stored_chunks = |memory: &Memory| -> Result<usize, Box<dyn Error>> {
         let scopes = memory.statistics("bench", "bench")?.scopes;
         Ok(scopes.iter().map(|scope| scope.chunks as usize).sum())
     };
-    let mut chunks = held(&memory)?;
+    let mut chunks = stored_chunks(&memory)?;
     words.skip(chunks);
     let before = chunks;
     while chunks < entries {
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let made = (chunks - before, begin.elapsed().as_secs_f64());
     drop(memory);
 
-    // As a process does that finds it.
+    // Like a new process that opens an existing memory.
     let store = Store::open(Path::new(directory).join("windlass.db"))?;
     let memory = Memory::new(Arc::new(store));
     let begin = Instant::now();
@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{{\"entries\":{},\"made\":{},\"made_s\":{:.1},\"first_search_s\":{first:.2},\"min_ms\":{:.1},\"p50_ms\":{:.1},\"p99_ms\":{:.1},\
          \"hits\":{found},\"insert_visible\":{is_visible},\"search_after_insert_ms\":{visible_after:.1},\
          \"rss_mb\":{:.1},\"peak_mb\":{:.1}}}",
-        held(&memory)?,
+        stored_chunks(&memory)?,
         made.0,
         made.1,
         at(0.0),
@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Made-up texts, the same every time: the words of a language with common and rare ones.
+/// A deterministic generator of texts with common and rare words.
 struct Words {
     state: u64,
 }
@@ -104,7 +104,7 @@ impl Words {
         (self.state >> 11) as usize
     }
 
-    /// So that a memory that is gone on with gets other texts.
+    /// Changes the state, so that a memory that is extended gets other texts.
     fn skip(&mut self, chunks: usize) {
         self.state ^= (chunks as u64).wrapping_mul(0x2545_f491_4f6c_dd1d) | 1;
     }
@@ -126,7 +126,7 @@ impl Words {
         }
         let stem = STEMS[self.next() % STEMS.len()];
         match place % 10 {
-            // Names and numbers are rare, and what people look for.
+            // Names and numbers are rare, and often searched for.
             1 => format!("{stem}{}", self.next() % 50_000),
             _ => stem.to_owned(),
         }
@@ -139,8 +139,8 @@ impl Words {
             .join(" ")
     }
 
-    /// A document that is split into about so many chunks: paragraphs of a little more than half of what
-    /// a chunk holds, so that no two fit into one.
+    /// A document of about this many chunks. Each paragraph is a little longer than half a chunk, so that no two
+    /// fit into one.
     fn document(&mut self, chunks: usize) -> String {
         let mut text = String::new();
         for _ in 0..chunks {
@@ -159,7 +159,7 @@ fn now() -> Timestamp {
     Timestamp::from_microseconds(1_790_000_000_000_000)
 }
 
-/// Megabytes of this process, as the system counts them.
+/// Memory of this process in megabytes, as the system counts it.
 fn resident(field: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(field));

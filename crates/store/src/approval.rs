@@ -1,26 +1,26 @@
-//! Questions to people: listed and decided by anybody, from any process, whether or not the run they
-//! are about is at work. Whoever decides changes the row of the question and leaves a command in the
-//! inbox of the run, in one transaction; of two who decide at once, one comes second and is told so.
+//! Questions to people. They can be listed and decided from any process, whether or not their run is
+//! running. A decision changes the row of the question and leaves a command in the
+//! inbox of the run, in one transaction. If two people decide at once, the second gets an error.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::approval::{
-    Approval, ApprovalStatus, Changed, Digest, Identity, PersonDecision, Principal,
+    Approval, ApprovalStatus, DecisionEffect, Digest, Identity, PersonDecision, Principal,
 };
 use windlass_core::redact::Redactor;
 use windlass_spec::{CallId, RunId, Timestamp};
 
 use crate::conditions::Conditions;
-use crate::crash::Points;
+use crate::crash::CrashPoints;
 use crate::error::Error;
 use crate::inbox::{self, NewCommand};
 use crate::read::count;
 use crate::store::Store;
 use crate::writer::Work;
 
-/// Fields of an approval that are not searched for secrets: what Windlass made up itself.
+/// Fields of an approval that are not searched for secrets because Windlass generates them.
 const STRUCTURE: [&str; 9] = [
     "run",
     "call",
@@ -40,16 +40,16 @@ pub struct ApprovalFilter {
     pub tenant: Option<String>,
     /// Only those of this run.
     pub run: Option<RunId>,
-    /// Only those that stand there.
+    /// Only those with this status.
     pub status: Option<ApprovalStatus>,
     /// Only those of this kind: `authorize`, `ask` or `intervene`.
     pub kind: Option<String>,
-    /// At most so many.
+    /// At most this many.
     pub limit: Option<u32>,
 }
 
 impl ApprovalFilter {
-    /// Those that wait for a person.
+    /// Matches the questions that wait for a person.
     #[must_use]
     pub fn pending() -> Self {
         Self {
@@ -71,37 +71,37 @@ impl ApprovalFilter {
     }
 }
 
-/// What a list says of a question.
+/// A question as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalSummary {
     /// The call it is about.
     pub call: CallId,
-    /// The organisation its run is for.
+    /// The organisation of its run.
     pub tenant: String,
-    /// On whose behalf its run acts.
+    /// The principal on whose behalf its run acts.
     pub principal: String,
-    /// What is asked: `authorize`, `ask` or `intervene`.
+    /// The kind of question: `authorize`, `ask` or `intervene`.
     pub kind: String,
-    /// The tool, if leave for a call is asked.
+    /// The tool, if the question asks for approval of a call.
     pub tool: Option<String>,
-    /// Where it stands.
+    /// Its status.
     pub status: ApprovalStatus,
     /// When it was asked.
     pub asked_at: Timestamp,
-    /// From when on it is too late.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
 const ORDER: &str = "asked_at, run, call, number";
 
-/// What the index of pending questions holds, so that the questions themselves need not be read.
+/// The columns of the index of pending questions, so that the questions themselves need not be read.
 const SUMMARY: &str =
     "SELECT call, tenant, principal, kind, tool, status, asked_at, expires_at FROM approvals ";
 
 const SELECT: &str = "SELECT run, call, number, status, body FROM approvals ";
 
 impl Store {
-    /// Questions, the oldest first. Those nobody decided in time expire before they are listed.
+    /// Questions, the oldest first. Overdue questions expire before they are listed.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -115,13 +115,13 @@ impl Store {
         let query = conditions.query(SELECT, ORDER, filter.limit);
         self.readers.read(|connection| {
             let mut select = connection.prepare_cached(&query)?;
-            let stored = all(select.query(conditions.values())?)?;
+            let stored = approvals_from_rows(select.query(conditions.values())?)?;
             Ok(stored.into_iter().map(|stored| stored.approval).collect())
         })
     }
 
-    /// What a list says of questions, the oldest first: far less work than [`Store::approvals`]. Those
-    /// nobody decided in time expire before they are listed.
+    /// Summaries of questions, the oldest first: far less work than [`Store::approvals`]. Overdue
+    /// questions expire before they are listed.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -138,9 +138,9 @@ impl Store {
         Ok(found)
     }
 
-    /// What a list says of questions, the oldest first, one by one until `take` has enough, for when
-    /// there may be very many. As with [`Store::each_run`], `take` should be quick. Those nobody decided
-    /// in time expire before they are listed.
+    /// Passes summaries of questions, the oldest first, to `take` one by one until it breaks, for very
+    /// long lists. As with [`Store::each_run`], `take` should be quick. Overdue questions expire before
+    /// they are listed.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -164,8 +164,8 @@ impl Store {
         })
     }
 
-    /// How many questions there are, whatever the limit. Those nobody decided in time expire before
-    /// they are counted.
+    /// The number of matching questions, without the limit. Overdue questions expire before they are
+    /// counted.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -190,15 +190,15 @@ impl Store {
         Ok(stored.approval)
     }
 
-    /// Takes a person's decision about a call and tells the run's owner, in one transaction, and
-    /// waits for the disk. `digest` says what the person was shown. The first of two people who must
-    /// agree is recorded; the owner is told when the second has decided too.
+    /// Stores a person's decision about a call and notifies the run's owner, in one transaction, and
+    /// waits for the disk. `digest` identifies what the person was shown. If two people must agree, the
+    /// first decision is recorded, and the owner is notified after the second.
     ///
     /// # Errors
-    /// If nobody is asked about the call ([`Error::NoSuchApproval`], also for other tenants), it is
-    /// settled ([`Error::AlreadyDecided`]), it is too late ([`Error::Expired`]), the person was shown
-    /// something else ([`Error::DigestDiffers`]), has no say in it ([`Error::NotEntitled`]), or the
-    /// decision cannot be taken ([`Error::Undecided`]).
+    /// If there is no question about the call ([`Error::NoSuchApproval`], also for other tenants), it is
+    /// settled ([`Error::AlreadyDecided`]), it has expired ([`Error::Expired`]), the person was shown
+    /// another call ([`Error::DigestDiffers`]), is not entitled to decide ([`Error::NotEntitled`]), or the
+    /// decision is refused ([`Error::Undecided`]).
     pub fn decide(
         &self,
         call: &CallId,
@@ -220,15 +220,15 @@ impl Store {
                 .decide(&by, decision.clone(), digest.as_ref(), now)
                 .map_err(|error| Error::undecided(&call, error))?;
             stored.update(connection)?;
-            if changed == Changed::Settled {
-                stored.tell_owner(connection, Some(&by.principal), now)?;
+            if changed == DecisionEffect::Settled {
+                stored.notify_owner(connection, Some(&by.principal), now)?;
             }
             Ok(stored.approval)
         })
     }
 
-    /// Ends the questions that nobody decided in time and tells the owners of their runs. Says which
-    /// calls they were about.
+    /// Expires the overdue questions and notifies the owners of their runs. Returns the calls they were
+    /// about.
     ///
     /// # Errors
     /// If the database fails.
@@ -246,10 +246,10 @@ impl Store {
             let query = format!("{SELECT} WHERE {overdue} ORDER BY expires_at, run, call");
             let mut select = connection.prepare_cached(&query)?;
             let mut expired = Vec::new();
-            for mut stored in all(select.query([now.as_microseconds()])?)? {
+            for mut stored in approvals_from_rows(select.query([now.as_microseconds()])?)? {
                 if stored.approval.expire(now) {
                     stored.update(connection)?;
-                    stored.tell_owner(connection, None, now)?;
+                    stored.notify_owner(connection, None, now)?;
                     expired.push(stored.approval.call().clone());
                 }
             }
@@ -257,38 +257,40 @@ impl Store {
         })
     }
 
-    /// Does `what` in one transaction and waits for the disk.
+    /// Does `work` in one transaction and waits for the disk. `what` names its crash points.
     pub(crate) fn transact<T: Send + 'static>(
         &self,
         what: &'static str,
         mut work: impl FnMut(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        // The thread that writes answers with a number; everything else comes by this way.
+        // The writer thread answers with a number. Any other value is returned through this slot.
         let result = Arc::new(Mutex::new(None));
-        let result_there = Arc::clone(&result);
+        let result_in_work = Arc::clone(&result);
         self.writer
-            .wait_for(Work::new(Points::of(what), move |connection| {
+            .wait_for(Work::new(CrashPoints::of(what), move |connection| {
                 let value = work(connection)?;
-                *result_there.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+                *result_in_work
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Some(value);
                 Ok(0)
             }))?;
         let value = result.lock().unwrap_or_else(PoisonError::into_inner).take();
         value.ok_or(Error::Closed)
     }
 
-    /// The decision without secrets. Arguments are what will run, so they cannot do without theirs.
+    /// The decision without secrets. Approved arguments must run unchanged, so a secret in them is an error.
     fn redacted_decision(&self, decision: PersonDecision) -> Result<PersonDecision, Error> {
         let text = self.redactor.json(&decision, &["decision"])?;
         let redacted = serde_json::from_str(&text)
             .map_err(|error| Error::unreadable("the decision", error))?;
-        if decision.lets_run() && redacted != decision {
+        if decision.is_approval() && redacted != decision {
             return Err(Error::SecretInStructure);
         }
         Ok(redacted)
     }
 }
 
-/// A question with its place in the table.
+/// A question with its number in the table.
 pub(crate) struct StoredApproval {
     number: i64,
     pub(crate) approval: Approval,
@@ -296,7 +298,7 @@ pub(crate) struct StoredApproval {
 
 impl StoredApproval {
     fn update(&self, connection: &Connection) -> Result<(), Error> {
-        let body = written(&self.approval)?;
+        let body = to_json(&self.approval)?;
         let call = self.approval.call();
         let mut update = connection.prepare_cached(
             "UPDATE approvals SET status = ?4, settled_at = ?5, body = ?6
@@ -316,7 +318,7 @@ impl StoredApproval {
         }
     }
 
-    fn tell_owner(
+    fn notify_owner(
         &self,
         connection: &Connection,
         by: Option<&Principal>,
@@ -336,7 +338,7 @@ impl StoredApproval {
     }
 }
 
-/// Stores a question that is put to a person, which has no secrets any more.
+/// Stores a question from which secrets were removed.
 pub(crate) fn insert(connection: &Connection, asked: &Approval) -> Result<(), Error> {
     let (call, request) = (asked.call(), asked.request());
     let pending: bool = connection
@@ -367,7 +369,7 @@ pub(crate) fn insert(connection: &Connection, asked: &Approval) -> Result<(), Er
         asked.status().as_str(),
         request.asked_at.as_microseconds(),
         request.expires_at.as_microseconds(),
-        written(asked)?
+        to_json(asked)?
     ])?;
     match inserted {
         0 => Err(Error::NotOfThisRun {
@@ -378,10 +380,10 @@ pub(crate) fn insert(connection: &Connection, asked: &Approval) -> Result<(), Er
     }
 }
 
-/// A question is redacted once, with the event that asks it: the run, the event and the row must be the
-/// same. Here it is only made sure that it was.
+/// Checks that a question is redacted. It is redacted once, with the event that asks it, because the run, the
+/// event and the row must be the same.
 pub(crate) fn check_redacted(redactor: &Redactor, asked: &Approval) -> Result<(), Error> {
-    match redactor.json(asked, &STRUCTURE)? == written(asked)? {
+    match redactor.json(asked, &STRUCTURE)? == to_json(asked)? {
         true => Ok(()),
         false => Err(Error::SecretInStructure),
     }
@@ -398,7 +400,7 @@ pub(crate) fn withdraw(
         "{SELECT} WHERE run = ?1 AND status = 'pending' AND (?2 IS NULL OR call = ?2)"
     ))?;
     let call = call.map(ToString::to_string);
-    for mut stored in all(select.query((run.as_str(), call))?)? {
+    for mut stored in approvals_from_rows(select.query((run.as_str(), call))?)? {
         if stored.approval.cancel(at) {
             stored.update(connection)?;
         }
@@ -406,8 +408,8 @@ pub(crate) fn withdraw(
     Ok(())
 }
 
-/// One question by its place.
-pub(crate) fn numbered(
+/// The question about a call with this number.
+pub(crate) fn approval_by_number(
     connection: &Connection,
     call: &CallId,
     number: i64,
@@ -417,7 +419,7 @@ pub(crate) fn numbered(
     ))?;
     let parameters = (call.run.as_str(), call.to_string(), number);
     let found = select
-        .query_row(parameters, |row| Ok(stored(row)))
+        .query_row(parameters, |row| Ok(approval_from_row(row)))
         .optional()?;
     let found = found.ok_or_else(|| Error::NoSuchApproval(call.clone()))??;
     Ok(found.approval)
@@ -428,30 +430,32 @@ fn latest(connection: &Connection, call: &CallId) -> Result<StoredApproval, Erro
         "{SELECT} WHERE run = ?1 AND call = ?2 ORDER BY number DESC LIMIT 1"
     ))?;
     let found = select
-        .query_row((call.run.as_str(), call.to_string()), |row| Ok(stored(row)))
+        .query_row((call.run.as_str(), call.to_string()), |row| {
+            Ok(approval_from_row(row))
+        })
         .optional()?;
     found.ok_or_else(|| Error::NoSuchApproval(call.clone()))?
 }
 
-fn all(mut rows: rusqlite::Rows<'_>) -> Result<Vec<StoredApproval>, Error> {
+fn approvals_from_rows(mut rows: rusqlite::Rows<'_>) -> Result<Vec<StoredApproval>, Error> {
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(stored(row)?);
+        found.push(approval_from_row(row)?);
     }
     Ok(found)
 }
 
-fn stored(row: &Row<'_>) -> Result<StoredApproval, Error> {
+fn approval_from_row(row: &Row<'_>) -> Result<StoredApproval, Error> {
     let (run, call): (String, String) = (row.get("run")?, row.get("call")?);
     let (status, body): (String, String) = (row.get("status")?, row.get("body")?);
     let place = || format!("the question about the call `{call}`");
     let approval: Approval =
         serde_json::from_str(&body).map_err(|error| Error::unreadable(place(), error))?;
-    // The columns are what lists and rules go by, the body what runs: they must say the same.
-    let is_the_same = approval.run().as_str() == run
+    // Lists and rules use the columns, runs use the body: they must agree.
+    let is_consistent = approval.run().as_str() == run
         && approval.call().to_string() == call
         && approval.status().as_str() == status;
-    if !is_the_same {
+    if !is_consistent {
         let reason = "its columns and its body do not agree";
         return Err(Error::unreadable(place(), reason));
     }
@@ -481,6 +485,6 @@ fn summary(row: &Row<'_>) -> Result<ApprovalSummary, Error> {
     })
 }
 
-fn written(approval: &Approval) -> Result<String, Error> {
+fn to_json(approval: &Approval) -> Result<String, Error> {
     serde_json::to_string(approval).map_err(|error| Error::unreadable("the question", error))
 }

@@ -1,5 +1,5 @@
-//! What is stored in the same transaction as an event of a run: a question, a hold, the start of a held call,
-//! an inbox command that is taken. Either all of it is there afterwards, or nothing.
+//! Writes in the same transaction as an event of a run: a question, a hold, the start of a held call,
+//! an inbox command that is taken. Either all of them are stored, or none.
 
 use windlass_core::approval::{Approval, Hold};
 use windlass_core::durable::{AtomicWrite, InboxCommandId};
@@ -66,8 +66,8 @@ impl RunJournal {
     /// Stores the event that a held call is about to run, if it may.
     ///
     /// # Errors
-    /// If it is not held ([`Error::NoSuchHold`]), was undone, given up or started before
-    /// ([`Error::TooLate`]), is still to be held ([`Error::NotDue`]), or it could not be stored.
+    /// If it is not held ([`Error::NoSuchHold`]), was undone, cancelled or started before
+    /// ([`Error::TooLate`]), must still be held ([`Error::NotDue`]), or it could not be stored.
     pub fn append_starting(&self, event: &RedactedEvent, call: &CallId) -> Result<u64, Error> {
         self.append_with(event, vec![AtomicWrite::Start(call.clone())])
     }

@@ -1,9 +1,9 @@
-//! The conditions of a list. Only those that were asked for are part of the query: a condition that may
-//! or may not hold would keep the database from using an index.
+//! The conditions of a list query. Only the conditions that are set become part of the query: a condition
+//! such as `?1 IS NULL OR ...` would keep the database from using an index.
 
 use rusqlite::types::Value;
 
-/// What is listed, as the end of a query.
+/// The `WHERE` clause of a list query, with its values.
 #[derive(Default)]
 pub(crate) struct Conditions {
     text: String,
@@ -11,7 +11,7 @@ pub(crate) struct Conditions {
 }
 
 impl Conditions {
-    /// Only rows that have this value in that column, if one is given.
+    /// Keeps only rows with this value in the column, if one is given.
     pub(crate) fn equal(mut self, column: &str, value: Option<&str>) -> Self {
         if let Some(value) = value {
             self.values.push(value.to_owned().into());
@@ -21,8 +21,8 @@ impl Conditions {
         self
     }
 
-    /// Only rows that have this word in that column, if one is given. It becomes part of the text, for
-    /// indexes that are about one word only.
+    /// Keeps only rows with this word in the column, if one is given. The word becomes part of the query
+    /// text, so that partial indexes on one word apply.
     pub(crate) fn word(mut self, column: &str, word: Option<&'static str>) -> Self {
         if let Some(word) = word {
             self.add(&format!("{column} = '{word}'"));
@@ -39,13 +39,13 @@ impl Conditions {
         self.text += condition;
     }
 
-    /// The query with these conditions, in that order, at most so many.
+    /// The query with these conditions, order and limit.
     pub(crate) fn query(&self, select: &str, order: &str, limit: Option<u32>) -> String {
         let limit = limit.map_or_else(String::new, |limit| format!(" LIMIT {limit}"));
         format!("{select} {} ORDER BY {order}{limit}", self.text)
     }
 
-    /// How many there are.
+    /// The query that counts the matching rows.
     pub(crate) fn count(&self, table: &str) -> String {
         format!("SELECT count(*) FROM {table} {}", self.text)
     }
@@ -59,7 +59,7 @@ impl Conditions {
 mod tests {
     use crate::{ApprovalFilter, RunFilter, Store};
 
-    /// How the database goes about a query.
+    /// The query plan of the database.
     fn plan(query: &str) -> String {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path().join("windlass.db")).unwrap();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_what_waits_use_the_indexes_made_for_them() {
+    fn lists_of_waiting_runs_and_pending_approvals_use_their_indexes() {
         let waiting = plan(&RunFilter::waiting().query());
         assert!(waiting.contains("INDEX runs_waiting"), "{waiting}");
         assert!(!waiting.contains("TEMP B-TREE"), "{waiting}");

@@ -1,5 +1,5 @@
-//! Opening the database: who may read the file, how safely it is written, and the connections that
-//! only read, which never wait for the writer.
+//! Opening the database: file permissions, durability settings, and the read-only connections, which
+//! never wait for the writer.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -13,26 +13,25 @@ use crate::error::Error;
 use crate::schema;
 use crate::store::Options;
 
-/// How long a connection waits for another process that writes, unless something else is said.
+/// The default time a connection waits for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How much of the write-ahead log is kept on disk when it is empty again.
 const LOG_SIZE_LIMIT: i64 = 16 * 1024 * 1024;
 
-/// Opens the database for writing, making it if there is none, in the present form.
+/// Opens the database for writing, creates it if needed, and migrates it to the current schema.
 pub(crate) fn open_writer(
     path: &Path,
     locks: &Path,
     options: &Options,
 ) -> Result<Connection, Error> {
-    make_directory(path.parent().unwrap_or(Path::new(".")))?;
-    make_directory(locks)?;
-    // Turning on the write-ahead log and migrating are not made for two processes at once.
-    let guard_path = locks.join("store.lock");
-    let guard = open_private(&guard_path)?;
-    guard
-        .lock()
-        .map_err(|error| Error::file("lock", &guard_path, error))?;
+    create_directory(path.parent().unwrap_or(Path::new(".")))?;
+    create_directory(locks)?;
+    // Turning on the write-ahead log and migrating are not safe in two processes at once.
+    let lock_path = locks.join("store.lock");
+    let lock = open_private(&lock_path)?;
+    lock.lock()
+        .map_err(|error| Error::file("lock", &lock_path, error))?;
     drop(open_private(path)?);
     let mut connection = connect_writer(path)?;
     schema::migrate(&mut connection, path)?;
@@ -47,33 +46,33 @@ pub(crate) fn open_writer(
     Ok(connection)
 }
 
-/// A further connection that writes, for upkeep that cannot be part of a transaction.
+/// Opens another connection that writes, for maintenance that cannot be part of a transaction.
 pub(crate) fn connect_writer(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // Only heeded while the database is empty; lets a purge give its space back.
+    // Takes effect only while the database is empty. Lets a purge shrink the file.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
-    // What is purged must be gone from the file, not just from the tables.
+    // Purged data must be gone from the file, not just from the tables.
     connection.pragma_update_and_check(None, "secure_delete", "ON", |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_SIZE_LIMIT, |_| Ok(()))?;
-    // Otherwise statements are planned anew for every value they are given.
+    // Otherwise statements are planned again for every bound value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 
-/// Which file was opened under a path. A file that is removed or replaced can still be written to by
-/// who has it open, and what is written is lost; so whoever writes looks first.
-pub(crate) struct Place {
+/// The identity of the opened database file. A process that has a removed or replaced file open can still
+/// write to it, and those writes are lost. So the writer checks the identity first.
+pub(crate) struct DatabaseFile {
     path: PathBuf,
     #[cfg(unix)]
     identity: (u64, u64),
 }
 
-impl Place {
+impl DatabaseFile {
     pub(crate) fn of(path: &Path) -> Result<Self, Error> {
         Ok(Self {
             path: path.to_owned(),
@@ -82,8 +81,10 @@ impl Place {
         })
     }
 
+    /// Checks that the path still leads to the opened file.
+    ///
     /// # Errors
-    /// If the file is not there any more.
+    /// If the file was removed or replaced.
     pub(crate) fn check(&self) -> Result<(), Error> {
         #[cfg(unix)]
         if identity(&self.path).ok() != Some(self.identity) {
@@ -100,15 +101,15 @@ fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
     Ok((file.dev(), file.ino()))
 }
 
-/// Connections that only read, opened as needed and used again.
+/// A pool of read-only connections.
 pub(crate) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Readers {
-    /// How many connections are kept for the next reader.
-    const KEPT: usize = 8;
+    /// How many idle connections are kept.
+    const MAX_IDLE: usize = 8;
 
     pub(crate) fn new(path: PathBuf) -> Self {
         Self {
@@ -117,7 +118,7 @@ impl Readers {
         }
     }
 
-    /// Reads. What `read` sees in one statement is one moment of the database.
+    /// Calls `read` with a connection. Each statement in it sees one snapshot of the database.
     pub(crate) fn read<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, Error>,
@@ -133,7 +134,7 @@ impl Readers {
         };
         let result = read(&connection);
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < Self::KEPT {
+        if idle.len() < Self::MAX_IDLE {
             idle.push(connection);
         }
         result
@@ -147,8 +148,8 @@ impl Readers {
     }
 }
 
-/// Opens a file that only its owner can read, making it if there is none. The files SQLite puts
-/// beside its database get the same permissions.
+/// Opens a file that only its owner can read, and creates it if needed. The files that SQLite creates
+/// next to its database get the same permissions.
 pub(crate) fn open_private(path: &Path) -> Result<File, Error> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -159,14 +160,14 @@ pub(crate) fn open_private(path: &Path) -> Result<File, Error> {
         .map_err(|error| Error::file("open", path, error))
 }
 
-fn make_directory(path: &Path) -> Result<(), Error> {
+fn create_directory(path: &Path) -> Result<(), Error> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder
         .create(path)
-        .map_err(|error| Error::file("make the directory", path, error))
+        .map_err(|error| Error::file("create the directory", path, error))
 }
 
 #[cfg(test)]
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_writer_writes_ahead_in_full_and_minds_references() {
+    fn writer_uses_wal_full_sync_and_foreign_keys() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("windlass.db");
         let writer =

@@ -1,4 +1,4 @@
-//! Conversations: what was said over several runs, so that it can be taken up again.
+//! Conversations: the messages of several runs, stored so that a conversation can be resumed.
 
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
@@ -8,27 +8,27 @@ use windlass_core::model::ChatMessage;
 use windlass_core::redact::RedactError;
 use windlass_spec::{RunId, Timestamp};
 
-use crate::crash::Points;
+use crate::crash::CrashPoints;
 use crate::error::Error;
 use crate::store::Store;
 use crate::writer::Work;
 
-/// A conversation as it is kept.
+/// A stored conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredConversation {
-    /// Its id, chosen by whoever began it.
+    /// Its id, chosen by the caller that began it.
     pub id: String,
-    /// The organisation it is for.
+    /// The organisation it belongs to.
     pub tenant: String,
-    /// Who speaks.
+    /// The person or program that talks to the agent.
     pub principal: String,
     /// The agent's name.
     pub agent: String,
-    /// The runs it led to, in order.
+    /// The runs of the conversation, in order.
     pub runs: Vec<RunId>,
-    /// What was said, in order.
+    /// The messages, in order.
     pub messages: Vec<ChatMessage>,
-    /// When something was last said.
+    /// When the last message was added.
     pub updated_at: Timestamp,
 }
 
@@ -36,7 +36,7 @@ const SELECT: &str = "SELECT conversation, tenant, principal, agent, runs, messa
     FROM conversations ";
 
 impl Store {
-    /// Keeps a conversation, in place of what was kept of it before, and waits for the disk.
+    /// Stores a conversation, replaces an earlier version of it, and waits for the disk.
     ///
     /// # Errors
     /// If it could not be stored, or there is one of that id of another tenant or principal.
@@ -52,7 +52,7 @@ impl Store {
             ..
         } = conversation.clone();
         self.writer
-            .wait_for(Work::new(Points::of("save"), move |connection| {
+            .wait_for(Work::new(CrashPoints::of("save"), move |connection| {
                 let mut insert = connection.prepare_cached(
                     "INSERT INTO conversations
                      (conversation, tenant, principal, agent, runs, messages, updated_at)
@@ -72,7 +72,7 @@ impl Store {
         Ok(())
     }
 
-    /// A user's conversation, if there is one of that id.
+    /// The conversation of a user with this id, if there is one.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -84,7 +84,7 @@ impl Store {
         self.one_conversation("AND conversation = ?3", user, id)
     }
 
-    /// A user's conversation with an agent in which something was said last, if there is one.
+    /// The most recently updated conversation of a user with an agent, if there is one.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -108,7 +108,9 @@ impl Store {
             let mut select = connection.prepare_cached(&query)?;
             let user = (user.tenant.as_str(), user.principal.as_str());
             let found = select
-                .query_row((user.0, user.1, parameter), |row| Ok(stored(row)))
+                .query_row((user.0, user.1, parameter), |row| {
+                    Ok(conversation_from_row(row))
+                })
                 .optional()?;
             found.transpose()
         })
@@ -126,7 +128,7 @@ impl Store {
     }
 }
 
-fn stored(row: &Row<'_>) -> Result<StoredConversation, Error> {
+fn conversation_from_row(row: &Row<'_>) -> Result<StoredConversation, Error> {
     let id: String = row.get("conversation")?;
     let unreadable = |error| Error::unreadable(format!("the conversation `{id}`"), error);
     let runs: String = row.get("runs")?;

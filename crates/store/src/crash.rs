@@ -1,16 +1,16 @@
-//! Crash points: named places at which a test can have the process killed, as by a power cut, to see
-//! what is left. They exist in debug builds only; a release build passes them without a trace.
+//! Crash points: named places at which a test can kill the process, as a power cut would, to check what
+//! is left. They exist in debug builds only; in a release build they do nothing.
 //!
 //! `WINDLASS_CRASH_AT=NAME#N` kills the process when it passes the point `NAME` for the `N`th time.
 //! `WINDLASS_CRASH_LIST=FILE` appends a line `NAME#N` to the file for every point that is passed, so
-//! a test can find out where it could kill, and then kill there.
+//! a test can list the points and then kill the process at each.
 //!
-//! The store passes `WHAT.before` before it is told to write something, and `WHAT.after` when that is
-//! committed and nobody knows yet. Points of events end with their kind, as in
-//! `append.before.call_started`. Others add points of their own with [`crash_point!`](crate::crash_point).
+//! The store passes `WHAT.before` before a write is queued, and `WHAT.after` when it is committed and
+//! no caller knows yet. Points of events end with their kind, as in
+//! `append.before.call_started`. Other crates add their own points with [`crash_point!`](crate::crash_point).
 
-/// Passes a crash point, whose name is written as for [`format!`]. It is not even put together unless
-/// somebody asked for crash points.
+/// Passes a crash point, whose name is written as for [`format!`]. The name is formatted only if
+/// crash points are switched on.
 ///
 /// ```
 /// windlass_store::crash_point!("effect.before");
@@ -31,17 +31,17 @@ pub fn point(name: impl FnOnce() -> String) {
     drop(name);
 }
 
-/// The points around one write. Nothing at all in a release build.
+/// The crash points before and after one write. Empty in a release build.
 #[derive(Debug)]
-pub(crate) struct Points {
-    /// What is written, and the kind of event. Nothing if there are no points to pass.
+pub(crate) struct CrashPoints {
+    /// The name of the write, and the kind of event. `None` if there are no points to pass.
     #[cfg(debug_assertions)]
     names: Option<(&'static str, Option<String>)>,
 }
 
 #[cfg_attr(not(debug_assertions), expect(unused_variables))]
-impl Points {
-    /// None: nothing is written that anybody could miss.
+impl CrashPoints {
+    /// No points, for work that writes nothing.
     pub(crate) fn none() -> Self {
         Self {
             #[cfg(debug_assertions)]
@@ -96,18 +96,18 @@ mod armed {
     use std::process::Command;
     use std::sync::{LazyLock, Mutex, PoisonError};
 
-    /// What somebody asked for, if anybody did.
-    static CRASH: LazyLock<Option<Mutex<Crash>>> =
-        LazyLock::new(|| Crash::asked_for().map(Mutex::new));
+    /// The crash settings of the environment, if there are any.
+    static CRASH: LazyLock<Option<Mutex<CrashSettings>>> =
+        LazyLock::new(|| CrashSettings::from_environment().map(Mutex::new));
 
-    struct Crash {
+    struct CrashSettings {
         at: Option<String>,
         list: Option<File>,
         passed: HashMap<String, u64>,
     }
 
-    impl Crash {
-        fn asked_for() -> Option<Self> {
+    impl CrashSettings {
+        fn from_environment() -> Option<Self> {
             let at = std::env::var("WINDLASS_CRASH_AT").ok();
             let list = std::env::var_os("WINDLASS_CRASH_LIST").and_then(|path| {
                 let mut options = OpenOptions::new();
@@ -125,7 +125,7 @@ mod armed {
             *count += 1;
             let passage = format!("{name}#{count}");
             if let Some(list) = &mut self.list {
-                // One write: the processes of one test may share the file.
+                // A single write, because the processes of one test may share the file.
                 let _ = list.write_all(format!("{passage}\n").as_bytes());
             }
             if self.at.as_ref() == Some(&passage) {
@@ -136,13 +136,13 @@ mod armed {
 
     pub(super) fn pass(name: impl FnOnce() -> String) {
         if let Some(crash) = &*CRASH {
-            // Held until the process is dead, so that no other thread passes a point meanwhile.
+            // Locked until the process is dead, so that no other thread passes a point meanwhile.
             let mut crash = crash.lock().unwrap_or_else(PoisonError::into_inner);
             crash.pass(name());
         }
     }
 
-    /// Only others can send this process a signal without unsafe code, and every system has a shell.
+    /// Kills this process. It uses a shell, because sending a signal to itself needs unsafe code.
     fn die() -> ! {
         let kill = format!("kill -KILL {}", std::process::id());
         let is_sent = Command::new("sh").args(["-c", &kill]).status();

@@ -1,4 +1,4 @@
-//! Everything that can go wrong with a store, said to whoever runs it.
+//! The errors of a store, with messages for the operator.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,18 +10,17 @@ use windlass_core::redact::RedactError;
 use windlass_core::run::FoldError;
 use windlass_spec::{CallId, RunId, Timestamp};
 
-/// Why the store did not do what it was asked to. It can be copied because one failed commit fails
-/// everything that was in it.
+/// An error of the store. It is `Clone` because one failed commit fails every request in it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// A file or directory could not be used.
     #[error("cannot {action} `{path}`: {source}")]
     File {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: Arc<std::io::Error>,
     },
     /// A later version of Windlass wrote the database.
@@ -37,157 +36,162 @@ pub enum Error {
         /// The newest format known here.
         known: i64,
     },
-    /// The file is a database of something else.
-    #[error("`{0}` is a database, but not one of Windlass\nhint: use another data directory")]
+    /// The file is a database of another program.
+    #[error("`{0}` is a database of another program\nhint: use another data directory")]
     ForeignDatabase(PathBuf),
-    /// The file is damaged or no database.
+    /// The file is damaged or not a database.
     #[error(
-        "the journal is damaged or is no database: {0}\n\
-         hint: move the file away and restore a copy; Windlass starts a new one if there is none"
+        "the journal is damaged or is not a database: {0}\n\
+         hint: move the file away, then restore a backup; without one, Windlass creates a new journal"
     )]
     Damaged(Arc<rusqlite::Error>),
     /// The disk, or the limit of the database, is full.
     #[error(
-        "the disk under the journal is full; what was stored before is kept\n\
-         hint: make room, or remove old traces with `windlass trace purge`, then resume the run"
+        "the disk of the journal is full; everything stored before is kept\n\
+         hint: free some space, or remove old traces with `windlass trace purge`, then resume the run"
     )]
     DiskFull,
     /// The file was removed or replaced while it was open.
     #[error(
         "the journal `{0}` was removed or replaced while it was open; nothing more is stored\n\
-         hint: put it back, or start again with what is there now"
+         hint: restore the file, or restart to use the file that is there now"
     )]
     Gone(PathBuf),
-    /// Another process writes for too long.
+    /// Another process holds the write lock for too long.
     #[error(
         "the journal is locked by another process\n\
-         hint: look for a program that keeps a transaction open on it"
+         hint: find the program that keeps a transaction open on it, and stop it"
     )]
     Busy,
     /// The database cannot be written.
-    #[error("the journal cannot be written: {0}\nhint: check who owns the file and its directory")]
+    #[error(
+        "the journal cannot be written: {0}\n\
+         hint: check the owner and the permissions of the file and its directory"
+    )]
     ReadOnly(Arc<rusqlite::Error>),
-    /// Anything else the database says.
+    /// Any other error of the database.
     #[error("the journal's database failed: {0}")]
     Database(Arc<rusqlite::Error>),
-    /// The thread that writes is gone.
+    /// The writer thread has ended.
     #[error("the journal has stopped writing")]
     Closed,
     /// There is no such run.
     #[error("there is no run `{0}`")]
     NoSuchRun(RunId),
-    /// No run id begins like this.
+    /// No run id begins with this prefix.
     #[error("no run has an id that begins with `{0}`")]
     NoMatch(String),
-    /// Several run ids begin like this.
-    #[error("several runs have an id that begins with `{prefix}`: {}", shown(.runs))]
+    /// Several run ids begin with this prefix.
+    #[error("several runs have an id that begins with `{prefix}`: {}", join_ids(.runs))]
     SeveralMatch {
-        /// What was asked for.
+        /// The prefix that was searched for.
         prefix: String,
-        /// The first of them.
+        /// The first matches.
         runs: Vec<RunId>,
     },
-    /// There is a conversation of that id, and it is not the caller's.
-    #[error("there is a conversation `{0}` of another user")]
+    /// There is a conversation with this id, of another user.
+    #[error("there is already a conversation `{0}` of another user")]
     ConversationExists(String),
-    /// There is a run of that id.
-    #[error("there is a run `{0}` already")]
+    /// There is already a run with this id.
+    #[error("there is already a run `{0}`")]
     RunExists(RunId),
-    /// Somebody else, in this process or another, has the run.
-    #[error("the run `{0}` is at work elsewhere\nhint: wait until it ends, or stop it there")]
+    /// Another owner, in this process or another, has the run.
+    #[error(
+        "the run `{0}` is already running elsewhere\nhint: wait until it ends, or stop it there"
+    )]
     OwnedElsewhere(RunId),
-    /// Somebody else took the run over.
-    #[error("the run `{0}` has been taken over elsewhere; nothing more is stored from here")]
+    /// Another owner took the run over.
+    #[error("the run `{0}` has been taken over elsewhere; this process stores nothing more for it")]
     TakenOver(RunId),
-    /// The run is over.
-    #[error("the run `{0}` has ended; nothing more can happen to it")]
+    /// The run has ended.
+    #[error("the run `{0}` has ended and accepts no more changes")]
     Ended(RunId),
     /// The run's events are past their retention.
     #[error("the events of the run `{0}` have been purged")]
     Purged(RunId),
-    /// An earlier event could not be stored, so no later one may be.
+    /// An earlier event could not be stored, so later events are refused.
     #[error("an earlier event of the run `{run}` could not be stored: {cause}")]
     Broken {
         /// The run.
         run: RunId,
-        /// What happened to the earlier event.
+        /// The error of the earlier event.
         cause: Box<Error>,
     },
     /// The event that starts a run is missing.
-    #[error("a journal begins with the event `started`")]
+    #[error("the first event of a journal must be `started`")]
     NotStarted,
-    /// What is stored cannot be read.
-    #[error("{place} cannot be read: {reason}\nhint: was it written by a newer Windlass?")]
+    /// A stored value cannot be read.
+    #[error("{place} cannot be read: {reason}\nhint: upgrade Windlass if a newer version wrote it")]
     Unreadable {
-        /// Which part.
+        /// The stored value.
         place: String,
-        /// Why.
+        /// Why it cannot be read.
         reason: String,
     },
-    /// The events do not make a run.
-    #[error("the journal of the run `{run}` does not fit together: {source}")]
+    /// The events do not fold into a run.
+    #[error("the journal of the run `{run}` is inconsistent: {source}")]
     Fold {
         /// The run.
         run: RunId,
-        /// Which rule was broken.
+        /// The rule that was broken.
         source: FoldError,
     },
-    /// Without its secrets, the event would not be one.
+    /// The event would not be valid without the secret in it.
     #[error("{}", RedactError::SecretInStructure)]
     SecretInStructure,
-    /// Nobody is asked about such a call.
+    /// There is no question about the call.
     #[error("there is no question about the call `{0}`")]
     NoSuchApproval(CallId),
-    /// It is settled.
-    #[error("the question about the call `{call}` is already {status}; it is not decided twice")]
+    /// The question is already settled.
+    #[error("the question about the call `{call}` is already {status} and cannot be decided again")]
     AlreadyDecided {
         /// The call.
         call: CallId,
         /// How it was settled.
         status: ApprovalStatus,
     },
-    /// It is too late to decide.
+    /// The question expired before the decision.
     #[error("the question about the call `{call}` expired at {at}")]
     Expired {
         /// The call.
         call: CallId,
-        /// When.
+        /// When it expired.
         at: Timestamp,
     },
-    /// The decision is about something else.
+    /// The decision is for other arguments than those of the call.
     #[error(
-        "the decision is about {found}, but the call `{call}` is now {asked}\n\
-         hint: look at the call again before you decide"
+        "the decision is for the digest {found}, but the call `{call}` now has {asked}\n\
+         hint: review the call again, then decide"
     )]
     DigestDiffers {
         /// The call.
         call: CallId,
-        /// What is asked.
+        /// The digest of the pending question.
         asked: Digest,
-        /// What the decision is about.
+        /// The digest that the decision names.
         found: Digest,
     },
-    /// They have no say in it.
+    /// The principal is not entitled to decide.
     #[error("{by} may not decide about the call `{call}`")]
     NotEntitled {
         /// The call.
         call: CallId,
-        /// Who.
+        /// The principal that tried to decide.
         by: Principal,
     },
-    /// The decision cannot be taken for another reason.
-    #[error("the decision about the call `{call}` was not taken: {source}")]
+    /// The decision is refused for another reason.
+    #[error("the decision about the call `{call}` was not accepted: {source}")]
     Undecided {
         /// The call.
         call: CallId,
-        /// Why.
+        /// Why it was refused.
         source: DecideError,
     },
-    /// A person is asked about the call already.
-    #[error("a question about the call `{0}` is pending already")]
+    /// A question about the call is already pending.
+    #[error("a question about the call `{0}` is already pending")]
     AlreadyAsked(CallId),
-    /// What is asked or held is not of the run whose journal it was given to.
-    #[error("the call `{call}` is not one of the run `{run}` and its principal")]
+    /// The question or hold belongs to another run than the journal.
+    #[error("the call `{call}` does not belong to the run `{run}` and its principal")]
     NotOfThisRun {
         /// The run.
         run: RunId,
@@ -197,66 +201,68 @@ pub enum Error {
     /// There is no such hold.
     #[error("the call `{0}` is not held")]
     NoSuchHold(CallId),
-    /// The call is held, or was, already.
-    #[error("the call `{0}` was held already")]
+    /// The call is held, or was held before.
+    #[error("the call `{0}` was already held")]
     AlreadyHeld(CallId),
     /// The call is no longer held.
     #[error("it is too late: the call `{call}` is already {status}")]
     TooLate {
         /// The call.
         call: CallId,
-        /// What became of it.
+        /// The status of the hold.
         status: HoldStatus,
     },
-    /// The call is still to be held.
+    /// The hold of the call is not over yet.
     #[error("the call `{call}` is held until {until}")]
     NotDue {
         /// The call.
         call: CallId,
-        /// Until when.
+        /// When the hold ends.
         until: Timestamp,
     },
-    /// The inbox command is gone, or is another run's.
-    #[error("there is no inbox command {0} to take; was it taken before?")]
+    /// The inbox command is gone or belongs to another run.
+    #[error("there is no inbox command {0} to take; it may have been taken before")]
     NoSuchCommand(InboxCommandId),
     /// There is no such standing approval.
     #[error("there is no standing approval {0}")]
     NoSuchStanding(i64),
-    /// No server of that name was met.
-    #[error("no server `{0}` was met yet")]
+    /// Windlass never connected to a server of this name.
+    #[error("Windlass has not connected to a server `{0}` yet")]
     NoSuchServer(String),
-    /// Nothing is known of such a tool.
-    #[error("nothing is known of a tool `{tool}` of the server `{server}`")]
+    /// The server has no pin for this tool.
+    #[error("the server `{server}` has no known tool `{tool}`")]
     NoSuchPin {
         /// The server.
         server: String,
         /// The tool.
         tool: String,
     },
-    /// Somebody else changed the pins since they were read.
-    #[error("the pins of the server `{0}` were changed by somebody else\nhint: read them again")]
-    PinsChanged(String),
-    /// What is to be accepted is not what is offered.
+    /// The pins changed since they were read.
     #[error(
-        "the tool `{tool}` is not offered as {found}{}\n\
-         hint: look at it again before you accept it",
-        .offered.map_or_else(String::new, |offered| format!(", but as {offered}"))
+        "the pins of the server `{0}` have changed since they were read\nhint: read them again"
+    )]
+    PinsChanged(String),
+    /// The definition to accept is not the one that the server offers.
+    #[error(
+        "the tool `{tool}` is not offered with the digest {found}{}\n\
+         hint: review its definition again, then accept it",
+        .offered.map_or_else(String::new, |offered| format!(", but with {offered}"))
     )]
     OfferDiffers {
         /// The tool.
         tool: String,
-        /// What was to be accepted.
+        /// The digest that was to be accepted.
         found: Digest,
-        /// What is offered, if anything is.
+        /// The digest of the offered definition, if there is one.
         offered: Option<Digest>,
     },
-    /// What was exported could not be written.
+    /// The export could not be written.
     #[error("cannot write the export: {0}")]
     Export(Arc<std::io::Error>),
 }
 
 impl Error {
-    /// Whether nothing is wrong with the store: what was wanted is not possible, or no longer.
+    /// Whether the request was refused because it is not possible (any more), not because the store failed.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(
@@ -311,7 +317,7 @@ impl From<RedactError> for Error {
     fn from(error: RedactError) -> Self {
         match error {
             RedactError::SecretInStructure => Self::SecretInStructure,
-            RedactError::NotJson(reason) => Self::unreadable("what is to be stored", reason),
+            RedactError::NotJson(reason) => Self::unreadable("the value to store", reason),
         }
     }
 }
@@ -332,7 +338,7 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-fn shown(runs: &[RunId]) -> String {
+fn join_ids(runs: &[RunId]) -> String {
     let runs: Vec<&str> = runs.iter().map(RunId::as_str).collect();
     runs.join(", ")
 }

@@ -1,5 +1,4 @@
-//! Executions of tools that have ended: counted, listed, and looked at to see whether a tool keeps
-//! failing.
+//! Ended executions of tools: counted, listed, and used to detect that a tool keeps failing.
 
 use rusqlite::{Connection, Row, named_params, params};
 use serde::Serialize;
@@ -9,10 +8,10 @@ use windlass_spec::{CallId, CallState, ErrorCategory, RunId, Timestamp, ToolName
 use crate::error::Error;
 use crate::store::Store;
 
-/// How much of an error is kept beside the journal.
+/// How many characters of an error message are kept outside the journal.
 const ERROR_EXCERPT: usize = 500;
 
-/// An execution that has ended.
+/// An ended execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Execution {
     /// The call it was for.
@@ -21,15 +20,15 @@ pub struct Execution {
     pub tool: ToolName,
     /// The agent that made the call.
     pub agent: String,
-    /// On whose behalf.
+    /// The principal on whose behalf it ran.
     pub principal: String,
     /// How it ended.
     pub state: CallState,
-    /// What went wrong, if something did.
+    /// The error category, if it failed.
     pub category: Option<ErrorCategory>,
-    /// The beginning of the message about it. Gone after a purge.
+    /// The beginning of the error message. A purge removes it.
     pub error: Option<String>,
-    /// What it gave, as JSON, if it gave something. Gone after a purge.
+    /// The result as JSON, if there is one. A purge removes it.
     pub result: Option<String>,
     /// When it began.
     pub started_at: Timestamp,
@@ -37,7 +36,7 @@ pub struct Execution {
     pub ended_at: Timestamp,
 }
 
-/// Which executions to look at.
+/// Which executions to list or count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExecutionFilter {
     /// Only those of this tenant.
@@ -46,9 +45,9 @@ pub struct ExecutionFilter {
     pub tool: Option<ToolName>,
     /// Only those of this run.
     pub run: Option<RunId>,
-    /// Only those that ended then or later.
+    /// Only those that ended at this time or later.
     pub since: Option<Timestamp>,
-    /// Only so many, the latest.
+    /// Only this many, the latest.
     pub limit: Option<usize>,
 }
 
@@ -57,30 +56,30 @@ pub struct ExecutionFilter {
 pub struct ToolStatistics {
     /// The tool.
     pub tool: ToolName,
-    /// How many there were.
+    /// The number of executions.
     pub executions: u64,
-    /// How many gave a result.
+    /// How many succeeded.
     pub success_count: u64,
-    /// How many did not, for whatever reason.
+    /// How many failed, for any reason.
     pub failure_count: u64,
-    /// Of those, how many took too long.
+    /// How many of the failures timed out.
     pub timeout_count: u64,
-    /// Of those, how many were stopped.
+    /// How many of the failures were cancelled.
     pub cancelled_count: u64,
-    /// Of those, for how many nobody knows how they ended.
+    /// How many of the failures have an unknown outcome.
     pub unknown_count: u64,
-    /// The middle of how long they took, in milliseconds.
+    /// The median duration in milliseconds.
     pub median_ms: u64,
-    /// How long all but one in twenty took at most, in milliseconds.
+    /// The 95th percentile of the duration in milliseconds.
     pub p95_ms: u64,
     /// When the last one ended.
     pub last_at: Timestamp,
-    /// What went wrong last, if anything ever did.
+    /// The category of the latest error, if there was one.
     pub last_error: Option<ErrorCategory>,
 }
 
 impl ToolStatistics {
-    /// Which share of the executions gave a result.
+    /// The share of executions that succeeded.
     #[must_use]
     pub fn success_rate(&self) -> f64 {
         self.success_count as f64 / self.executions.max(1) as f64
@@ -88,7 +87,7 @@ impl ToolStatistics {
 }
 
 impl Store {
-    /// Executions that have ended, the latest first.
+    /// Ended executions, the latest first.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -114,7 +113,7 @@ impl Store {
             })?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
-                found.push(execution(row)?);
+                found.push(execution_from_row(row)?);
             }
             Ok(found)
         })
@@ -139,23 +138,22 @@ impl Store {
                 ":run": filter.run.as_ref().map(RunId::as_str),
                 ":since": filter.since.map(Timestamp::as_microseconds),
             })?;
-            let mut all: Vec<Counting> = Vec::new();
+            let mut all: Vec<StatisticsBuilder> = Vec::new();
             while let Some(row) = rows.next()? {
                 let tool = tool(row)?;
                 if all.last().is_none_or(|last| last.tool != tool) {
-                    all.push(Counting::new(tool));
+                    all.push(StatisticsBuilder::new(tool));
                 }
                 if let Some(last) = all.last_mut() {
                     last.count(row)?;
                 }
             }
-            Ok(all.into_iter().map(Counting::statistics).collect())
+            Ok(all.into_iter().map(StatisticsBuilder::statistics).collect())
         })
     }
 
-    /// How the latest executions of a tool ended that say something about the tool, the last first:
-    /// which call it was, whether it failed, and when. What its arguments or people were the reason
-    /// for says nothing about it.
+    /// The latest executions that show whether a tool works, the last first: the call, whether it failed,
+    /// and when it ended. Failures caused by the arguments or by people are skipped.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -174,8 +172,8 @@ impl Store {
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 let (state, category) = (state(row)?, category(row)?);
-                if let Some(has_failed) = says_of_tool(state, category) {
-                    found.push((call(row)?, has_failed, moment(row, "ended_at")?));
+                if let Some(has_failed) = indicates_tool_failure(state, category) {
+                    found.push((call(row)?, has_failed, timestamp(row, "ended_at")?));
                 }
                 if found.len() >= limit as usize {
                     break;
@@ -186,9 +184,9 @@ impl Store {
     }
 }
 
-/// Whether an end says that the tool works or that it does not; `None` if it says neither.
+/// Whether the outcome of a call shows that the tool failed; `None` if it shows neither success nor failure.
 #[must_use]
-pub fn says_of_tool(state: CallState, category: Option<ErrorCategory>) -> Option<bool> {
+pub fn indicates_tool_failure(state: CallState, category: Option<ErrorCategory>) -> Option<bool> {
     match (state, category) {
         (CallState::Success, _) => Some(false),
         (CallState::Timeout | CallState::Unknown, _) => Some(true),
@@ -207,9 +205,9 @@ pub fn says_of_tool(state: CallState, category: Option<ErrorCategory>) -> Option
     }
 }
 
-/// How an end is told: the state, and what went wrong.
+/// The call state of an end, and its error category if it is a failure.
 #[must_use]
-pub fn told_end(end: &CallEnd) -> (CallState, Option<ErrorCategory>) {
+pub fn state_and_category(end: &CallEnd) -> (CallState, Option<ErrorCategory>) {
     match end {
         CallEnd::Success(_) => (CallState::Success, None),
         CallEnd::Error(failure) => (CallState::Error, Some(failure.category)),
@@ -219,8 +217,8 @@ pub fn told_end(end: &CallEnd) -> (CallState, Option<ErrorCategory>) {
     }
 }
 
-/// The execution that an event ends, to be kept beside it.
-pub(crate) struct Ended {
+/// The execution that an event ends, to be stored in the same transaction.
+pub(crate) struct EndedExecution {
     call: CallId,
     tool: String,
     state: &'static str,
@@ -231,8 +229,8 @@ pub(crate) struct Ended {
     variant: Option<Variant>,
 }
 
-impl Ended {
-    /// Of an event; nothing if none ended by it.
+impl EndedExecution {
+    /// The execution that an event ends; `None` if it ends none.
     pub(crate) fn of(event: &Event) -> Option<Self> {
         let Event::CallEnded {
             call,
@@ -244,7 +242,7 @@ impl Ended {
         else {
             return None;
         };
-        let (state, category) = told_end(end);
+        let (state, category) = state_and_category(end);
         let error = match end {
             CallEnd::Success(_) => None,
             CallEnd::Error(failure)
@@ -268,9 +266,9 @@ impl Ended {
         })
     }
 
-    /// Keeps it.
+    /// Stores it.
     pub(crate) fn insert(&self, connection: &Connection) -> Result<(), Error> {
-        // A call whose end nobody knew may be told about again.
+        // A call with an unknown outcome may end a second time, when the outcome becomes known.
         let mut insert = connection.prepare_cached(
             "INSERT OR REPLACE INTO executions
                  (call, run, tenant, principal, agent, tool, state, category, error, started_at,
@@ -297,21 +295,21 @@ impl Ended {
     }
 }
 
-/// Statistics in the making.
-struct Counting {
+/// Collects the statistics of one tool.
+struct StatisticsBuilder {
     tool: ToolName,
     states: Vec<CallState>,
-    took: Vec<i64>,
+    durations_ms: Vec<i64>,
     last_at: Timestamp,
     last_error: Option<ErrorCategory>,
 }
 
-impl Counting {
+impl StatisticsBuilder {
     fn new(tool: ToolName) -> Self {
         Self {
             tool,
             states: Vec::new(),
-            took: Vec::new(),
+            durations_ms: Vec::new(),
             last_at: Timestamp::from_microseconds(0),
             last_error: None,
         }
@@ -319,19 +317,20 @@ impl Counting {
 
     fn count(&mut self, row: &Row<'_>) -> Result<(), Error> {
         self.states.push(state(row)?);
-        self.took.push(row.get("took")?);
-        self.last_at = moment(row, "ended_at")?;
+        self.durations_ms.push(row.get("took")?);
+        self.last_at = timestamp(row, "ended_at")?;
         self.last_error = category(row)?.or(self.last_error);
         Ok(())
     }
 
     fn statistics(mut self) -> ToolStatistics {
-        self.took.sort_unstable();
-        let at = |share: usize| {
-            let index = (self.took.len() * share / 100).min(self.took.len().saturating_sub(1));
-            self.took
+        self.durations_ms.sort_unstable();
+        let percentile = |percent: usize| {
+            let count = self.durations_ms.len();
+            let index = (count * percent / 100).min(count.saturating_sub(1));
+            self.durations_ms
                 .get(index)
-                .map_or(0, |took| u64::try_from(*took).unwrap_or(0))
+                .map_or(0, |duration| u64::try_from(*duration).unwrap_or(0))
         };
         let count = |state| self.states.iter().filter(|other| **other == state).count() as u64;
         let (executions, success_count) = (self.states.len() as u64, count(CallState::Success));
@@ -342,8 +341,8 @@ impl Counting {
             timeout_count: count(CallState::Timeout),
             cancelled_count: count(CallState::Cancelled),
             unknown_count: count(CallState::Unknown),
-            median_ms: at(50),
-            p95_ms: at(95),
+            median_ms: percentile(50),
+            p95_ms: percentile(95),
             last_at: self.last_at,
             last_error: self.last_error,
             tool: self.tool,
@@ -351,7 +350,7 @@ impl Counting {
     }
 }
 
-fn execution(row: &Row<'_>) -> Result<Execution, Error> {
+fn execution_from_row(row: &Row<'_>) -> Result<Execution, Error> {
     Ok(Execution {
         call: call(row)?,
         tool: tool(row)?,
@@ -361,8 +360,8 @@ fn execution(row: &Row<'_>) -> Result<Execution, Error> {
         category: category(row)?,
         error: row.get("error")?,
         result: row.get("result")?,
-        started_at: moment(row, "started_at")?,
-        ended_at: moment(row, "ended_at")?,
+        started_at: timestamp(row, "started_at")?,
+        ended_at: timestamp(row, "ended_at")?,
     })
 }
 
@@ -391,6 +390,6 @@ fn category(row: &Row<'_>) -> Result<Option<ErrorCategory>, Error> {
     Ok(category.and_then(|word| known.clone().find(|category| category.as_str() == word)))
 }
 
-fn moment(row: &Row<'_>, column: &str) -> Result<Timestamp, Error> {
+fn timestamp(row: &Row<'_>, column: &str) -> Result<Timestamp, Error> {
     Ok(Timestamp::from_microseconds(row.get(column)?))
 }

@@ -1,5 +1,6 @@
-//! Gaps: what agents could not do for want of a tool. Those that show before a run are kept beside the
-//! event that says so; the others are recorded by whoever noticed. A run counts once a moment.
+//! Gaps: capabilities that agents lack because no tool provides them. A gap found before a run is stored in the
+//! transaction of the event that reports it. The others are recorded by the component that detects them. Each run
+//! has at most one gap per [`GapMoment`].
 
 use rusqlite::{Connection, Row, named_params, params};
 use windlass_core::approval::Identity;
@@ -9,45 +10,45 @@ use windlass_spec::{AgentName, GapMoment, RunId, Timestamp, ToolGapReport};
 use crate::error::Error;
 use crate::store::Store;
 
-/// A gap to be kept.
+/// A gap to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewGap<'a> {
-    /// The run it showed in; none if it showed when an agent was loaded.
+    /// The run it was found in; none if it was found when an agent was loaded.
     pub run: Option<&'a RunId>,
-    /// On whose behalf.
+    /// The identity on whose behalf the agent acts.
     pub who: &'a Identity,
-    /// Of which agent.
+    /// The agent.
     pub agent: &'a AgentName,
-    /// When it showed in the life of a run.
+    /// The phase of the run in which it was found.
     pub moment: GapMoment,
-    /// When it was noticed.
+    /// When it was found.
     pub at: Timestamp,
     /// What is missing.
     pub report: &'a ToolGapReport,
 }
 
-/// A gap that was kept.
+/// A stored gap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredGap {
-    /// Its number; none if only the journal of its run tells of it.
+    /// Its number; none if only the journal of its run records it.
     pub gap: Option<i64>,
-    /// The run it showed in.
+    /// The run it was found in.
     pub run: Option<RunId>,
-    /// On whose behalf.
+    /// The principal on whose behalf the agent acted.
     pub principal: String,
-    /// Of which agent.
+    /// The agent.
     pub agent: String,
-    /// When it showed in the life of a run.
+    /// The phase of the run in which it was found.
     pub moment: GapMoment,
-    /// When it was noticed.
+    /// When it was found.
     pub noticed_at: Timestamp,
-    /// The names of tools that would do what is missing.
+    /// The names of tools that would provide the missing capabilities.
     pub wanted: Vec<String>,
-    /// The whole report. Gone after a purge.
+    /// The whole report. A purge removes it.
     pub report: Option<ToolGapReport>,
 }
 
-/// Which gaps to look at.
+/// Which gaps to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GapFilter {
     /// Only those of this tenant.
@@ -56,16 +57,16 @@ pub struct GapFilter {
     pub agent: Option<String>,
     /// Only those of this run.
     pub run: Option<RunId>,
-    /// Only those that showed at this moment.
+    /// Only those found in this phase of a run.
     pub moment: Option<GapMoment>,
-    /// Only those that were noticed then or later.
+    /// Only those found at this time or later.
     pub since: Option<Timestamp>,
-    /// Only so many, the latest.
+    /// Only this many, the latest.
     pub limit: Option<usize>,
 }
 
 impl Store {
-    /// Keeps a gap and waits for the disk. Whether it is new: of a run, one is kept for each moment.
+    /// Stores a gap and waits for the disk. Returns whether it is new: a run has one gap per moment.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -75,7 +76,7 @@ impl Store {
         let (tenant, principal) = (new.who.tenant.to_string(), new.who.principal.to_string());
         let (agent, at) = (new.agent.as_str().to_owned(), new.at.as_microseconds());
         let moment = new.moment.as_str();
-        let wanted = wanted(&report)?;
+        let wanted = wanted_tools(&report)?;
         self.transact("gap", move |connection| {
             let mut insert = connection.prepare_cached(
                 "INSERT OR IGNORE INTO tool_gaps
@@ -89,7 +90,7 @@ impl Store {
         })
     }
 
-    /// Gaps, the latest first: those that were kept, and those that only journals tell of.
+    /// Gaps, the latest first: the stored ones, and those that only journals record.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -119,14 +120,14 @@ impl Store {
             })?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
-                found.push(stored(row)?);
+                found.push(gap_from_row(row)?);
             }
             Ok(found)
         })
     }
 }
 
-fn stored(row: &Row<'_>) -> Result<StoredGap, Error> {
+fn gap_from_row(row: &Row<'_>) -> Result<StoredGap, Error> {
     let run: Option<String> = row.get("run")?;
     let moment: String = row.get("moment")?;
     let known = GapMoment::ALL
@@ -141,7 +142,7 @@ fn stored(row: &Row<'_>) -> Result<StoredGap, Error> {
         principal: row.get("principal")?,
         agent: row.get("agent")?,
         moment: known.ok_or_else(|| {
-            Error::unreadable("a gap", format!("`{moment}` is no moment of a run"))
+            Error::unreadable("a gap", format!("`{moment}` is not a moment of a run"))
         })?,
         noticed_at: Timestamp::from_microseconds(row.get("noticed_at")?),
         wanted: serde_json::from_str(&wanted).map_err(unreadable)?,
@@ -152,21 +153,21 @@ fn stored(row: &Row<'_>) -> Result<StoredGap, Error> {
     })
 }
 
-/// The names of the tools that would do what is missing, as JSON. Made of what is stored, so that no
-/// secret comes in by this way.
-fn wanted(report: &str) -> Result<String, Error> {
+/// The names of the tools that would provide the missing capabilities, as JSON. They come from the redacted
+/// report, so they contain no secret.
+fn wanted_tools(report: &str) -> Result<String, Error> {
     let report: ToolGapReport =
         serde_json::from_str(report).map_err(|error| Error::unreadable("a gap", error))?;
     let names: Vec<&str> = report
         .missing_tools()
         .iter()
         .map(|missing| {
-            let told = report
+            let detail = report
                 .capabilities()
                 .iter()
-                .find(|told| told.capability == *missing);
-            match told.map(|told| &told.wanted_tool) {
-                // What is only named is the name of a tool.
+                .find(|detail| detail.capability == *missing);
+            match detail.map(|detail| &detail.wanted_tool) {
+                // Without details, the missing capability is the name of a tool.
                 None => missing.as_str(),
                 Some(Some(tool)) => tool.as_str(),
                 Some(None) => UNNAMED,
@@ -176,18 +177,18 @@ fn wanted(report: &str) -> Result<String, Error> {
     serde_json::to_string(&names).map_err(|error| Error::unreadable("a gap", error))
 }
 
-/// What is wanted where no words give a name.
+/// The wanted tool if no name could be derived.
 const UNNAMED: &str = "unnamed";
 
-/// The gap that an event tells of, to be kept beside it.
-pub(crate) struct Noticed {
+/// The gap that an event reports, to be stored in the same transaction.
+pub(crate) struct NoticedGap {
     report: String,
     wanted: String,
     at: i64,
 }
 
-impl Noticed {
-    /// Of an event from which the secrets were taken; nothing if it tells of none.
+impl NoticedGap {
+    /// The gap of a redacted event; `None` if it reports none.
     pub(crate) fn of(event: &Event) -> Option<Self> {
         let Event::Offered {
             gap: Some(gap), at, ..
@@ -197,7 +198,7 @@ impl Noticed {
         };
         let report = serde_json::to_string(gap).ok()?;
         Some(Self {
-            wanted: wanted(&report).ok()?,
+            wanted: wanted_tools(&report).ok()?,
             report,
             at: at.as_microseconds(),
         })

@@ -1,5 +1,5 @@
-//! Held calls: undone or released by anybody of the tenant while they are held, from any process. The
-//! owner of the run starts one only with the row's leave, so an undo that was confirmed holds.
+//! Held calls. Any principal of the tenant can undo or release one from any process while it is held. The
+//! owner of the run starts a held call only if its row allows it, so a confirmed undo is final.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::approval::{Hold, HoldError, HoldStatus, Identity};
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::inbox::{self, NewCommand};
 use crate::store::Store;
 
-/// Fields of a hold that are not searched for secrets: what Windlass made up itself.
+/// Fields of a hold that are not searched for secrets because Windlass generates them.
 const STRUCTURE: [&str; 7] = [
     "call",
     "tenant",
@@ -29,9 +29,9 @@ pub struct HoldFilter {
     pub tenant: Option<String>,
     /// Only those of this run.
     pub run: Option<RunId>,
-    /// Only those that stand there.
+    /// Only those with this status.
     pub status: Option<HoldStatus>,
-    /// At most so many.
+    /// At most this many.
     pub limit: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ impl Store {
         let query = conditions.query(SELECT, "held_at, run, call", filter.limit);
         self.readers.read(|connection| {
             let mut select = connection.prepare_cached(&query)?;
-            all(select.query(conditions.values())?)
+            holds_from_rows(select.query(conditions.values())?)
         })
     }
 
@@ -62,20 +62,20 @@ impl Store {
         self.readers.read(|connection| find(connection, call))
     }
 
-    /// Undoes a held call, so that it never runs, and tells the run's owner.
+    /// Undoes a held call, so that it never runs, and notifies the run's owner.
     ///
     /// # Errors
     /// If it is not held ([`Error::NoSuchHold`], also for other tenants) or no longer
-    /// ([`Error::TooLate`], which says what became of it).
+    /// ([`Error::TooLate`], with its status).
     pub fn undo(&self, call: &CallId, by: &Identity, now: Timestamp) -> Result<Hold, Error> {
         self.change_hold("undo", call, by, now, Hold::undo)
     }
 
-    /// Lets a held call go before its time and tells the run's owner.
+    /// Releases a held call before its time and notifies the run's owner.
     ///
     /// # Errors
     /// If it is not held ([`Error::NoSuchHold`], also for other tenants) or no longer
-    /// ([`Error::TooLate`], which says what became of it).
+    /// ([`Error::TooLate`], with its status).
     pub fn release(&self, call: &CallId, by: &Identity, now: Timestamp) -> Result<Hold, Error> {
         self.change_hold("release", call, by, now, Hold::release)
     }
@@ -91,7 +91,7 @@ impl Store {
         let (call, by) = (call.clone(), by.clone());
         self.transact(kind, move |connection| {
             let mut hold = find(connection, &call)?;
-            change(&mut hold, &by, now).map_err(|error| refused(&call, error))?;
+            change(&mut hold, &by, now).map_err(|error| hold_error(&call, error))?;
             update(connection, &hold)?;
             let command = NewCommand {
                 run: &call.run,
@@ -108,7 +108,7 @@ impl Store {
     }
 }
 
-/// Stores a hold, which has no secrets any more.
+/// Stores a hold from which secrets were removed.
 pub(crate) fn insert(connection: &Connection, hold: &Hold) -> Result<(), Error> {
     let call = hold.call();
     if hold.status() != HoldStatus::Held || find(connection, call).is_ok() {
@@ -128,7 +128,7 @@ pub(crate) fn insert(connection: &Connection, hold: &Hold) -> Result<(), Error> 
         hold.status().as_str(),
         hold.held_at().as_microseconds(),
         hold.due_at().as_microseconds(),
-        written(hold)?
+        to_json(hold)?
     ])?;
     match inserted {
         0 => Err(Error::NotOfThisRun {
@@ -139,24 +139,24 @@ pub(crate) fn insert(connection: &Connection, hold: &Hold) -> Result<(), Error> 
     }
 }
 
-/// A hold without secrets.
+/// Returns the hold without secrets.
 pub(crate) fn redacted(redactor: &Redactor, hold: &Hold) -> Result<Hold, Error> {
     let body = redactor.json(hold, &STRUCTURE)?;
     serde_json::from_str(&body).map_err(|error| Error::unreadable("the hold", error))
 }
 
-fn written(hold: &Hold) -> Result<String, Error> {
+fn to_json(hold: &Hold) -> Result<String, Error> {
     serde_json::to_string(hold).map_err(|error| Error::unreadable("the hold", error))
 }
 
-/// Notes that a held call is about to run.
+/// Records that a held call is about to run.
 pub(crate) fn start(connection: &Connection, call: &CallId, at: Timestamp) -> Result<(), Error> {
     let mut hold = find(connection, call)?;
-    hold.start(at).map_err(|error| refused(call, error))?;
+    hold.start(at).map_err(|error| hold_error(call, error))?;
     update(connection, &hold)
 }
 
-/// Gives up the calls of a run that are held, or one of them.
+/// Cancels the held calls of a run, or one of them.
 pub(crate) fn withdraw(
     connection: &Connection,
     run: &RunId,
@@ -167,7 +167,7 @@ pub(crate) fn withdraw(
         "{SELECT} WHERE run = ?1 AND status IN ('held', 'released') AND (?2 IS NULL OR call = ?2)"
     ))?;
     let call = call.map(ToString::to_string);
-    for mut hold in all(select.query((run.as_str(), call))?)? {
+    for mut hold in holds_from_rows(select.query((run.as_str(), call))?)? {
         if hold.cancel(at) {
             update(connection, &hold)?;
         }
@@ -175,18 +175,18 @@ pub(crate) fn withdraw(
     Ok(())
 }
 
-fn refused(call: &CallId, error: HoldError) -> Error {
+fn hold_error(call: &CallId, error: HoldError) -> Error {
     let call = call.clone();
     match error {
         HoldError::TooLate(status) => Error::TooLate { call, status },
         HoldError::NotDue(until) => Error::NotDue { call, until },
-        // What is another tenant's is not there.
+        // A hold of another tenant is reported as missing.
         HoldError::NotEntitled(_) => Error::NoSuchHold(call),
     }
 }
 
 fn update(connection: &Connection, hold: &Hold) -> Result<(), Error> {
-    let body = written(hold)?;
+    let body = to_json(hold)?;
     let call = hold.call();
     let mut update = connection.prepare_cached(
         "UPDATE holds SET status = ?3, body = ?4
@@ -204,29 +204,31 @@ fn find(connection: &Connection, call: &CallId) -> Result<Hold, Error> {
     let mut select =
         connection.prepare_cached(&format!("{SELECT} WHERE run = ?1 AND call = ?2"))?;
     let found = select
-        .query_row((call.run.as_str(), call.to_string()), |row| Ok(stored(row)))
+        .query_row((call.run.as_str(), call.to_string()), |row| {
+            Ok(hold_from_row(row))
+        })
         .optional()?;
     found.ok_or_else(|| Error::NoSuchHold(call.clone()))?
 }
 
-fn all(mut rows: rusqlite::Rows<'_>) -> Result<Vec<Hold>, Error> {
+fn holds_from_rows(mut rows: rusqlite::Rows<'_>) -> Result<Vec<Hold>, Error> {
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(stored(row)?);
+        found.push(hold_from_row(row)?);
     }
     Ok(found)
 }
 
-fn stored(row: &Row<'_>) -> Result<Hold, Error> {
+fn hold_from_row(row: &Row<'_>) -> Result<Hold, Error> {
     let (run, call): (String, String) = (row.get("run")?, row.get("call")?);
     let (status, body): (String, String) = (row.get("status")?, row.get("body")?);
     let place = || format!("the hold of the call `{call}`");
     let hold: Hold =
         serde_json::from_str(&body).map_err(|error| Error::unreadable(place(), error))?;
-    let is_the_same = hold.run().as_str() == run
+    let is_consistent = hold.run().as_str() == run
         && hold.call().to_string() == call
         && hold.status().as_str() == status;
-    if is_the_same {
+    if is_consistent {
         Ok(hold)
     } else {
         let reason = "its columns and its body do not agree";

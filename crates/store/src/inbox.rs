@@ -1,5 +1,5 @@
-//! The inbox of a run: commands that people and other processes leave for its owner. Everybody may leave one;
-//! only the owner takes one, once, in the transaction that stores the event it leads to. So a decision is
+//! The inbox of a run: commands that people and other processes leave for its owner. Any process may leave one.
+//! Only the owner takes one, once, in the transaction that stores the event it leads to. So a decision is
 //! neither lost when a process dies nor acted on twice. The table is called `mailbox`.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -13,13 +13,13 @@ use windlass_spec::{CallId, RunId, Timestamp};
 use crate::connection::Readers;
 use crate::error::Error;
 use crate::journal::RunJournal;
-use crate::read::{count, run_id, standing};
+use crate::read::{count, run_id, stored_state};
 use crate::store::Store;
 use crate::{approval, hold};
 
 /// The body of a command that marks a task of a plan.
 #[derive(Serialize, Deserialize)]
-struct Marked {
+struct MarkTaskBody {
     task: PlanTaskId,
     status: PlanTaskStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ impl Store {
         inbox(&self.readers, run)
     }
 
-    /// The runs that are not over and have a command in their inbox.
+    /// The runs that have not ended and have a command in their inbox.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -60,8 +60,8 @@ impl Store {
         })
     }
 
-    /// Asks the owner of a run to stop it. Its pending questions are withdrawn and its held calls
-    /// given up at once, so nothing decided afterwards counts.
+    /// Asks the owner of a run to cancel it. Its pending questions are withdrawn and its held calls
+    /// cancelled at once, so later decisions have no effect.
     ///
     /// # Errors
     /// If there is no such run, also for other tenants, or it has ended.
@@ -71,13 +71,13 @@ impl Store {
             check_open(connection, &run, &by)?;
             approval::withdraw(connection, &run, None, now)?;
             hold::withdraw(connection, &run, None, now)?;
-            let is_asked: bool = connection
+            let is_requested: bool = connection
                 .prepare_cached(
                     "SELECT EXISTS (SELECT 1 FROM mailbox
                          WHERE run = ?1 AND kind = 'cancel' AND taken_at IS NULL)",
                 )?
                 .query_row([run.as_str()], |row| row.get(0))?;
-            if is_asked {
+            if is_requested {
                 return Ok(());
             }
             let command = NewCommand {
@@ -106,7 +106,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<InboxCommandId, Error> {
         let task = task.clone();
-        let body = Marked {
+        let body = MarkTaskBody {
             task,
             status,
             result,
@@ -155,8 +155,8 @@ impl Store {
         })
     }
 
-    /// The number of the event that a command led to, if it was taken: what it asks for, or that only time
-    /// passed, because it no longer fitted.
+    /// The number of the event that a command led to, if it was taken. That event is the requested change, or
+    /// `time_passed` if the change was no longer possible.
     ///
     /// # Errors
     /// If there is no such command, or it cannot be read.
@@ -172,7 +172,7 @@ impl Store {
     }
 }
 
-/// Whether there is such a run for somebody, and it is not over.
+/// Checks that the run exists for this identity and has not ended.
 fn check_open(connection: &Connection, run: &RunId, by: &Identity) -> Result<(), Error> {
     let tenant: Option<String> = connection
         .prepare_cached("SELECT tenant FROM runs WHERE run = ?1")?
@@ -181,7 +181,7 @@ fn check_open(connection: &Connection, run: &RunId, by: &Identity) -> Result<(),
     if tenant.as_deref() != Some(by.tenant.as_str()) {
         return Err(Error::NoSuchRun(run.clone()));
     }
-    if standing(connection, run)?.as_deref() == Some("ended") {
+    if stored_state(connection, run)?.as_deref() == Some("ended") {
         return Err(Error::Ended(run.clone()));
     }
     Ok(())
@@ -219,7 +219,7 @@ pub(crate) fn post(connection: &Connection, command: &NewCommand<'_>) -> Result<
     }
 }
 
-/// Withdraws everything of a run that is over, at the time it ended.
+/// Withdraws all questions and holds of an ended run, at the time it ended.
 pub(crate) fn withdraw_all(connection: &Connection, run: &RunId) -> Result<(), Error> {
     let at: i64 = connection
         .prepare_cached("SELECT ended_at FROM runs WHERE run = ?1")?
@@ -255,13 +255,13 @@ fn inbox(readers: &Readers, run: &RunId) -> Result<Vec<InboxCommand>, Error> {
         let mut rows = select.query([run.as_str()])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found.push(received(connection, row)?);
+            found.push(command_from_row(connection, row)?);
         }
         Ok(found)
     })
 }
 
-fn received(connection: &Connection, row: &Row<'_>) -> Result<InboxCommand, Error> {
+fn command_from_row(connection: &Connection, row: &Row<'_>) -> Result<InboxCommand, Error> {
     let id: i64 = row.get("id")?;
     let place = || format!("the inbox command {id}");
     let kind: String = row.get("kind")?;
@@ -274,15 +274,15 @@ fn received(connection: &Connection, row: &Row<'_>) -> Result<InboxCommand, Erro
     let body: Option<String> = row.get("body")?;
     let body = body.unwrap_or_default();
     let action = match (kind.as_str(), call, number) {
-        // A settled question never changes, so it says what it said when the command was sent.
-        ("settled", Some(call), Some(number)) => {
-            InboxAction::Settled(Box::new(approval::numbered(connection, &call, number)?))
-        }
+        // A settled question never changes, so it is the same as when the command was sent.
+        ("settled", Some(call), Some(number)) => InboxAction::Settled(Box::new(
+            approval::approval_by_number(connection, &call, number)?,
+        )),
         ("undo", Some(call), None) => InboxAction::Undo(call),
         ("release", Some(call), None) => InboxAction::Release(call),
         ("cancel", None, None) => InboxAction::Cancel,
         ("mark", Some(plan), None) => {
-            let marked: Marked =
+            let marked: MarkTaskBody =
                 serde_json::from_str(&body).map_err(|error| Error::unreadable(place(), error))?;
             InboxAction::Mark {
                 plan,
@@ -296,7 +296,10 @@ fn received(connection: &Connection, row: &Row<'_>) -> Result<InboxCommand, Erro
                 serde_json::from_str(&body).map_err(|error| Error::unreadable(place(), error))?;
             InboxAction::Replan { plan, tasks }
         }
-        _ => return Err(Error::unreadable(place(), format!("it is no `{kind}`"))),
+        _ => {
+            let reason = format!("it is not a valid `{kind}` command");
+            return Err(Error::unreadable(place(), reason));
+        }
     };
     Ok(InboxCommand {
         id: InboxCommandId::new(id),

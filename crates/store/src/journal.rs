@@ -1,4 +1,4 @@
-//! The journal of one run, in the hands of its owner: events go in, in order, and the end.
+//! The journal of one run, as its owner writes it: events in order, then the end.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,22 +9,22 @@ use windlass_core::run::{Event, RunEnd};
 use windlass_spec::RunId;
 
 use crate::connection::Readers;
-use crate::crash::Points;
+use crate::crash::CrashPoints;
 use crate::error::Error;
-use crate::execution::Ended;
-use crate::gap::Noticed;
+use crate::execution::EndedExecution;
+use crate::gap::NoticedGap;
 use crate::inbox;
 use crate::lease::RunLease;
-use crate::writer::{Done, Health, Work, Writer};
+use crate::writer::{Done, JournalHealth, Work, Writer};
 
-/// The journal of a run that is owned here. Dropping it waits for what is still on its way and gives
-/// the run up.
+/// The journal of a run that this process owns. Dropping it waits for pending writes and releases the
+/// run.
 pub struct RunJournal {
     lease: RunLease,
     writer: Arc<Writer>,
     pub(crate) readers: Arc<Readers>,
     pub(crate) redactor: Arc<Redactor>,
-    health: Arc<Health>,
+    health: Arc<JournalHealth>,
     /// The number of the next event. Held while one is sent, so that events are sent in the order of
     /// their numbers.
     next: Mutex<i64>,
@@ -46,7 +46,7 @@ impl RunJournal {
         redactor: Arc<Redactor>,
         next: i64,
     ) -> Self {
-        let health = Arc::new(Health::new(lease.run().clone()));
+        let health = Arc::new(JournalHealth::new(lease.run().clone()));
         Self {
             lease,
             writer,
@@ -57,31 +57,31 @@ impl RunJournal {
         }
     }
 
-    /// The right by which events are appended.
+    /// The lease that allows this journal to append events.
     #[must_use]
     pub fn lease(&self) -> &RunLease {
         &self.lease
     }
 
-    /// Appends an event and says which number it has. The first of a run is 1.
+    /// Appends an event and returns its number. The first event of a run is 1.
     ///
     /// # Errors
     /// If it could not be stored, or, without waiting, if an earlier one could not. A journal that
-    /// failed once stores nothing more, because an event without the ones before it means nothing;
-    /// the run can be taken over again when the cause is gone.
+    /// failed once stores nothing more, because a journal must have no missing events.
+    /// The run can be taken over again when the cause is fixed.
     pub fn append(&self, event: &Event, durability: Durability) -> Result<u64, Error> {
         self.append_redacted(&self.redacted(event.clone())?, durability)
     }
 
-    /// An event without secrets, as it is stored.
+    /// Returns the event without secrets, as it is stored.
     ///
     /// # Errors
-    /// If it would not be an event without the secret.
+    /// If the event would not be valid without the secret.
     pub fn redacted(&self, event: Event) -> Result<RedactedEvent, Error> {
         Ok(self.redactor.event(event)?)
     }
 
-    /// Appends an event from which the secrets were taken, as [`RunJournal::append`] does.
+    /// Appends an event from which secrets were removed, as [`RunJournal::append`] does.
     ///
     /// # Errors
     /// As [`RunJournal::append`].
@@ -104,11 +104,11 @@ impl RunJournal {
         u64::try_from(seq).map_err(|error| Error::unreadable("the number of an event", error))
     }
 
-    /// Appends an event without waiting, for callers that must not: `done` is told when it is on the
-    /// disk, or why it is not. It is told on the thread that writes, so it must be quick.
+    /// Appends an event without waiting, for callers that must not block. `done` is called with the
+    /// result when the event is on the disk or has failed. It runs on the writer thread, so it must be quick.
     ///
     /// # Errors
-    /// If the event could not be sent. Then `done` is not told.
+    /// If the event could not be sent. Then `done` is not called.
     pub fn append_then(
         &self,
         event: &RedactedEvent,
@@ -120,23 +120,23 @@ impl RunJournal {
         sent.map(drop)
     }
 
-    /// Whether the disk is so far behind that sending an event may have to wait for room.
+    /// Whether the write queue is so full that sending an event may have to wait for room.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.writer.is_crowded()
     }
 
-    /// What stores an event under a number.
+    /// Returns the work that stores an event under a number.
     fn event_work(&self, event: &RedactedEvent) -> impl FnOnce(i64) -> Work + use<> {
         let payload = event.payload().to_owned();
         let at = event.event().at().as_microseconds();
         let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
-        let points = Points::of_event(&payload);
-        let ended = Ended::of(event.event());
-        let noticed = Noticed::of(event.event());
+        let points = CrashPoints::of_event(&payload);
+        let ended = EndedExecution::of(event.event());
+        let noticed = NoticedGap::of(event.event());
         move |seq| {
             Work::new(points, move |connection| {
-                let row = Row {
+                let row = EventRow {
                     run: &run,
                     epoch,
                     seq,
@@ -155,14 +155,14 @@ impl RunJournal {
         }
     }
 
-    /// Appends an event and does what `write` does, both or neither, and waits for the disk. If
+    /// Appends an event and runs `write` in the same transaction, and waits for the disk. If
     /// `write` refuses, nothing is stored and the journal is as before.
     pub(crate) fn append_atomic(
         &self,
         event: &RedactedEvent,
         mut write: impl FnMut(&Connection, i64) -> Result<(), Error> + Send + 'static,
     ) -> Result<u64, Error> {
-        // The number is used up only when the event is stored, so nobody else may send until then.
+        // The number is used only when the event is stored, so no other event may be sent until then.
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         self.health.check()?;
         let seq = *next;
@@ -171,10 +171,10 @@ impl RunJournal {
             change: mut insertion,
         } = self.event_work(event)(seq);
         let refusal = Arc::new(Mutex::new(None));
-        let told = Arc::clone(&refusal);
+        let refusal_in_work = Arc::clone(&refusal);
         let work = Work::new(points, move |connection| {
-            // The event first: an owner who lost the run is told so and nothing else. The savepoint
-            // is what takes it back when only the rest is refused.
+            // The event comes first, so that an owner who lost the run gets that error. The savepoint
+            // rolls the event back when only `write` is refused.
             connection.execute_batch("SAVEPOINT event")?;
             let seq = insertion(connection)?;
             let refused = match write(connection, seq) {
@@ -186,7 +186,9 @@ impl RunJournal {
                 Err(error) => return Err(error),
             };
             connection.execute_batch("RELEASE event")?;
-            *told.lock().unwrap_or_else(PoisonError::into_inner) = refused;
+            *refusal_in_work
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = refused;
             Ok(seq)
         });
         self.writer.send(work, Some(&self.health))?.wait()?;
@@ -204,15 +206,15 @@ impl RunJournal {
     /// Waits until everything appended so far is on the disk.
     ///
     /// # Errors
-    /// If something of it could not be stored.
+    /// If an event could not be stored.
     pub fn sync(&self) -> Result<(), Error> {
-        let nothing = Work::new(Points::none(), |_| Ok(0));
+        let nothing = Work::new(CrashPoints::none(), |_| Ok(0));
         let pending = self.writer.send(nothing, Some(&self.health))?;
         pending.wait().map(drop)
     }
 
-    /// Notes that the run ended and waits for the disk. Nothing can be appended afterwards, unless it
-    /// ended to wait for a person and is taken over again. The time is that of its last event.
+    /// Records that the run ended and waits for the disk. Nothing can be appended afterwards, unless the
+    /// run is suspended for a person and is taken over again. The end time is that of the last event.
     ///
     /// # Errors
     /// If it could not be stored.
@@ -221,11 +223,11 @@ impl RunJournal {
         self.writer.send(work, Some(&self.health))?.wait().map(drop)
     }
 
-    /// Notes that the run ended, as [`RunJournal::end`] does, without waiting: `done` is told when it
-    /// is on the disk, or why it is not, on the thread that writes.
+    /// Records that the run ended, as [`RunJournal::end`] does, without waiting. `done` is called with
+    /// the result on the writer thread.
     ///
     /// # Errors
-    /// If it could not be sent. Then `done` is not told.
+    /// If it could not be sent. Then `done` is not called.
     pub fn end_then(
         &self,
         end: &RunEnd,
@@ -240,7 +242,7 @@ impl RunJournal {
         let text = self.redactor.json(end, &["end"])?;
         let state = if is_final(end) { "ended" } else { "waiting" };
         let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
-        Ok(Work::new(Points::of("end"), move |connection| {
+        Ok(Work::new(CrashPoints::of("end"), move |connection| {
             let mut update = connection.prepare_cached(
                 r#"UPDATE runs SET "end" = ?1, state = ?2,
                        (ended_at, event_count) =
@@ -248,10 +250,10 @@ impl RunJournal {
                    WHERE run = ?3 AND epoch = ?4 AND state = 'open'"#,
             )?;
             if update.execute(params![text, state, run.as_str(), epoch])? == 0 {
-                return Err(why_refused(connection, &run, epoch)?);
+                return Err(refusal_reason(connection, &run, epoch)?);
             }
             if state == "ended" {
-                // Nobody is left to act on an answer.
+                // No owner is left to act on an answer.
                 inbox::withdraw_all(connection, &run)?;
             }
             Ok(0)
@@ -269,12 +271,12 @@ impl RunJournal {
         }
     }
 
-    /// Stores the run itself with its first event, and has `done` told.
+    /// Stores the run itself with its first event, without waiting, and calls `done` with the result.
     pub(crate) fn begin_then(&self, work: Work, done: Done) -> Result<(), Error> {
         self.writer.send_then(work, &self.health, done)
     }
 
-    /// Sends with the next number, which is used up if it could be sent.
+    /// Calls `send` with the next number, and advances the number if it succeeds.
     fn send<T>(&self, send: impl FnOnce(i64) -> Result<T, Error>) -> Result<(i64, T), Error> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         self.health.check()?;
@@ -285,16 +287,16 @@ impl RunJournal {
     }
 }
 
-/// Whether a run that ended so can never go on.
+/// Whether a run with this end can never be resumed.
 fn is_final(end: &RunEnd) -> bool {
     *end != RunEnd::WaitingForPerson
 }
 
 impl Drop for RunJournal {
-    /// Others may have the run only when all that was acknowledged is stored: what comes after them
-    /// would be refused.
+    /// Waits for pending writes before the lease is released: after another owner takes the run over,
+    /// they would be refused.
     fn drop(&mut self) {
-        if self.health.is_behind() {
+        if self.health.has_pending() {
             let _ = self.sync();
         }
         // Not a person stopped it but a fault did, so a worker may resume it.
@@ -305,7 +307,7 @@ impl Drop for RunJournal {
 }
 
 /// One event as it is stored.
-pub(crate) struct Row<'a> {
+pub(crate) struct EventRow<'a> {
     pub(crate) run: &'a RunId,
     pub(crate) epoch: i64,
     pub(crate) seq: i64,
@@ -314,7 +316,7 @@ pub(crate) struct Row<'a> {
 }
 
 /// Stores an event if its sender still owns the run.
-pub(crate) fn insert(connection: &Connection, row: &Row<'_>) -> Result<(), Error> {
+pub(crate) fn insert(connection: &Connection, row: &EventRow<'_>) -> Result<(), Error> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO events (run, seq, kind, at, payload, tenant, principal)
          SELECT run, ?2, ?3, ?4, ?5, tenant, principal FROM runs
@@ -330,12 +332,12 @@ pub(crate) fn insert(connection: &Connection, row: &Row<'_>) -> Result<(), Error
         row.epoch
     ])?;
     if row_count == 0 {
-        return Err(why_refused(connection, row.run, row.epoch)?);
+        return Err(refusal_reason(connection, row.run, row.epoch)?);
     }
     Ok(())
 }
 
-/// The word for what happened. An event is written with that word first.
+/// The kind of an event, which is the first field of its JSON.
 pub(crate) fn kind(payload: &str) -> Result<&str, Error> {
     payload
         .strip_prefix(r#"{"event":""#)
@@ -345,7 +347,7 @@ pub(crate) fn kind(payload: &str) -> Result<&str, Error> {
         })
 }
 
-fn why_refused(connection: &Connection, run: &RunId, epoch: i64) -> Result<Error, Error> {
+fn refusal_reason(connection: &Connection, run: &RunId, epoch: i64) -> Result<Error, Error> {
     let mut select = connection.prepare_cached("SELECT epoch FROM runs WHERE run = ?1")?;
     let found: Option<i64> = select
         .query_row([run.as_str()], |row| row.get(0))

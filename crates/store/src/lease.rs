@@ -1,6 +1,6 @@
-//! Who owns a run: whoever holds its lock file. The system releases the lock when the owner dies, so
-//! no clock is needed to tell. The epoch in the database is the second line of defence: an owner who
-//! lost its lock unnoticed (a copied directory, a file system without locks) can append no more.
+//! Ownership of runs: the process that holds the lock file of a run owns it. The system releases the lock when
+//! the owner dies, so no clock is needed. The epoch in the database is a second check: an owner that
+//! lost its lock unnoticed (a copied directory, a file system without locks) can no longer append.
 
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
@@ -13,8 +13,8 @@ use windlass_spec::RunId;
 use crate::connection::open_private;
 use crate::error::Error;
 
-/// How often a lock is tried for before its run counts as owned, and how long to wait in between: a
-/// process that only asks whether a run is owned has the lock for a moment ([`is_owned`]).
+/// How often a lock is tried before its run counts as owned, and the pause in between. Retries are needed because
+/// a process that only checks the owner of a run holds the lock for a moment ([`is_owned`]).
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -31,15 +31,15 @@ pub struct RunLease {
 }
 
 impl RunLease {
-    /// Takes the lock of a run; `epoch` is what the database says of its owner now.
+    /// Takes the lock of a run. `epoch` is the owner's epoch in the database.
     pub(crate) fn take(locks: &Path, run: &RunId, epoch: i64) -> Result<Self, Error> {
         let path = lock_path(locks, run);
         let mut tries = 0;
         loop {
             let lock = open_private(&path)?;
             match lock.try_lock() {
-                // Its last owner may have removed the file after we opened it. Then the lock is of no
-                // use: the next one makes the file anew and locks that.
+                // The last owner may have removed the file after it was opened here. That lock protects
+                // nothing, because the next owner would create and lock a new file. Try again.
                 Ok(()) if !is_at(&lock, &path) => {}
                 Ok(()) => {
                     return Ok(Self {
@@ -66,7 +66,7 @@ impl RunLease {
         &self.run
     }
 
-    /// How many owners the run has had, with this one.
+    /// How many owners the run has had, including this one.
     #[must_use]
     pub fn epoch(&self) -> i64 {
         self.epoch
@@ -83,8 +83,8 @@ impl RunLease {
 }
 
 impl Drop for RunLease {
-    /// A run that its owner gave up has no lock file, so that one that waits costs nothing but its rows. The
-    /// file goes before the lock does: only an owner may remove it.
+    /// Removes the lock file unless the run is abandoned, so that a waiting run costs nothing but its rows. The
+    /// file is removed before the lock is released, because only an owner may remove it.
     fn drop(&mut self) {
         if cfg!(unix) && !self.is_abandoned && is_at(&self.lock, &self.path) {
             let _ = std::fs::remove_file(&self.path);
@@ -93,12 +93,12 @@ impl Drop for RunLease {
 }
 
 fn lock_path(locks: &Path, run: &RunId) -> PathBuf {
-    // Ids may hold colons, which not every file system takes.
+    // Ids may contain colons, which some file systems do not allow.
     locks.join(format!("run-{}.lock", run.as_str().replace(':', "%3A")))
 }
 
-/// Whether a living process, this one or another, owns a run. Nothing is made or removed: the lock file
-/// that a process left behind when it died is its next owner's to use.
+/// Whether a living process, this one or another, owns a run. It neither creates nor removes files: the next
+/// owner uses the lock file that a dead process left behind.
 pub(crate) fn is_owned(locks: &Path, run: &RunId) -> Result<bool, Error> {
     let path = lock_path(locks, run);
     let lock = match File::open(&path) {
@@ -113,17 +113,17 @@ pub(crate) fn is_owned(locks: &Path, run: &RunId) -> Result<bool, Error> {
     }
 }
 
-/// Whether a run has a lock file. An owner that lets go of its run removes it; one that dies leaves it.
+/// Whether a run has a lock file. An owner that releases its run removes the file; one that dies leaves it.
 pub(crate) fn has_lock_file(locks: &Path, run: &RunId) -> bool {
     lock_path(locks, run).exists()
 }
 
-/// Makes the lock file of a run, as an owner leaves it that dies.
-pub(crate) fn leave_lock_file(locks: &Path, run: &RunId) -> Result<(), Error> {
+/// Creates the lock file of a run, as if its owner had died.
+pub(crate) fn create_lock_file(locks: &Path, run: &RunId) -> Result<(), Error> {
     open_private(&lock_path(locks, run)).map(drop)
 }
 
-/// Whether an open file is the one that a path leads to now.
+/// Whether an open file is the one that is at the path now.
 fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -136,7 +136,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
     #[cfg(not(unix))]
     {
-        // Nobody removes a lock file there.
+        // Lock files are never removed on these systems.
         let _ = (file, path);
         true
     }

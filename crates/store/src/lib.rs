@@ -1,12 +1,12 @@
 //! SQLite: journals of runs, approvals, conversations, memory, retention.
 //!
-//! A [`Store`] is one database file. Each run has one journal in it, and one owner at a time, who
-//! holds the [`RunJournal`] and alone appends. Everybody may read, and everybody may decide, undo or
-//! cancel: that changes a row of its own and leaves a command in the inbox of the run. What an event means is
-//! decided in `windlass-core`; here it is kept, in order, without the secrets. Nothing here knows the
-//! time of day or, but for the [crash points](crash) of debug builds, the environment. Everything blocks, and asynchronous callers move it to a thread
-//! that may wait; what they do most often they can also do without waiting, and be told when it is
-//! done.
+//! A [`Store`] is one database file. Each run has one journal in it and one owner at a time. The owner
+//! holds the [`RunJournal`] and is the only process that appends. Any process may read, decide, undo or
+//! cancel: that changes a separate row and leaves a command in the inbox of the run. The meaning of events is
+//! defined in `windlass-core`; this crate stores them in order, without secrets. It reads neither the clock nor
+//! the environment, except for the [crash points](crash) of debug builds. All operations block, so asynchronous
+//! callers move them to a blocking thread. The most frequent operations also have a non-blocking form with a
+//! completion callback (`*_then`).
 
 mod approval;
 mod atomic;
@@ -38,27 +38,29 @@ mod writer;
 pub use approval::{ApprovalFilter, ApprovalSummary};
 pub use conversation::StoredConversation;
 pub use error::Error;
-pub use execution::{Execution, ExecutionFilter, ToolStatistics, says_of_tool, told_end};
+pub use execution::{
+    Execution, ExecutionFilter, ToolStatistics, indicates_tool_failure, state_and_category,
+};
 pub use gap::{GapFilter, NewGap, StoredGap};
 pub use hold::HoldFilter;
 pub use journal::RunJournal;
 pub use lease::RunLease;
 pub use memory::{
     DEFAULT_MAX_DOCUMENT_BYTES, Memory, MemoryError, MemoryHit, MemoryScope, MemoryStatistics,
-    NewDocument, Reach, Reembedded, RememberOutcome, Remembered, ScopeStatistics, StoredDocument,
-    document_text,
+    NewDocument, ReembedReport, RememberOutcome, RememberedDocument, ScopeReach, ScopeStatistics,
+    StoredDocument, document_text,
 };
 pub use pin::{PinsRevision, StoredDefinition, StoredPin, StoredPins, StoredServer};
 pub use plan::StoredPlan;
-pub use purge::{DEFAULT_RETENTION, Kept, KeptBecause, Purged, PurgedRun};
+pub use purge::{DEFAULT_RETENTION, KeepReason, KeptRun, Purged, PurgedRun};
 pub use read::{ChangeWatch, RunFilter, RunState, RunSummary, Tombstone};
 pub use standing::{StandingFilter, StandingId, StoredStanding};
 pub use store::{NewRun, Options, Store};
-pub use variant::{Stopped, VariantExecution};
+pub use variant::{StoppedCalls, VariantExecution};
 
-// Part of this crate's own interface, so that who uses a store needs no second crate for it.
+// Re-exported so that users of a store need no second crate for them.
 pub use windlass_core::durable::{
     AtomicWrite, Durability, InboxAction, InboxCommand, InboxCommandId, ResumableRun, ResumeReason,
 };
-pub use windlass_core::limits::UsedUp;
+pub use windlass_core::limits::ExhaustedLimit;
 pub use windlass_core::redact::{RedactedEvent, Redactor};

@@ -1,20 +1,20 @@
-//! Rate limits: one moment for each, kept where every process sees it. The arithmetic is in
+//! Rate limits: one timestamp per limit, stored where every process sees it. The arithmetic is in
 //! `windlass-core`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, params};
-use windlass_core::limits::{Kept, Limit, UsedUp, take_all};
+use windlass_core::limits::{ExhaustedLimit, Limit, LimitState, take_all};
 use windlass_spec::Timestamp;
 
-use crate::crash::Points;
+use crate::crash::CrashPoints;
 use crate::error::Error;
 use crate::store::Store;
 use crate::writer::Work;
 
 impl Store {
-    /// Whether a call could be taken now; the limit that stands in its way longest if not. Nothing is
-    /// used up.
+    /// The limit that blocks a call for the longest time, or `None` if the call is allowed now. Nothing is
+    /// counted.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -23,15 +23,15 @@ impl Store {
         tenant: &str,
         limits: &[Limit],
         now: Timestamp,
-    ) -> Result<Option<UsedUp>, Error> {
+    ) -> Result<Option<ExhaustedLimit>, Error> {
         if limits.is_empty() {
             return Ok(None);
         }
         self.readers
-            .read(|connection| Ok(taken(connection, tenant, limits, now)?.err()))
+            .read(|connection| Ok(limits_after_call(connection, tenant, limits, now)?.err()))
     }
 
-    /// Takes the one turn there is under a key until `until`. When there is one again, if it is taken.
+    /// Takes the exclusive slot for a key until `until`. Returns when the slot is free again, if it is taken.
     ///
     /// # Errors
     /// If it could not be stored.
@@ -44,27 +44,27 @@ impl Store {
     ) -> Result<Option<Timestamp>, Error> {
         let (tenant, key) = (tenant.to_owned(), key.to_owned());
         let (now, until) = (now.as_microseconds(), until.as_microseconds());
-        let taken = self
-            .writer
-            .wait_for(Work::new(Points::of("take"), move |connection| {
-                let mut take = connection.prepare_cached(
+        let taken =
+            self.writer
+                .wait_for(Work::new(CrashPoints::of("take"), move |connection| {
+                    let mut take = connection.prepare_cached(
                     "INSERT INTO rate_limits (tenant, limited, due, flow) VALUES (?1, ?2, ?4, 1)
                      ON CONFLICT (tenant, limited) DO UPDATE SET due = excluded.due
                      -- After a clock was set back nobody waits much longer than a turn lasts.
                      WHERE due <= ?3 OR due > 2 * ?4 - ?3",
                 )?;
-                if take.execute(params![tenant, key, now, until])? > 0 {
-                    return Ok(i64::MIN);
-                }
-                let mut select = connection.prepare_cached(
-                    "SELECT due FROM rate_limits WHERE tenant = ?1 AND limited = ?2",
-                )?;
-                Ok(select.query_row(params![tenant, key], |row| row.get(0))?)
-            }))?;
+                    if take.execute(params![tenant, key, now, until])? > 0 {
+                        return Ok(i64::MIN);
+                    }
+                    let mut select = connection.prepare_cached(
+                        "SELECT due FROM rate_limits WHERE tenant = ?1 AND limited = ?2",
+                    )?;
+                    Ok(select.query_row(params![tenant, key], |row| row.get(0))?)
+                }))?;
         Ok((taken != i64::MIN).then(|| Timestamp::from_microseconds(taken)))
     }
 
-    /// Takes a call from all of the limits, or from none of them if one is used up.
+    /// Counts a call against all limits, or against none of them if one is used up.
     ///
     /// # Errors
     /// If it could not be stored.
@@ -73,16 +73,16 @@ impl Store {
         tenant: &str,
         limits: &[Limit],
         now: Timestamp,
-    ) -> Result<Result<(), UsedUp>, Error> {
+    ) -> Result<Result<(), ExhaustedLimit>, Error> {
         if limits.is_empty() {
             return Ok(Ok(()));
         }
         let (tenant, limits) = (tenant.to_owned(), limits.to_vec());
         let answer = Arc::new(Mutex::new(Ok(())));
-        let told = Arc::clone(&answer);
+        let answer_in_work = Arc::clone(&answer);
         self.writer
-            .wait_for(Work::new(Points::of("take"), move |connection| {
-                let taken = taken(connection, &tenant, &limits, now)?;
+            .wait_for(Work::new(CrashPoints::of("take"), move |connection| {
+                let taken = limits_after_call(connection, &tenant, &limits, now)?;
                 if let Ok(dues) = &taken {
                     let mut keep = connection.prepare_cached(
                         "INSERT INTO rate_limits (tenant, limited, due, flow) VALUES (?1, ?2, ?3, ?4)
@@ -98,7 +98,9 @@ impl Store {
                     ])?;
                     }
                 }
-                *told.lock().unwrap_or_else(PoisonError::into_inner) = taken.map(drop);
+                *answer_in_work
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = taken.map(drop);
                 Ok(0)
             }))?;
         let answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,18 +108,18 @@ impl Store {
     }
 }
 
-/// What would be kept of each limit if a call were taken from it, or the one that refuses it longest.
-fn taken(
+/// The state of each limit after one more call, or the limit that blocks the call for the longest time.
+fn limits_after_call(
     connection: &Connection,
     tenant: &str,
     limits: &[Limit],
     now: Timestamp,
-) -> Result<Result<Vec<Kept>, UsedUp>, Error> {
+) -> Result<Result<Vec<LimitState>, ExhaustedLimit>, Error> {
     let mut select = connection
         .prepare_cached("SELECT due, flow FROM rate_limits WHERE tenant = ?1 AND limited = ?2")?;
     take_all(limits, now, |limit| {
         let kept = select.query_row(params![tenant, limit.key()], |row| {
-            Ok(Kept {
+            Ok(LimitState {
                 due: Timestamp::from_microseconds(row.get(0)?),
                 interval: row.get(1)?,
             })

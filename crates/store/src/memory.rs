@@ -1,10 +1,10 @@
-//! Memory: documents that were told to be remembered, found again by meaning and words.
+//! Memory: stored documents, searched by meaning and words.
 //!
-//! A document is split into chunks (`split`); each is embedded, and stored with its words. Everything is
-//! of one [`MemoryScope`], and every question names the scopes it may see. The vectors are scanned in
-//! memory in one byte a component (`index`) and compared in full precision from the database; words are
-//! found by the database's own index (`words`); `search` puts both together. Who may name which scope,
-//! and what follows from a memory that is tainted, is decided elsewhere.
+//! A document is split into chunks (`split`). Each chunk is embedded and stored with its words. Every document
+//! belongs to one [`MemoryScope`], and every query names the scopes it may see. The vectors are scanned in
+//! memory with one byte per component (`index`) and compared in full precision from the database. Words are
+//! found by SQLite's full-text index (`words`). `search` combines both. Which caller may name which scope,
+//! and what follows from a tainted memory, is decided elsewhere.
 
 mod document;
 mod error;
@@ -28,18 +28,18 @@ use crate::store::Store;
 use index::Indexes;
 
 pub use document::{
-    DEFAULT_MAX_DOCUMENT_BYTES, MemoryScope, NewDocument, Reach, RememberOutcome, Remembered,
-    StoredDocument, document_text,
+    DEFAULT_MAX_DOCUMENT_BYTES, MemoryScope, NewDocument, RememberOutcome, RememberedDocument,
+    ScopeReach, StoredDocument, document_text,
 };
 pub use error::MemoryError;
 pub use read::{MemoryStatistics, ScopeStatistics};
 pub use search::MemoryHit;
-pub use upkeep::Reembedded;
+pub use upkeep::ReembedReport;
 
-/// How many texts are embedded at a time, so that a remote embedder is not sent megabytes at once.
+/// How many texts are embedded at a time, so that one request to a remote embedder stays small.
 const EMBEDDED_AT_ONCE: usize = 256;
 
-/// The memory in a store, with the embedder that understands its texts.
+/// The memory in a store, with the embedder of its texts.
 pub struct Memory {
     store: Arc<Store>,
     embedder: Arc<dyn Embedder>,
@@ -57,13 +57,13 @@ impl std::fmt::Debug for Memory {
 }
 
 impl Memory {
-    /// The memory in `store`, with the embedder that ships inside the program. Nothing is read yet.
+    /// The memory in `store`, with the built-in embedder. Nothing is read yet.
     #[must_use]
     pub fn new(store: Arc<Store>) -> Self {
         Self::with_embedder(store, Arc::new(StaticEmbedder::new()))
     }
 
-    /// The memory in `store`, with another embedder. What another one stored is refused, not mixed.
+    /// The memory in `store`, with another embedder. Vectors of different embedders are refused, not mixed.
     #[must_use]
     pub fn with_embedder(store: Arc<Store>, embedder: Arc<dyn Embedder>) -> Self {
         Self {
@@ -74,14 +74,14 @@ impl Memory {
         }
     }
 
-    /// The same memory with another limit to the size of documents.
+    /// Sets the maximum size of documents.
     #[must_use]
     pub fn with_max_document_bytes(mut self, bytes: u64) -> Self {
         self.max_document_bytes = bytes;
         self
     }
 
-    /// How large a document may be.
+    /// The maximum size of a document in bytes.
     #[must_use]
     pub fn max_document_bytes(&self) -> u64 {
         self.max_document_bytes
@@ -90,12 +90,12 @@ impl Memory {
     fn embed(&self, texts: &[&str]) -> Result<Vec<Embedding>, MemoryError> {
         let mut embeddings = Vec::with_capacity(texts.len());
         for texts in texts.chunks(EMBEDDED_AT_ONCE) {
-            let some = wait_for(self.embedder.embed_all(texts))?;
-            if some.len() != texts.len() {
-                let message = "it gave another number of vectors than there are texts";
+            let batch = wait_for(self.embedder.embed_all(texts))?;
+            if batch.len() != texts.len() {
+                let message = "the embedder returned a different number of vectors than texts";
                 return Err(MemoryError::Embedder(message.to_owned()));
             }
-            embeddings.extend(some);
+            embeddings.extend(batch);
         }
         let dimension = self.embedder.dimension();
         match embeddings
@@ -104,18 +104,18 @@ impl Memory {
         {
             None => Ok(embeddings),
             Some(other) => Err(MemoryError::Embedder(format!(
-                "it promised vectors of {dimension} components and gave one of {}",
+                "the embedder declares vectors of {dimension} components but returned one of {}",
                 other.dimension()
             ))),
         }
     }
 }
 
-fn told(name: &str, dimension: impl std::fmt::Display) -> String {
+fn describe_embedder(name: &str, dimension: impl std::fmt::Display) -> String {
     format!("`{name}` ({dimension} components)")
 }
 
-/// Waits for a future on this thread, which may wait like everything here.
+/// Blocks this thread until a future is ready.
 fn wait_for<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {

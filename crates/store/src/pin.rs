@@ -1,11 +1,11 @@
-//! MCP servers that were met, and the pins of their tools: what was accepted and what is offered. What
+//! Known MCP servers and the pins of their tools: the accepted and the offered definitions. What
 //! follows from a difference is decided elsewhere.
 //!
-//! Several processes may meet one server at once, while a person accepts something. So pins are read
-//! with a [`PinsRevision`] and written only if nobody changed them since; whoever comes second reads
-//! again. What was accepted changes only by [`Store::accept_pin`], or when pins are written for the
-//! first time. A row that cannot be read, or whose text is not what its digest says, is an error for the
-//! whole server: a pin that is skipped would be a tool nobody looks at.
+//! Several processes may connect to one server at once, while a person accepts a definition. So pins are read
+//! with a [`PinsRevision`] and written only if they have not changed since; the second writer must read
+//! again. Accepted definitions change only by [`Store::accept_pin`], or when pins are written for the
+//! first time. A row that cannot be read, or whose text does not match its digest, is an error for the
+//! whole server: a skipped pin would be a tool that is not reviewed.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
@@ -16,27 +16,27 @@ use crate::error::Error;
 use crate::store::Store;
 use windlass_core::redact::Redactor;
 
-/// A server that was met.
+/// A known server: Windlass has connected to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredServer {
     /// The operator's name for it.
     pub name: String,
-    /// Which form of the protocol it speaks, `legacy` or `modern`, if that is known.
+    /// The protocol generation it supports, `legacy` or `modern`, if that is known.
     pub era: Option<String>,
-    /// The digest of how it is reached.
+    /// The digest of its connection settings.
     pub settings_digest: String,
     /// The files it runs, if it is a program.
     pub program: Option<Value>,
-    /// How it introduced itself.
+    /// Its response to `initialize`.
     pub greeting: Option<Value>,
-    /// When it was first met.
+    /// When Windlass first connected to it.
     pub first_seen: Timestamp,
 }
 
-/// A tool's definition and the digest of it.
+/// A tool's definition and its digest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredDefinition {
-    /// All of it.
+    /// The whole definition.
     pub body: Value,
     /// Its digest.
     pub digest: Digest,
@@ -56,21 +56,21 @@ impl StoredDefinition {
 pub struct StoredPin {
     /// The server's name for the tool.
     pub tool: String,
-    /// What was accepted.
+    /// The accepted definition.
     pub accepted: Option<StoredDefinition>,
-    /// Who accepted it; nobody if that was when the server was first met.
+    /// The principal that accepted it; `None` if it was accepted on the first connection.
     pub accepted_by: Option<String>,
     /// When it was accepted.
     pub accepted_at: Option<Timestamp>,
-    /// What the server said last.
+    /// The definition that the server offered last.
     pub offered: Option<StoredDefinition>,
-    /// What is suspicious about that.
+    /// What is suspicious about the offered definition.
     pub findings: Vec<String>,
     /// When the server last offered it.
     pub seen_at: Timestamp,
 }
 
-/// Which state of a server's pins was read.
+/// The revision of a server's pins that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PinsRevision {
     server: i64,
@@ -78,7 +78,7 @@ pub struct PinsRevision {
 }
 
 impl PinsRevision {
-    /// Whether no pins of the server were ever written: it is met for the first time.
+    /// Whether no pins of the server were ever written: this is the first connection.
     #[must_use]
     pub const fn is_first(self) -> bool {
         self.number == 0
@@ -88,7 +88,7 @@ impl PinsRevision {
 /// The pins of a server, in the order of the tools' names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredPins {
-    /// Which state of them this is.
+    /// The revision of the pins.
     pub revision: PinsRevision,
     /// The pins.
     pub pins: Vec<StoredPin>,
@@ -101,7 +101,7 @@ const SELECT_PINS: &str = "SELECT tool, accepted, accepted_digest, accepted_by, 
      offered, offered_digest, findings, seen_at FROM pins WHERE server = ?1 ";
 
 impl Store {
-    /// What is known of a server; nothing if it was never met.
+    /// What is stored about a server; `None` if Windlass never connected to it.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -110,13 +110,13 @@ impl Store {
             let mut select =
                 connection.prepare_cached(&format!("{SELECT_SERVER} AND name = ?2"))?;
             let found = select
-                .query_row([tenant, name], |row| Ok(server(row)))
+                .query_row([tenant, name], |row| Ok(server_from_row(row)))
                 .optional()?;
             found.transpose()
         })
     }
 
-    /// All servers that were met, by name.
+    /// All known servers, by name.
     ///
     /// # Errors
     /// If one of them cannot be read.
@@ -127,14 +127,14 @@ impl Store {
             let mut rows = select.query([tenant])?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
-                found.push(server(row)?);
+                found.push(server_from_row(row)?);
             }
             Ok(found)
         })
     }
 
-    /// Notes how a server was met. When it was first met, what it ran then and how it was reached stay as they
-    /// were, whoever else meets it at the same time, and so do its pins.
+    /// Records a connection to a server. The time of the first connection, the program and the connection
+    /// settings stay as they were first recorded, even if other processes connect at the same time, and so do the pins.
     ///
     /// # Errors
     /// If it could not be stored.
@@ -144,7 +144,7 @@ impl Store {
             let json = |value| self.redactor.json::<Value>(value, &[]);
             Ok(value.as_ref().map(json).transpose()?)
         };
-        // Paths and digests are what the program is compared by; an introduction is only shown.
+        // Not redacted: the program is compared by paths and digests. The greeting is only shown.
         let program = server.program.as_ref().map(Value::to_string);
         let greeting = json(&server.greeting)?;
         self.transact("note_server", move |connection| {
@@ -168,8 +168,8 @@ impl Store {
         })
     }
 
-    /// Accepts what a server runs, and how it is reached, in the place of what was known. Whether it was met before;
-    /// if not, nothing is noted.
+    /// Accepts the current program and connection settings of a server. Returns whether the server was known;
+    /// if not, nothing is stored.
     ///
     /// # Errors
     /// If it could not be stored.
@@ -194,25 +194,24 @@ impl Store {
     /// The pins of a server.
     ///
     /// # Errors
-    /// If the server was never met ([`Error::NoSuchServer`]), or one of them cannot be read.
+    /// If the server is not known ([`Error::NoSuchServer`]), or a pin cannot be read.
     pub fn pins(&self, tenant: &str, name: &str) -> Result<StoredPins, Error> {
         self.readers.read(|connection| {
-            // One transaction reads both, so that they are of one state.
+            // One transaction reads both, so that they belong to the same revision.
             let transaction = connection.unchecked_transaction()?;
             let revision = revision(&transaction, tenant, name)?;
             let mut select = transaction.prepare_cached(&format!("{SELECT_PINS} ORDER BY tool"))?;
             let mut rows = select.query([revision.server])?;
             let mut pins = Vec::new();
             while let Some(row) = rows.next()? {
-                pins.push(pin(row, name)?);
+                pins.push(pin_from_row(row, name)?);
             }
             Ok(StoredPins { revision, pins })
         })
     }
 
-    /// Writes all pins of a server, if they are still as they were when `revision` was read. Those that
-    /// are not among `pins` are forgotten; those that were accepted must be among them, as they were
-    /// accepted.
+    /// Writes all pins of a server, if they have not changed since `revision` was read. Pins that
+    /// are not in `pins` are deleted. Accepted pins must be in it, unchanged.
     ///
     /// # Errors
     /// If they were changed meanwhile or would lose or gain an acceptance ([`Error::PinsChanged`]: read
@@ -228,7 +227,7 @@ impl Store {
         let (tenant, name) = (tenant.to_owned(), name.to_owned());
         let pins = pins
             .iter()
-            .map(|pin| Written::new(pin, &self.redactor))
+            .map(|pin| PinRow::new(pin, &self.redactor))
             .collect::<Result<Vec<_>, _>>()?;
         self.transact("write_pins", move |connection| {
             if self::revision(connection, &tenant, &name)? != revision {
@@ -241,12 +240,12 @@ impl Store {
             let accepted = accepted
                 .query_map([revision.server], |row| Ok((row.get(0)?, row.get(1)?)))?
                 .collect::<Result<Vec<(String, String)>, _>>()?;
-            // Nobody accepts anything by the way, and nothing accepted is lost.
-            let written = || pins.iter().filter_map(Written::accepted);
+            // Writing pins neither accepts nor loses a definition, except on the first connection.
+            let new = || pins.iter().filter_map(PinRow::accepted);
             let known = accepted.iter().map(|(tool, digest)| (tool, digest));
-            let is_kept = known.clone().all(|one| written().any(|other| one == other));
-            let is_all = written().all(|one| known.clone().any(|other| one == other));
-            if !is_kept || !is_all && !revision.is_first() {
+            let loses_none = known.clone().all(|one| new().any(|other| one == other));
+            let adds_none = new().all(|one| known.clone().any(|other| one == other));
+            if !loses_none || !adds_none && !revision.is_first() {
                 return Err(Error::PinsChanged(name.clone()));
             }
             connection
@@ -259,10 +258,10 @@ impl Store {
         })
     }
 
-    /// Accepts what a server offers under a name, if that is exactly what `digest` says.
+    /// Accepts the definition that a server offers for a tool, if its digest is exactly `digest`.
     ///
     /// # Errors
-    /// If the server or the tool is not known, nothing or something else is offered
+    /// If the server or the tool is not known, no definition or another one is offered
     /// ([`Error::OfferDiffers`]), or it could not be stored.
     pub fn accept_pin(
         &self,
@@ -296,7 +295,7 @@ impl Store {
         })
     }
 
-    /// Forgets a server with its pins, so that it is met for the first time again. Whether it was known.
+    /// Forgets a server with its pins, so that the next connection is the first again. Returns whether it was known.
     ///
     /// # Errors
     /// If the database fails.
@@ -310,21 +309,21 @@ impl Store {
     }
 }
 
-/// A pin as it is written.
-struct Written {
+/// A pin as it is stored.
+struct PinRow {
     pin: StoredPin,
     accepted: Option<(String, String)>,
     offered: Option<(String, String)>,
     findings: String,
 }
 
-impl Written {
+impl PinRow {
     fn new(pin: &StoredPin, redactor: &Redactor) -> Result<Self, Error> {
         let text = |definition: &Option<StoredDefinition>| match definition {
             None => Ok(None),
             Some(definition) => {
                 let text = definition.body.to_string();
-                // Without the secret it would be another definition.
+                // Redacting the secret would change the definition.
                 match redactor.text(&text) == text {
                     true => Ok(Some((text, definition.digest.to_string()))),
                     false => Err(Error::SecretInStructure),
@@ -402,7 +401,9 @@ fn find(
 ) -> Result<StoredPin, Error> {
     let mut select = connection.prepare_cached(&format!("{SELECT_PINS} AND tool = ?2"))?;
     let found = select
-        .query_row(params![revision.server, tool], |row| Ok(pin(row, server)))
+        .query_row(params![revision.server, tool], |row| {
+            Ok(pin_from_row(row, server))
+        })
         .optional()?;
     found.unwrap_or_else(|| {
         Err(Error::NoSuchPin {
@@ -412,7 +413,7 @@ fn find(
     })
 }
 
-fn server(row: &Row<'_>) -> Result<StoredServer, Error> {
+fn server_from_row(row: &Row<'_>) -> Result<StoredServer, Error> {
     let name: String = row.get("name")?;
     let json = |column: &str| -> Result<Option<Value>, Error> {
         let text: Option<String> = row.get(column)?;
@@ -432,7 +433,7 @@ fn server(row: &Row<'_>) -> Result<StoredServer, Error> {
     })
 }
 
-fn pin(row: &Row<'_>, server: &str) -> Result<StoredPin, Error> {
+fn pin_from_row(row: &Row<'_>, server: &str) -> Result<StoredPin, Error> {
     let tool: String = row.get("tool")?;
     let unreadable = |reason: &dyn std::fmt::Display| {
         Error::unreadable(
@@ -451,7 +452,7 @@ fn pin(row: &Row<'_>, server: &str) -> Result<StoredPin, Error> {
             let digest: Digest = digest.parse().map_err(|error| unreadable(&error))?;
             match StoredDefinition::new(body) {
                 stored if stored.digest == digest => Ok(Some(stored)),
-                _ => Err(unreadable(&"its text is not what its digest says")),
+                _ => Err(unreadable(&"its text does not match its digest")),
             }
         };
     let findings: String = row.get("findings")?;

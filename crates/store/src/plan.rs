@@ -1,4 +1,4 @@
-//! Which plans there are. How far they are is in the journals of their runs.
+//! Lists plans. Their progress is in the journals of their runs.
 
 use rusqlite::Row;
 use windlass_spec::{CallId, Timestamp};
@@ -7,23 +7,23 @@ use crate::error::Error;
 use crate::read::{RunState, run_state};
 use crate::store::Store;
 
-/// A plan that was made.
+/// A stored plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPlan {
-    /// What it is called: the call that made it.
+    /// Its id: the call that made it.
     pub plan: CallId,
-    /// What it is for, if it says.
+    /// Its goal, if it has one.
     pub goal: Option<String>,
     /// How many tasks it had when it was made.
     pub tasks: u32,
     /// When it was made.
     pub made_at: Timestamp,
-    /// Where the run stands that made it.
+    /// The state of the run that made it.
     pub run_state: RunState,
 }
 
 impl Store {
-    /// The plans that were made for a tenant, the newest first. Those of runs that were purged are not among them.
+    /// The plans of a tenant, the newest first. Plans of purged runs are not listed.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -33,13 +33,13 @@ impl Store {
                 "SELECT plan, goal, tasks, made_at, run_state FROM plans
                  WHERE tenant = ?1 ORDER BY made_at DESC, plan DESC LIMIT ?2",
             )?;
-            let rows = select.query_map((tenant, limit), |row| Ok(stored(row)))?;
+            let rows = select.query_map((tenant, limit), |row| Ok(plan_from_row(row)))?;
             rows.map(|row| row?).collect()
         })
     }
 }
 
-fn stored(row: &Row<'_>) -> Result<StoredPlan, Error> {
+fn plan_from_row(row: &Row<'_>) -> Result<StoredPlan, Error> {
     let plan: String = row.get("plan")?;
     let state: String = row.get("run_state")?;
     Ok(StoredPlan {

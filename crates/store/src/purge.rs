@@ -1,7 +1,6 @@
-//! Retention: what was said and done in runs that ended long ago is removed. What stays tells that
-//! the run took place, what was decided about its calls and which of them ran. Questions to people,
-//! their answers, holds, mail and standing approvals stay too; only what a mail says of a plan goes with
-//! the plan.
+//! Retention: removes the content of runs that ended long ago. The row of the run, the decisions about its
+//! calls and the record of which calls ran stay. Questions to people, their answers, holds, inbox commands and
+//! standing approvals stay too. Only the body of an inbox command about a plan is removed, with the plan.
 
 use std::time::Duration;
 
@@ -10,72 +9,72 @@ use windlass_spec::{CallState, RunId, Timestamp};
 
 use crate::connection;
 use crate::error::Error;
-use crate::read::{count, run_id, standing};
+use crate::read::{count, run_id, stored_state};
 use crate::store::Store;
 
-/// How long events are kept after their run ended.
+/// How long events are kept after their run has ended.
 pub const DEFAULT_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// The kinds of events that are removed. All others stay, also those that this version does not know:
-/// they may be decisions.
+/// The kinds of events that are removed. All others stay, including kinds that this version does not know,
+/// because they may be decisions.
 const REMOVED: &str = "'started', 'offered', 'model_answered', 'model_failed', 'call_ended', \
      'planned', 'replanned', 'task_ended', 'task_marked', 'time_passed'";
 
-/// What is left of what a mail said about a plan: that it said something.
-const NOTHING_SAID: &str = "{}";
+/// Replaces the body of an inbox command about a plan.
+const PURGED_BODY: &str = "{}";
 
-/// What a purge did.
+/// The result of a purge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Purged {
-    /// The runs whose events are gone.
+    /// The runs whose events were removed.
     pub removed: Vec<PurgedRun>,
-    /// The runs that are old enough but stay.
-    pub kept: Vec<Kept>,
+    /// The runs that are old enough but were kept.
+    pub kept: Vec<KeptRun>,
 }
 
-/// A run whose events are gone.
+/// A run whose events were removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PurgedRun {
-    /// Which.
+    /// The run.
     pub run: RunId,
     /// How many events were removed.
     pub events: u64,
-    /// How large they were.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
-/// A run that a purge left alone.
+/// A run that a purge kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    /// Which.
+pub struct KeptRun {
+    /// The run.
     pub run: RunId,
-    /// Why.
-    pub because: KeptBecause,
+    /// Why it was kept.
+    pub reason: KeepReason,
 }
 
-/// Why a purge left a run alone.
+/// Why a purge kept a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeptBecause {
-    /// Nobody knows whether one of its calls had its effect.
+pub enum KeepReason {
+    /// The outcome of one of its calls is unknown.
     UnknownCall,
-    /// A person is asked about one of its calls, and the question was never settled.
+    /// One of its calls has a question that was never settled.
     PendingApproval,
     /// One of its calls is held, and was neither started nor undone.
     OpenHold,
-    /// It works for a call of another run, which is not over and may need it.
+    /// It works for a call of another run, which has not ended and may need it.
     ParentNotOver(RunId),
-    /// Its journal cannot be read, so nobody knows what is in it.
+    /// Its journal cannot be read, so its content is unknown.
     Unreadable(String),
 }
 
 impl Store {
-    /// Removes what runs that ended more than `older_than` before `now` said and did. Their rows stay,
-    /// with a count of what is gone, and so do the decisions about their calls. A run that has not
-    /// ended, waits for a person, has a call whose outcome is unknown, a pending question or an open
-    /// hold, or works for a run that is not over, stays whole.
+    /// Removes the content of runs that ended more than `older_than` before `now`. Their rows stay,
+    /// with a count of the removed events, and so do the decisions about their calls. A run is kept whole
+    /// if it has not ended, waits for a person, has a call whose outcome is unknown, a pending question or
+    /// an open hold, or works for a run that has not ended.
     ///
     /// # Errors
-    /// If the database fails. What was removed before is removed.
+    /// If the database fails. Runs that were purged before the failure stay purged.
     pub fn purge(&self, older_than: Duration, now: Timestamp) -> Result<Purged, Error> {
         let age = i64::try_from(older_than.as_micros()).unwrap_or(i64::MAX);
         let ended_before = now.as_microseconds().saturating_sub(age);
@@ -91,45 +90,45 @@ impl Store {
         for candidate in candidates {
             let run = run_id(candidate)?;
             match self.reason_to_keep(&run)? {
-                Some(because) => purged.kept.push(Kept { run, because }),
+                Some(reason) => purged.kept.push(KeptRun { run, reason }),
                 None => purged.removed.push(self.remove_events(run, now)?),
             }
         }
         if !purged.removed.is_empty() {
-            self.give_space_back()?;
+            self.shrink_file()?;
         }
         Ok(purged)
     }
 
-    fn reason_to_keep(&self, run: &RunId) -> Result<Option<KeptBecause>, Error> {
+    fn reason_to_keep(&self, run: &RunId) -> Result<Option<KeepReason>, Error> {
         let folded = match self.fold(run) {
             Ok(folded) => folded,
             Err(error @ (Error::Unreadable { .. } | Error::Fold { .. })) => {
-                return Ok(Some(KeptBecause::Unreadable(error.to_string())));
+                return Ok(Some(KeepReason::Unreadable(error.to_string())));
             }
             Err(error) => return Err(error),
         };
-        // A call that started and never ended in a run that is over is as unknown as one that says so.
+        // A call that started and never ended in an ended run has an unknown outcome too.
         let is_unknown = folded
             .calls()
             .any(|call| matches!(call.state(), CallState::Unknown | CallState::Running));
         if is_unknown {
-            return Ok(Some(KeptBecause::UnknownCall));
+            return Ok(Some(KeepReason::UnknownCall));
         }
         self.readers.read(|connection| {
-            // Ending a run settles these. If they are there all the same, somebody waits for an answer.
+            // Ending a run settles these. If one is still open, a person may wait for the outcome.
             let exists = |query| connection.prepare_cached(query)?.exists([run.as_str()]);
             if exists("SELECT 1 FROM approvals WHERE run = ?1 AND status = 'pending'")? {
-                return Ok(Some(KeptBecause::PendingApproval));
+                return Ok(Some(KeepReason::PendingApproval));
             }
             if exists("SELECT 1 FROM holds WHERE run = ?1 AND status IN ('held', 'released')")? {
-                return Ok(Some(KeptBecause::OpenHold));
+                return Ok(Some(KeepReason::OpenHold));
             }
             let Some(parent) = folded.parent().map(|call| &call.run) else {
                 return Ok(None);
             };
-            let is_over = standing(connection, parent)?.is_none_or(|state| state == "ended");
-            Ok((!is_over).then(|| KeptBecause::ParentNotOver(parent.clone())))
+            let has_ended = stored_state(connection, parent)?.is_none_or(|state| state == "ended");
+            Ok((!has_ended).then(|| KeepReason::ParentNotOver(parent.clone())))
         })
     }
 
@@ -148,7 +147,7 @@ impl Store {
             )?;
             connection.execute(
                 "UPDATE mailbox SET body = ?2 WHERE run = ?1 AND body IS NOT NULL",
-                (run.as_str(), NOTHING_SAID),
+                (run.as_str(), PURGED_BODY),
             )?;
             connection.execute(
                 "UPDATE tool_gaps SET report = NULL WHERE run = ?1",
@@ -169,9 +168,9 @@ impl Store {
         })
     }
 
-    /// Shrinks the file and empties the write-ahead log, which still holds what was removed. Neither
+    /// Shrinks the file and empties the write-ahead log, which still holds the removed events. Neither
     /// can be part of a transaction.
-    fn give_space_back(&self) -> Result<(), Error> {
+    fn shrink_file(&self) -> Result<(), Error> {
         let connection = connection::connect_writer(&self.path)?;
         let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
         let mut rows = vacuum.query([])?;
@@ -186,10 +185,10 @@ impl Store {
 mod tests {
     use super::*;
 
-    /// By their names, because this version need not know them all.
+    /// Uses the names of event kinds, because this version need not know them all.
     #[test]
-    fn only_what_was_said_and_returned_is_removed() {
-        let said = [
+    fn purging_removes_content_and_keeps_decisions() {
+        let content = [
             "started",
             "model_answered",
             "model_failed",
@@ -221,7 +220,7 @@ mod tests {
                  VALUES ('r1', 'acme', 'ada', 'helper', 0)",
             )
             .unwrap();
-        for (kind, seq) in said.iter().chain(&decisions).zip(1..) {
+        for (kind, seq) in content.iter().chain(&decisions).zip(1..) {
             let payload = format!(r#"{{"event":"{kind}","message":"They said so."}}"#);
             connection
                 .execute(
@@ -232,7 +231,7 @@ mod tests {
         }
         let now = Timestamp::from_microseconds(0);
         let purged = store.remove_events(RunId::new("r1").unwrap(), now).unwrap();
-        assert_eq!(purged.events, said.len() as u64);
+        assert_eq!(purged.events, content.len() as u64);
         let mut select = connection
             .prepare("SELECT kind FROM events WHERE instr(payload, 'They said so.') ORDER BY seq")
             .unwrap();

@@ -1,72 +1,72 @@
-//! What waits for the thread that writes. Unlike a channel it wakes that thread only when there is a
-//! reason to: what nobody waits for waits a moment for company, so that several things share one
-//! wake-up and one wait for the disk.
+//! The queue of the writer thread. Unlike a channel it wakes that thread only when needed: items that no
+//! caller waits for linger a short time, so that several items share one wake-up and one wait for the
+//! disk.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many may wait. Whoever sends more waits too, so that a slow disk cannot fill memory.
+/// How many items may be queued. Senders block beyond that, so that a slow disk cannot fill memory.
 const CAPACITY: usize = 1024;
 
-/// How long what nobody waits for may stay here.
+/// How long items that no caller waits for may stay in the queue.
 const LINGER: Duration = Duration::from_millis(10);
 
-/// A queue with one taker, who takes everything at once.
+/// A queue with one consumer, which takes all items at once.
 pub(crate) struct Queue<T> {
-    state: Mutex<State<T>>,
-    /// Tells the taker.
+    state: Mutex<QueueState<T>>,
+    /// Wakes the consumer.
     filled: Condvar,
-    /// Tells those who wait for room.
+    /// Wakes the senders that wait for room.
     emptied: Condvar,
 }
 
-struct State<T> {
+struct QueueState<T> {
     items: Vec<T>,
-    /// Whether somebody waits for one of them.
+    /// Whether a caller waits for one of them.
     is_awaited: bool,
     is_closed: bool,
-    /// Whether the taker sleeps.
+    /// Whether the consumer sleeps.
     is_asleep: bool,
-    /// How many wait for room.
-    without_room: usize,
+    /// How many senders wait for room.
+    blocked_senders: usize,
 }
 
-/// The taker is gone.
-pub(crate) struct Closed;
+/// The error of sending to a closed queue.
+pub(crate) struct QueueClosed;
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(QueueState {
                 items: Vec::new(),
                 is_awaited: false,
                 is_closed: false,
                 is_asleep: false,
-                without_room: 0,
+                blocked_senders: 0,
             }),
             filled: Condvar::new(),
             emptied: Condvar::new(),
         }
     }
 
-    /// Puts something at the end, when there is room.
-    pub(crate) fn push(&self, item: T, is_awaited: bool) -> Result<(), Closed> {
+    /// Adds an item at the end, and waits for room first.
+    pub(crate) fn push(&self, item: T, is_awaited: bool) -> Result<(), QueueClosed> {
         let mut state = self.lock();
         while state.items.len() >= CAPACITY && !state.is_closed {
-            state.without_room += 1;
+            state.blocked_senders += 1;
             state = self
                 .emptied
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
-            state.without_room -= 1;
+            state.blocked_senders -= 1;
         }
         if state.is_closed {
-            return Err(Closed);
+            return Err(QueueClosed);
         }
         state.items.push(item);
         state.is_awaited |= is_awaited;
-        // The first starts the moment; after that only what is awaited ends it early, or the last
-        // that there is room for.
+        // The first item starts the linger time. After that only an awaited item or a full queue wakes
+        // the consumer early.
         let count = state.items.len();
         if state.is_asleep && (is_awaited || count == 1 || count == CAPACITY) {
             state.is_asleep = false;
@@ -76,7 +76,7 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Takes everything, as soon as somebody waits for it or has waited long enough. Nothing if the
+    /// Takes all items as soon as a caller waits for one or the linger time is over. `None` if the
     /// queue is closed and empty.
     pub(crate) fn take(&self) -> Option<Vec<T>> {
         let mut state = self.lock();
@@ -105,31 +105,31 @@ impl<T> Queue<T> {
         }
         state.is_awaited = false;
         let items = std::mem::take(&mut state.items);
-        if state.without_room > 0 {
+        if state.blocked_senders > 0 {
             self.emptied.notify_all();
         }
         (!items.is_empty()).then_some(items)
     }
 
-    /// Whether so many wait that putting something here might have to wait for room.
+    /// Whether the queue is so full that adding an item may have to wait for room.
     pub(crate) fn is_crowded(&self) -> bool {
         self.lock().items.len() > CAPACITY / 2
     }
 
-    /// Lets nothing more in. What is here can still be taken.
+    /// Refuses further items. Those in the queue can still be taken.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.filled.notify_all();
         self.emptied.notify_all();
     }
 
-    /// Drops what is here.
+    /// Drops all items.
     pub(crate) fn clear(&self) {
         let items = std::mem::take(&mut self.lock().items);
         drop(items);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -142,9 +142,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_awaited_takes_along_what_came_before_it() {
+    fn an_awaited_item_is_taken_together_with_earlier_items() {
         let queue = Arc::new(Queue::new());
-        let taker = {
+        let consumer = {
             let queue = Arc::clone(&queue);
             thread::spawn(move || queue.take())
         };
@@ -152,18 +152,18 @@ mod tests {
             assert!(queue.push(number, false).is_ok());
         }
         assert!(queue.push(3, true).is_ok());
-        assert_eq!(taker.join().unwrap(), Some(vec![0, 1, 2, 3]));
+        assert_eq!(consumer.join().unwrap(), Some(vec![0, 1, 2, 3]));
     }
 
     #[test]
-    fn what_nobody_waits_for_is_taken_all_the_same() {
+    fn items_that_no_caller_waits_for_are_taken_too() {
         let queue = Arc::new(Queue::new());
         assert!(queue.push(1, false).is_ok());
         assert_eq!(queue.take(), Some(vec![1]));
     }
 
     #[test]
-    fn a_full_queue_makes_room_before_it_takes_more() {
+    fn a_full_queue_blocks_senders_until_there_is_room() {
         let queue = Arc::new(Queue::new());
         let sender = {
             let queue = Arc::clone(&queue);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_queue_gives_what_it_has_and_then_nothing() {
+    fn a_closed_queue_returns_its_items_and_then_none() {
         let queue = Queue::new();
         assert!(queue.push(1, false).is_ok());
         queue.close();

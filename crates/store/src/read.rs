@@ -1,5 +1,5 @@
-//! Reading: what happened in a run, which runs there are. Readers see what has been committed; they
-//! neither wait for whoever writes nor keep them waiting.
+//! Reading events and listing runs. Readers see committed data. They neither wait for the writer nor
+//! block it.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -13,19 +13,19 @@ use crate::conditions::Conditions;
 use crate::error::Error;
 use crate::store::Store;
 
-/// Where a run stands.
+/// The stored state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RunState {
-    /// It is at work, or was when its owner died.
+    /// It is running, or was running when its owner died.
     Open,
     /// It waits for a person.
     Waiting,
-    /// It is over.
+    /// It has ended.
     Ended,
 }
 
 impl RunState {
-    /// The word for it.
+    /// The stored word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -36,15 +36,15 @@ impl RunState {
     }
 }
 
-/// Where a run stands, by its word.
+/// The run state for a stored word.
 pub(crate) fn run_state(word: &str) -> Result<RunState, Error> {
     match word {
         "open" => Ok(RunState::Open),
         "waiting" => Ok(RunState::Waiting),
         "ended" => Ok(RunState::Ended),
         other => {
-            let what = "where a run stands".to_owned();
-            Err(Error::unreadable(what, format!("`{other}` is no state")))
+            let reason = format!("`{other}` is not a run state");
+            Err(Error::unreadable("the state of a run", reason))
         }
     }
 }
@@ -52,20 +52,20 @@ pub(crate) fn run_state(word: &str) -> Result<RunState, Error> {
 /// Which runs to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Only those of that tenant.
+    /// Only those of this tenant.
     pub tenant: Option<String>,
-    /// At most so many.
+    /// At most this many.
     pub limit: Option<u32>,
-    /// Only those of the agent of that name.
+    /// Only those of the agent with this name.
     pub agent: Option<String>,
-    /// Only those that stand there.
+    /// Only those in this state.
     pub state: Option<RunState>,
-    /// Only those of the task of that id.
+    /// Only those of the task with this id.
     pub task_id: Option<String>,
 }
 
 impl RunFilter {
-    /// Those that wait for a person.
+    /// Matches the runs that wait for a person.
     #[must_use]
     pub fn waiting() -> Self {
         Self {
@@ -88,14 +88,14 @@ impl RunFilter {
     }
 }
 
-/// What a list says of a run.
+/// A run as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSummary {
     /// Its id.
     pub run: RunId,
-    /// The organisation it is for.
+    /// The organisation it belongs to.
     pub tenant: String,
-    /// On whose behalf it acts.
+    /// The principal on whose behalf it acts.
     pub principal: String,
     /// The agent's name.
     pub agent: String,
@@ -109,44 +109,44 @@ pub struct RunSummary {
     pub ended_at: Option<Timestamp>,
     /// How it ended.
     pub end: Option<RunEnd>,
-    /// Where it stands.
+    /// Its state.
     pub state: RunState,
     /// How many owners it has had.
     pub epoch: i64,
     /// How many events are stored.
     pub events: u64,
-    /// What is left of those that were purged.
+    /// What is known about purged events.
     pub purged: Option<Tombstone>,
 }
 
-/// What is known of events that are gone.
+/// What is known about purged events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tombstone {
     /// When they were removed.
     pub at: Timestamp,
     /// How many.
     pub events: u64,
-    /// How large they were.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
-/// In the order in which [`summary`] takes them. The events of a run that may still get some are counted
-/// when they are listed.
+/// The columns in the order in which [`summary`] reads them. The events of a run that has not ended are
+/// counted when it is listed.
 const SUMMARY: &str = r#"SELECT run, tenant, principal, agent, task_id, task, started_at, ended_at,
     "end", state, epoch, purged_at, purged_events, purged_bytes,
     coalesce(event_count, (SELECT count(*) FROM events WHERE events.run = runs.run)) FROM runs "#;
 
-/// Says whether anything was written to the database since it was last asked. It costs one look at the
-/// header of the write-ahead log and no table is read, so a process can ask many times a second.
+/// Detects whether the database was written to since the last check. A check reads the header of the
+/// write-ahead log and no table, so a process can check many times a second.
 #[derive(Debug)]
 pub struct ChangeWatch {
-    /// A connection of its own: the counter is told apart by who asks.
+    /// A separate connection: `data_version` is counted per connection.
     connection: Connection,
     version: i64,
 }
 
 impl ChangeWatch {
-    /// Whether something was committed since the last time, or since the watch was made.
+    /// Whether something was committed since the last check, or since the watch was created.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -162,7 +162,7 @@ fn data_version(connection: &Connection) -> Result<i64, Error> {
 }
 
 impl Store {
-    /// Looks the whole database over for damage, and says what it found.
+    /// Checks the whole database for damage and returns the problems found.
     ///
     /// # Errors
     /// If it cannot be read at all.
@@ -176,7 +176,7 @@ impl Store {
         })
     }
 
-    /// The events of a run with their numbers, in order. Of a run that was purged, what is left.
+    /// The events of a run with their numbers, in order. A purged run has only the events that are left.
     ///
     /// # Errors
     /// If there is no such run or an event cannot be read.
@@ -184,8 +184,8 @@ impl Store {
         self.events_from(run, 1)
     }
 
-    /// The events of a run from a number on, in order: the one of that number and all after it. What a
-    /// subscriber asks who has seen the events before. Empty if there are none yet.
+    /// The events of a run from a number on, inclusive, in order. Subscribers use it to read the events
+    /// they have not seen. Empty if there are none yet.
     ///
     /// # Errors
     /// If there is no such run or an event cannot be read.
@@ -201,8 +201,8 @@ impl Store {
         Ok(events)
     }
 
-    /// The number of the last event of a run; 0 if it has none or there is no such run. One look at an
-    /// index, whatever the length of the journal.
+    /// The number of the last event of a run; 0 if it has none or there is no such run. It costs one
+    /// index lookup, whatever the length of the journal.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -211,10 +211,10 @@ impl Store {
             .read(|connection| Ok(count(last_sequence_number(connection, run)?)))
     }
 
-    /// Watches the database for changes, whichever process makes them.
+    /// Watches the database for changes by any process.
     ///
     /// # Errors
-    /// If the database cannot be opened once more.
+    /// If another connection to the database cannot be opened.
     pub fn watch_changes(&self) -> Result<ChangeWatch, Error> {
         let connection = self.readers.connect()?;
         let version = data_version(&connection)?;
@@ -224,7 +224,7 @@ impl Store {
         })
     }
 
-    /// The first event of a run, which says what it was started with; `None` if it was purged.
+    /// The first event of a run, which holds what it was started with; `None` if it was purged.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -243,10 +243,10 @@ impl Store {
         payload.map(read).transpose()
     }
 
-    /// The run as its events make it.
+    /// The run that its events fold into.
     ///
     /// # Errors
-    /// If there is no such run, its events were purged, or they do not fit together.
+    /// If there is no such run, its events were purged, or they are inconsistent.
     pub fn fold(&self, run: &RunId) -> Result<Run, Error> {
         if self.summary(run)?.purged.is_some() {
             return Err(Error::Purged(run.clone()));
@@ -258,8 +258,8 @@ impl Store {
         })
     }
 
-    /// Writes the events of a run as JSON Lines: an object a line with `seq`, `run` and `event`, in
-    /// order. Says how many.
+    /// Writes the events of a run as JSON Lines: one object per line with `seq`, `run` and `event`, in
+    /// order. Returns how many.
     ///
     /// # Errors
     /// If there is no such run or it cannot be written.
@@ -288,9 +288,9 @@ impl Store {
         Ok(runs)
     }
 
-    /// The runs, the latest first, one by one until `take` has enough, for when there may be very many.
-    /// They are of one moment, and until the last is taken the database cannot tidy up what is written
-    /// meanwhile, so `take` should be quick.
+    /// Passes the runs, the latest first, to `take` one by one until it breaks, for very long lists.
+    /// They come from one snapshot. The database cannot checkpoint newer writes while the snapshot is
+    /// open, so `take` should be quick.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -312,7 +312,7 @@ impl Store {
         })
     }
 
-    /// How many runs there are, whatever the limit.
+    /// The number of matching runs, without the limit.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -326,7 +326,7 @@ impl Store {
         })
     }
 
-    /// What a list says of one run.
+    /// The summary of one run.
     ///
     /// # Errors
     /// If there is no such run.
@@ -342,14 +342,14 @@ impl Store {
     }
 
     /// The one run of a tenant whose id is `prefix` or, if there is none, begins with it. The runs of other
-    /// tenants are not looked at, so an error names none of them.
+    /// tenants are not searched, so an error names none of them.
     ///
     /// # Errors
     /// If there is none, or there are several.
     pub fn find(&self, tenant: &str, prefix: &str) -> Result<RunId, Error> {
         const SHOWN: usize = 5;
         let texts: Vec<String> = self.readers.read(|connection| {
-            // `~` comes after every character of an id. The id itself comes first in this order.
+            // `~` sorts after every character of an id. An exact match sorts first.
             let mut select = connection.prepare_cached(
                 "SELECT run FROM runs WHERE run >= ?1 AND run < ?1 || '~' AND tenant = ?2
                  ORDER BY run LIMIT ?3",
@@ -390,8 +390,8 @@ impl Store {
                 let payload = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
                 take(count(row.get(0)?), payload)?;
             }
-            // A purged run may have no events left, which is not the same as no run.
-            if is_known || standing(connection, run)?.is_some() {
+            // A purged run may have no events left, but it exists.
+            if is_known || stored_state(connection, run)?.is_some() {
                 Ok(())
             } else {
                 Err(Error::NoSuchRun(run.clone()))
@@ -400,8 +400,8 @@ impl Store {
     }
 }
 
-/// Where a run stands, in the words of the table, if there is one.
-pub(crate) fn standing(connection: &Connection, run: &RunId) -> Result<Option<String>, Error> {
+/// The stored word for the state of a run, if there is one.
+pub(crate) fn stored_state(connection: &Connection, run: &RunId) -> Result<Option<String>, Error> {
     let mut select = connection.prepare_cached("SELECT state FROM runs WHERE run = ?1")?;
     Ok(select
         .query_row([run.as_str()], |row| row.get(0))
@@ -424,14 +424,14 @@ pub(crate) fn count(number: i64) -> u64 {
 }
 
 fn summary(row: &Row<'_>) -> Result<RunSummary, Error> {
-    // By number: looking the names up for each row would take longer than reading it.
+    // By number: looking up column names for each row would take longer than reading it.
     let run = run_id(row.get(0)?)?;
     let place = || format!("the row of the run `{run}`");
     let state = row.get_ref(9)?.as_str().map_err(rusqlite::Error::from)?;
     let state = run_state(state).map_err(|error| Error::unreadable(place(), error))?;
     let end = match state {
         RunState::Open => None,
-        // What is stored says the same, and there may be very many.
+        // The stored end is always this one. Not parsing it makes long lists faster.
         RunState::Waiting => Some(RunEnd::WaitingForPerson),
         RunState::Ended => {
             let end = row.get_ref(8)?.as_str().map_err(rusqlite::Error::from)?;

@@ -1,20 +1,20 @@
-//! Which runs have something to do and no process that does it: what a worker asks several times a second.
-//! It is answered from partial indexes that hold only what is open, so its cost does not grow with the
-//! number of runs that have ended, and no journal is folded.
+//! Finds the runs that have work to do and no owner. A worker runs this query several times a second.
+//! It uses partial indexes that hold only open work, so its cost does not grow with the
+//! number of ended runs, and no journal is folded.
 
 use rusqlite::{Connection, OptionalExtension};
 use windlass_core::durable::{ResumableRun, ResumeReason};
 use windlass_spec::{CallId, RunId, Timestamp};
 
-use crate::crash::Points;
+use crate::crash::CrashPoints;
 use crate::error::Error;
-use crate::lease::{has_lock_file, is_owned, leave_lock_file};
-use crate::read::{run_id, standing};
+use crate::lease::{create_lock_file, has_lock_file, is_owned};
+use crate::read::{run_id, stored_state};
 use crate::store::Store;
 use crate::writer::Work;
 
-/// Runs that are not over, with what there is to do, the most specific reason first. Each part has an index of
-/// its own; the order of the joins is fixed so that the part that is usually empty is read first.
+/// Runs that have not ended, with the reason to resume them, the most specific reason first. Each part has its own
+/// index. The order of the joins is fixed so that the table that is usually empty is read first.
 pub(crate) const CANDIDATES: &str = "
     SELECT DISTINCT 1, waiting.run FROM mailbox AS waiting
         CROSS JOIN runs ON runs.run = waiting.run AND runs.state <> 'ended'
@@ -31,11 +31,11 @@ pub(crate) const CANDIDATES: &str = "
     SELECT 4, run FROM runs WHERE state = 'open'";
 
 impl Store {
-    /// The runs that can be resumed at `now`: not over, owned by no living process, and with something to
+    /// The runs that can be resumed at `now`: not ended, owned by no living process, and with work to
     /// do. Work in the run of a sub-agent or of a task makes its outermost run resumable, which is the
-    /// one to resume; each is listed once, with the most specific reason.
+    /// one to resume. Each run is listed once, with the most specific reason.
     ///
-    /// Another process may take a run between this answer and the attempt to resume it, which then fails
+    /// Another process may take a run before the caller resumes it. Resuming then fails
     /// with [`Error::OwnedElsewhere`] or [`Error::Ended`].
     ///
     /// # Errors
@@ -61,15 +61,16 @@ impl Store {
             if is_owned(&self.locks, &run)? {
                 continue;
             }
-            // Its owner may have ended it, or left it to wait, after it was listed and before the lock
-            // was tried.
-            let state = self.readers.read(|connection| standing(connection, &run))?;
-            let is_left = match state.as_deref() {
+            // Its owner may have ended or suspended it after it was listed and before the lock was tried.
+            let state = self
+                .readers
+                .read(|connection| stored_state(connection, &run))?;
+            let is_resumable = match state.as_deref() {
                 Some("open") => true,
                 Some("waiting") => reason != ResumeReason::OwnerGone,
                 _ => false,
             };
-            if is_left {
+            if is_resumable {
                 let tenant = self.readers.read(|connection| tenant(connection, &run))?;
                 resumable.push(ResumableRun {
                     run,
@@ -89,21 +90,21 @@ impl Store {
         is_owned(&self.locks, run)
     }
 
-    /// Whether the last owner of a run let go of it, such as when a person stopped it after a step. The
-    /// run of a process that died, or of a worker that stopped, was not let go.
+    /// Whether the last owner released a run, such as when a person stopped it after a step. An owner
+    /// that died, or a worker that stopped, does not release its runs.
     #[must_use]
-    pub fn was_let_go(&self, run: &RunId) -> bool {
+    pub fn was_released(&self, run: &RunId) -> bool {
         !has_lock_file(&self.locks, run)
     }
 
-    /// Keeps why a worker did not resume a run, until it is taken over.
+    /// Stores why a worker did not resume a run, until it is taken over.
     ///
     /// # Errors
     /// If it cannot be stored.
     pub fn refuse(&self, run: &RunId, reason: &str) -> Result<(), Error> {
         let (run, reason) = (run.clone(), self.redactor.text(reason));
         self.writer
-            .wait_for(Work::new(Points::of("refuse"), move |connection| {
+            .wait_for(Work::new(CrashPoints::of("refuse"), move |connection| {
                 let mut insert = connection.prepare_cached(
                     "INSERT OR REPLACE INTO refusals (run, epoch, reason)
                      SELECT run, epoch, ?2 FROM runs WHERE run = ?1",
@@ -129,12 +130,12 @@ impl Store {
         })
     }
 
-    /// Leaves a run that no process owns as one that dies does: the next worker resumes it.
+    /// Marks a run that no process owns as abandoned, as if its owner had died: the next worker resumes it.
     ///
     /// # Errors
-    /// If its lock file cannot be made.
-    pub fn leave(&self, run: &RunId) -> Result<(), Error> {
-        leave_lock_file(&self.locks, run)
+    /// If its lock file cannot be created.
+    pub fn mark_abandoned(&self, run: &RunId) -> Result<(), Error> {
+        create_lock_file(&self.locks, run)
     }
 }
 
@@ -147,11 +148,11 @@ fn reason_of(number: i64) -> ResumeReason {
     }
 }
 
-/// The run that a person started and for which, through others, this one works. The first event says for
-/// which call a run works; names alone do not, because any id may hold dots.
+/// The top-level run for which this run works, directly or through others. The first event names the call
+/// for which a run works. The id alone does not show it, because any id may contain dots.
 fn outermost(connection: &Connection, run: RunId) -> Result<RunId, Error> {
     let mut outermost = run;
-    // The run of a sub-agent is named after its parent with a dot, so most runs need no look at their events.
+    // The id of a sub-agent's run is its parent's id with a dot and a suffix, so most runs need no event lookup.
     while outermost.as_str().contains('.') {
         let mut select = connection.prepare_cached(
             "SELECT payload ->> '$.parent' FROM events WHERE run = ?1 AND seq = 1",
@@ -166,7 +167,7 @@ fn outermost(connection: &Connection, run: RunId) -> Result<RunId, Error> {
         let parent: CallId = parent
             .parse()
             .map_err(|error| Error::unreadable(place(), error))?;
-        // A child is named after its parent, so whatever a damaged journal says, this ends.
+        // The id of a parent is shorter than that of its child, so this loop ends even for a damaged journal.
         if parent.run.as_str().len() >= outermost.as_str().len() {
             break;
         }
@@ -186,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// A table that is read from beginning to end costs more with every run that was ever done.
+    /// A full table scan would get slower with every run that was ever stored.
     #[test]
     fn resumable_runs_are_found_by_partial_indexes() {
         let directory = tempfile::tempdir().unwrap();

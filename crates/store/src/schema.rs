@@ -1,5 +1,5 @@
-//! The form of the database and how an older one becomes the present one. Migrations are only ever
-//! added; each runs once, in a transaction that also counts it.
+//! The database schema and its migrations. Migrations are only ever added. Each runs once, in a
+//! transaction that also increments the schema version.
 
 use std::path::Path;
 
@@ -24,10 +24,10 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0014_refusals.sql"),
 ];
 
-/// Marks the file as one of ours, for `file` and for the check below: "Wndl".
+/// Marks the file as a Windlass database, for `file` and for the check below: "Wndl".
 const APPLICATION_ID: i64 = 0x576e_646c;
 
-/// Brings the database to the present form.
+/// Migrates the database to the current schema.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Error> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     loop {

@@ -1,20 +1,20 @@
-//! Standing approvals: kept, listed and taken back. What one covers is decided in `windlass-core`.
+//! Standing approvals: stored, listed and revoked. Which calls one covers is decided in `windlass-core`.
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
-use windlass_core::approval::{Identity, Reach, Standing, StandingCall};
+use windlass_core::approval::{Identity, Reach, StandingApproval, StandingCall};
 use windlass_spec::{Timestamp, ToolName};
 
-use crate::crash::Points;
+use crate::crash::CrashPoints;
 use crate::error::Error;
 use crate::store::Store;
 use crate::writer::Work;
 
-/// Which standing approval.
+/// The id of a standing approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StandingId(i64);
 
 impl StandingId {
-    /// The one of that number.
+    /// The id with this number.
     #[must_use]
     pub const fn new(number: i64) -> Self {
         Self(number)
@@ -33,13 +33,13 @@ impl std::fmt::Display for StandingId {
     }
 }
 
-/// A standing approval as it is kept.
+/// A stored standing approval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredStanding {
-    /// Which it is.
+    /// Its id.
     pub id: StandingId,
-    /// What it says.
-    pub standing: Standing,
+    /// The standing approval.
+    pub standing: StandingApproval,
 }
 
 /// Which standing approvals to list.
@@ -51,22 +51,22 @@ pub struct StandingFilter {
     pub principal: Option<String>,
     /// Only those for this tool.
     pub tool: Option<ToolName>,
-    /// Only those that are neither revoked nor past their date at this time.
+    /// Only those that are neither revoked nor expired at this time.
     pub in_force_at: Option<Timestamp>,
 }
 
 const SELECT: &str = "SELECT id, body FROM standing_approvals ";
 
 impl Store {
-    /// Keeps a standing approval and waits for the disk.
+    /// Stores a standing approval and waits for the disk.
     ///
     /// # Errors
     /// If it could not be stored.
-    pub fn grant_standing(&self, standing: &Standing) -> Result<StandingId, Error> {
-        let (standing, body) = (standing.clone(), written(standing)?);
+    pub fn grant_standing(&self, standing: &StandingApproval) -> Result<StandingId, Error> {
+        let (standing, body) = (standing.clone(), to_json(standing)?);
         let id = self
             .writer
-            .wait_for(Work::new(Points::of("grant"), move |connection| {
+            .wait_for(Work::new(CrashPoints::of("grant"), move |connection| {
                 let mut insert = connection.prepare_cached(
                     "INSERT INTO standing_approvals
                      (tenant, principal, tool, granted_at, revoked_at, body)
@@ -98,7 +98,7 @@ impl Store {
                      AND (:principal IS NULL OR principal = :principal)
                      AND (:tool IS NULL OR tool = :tool) ORDER BY id"
             ))?;
-            all(select.query(named_params! {
+            standings_from_rows(select.query(named_params! {
                 ":tenant": filter.tenant,
                 ":principal": filter.principal,
                 ":tool": filter.tool.as_ref().map(ToolName::as_str),
@@ -120,7 +120,7 @@ impl Store {
                 "{SELECT} WHERE tenant = ?1 AND principal = ?2 AND tool = ?3
                      AND revoked_at IS NULL ORDER BY id"
             ))?;
-            all(select.query((
+            standings_from_rows(select.query((
                 call.principal.tenant.as_str(),
                 call.principal.principal.as_str(),
                 call.tool.as_str(),
@@ -130,16 +130,16 @@ impl Store {
         Ok(candidates.find(|stored| stored.standing.covers(call)))
     }
 
-    /// Takes a standing approval back. One that was taken back before stays as it was.
+    /// Revokes a standing approval. One that was revoked before stays unchanged.
     ///
     /// # Errors
-    /// If there is none of that number, also for other tenants, or it could not be stored.
+    /// If there is none with this id, also for other tenants, or it could not be stored.
     pub fn revoke_standing(
         &self,
         id: StandingId,
         by: &Identity,
         now: Timestamp,
-    ) -> Result<Standing, Error> {
+    ) -> Result<StandingApproval, Error> {
         let by = by.clone();
         self.transact("revoke", move |connection| {
             let mut standing = find(connection, id)?;
@@ -150,37 +150,39 @@ impl Store {
                 let mut update = connection.prepare_cached(
                     "UPDATE standing_approvals SET revoked_at = ?2, body = ?3 WHERE id = ?1",
                 )?;
-                update.execute((id.0, now.as_microseconds(), written(&standing)?))?;
+                update.execute((id.0, now.as_microseconds(), to_json(&standing)?))?;
             }
             Ok(standing)
         })
     }
 }
 
-fn is_in_force(standing: &Standing, at: Timestamp) -> bool {
-    let is_past = match standing.reach() {
+fn is_in_force(standing: &StandingApproval, at: Timestamp) -> bool {
+    let is_expired = match standing.reach() {
         Reach::Run { .. } => false,
         Reach::Until { until } => at >= *until,
     };
-    standing.revoked().is_none() && !is_past
+    standing.revoked().is_none() && !is_expired
 }
 
-fn find(connection: &Connection, id: StandingId) -> Result<Standing, Error> {
+fn find(connection: &Connection, id: StandingId) -> Result<StandingApproval, Error> {
     let mut select = connection.prepare_cached(&format!("{SELECT} WHERE id = ?1"))?;
-    let found = select.query_row([id.0], |row| Ok(stored(row))).optional()?;
+    let found = select
+        .query_row([id.0], |row| Ok(standing_from_row(row)))
+        .optional()?;
     let found = found.ok_or(Error::NoSuchStanding(id.0))??;
     Ok(found.standing)
 }
 
-fn all(mut rows: rusqlite::Rows<'_>) -> Result<Vec<StoredStanding>, Error> {
+fn standings_from_rows(mut rows: rusqlite::Rows<'_>) -> Result<Vec<StoredStanding>, Error> {
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(stored(row)?);
+        found.push(standing_from_row(row)?);
     }
     Ok(found)
 }
 
-fn stored(row: &Row<'_>) -> Result<StoredStanding, Error> {
+fn standing_from_row(row: &Row<'_>) -> Result<StoredStanding, Error> {
     let (id, body): (i64, String) = (row.get("id")?, row.get("body")?);
     let standing = serde_json::from_str(&body)
         .map_err(|error| Error::unreadable(format!("the standing approval {id}"), error))?;
@@ -190,7 +192,7 @@ fn stored(row: &Row<'_>) -> Result<StoredStanding, Error> {
     })
 }
 
-fn written(standing: &Standing) -> Result<String, Error> {
+fn to_json(standing: &StandingApproval) -> Result<String, Error> {
     serde_json::to_string(standing)
         .map_err(|error| Error::unreadable("the standing approval", error))
 }

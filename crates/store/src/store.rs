@@ -1,4 +1,4 @@
-//! The store itself: opened once, shared by all threads of a process.
+//! The store: opened once, shared by all threads of a process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::Event;
 use windlass_spec::{RunId, Timestamp};
 
-use crate::connection::{self, Place, Readers};
-use crate::crash::Points;
+use crate::connection::{self, DatabaseFile, Readers};
+use crate::crash::CrashPoints;
 use crate::error::Error;
-use crate::journal::{Row, RunJournal, insert};
+use crate::journal::{EventRow, RunJournal, insert};
 use crate::lease::RunLease;
 use crate::read;
 use crate::writer::{Work, Writer};
@@ -24,24 +24,24 @@ const TASK_EXCERPT: usize = 500;
 /// How to open a store.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What must not be stored.
+    /// Removes the secrets that must not be stored.
     pub redactor: Redactor,
-    /// How large the database may become. What does not fit is refused as on a full disk.
+    /// The maximum size of the database. Writes beyond it fail as on a full disk.
     pub max_bytes: Option<u64>,
-    /// How long to wait for another process that writes; 15 seconds if nothing is said.
+    /// How long to wait for another process that writes; 15 seconds by default.
     pub lock_timeout: Option<Duration>,
-    /// The time now. If it is said, questions that nobody decided in time expire at once.
+    /// The current time. If it is set, overdue questions expire when the store is opened.
     pub now: Option<Timestamp>,
 }
 
-/// For whom a run is, beside what its first event says.
+/// For whom a run is, in addition to its first event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRun {
     /// The organisation.
     pub tenant: String,
     /// The person or program on whose behalf it acts.
     pub principal: String,
-    /// The task's id, if whoever set it gave it one.
+    /// The task's id, if it has one.
     pub task_id: Option<String>,
 }
 
@@ -64,26 +64,26 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens a database, making it and its directories if there is none. They are readable by their
+    /// Opens a database, and creates it and its directories if needed. They are readable by their
     /// owner only.
     ///
     /// # Errors
-    /// If it cannot be opened, is damaged, or is of a newer Windlass.
+    /// If it cannot be opened, is damaged, or was written by a newer Windlass.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(path, Options::default())
     }
 
-    /// Opens a database with secrets to keep out of it or a limit to its size.
+    /// Opens a database with options.
     ///
     /// # Errors
-    /// If it cannot be opened, is damaged, or is of a newer Windlass.
+    /// If it cannot be opened, is damaged, or was written by a newer Windlass.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let path = std::path::absolute(path.as_ref())
             .map_err(|error| Error::file("find", path.as_ref(), error))?;
         let locks = path.parent().unwrap_or(&path).join("locks");
         let connection = connection::open_writer(&path, &locks, &options)?;
-        let writer = Writer::start(connection, Place::of(&path)?)
-            .map_err(|error| Error::file("start the thread that writes", &path, error))?;
+        let writer = Writer::start(connection, DatabaseFile::of(&path)?)
+            .map_err(|error| Error::file("start the writer thread for", &path, error))?;
         let store = Self {
             readers: Arc::new(Readers::new(path.clone())),
             path,
@@ -98,7 +98,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Where the database is.
+    /// The path of the database.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -107,7 +107,7 @@ impl Store {
     /// Starts the journal of a run with its first event.
     ///
     /// # Errors
-    /// If the event does not start a run, there is one of that id, or it cannot be stored.
+    /// If the event does not start a run, a run with this id exists, or it cannot be stored.
     pub fn start(
         &self,
         new: NewRun,
@@ -122,11 +122,11 @@ impl Store {
         Ok(journal)
     }
 
-    /// Starts the journal of a run without waiting, for callers that must not: `done` is told when
-    /// the run is on the disk, or why it is not, on the thread that writes.
+    /// Starts the journal of a run without waiting, for callers that must not block. `done` is called with
+    /// the result on the writer thread when the run is on the disk or has failed.
     ///
     /// # Errors
-    /// If the event does not start a run or could not be sent. Then `done` is not told.
+    /// If the event does not start a run or could not be sent. Then `done` is not called.
     pub fn start_then(
         &self,
         new: NewRun,
@@ -138,21 +138,21 @@ impl Store {
         Ok(journal)
     }
 
-    /// Asked first for the sake of starts nobody waits for; the table itself has the last word.
+    /// Checks early that the run is new, for starts that do not wait. The insert checks it again.
     fn check_new(&self, started: &Event) -> Result<(), Error> {
         let Event::Started { run, .. } = started else {
             return Err(Error::NotStarted);
         };
-        let standing = self
+        let state = self
             .readers
-            .read(|connection| read::standing(connection, run))?;
-        match standing {
+            .read(|connection| read::stored_state(connection, run))?;
+        match state {
             None => Ok(()),
             Some(_) => Err(Error::RunExists(run.clone())),
         }
     }
 
-    /// The journal of a run, and what stores the run with its first event.
+    /// Returns the journal of a run, and the work that stores the run with its first event.
     fn new_journal(&self, new: NewRun, started: &Event) -> Result<(RunJournal, Work), Error> {
         let redacted = self.redactor.event(started.clone())?;
         let started = redacted.event();
@@ -168,13 +168,13 @@ impl Store {
             return Err(Error::NotStarted);
         };
         let lease = RunLease::take(&self.locks, run, FIRST_EPOCH).or_else(|error| {
-            // A run that has an owner exists, which tells more.
+            // `RunExists` is a more useful error than `OwnedElsewhere`.
             self.check_new(started).and(Err(error))
         })?;
         let excerpt: String = task.description.chars().take(TASK_EXCERPT).collect();
         let task_id = new.task_id.map(|id| self.redactor.text(&id));
         let (run, agent, at) = (run.clone(), agent.name().to_string(), at.as_microseconds());
-        let work = Work::new(Points::of("start"), move |connection| {
+        let work = Work::new(CrashPoints::of("start"), move |connection| {
             let mut insert_run = connection.prepare_cached(
                 "INSERT INTO runs (run, tenant, principal, agent, task_id, task, started_at, epoch)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
@@ -192,7 +192,7 @@ impl Store {
             if insert_run.execute(values)? == 0 {
                 return Err(Error::RunExists(run.clone()));
             }
-            let row = Row {
+            let row = EventRow {
                 run: &run,
                 epoch: FIRST_EPOCH,
                 seq: 1,
@@ -202,18 +202,18 @@ impl Store {
             insert(connection, &row)?;
             Ok(1)
         });
-        // The first number is the first event's.
+        // Number 1 is the first event.
         Ok((self.journal(lease, 2), work))
     }
 
-    /// Takes a run over whose owner is gone, or that waited for a person, to go on with it.
+    /// Takes over a run that has no owner, or that waited for a person, to resume it.
     ///
     /// # Errors
-    /// If there is no such run, it has ended, or its owner is still there.
+    /// If there is no such run, it has ended, or it still has an owner.
     pub fn take_over(&self, run: &RunId) -> Result<RunJournal, Error> {
         let check = || match self
             .readers
-            .read(|connection| read::standing(connection, run))?
+            .read(|connection| read::stored_state(connection, run))?
         {
             None => Err(Error::NoSuchRun(run.clone())),
             Some(state) if state == "ended" => Err(Error::Ended(run.clone())),
@@ -221,12 +221,12 @@ impl Store {
         };
         check()?;
         let mut lease = RunLease::take(&self.locks, run, 0)?;
-        // The owner may have ended it while we waited for nothing but the lock.
+        // The owner may have ended it before the lock was taken.
         check()?;
         let id = run.clone();
         let epoch =
             self.writer
-                .wait_for(Work::new(Points::of("take_over"), move |connection| {
+                .wait_for(Work::new(CrashPoints::of("take_over"), move |connection| {
                     let mut update = connection.prepare_cached(
                 r#"UPDATE runs SET epoch = epoch + 1, state = 'open', "end" = NULL, ended_at = NULL,
                        event_count = NULL
@@ -244,10 +244,10 @@ impl Store {
         Ok(self.journal(lease, last + 1))
     }
 
-    /// An event without secrets, as it is stored.
+    /// Returns the event without secrets, as it is stored.
     ///
     /// # Errors
-    /// If it would not be an event without the secret.
+    /// If the event would not be valid without the secret.
     pub fn redacted(&self, event: Event) -> Result<RedactedEvent, Error> {
         Ok(self.redactor.event(event)?)
     }

@@ -1,4 +1,4 @@
-//! What became of calls of tools with several implementations, for those who compare them.
+//! The outcomes of calls to tools with several implementations, for comparing the implementations.
 
 use rusqlite::{Row, named_params};
 use windlass_core::run::Variant;
@@ -13,9 +13,9 @@ use crate::store::Store;
 pub struct VariantExecution {
     /// The tool.
     pub tool: ToolName,
-    /// Which implementation.
+    /// The implementation.
     pub variant: Variant,
-    /// On whose behalf.
+    /// The principal on whose behalf it ran.
     pub principal: String,
     /// How it ended.
     pub state: CallState,
@@ -25,16 +25,16 @@ pub struct VariantExecution {
     pub ended_at: Timestamp,
 }
 
-/// What was stopped of the calls of a tool for a principal.
+/// How many calls of a tool were stopped for a principal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stopped {
+pub struct StoppedCalls {
     /// The tool.
     pub tool: ToolName,
-    /// On whose behalf.
+    /// The principal on whose behalf they were requested.
     pub principal: String,
     /// How many calls the gate denied.
     pub denials: u64,
-    /// How many people undid.
+    /// How many calls people undid.
     pub undos: u64,
 }
 
@@ -55,15 +55,15 @@ impl Store {
                  AND (:tenant IS NULL OR tenant = :tenant) AND (:tool IS NULL OR tool = :tool)
                  AND (:since IS NULL OR ended_at >= :since)
              ORDER BY started_at, call";
-        self.filtered(select, filter, execution)
+        self.query_filtered(select, filter, variant_execution_from_row)
     }
 
-    /// How many calls were denied or undone, by tool and principal. Such calls never ran, so no
-    /// implementation stands beside them.
+    /// How many calls were denied or undone, by tool and principal. Such calls never ran, so they have
+    /// no implementation.
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn stopped_calls(&self, filter: &ExecutionFilter) -> Result<Vec<Stopped>, Error> {
+    pub fn stopped_calls(&self, filter: &ExecutionFilter) -> Result<Vec<StoppedCalls>, Error> {
         let select = "SELECT tool_name AS tool, principal, sum(verdict = 'deny') AS denials,
                  sum(coalesce(hold = 'undone', 0)) AS undos
              FROM tool_call_log
@@ -73,14 +73,14 @@ impl Store {
                  AND (:since IS NULL OR requested_at >= :since)
              GROUP BY tool_name, principal
              HAVING denials > 0 OR undos > 0";
-        self.filtered(select, filter, stopped)
+        self.query_filtered(select, filter, stopped_from_row)
     }
 
-    fn filtered<T>(
+    fn query_filtered<T>(
         &self,
         select: &str,
         filter: &ExecutionFilter,
-        of_row: fn(&Row<'_>) -> Result<T, Error>,
+        from_row: fn(&Row<'_>) -> Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
         self.readers.read(|connection| {
             let mut select = connection.prepare_cached(select)?;
@@ -91,19 +91,19 @@ impl Store {
             })?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
-                found.push(of_row(row)?);
+                found.push(from_row(row)?);
             }
             Ok(found)
         })
     }
 }
 
-fn stopped(row: &Row<'_>) -> Result<Stopped, Error> {
+fn stopped_from_row(row: &Row<'_>) -> Result<StoppedCalls, Error> {
     let count = |column| -> Result<u64, Error> {
         let count: i64 = row.get(column)?;
         Ok(count.unsigned_abs())
     };
-    Ok(Stopped {
+    Ok(StoppedCalls {
         tool: tool(row)?,
         principal: row.get("principal")?,
         denials: count("denials")?,
@@ -111,8 +111,8 @@ fn stopped(row: &Row<'_>) -> Result<Stopped, Error> {
     })
 }
 
-fn execution(row: &Row<'_>) -> Result<VariantExecution, Error> {
-    let moment = |column| row.get(column).map(Timestamp::from_microseconds);
+fn variant_execution_from_row(row: &Row<'_>) -> Result<VariantExecution, Error> {
+    let timestamp = |column| row.get(column).map(Timestamp::from_microseconds);
     Ok(VariantExecution {
         tool: tool(row)?,
         variant: Variant {
@@ -122,7 +122,7 @@ fn execution(row: &Row<'_>) -> Result<VariantExecution, Error> {
         },
         principal: row.get("principal")?,
         state: state(row)?,
-        started_at: moment("started_at")?,
-        ended_at: moment("ended_at")?,
+        started_at: timestamp("started_at")?,
+        ended_at: timestamp("ended_at")?,
     })
 }

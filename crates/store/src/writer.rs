@@ -1,5 +1,5 @@
-//! The one thread that writes. Whatever waits when a commit ends goes into the next one, so that many
-//! runs share one wait for the disk. Requests are done in the order in which they were sent.
+//! The writer thread. All requests that are queued when a commit ends go into the next one, so that many
+//! runs share one wait for the disk. Requests are processed in the order in which they were sent.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -10,26 +10,26 @@ use rusqlite::Connection;
 use tracing::{Level, warn};
 use windlass_spec::RunId;
 
-use crate::connection::Place;
-use crate::crash::Points;
+use crate::connection::DatabaseFile;
+use crate::crash::CrashPoints;
 use crate::error::Error;
 use crate::queue::Queue;
 
-/// A transaction that takes longer is traced.
+/// A transaction that takes longer is logged.
 const SLOW: Duration = Duration::from_millis(50);
 
-/// What is done inside a transaction. It may be done a second time if the first was rolled back.
+/// A change inside a transaction. It runs a second time if the first transaction was rolled back.
 pub(crate) type Change = Box<dyn FnMut(&Connection) -> Answer + Send>;
 
-/// Something to write, between the points at which a test may have the process die.
+/// A change to write, with the crash points around it.
 pub(crate) struct Work {
-    pub(crate) points: Points,
+    pub(crate) points: CrashPoints,
     pub(crate) change: Change,
 }
 
 impl Work {
     pub(crate) fn new(
-        points: Points,
+        points: CrashPoints,
         change: impl FnMut(&Connection) -> Answer + Send + 'static,
     ) -> Self {
         Self {
@@ -41,19 +41,19 @@ impl Work {
 
 pub(crate) type Answer = Result<i64, Error>;
 
-/// Told the answer, on the thread that writes, so it must be quick.
+/// Called with the answer on the writer thread, so it must be quick.
 pub(crate) type Done = Box<dyn FnOnce(Answer) + Send>;
 
-/// Whether everything a journal was given has been stored so far. Events that are not waited for
-/// fail after they were acknowledged; this is how whoever sends the next one learns of it.
-pub(crate) struct Health {
+/// Whether all events sent to a journal have been stored so far. An event that is not waited for
+/// may fail after it was acknowledged. The sender of the next event then gets the failure.
+pub(crate) struct JournalHealth {
     run: RunId,
     failure: OnceLock<Error>,
-    /// How much of what was sent is neither stored nor refused yet.
+    /// How many requests are neither stored nor refused yet.
     outstanding: AtomicUsize,
 }
 
-impl Health {
+impl JournalHealth {
     pub(crate) fn new(run: RunId) -> Self {
         Self {
             run,
@@ -62,13 +62,13 @@ impl Health {
         }
     }
 
-    /// Whether something is still on its way.
-    pub(crate) fn is_behind(&self) -> bool {
+    /// Whether requests are still pending.
+    pub(crate) fn has_pending(&self) -> bool {
         self.outstanding.load(Ordering::Acquire) > 0
     }
 
     /// # Errors
-    /// If something could not be stored.
+    /// If an earlier request could not be stored.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.failure.get() {
             None => Ok(()),
@@ -82,7 +82,7 @@ impl Health {
 
 struct Request {
     work: Work,
-    health: Option<Arc<Health>>,
+    health: Option<Arc<JournalHealth>>,
     done: Option<Done>,
 }
 
@@ -101,7 +101,7 @@ impl Request {
         if let (Some(health), Err(error)) = (&self.health, &answer)
             && health.check().is_ok()
         {
-            // A second failure changes nothing: the first one says why.
+            // Only the first failure is kept, because it is the cause.
             let _ = health.failure.set(error.clone());
         }
         if let Some(health) = &self.health {
@@ -113,21 +113,24 @@ impl Request {
     }
 }
 
-/// The way to the writing thread. Dropping it waits until all that was sent is stored.
+/// The handle of the writer thread. Dropping it waits until all requests are processed.
 pub(crate) struct Writer {
     requests: Arc<Queue<Request>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
-    pub(crate) fn start(connection: Connection, place: Place) -> Result<Self, std::io::Error> {
+    pub(crate) fn start(
+        connection: Connection,
+        file: DatabaseFile,
+    ) -> Result<Self, std::io::Error> {
         let requests = Arc::new(Queue::new());
-        let end = TakerEnd(Arc::clone(&requests));
+        let consumer = QueueConsumer(Arc::clone(&requests));
         let thread = std::thread::Builder::new()
             .name("windlass-store".to_owned())
             .spawn(move || {
-                while let Some(batch) = end.0.take() {
-                    commit(&connection, &place, batch);
+                while let Some(batch) = consumer.0.take() {
+                    commit(&connection, &file, batch);
                 }
             })?;
         Ok(Self {
@@ -136,33 +139,37 @@ impl Writer {
         })
     }
 
-    /// Whether so much waits that sending more might have to wait for room.
+    /// Whether the queue is so full that sending a request may have to wait for room.
     pub(crate) fn is_crowded(&self) -> bool {
         self.requests.is_crowded()
     }
 
-    /// Does something and waits until it is on the disk.
+    /// Does the work and waits until it is on the disk.
     pub(crate) fn wait_for(&self, work: Work) -> Answer {
         self.send(work, None)?.wait()
     }
 
-    /// Sends something to be done. The caller may wait for it, and should if it has no `health`.
-    pub(crate) fn send(&self, work: Work, health: Option<&Arc<Health>>) -> Result<Pending, Error> {
+    /// Sends work. The caller may wait for the result, and should if it has no `health`.
+    pub(crate) fn send(
+        &self,
+        work: Work,
+        health: Option<&Arc<JournalHealth>>,
+    ) -> Result<Pending, Error> {
         let reply = Arc::new(Reply::default());
-        let teller = Teller(Some(Arc::clone(&reply)));
+        let sender = ReplySender(Some(Arc::clone(&reply)));
         self.submit(Request {
             work,
             health: health.cloned(),
-            done: Some(Box::new(move |answer| teller.tell(answer))),
+            done: Some(Box::new(move |answer| sender.send(answer))),
         })?;
         Ok(Pending(reply))
     }
 
-    /// Sends something to be done and has `done` told when it is on the disk.
+    /// Sends work and calls `done` with the result.
     pub(crate) fn send_then(
         &self,
         work: Work,
-        health: &Arc<Health>,
+        health: &Arc<JournalHealth>,
         done: Done,
     ) -> Result<(), Error> {
         self.submit(Request {
@@ -172,8 +179,12 @@ impl Writer {
         })
     }
 
-    /// Sends something nobody waits for. If it fails, `health` tells.
-    pub(crate) fn send_and_forget(&self, work: Work, health: &Arc<Health>) -> Result<(), Error> {
+    /// Sends work that no caller waits for. A failure is recorded in `health`.
+    pub(crate) fn send_and_forget(
+        &self,
+        work: Work,
+        health: &Arc<JournalHealth>,
+    ) -> Result<(), Error> {
         self.submit(Request {
             work,
             health: Some(Arc::clone(health)),
@@ -202,71 +213,68 @@ impl Drop for Writer {
     }
 }
 
-/// Where an answer is left. There is one for each request somebody waits for, so it is made of less
-/// than a channel.
+/// A slot for one answer. There is one for each awaited request, so it is lighter than a channel.
 #[derive(Default)]
 struct Reply {
     answer: Mutex<Option<Answer>>,
-    is_there: Condvar,
+    ready: Condvar,
 }
 
-/// The answer to come.
+/// A pending answer.
 pub(crate) struct Pending(Arc<Reply>);
 
 impl Pending {
     pub(crate) fn wait(self) -> Answer {
         let answer = self.0.answer.lock();
         let answer = answer.unwrap_or_else(PoisonError::into_inner);
-        let answer = self
-            .0
-            .is_there
-            .wait_while(answer, |answer| answer.is_none());
+        let answer = self.0.ready.wait_while(answer, |answer| answer.is_none());
         let mut answer = answer.unwrap_or_else(PoisonError::into_inner);
         answer.take().unwrap_or(Err(Error::Closed))
     }
 }
 
-/// Tells the answer, or, if it is dropped before, that there is none to come.
-struct Teller(Option<Arc<Reply>>);
+/// Sends the answer, or [`Error::Closed`] if it is dropped before.
+struct ReplySender(Option<Arc<Reply>>);
 
-impl Teller {
-    fn tell(mut self, answer: Answer) {
+impl ReplySender {
+    fn send(mut self, answer: Answer) {
         if let Some(reply) = self.0.take() {
-            reply.give(answer);
+            reply.set(answer);
         }
     }
 }
 
-impl Drop for Teller {
+impl Drop for ReplySender {
     fn drop(&mut self) {
         if let Some(reply) = self.0.take() {
-            reply.give(Err(Error::Closed));
+            reply.set(Err(Error::Closed));
         }
     }
 }
 
 impl Reply {
-    fn give(&self, answer: Answer) {
+    fn set(&self, answer: Answer) {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
-        self.is_there.notify_one();
+        self.ready.notify_one();
     }
 }
 
-/// The writing thread's end of the queue. However the thread ends, nobody waits for it afterwards.
-struct TakerEnd(Arc<Queue<Request>>);
+/// The writer thread's end of the queue. Dropping it closes the queue, so that no sender waits for a
+/// thread that has ended.
+struct QueueConsumer(Arc<Queue<Request>>);
 
-impl Drop for TakerEnd {
+impl Drop for QueueConsumer {
     fn drop(&mut self) {
         self.0.close();
         self.0.clear();
     }
 }
 
-/// Does all requests in one transaction. If one of them fails, each gets its own, so that it fails
-/// alone: a full disk that has no room for a large event may have room for a small one.
-fn commit(connection: &Connection, place: &Place, mut batch: Vec<Request>) {
+/// Runs all requests in one transaction. If one of them fails, each runs in its own transaction, so that
+/// only that one fails: a full disk without room for a large event may have room for a small one.
+fn commit(connection: &Connection, file: &DatabaseFile, mut batch: Vec<Request>) {
     let started = tracing::enabled!(Level::WARN).then(Instant::now);
-    let answers = place
+    let answers = file
         .check()
         .and_then(|()| in_transaction(connection, &mut batch));
     if let Some(duration) = started.map(|started| started.elapsed())
@@ -281,7 +289,7 @@ fn commit(connection: &Connection, place: &Place, mut batch: Vec<Request>) {
                 request.answer(Ok(answer));
             }
         }
-        // Waiting again for each of them would take minutes and most likely change nothing.
+        // Retrying each of them could take minutes and would most likely fail again.
         Err(error) if batch.len() == 1 || matches!(error, Error::Busy | Error::Gone(_)) => {
             for request in batch {
                 request.answer(Err(error.clone()));

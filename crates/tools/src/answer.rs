@@ -1,5 +1,5 @@
-//! Rust results as the JSON a tool's return schema promises. This is where a field that has no value
-//! becomes a field that is absent; what the result says otherwise is left alone.
+//! Converts Rust results to the JSON of a tool's return schema. A field without a value
+//! becomes an absent field; everything else stays unchanged.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,20 +7,20 @@ use windlass_spec::Type;
 
 use crate::error::ToolError;
 
-/// `result` as JSON of type `promised`, where a promise is known.
-pub(crate) fn answer(result: impl Serialize, promised: Option<&Type>) -> Result<Value, ToolError> {
+/// `result` as JSON of the type `declared`, if it is known.
+pub(crate) fn answer(result: impl Serialize, declared: Option<&Type>) -> Result<Value, ToolError> {
     let mut value = serde_json::to_value(result).map_err(|error| {
         ToolError::new(format!("the result cannot be written as JSON: {error}"))
     })?;
-    if let Some(promised) = promised {
-        leave_out_absent(&mut value, promised);
+    if let Some(declared) = declared {
+        remove_absent(&mut value, declared);
     }
     Ok(value)
 }
 
-/// Removes the fields that are `null` where the type lets them be absent but not `null`. Serde writes
-/// an `Option` without a value as `null` unless told otherwise on every field.
-fn leave_out_absent(value: &mut Value, ty: &Type) {
+/// Removes the fields that are `null` where the type allows them to be absent but not `null`. Serde writes
+/// an `Option` without a value as `null` unless every field has an attribute against it.
+fn remove_absent(value: &mut Value, ty: &Type) {
     match (value, ty) {
         (Value::Object(entries), Type::Record(fields)) => {
             for field in fields {
@@ -28,17 +28,17 @@ fn leave_out_absent(value: &mut Value, ty: &Type) {
                     Some(Value::Null) if !field.is_required() => {
                         entries.shift_remove(&field.name);
                     }
-                    Some(entry) => leave_out_absent(entry, &field.ty),
+                    Some(entry) => remove_absent(entry, &field.ty),
                     None => {}
                 }
             }
         }
         (Value::Array(items), Type::List(item)) => {
             for entry in items {
-                leave_out_absent(entry, item);
+                remove_absent(entry, item);
             }
         }
-        (value, Type::Nullable(inner)) if !value.is_null() => leave_out_absent(value, inner),
+        (value, Type::Nullable(inner)) if !value.is_null() => remove_absent(value, inner),
         _ => {}
     }
 }
@@ -53,15 +53,15 @@ mod tests {
     use super::answer;
 
     #[test]
-    fn a_field_without_a_value_is_left_out_and_a_null_item_stays() {
+    fn a_field_without_a_value_is_omitted_and_a_null_item_stays() {
         let entry = Type::Record(vec![
             Field::required("path", Type::Text),
             Field::optional("size", Type::Integer),
         ]);
-        let promised = Type::list(Type::nullable(entry));
+        let declared = Type::list(Type::nullable(entry));
         let result = json!([{"path": "a", "size": null}, null, {"path": "b", "size": 1}]);
         assert_eq!(
-            answer(&result, Some(&promised)),
+            answer(&result, Some(&declared)),
             Ok(json!([{"path": "a"}, null, {"path": "b", "size": 1}]))
         );
         assert_eq!(answer(&result, None), Ok(result));

@@ -1,5 +1,5 @@
-//! Binding: from what an agent declares to what can run. It decides whether an implementation may
-//! stand behind a specification; it runs nothing and changes neither.
+//! Binding: finds an implementation for each tool that an agent declares. It decides whether an
+//! implementation matches a specification. It runs nothing and changes neither.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use windlass_spec::{
 };
 
 use crate::difference::differences;
-use crate::failure::{BindingFailure, Reason, SchemaPart};
+use crate::failure::{BindingFailure, BindingReason, SchemaPart};
 use crate::library::ToolLibrary;
 use crate::split::Split;
 use crate::tool::Tool;
@@ -19,16 +19,16 @@ use crate::tool::Tool;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BindingMode {
-    /// Both say the same: description, schema, and return schema where the implementation states
-    /// one. The order in which a schema says it does not matter.
+    /// Both are equal: description, schema, and return schema if the implementation has
+    /// one. Order within a schema does not matter.
     #[default]
     Exact,
-    /// The implementation takes everything the specification allows and, where it states a return
-    /// schema, returns only what the specification promises. Descriptions may differ.
+    /// The implementation accepts all arguments that the specification allows and, if it has a return
+    /// schema, returns only values that the specification allows. Descriptions may differ.
     Compatible,
 }
 
-/// A specification together with the implementation that stands behind it.
+/// A specification together with its implementation.
 #[derive(Debug, Clone)]
 pub struct BoundTool {
     specification: Arc<ToolSpecification>,
@@ -36,25 +36,25 @@ pub struct BoundTool {
 }
 
 impl BoundTool {
-    /// The name both have.
+    /// The name of both.
     #[must_use]
     pub fn name(&self) -> &ToolName {
         self.tool.name()
     }
 
-    /// What the agent declares.
+    /// The specification that the agent declares.
     #[must_use]
     pub fn specification(&self) -> &Arc<ToolSpecification> {
         &self.specification
     }
 
-    /// What runs.
+    /// The implementation.
     #[must_use]
     pub fn tool(&self) -> &Tool {
         &self.tool
     }
 
-    /// The same, for work that may outlive this.
+    /// The implementation, for tasks that may outlive this value.
     pub(crate) fn shared_tool(&self) -> Arc<Tool> {
         Arc::clone(&self.tool)
     }
@@ -68,13 +68,13 @@ pub struct BoundTools {
 }
 
 impl BoundTools {
-    /// The name of the library the implementations are from.
+    /// The name of the library of the implementations.
     #[must_use]
     pub fn library(&self) -> &str {
         &self.library
     }
 
-    /// The tool of that name.
+    /// The tool with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&BoundTool> {
         self.tools.iter().find(|tool| tool.name().as_str() == name)
@@ -151,20 +151,18 @@ impl ToolLibrary {
         let Some(tool) = self.lookup(specification.name().as_str()) else {
             return Err(failure(vec![self.missing(specification.name())]));
         };
-        let fits = |tool: &Tool| match mode {
-            BindingMode::Exact => what_differs(specification, tool),
-            BindingMode::Compatible => what_does_not_fit(specification, tool),
+        let check = |tool: &Tool| match mode {
+            BindingMode::Exact => exact_mismatches(specification, tool),
+            BindingMode::Compatible => incompatibilities(specification, tool),
         };
-        let mut reasons = fits(tool);
+        let mut reasons = check(tool);
         for variant in tool.splits().into_iter().flat_map(Split::variants) {
-            reasons.extend(
-                fits(&variant.tool)
-                    .into_iter()
-                    .map(|reason| Reason::OfVariant {
-                        variant: variant.name.to_string(),
-                        reason: Box::new(reason),
-                    }),
-            );
+            reasons.extend(check(&variant.tool).into_iter().map(|reason| {
+                BindingReason::InVariant {
+                    variant: variant.name.to_string(),
+                    reason: Box::new(reason),
+                }
+            }));
         }
         if reasons.is_empty() {
             Ok(BoundTool {
@@ -176,28 +174,28 @@ impl ToolLibrary {
         }
     }
 
-    fn missing(&self, name: &ToolName) -> Reason {
+    fn missing(&self, name: &ToolName) -> BindingReason {
         const SUGGESTIONS: usize = 3;
         let names = self.iter().map(|tool| tool.name().as_str());
         let nearest = nearest_all(name.as_str(), names, SUGGESTIONS);
-        Reason::Missing {
+        BindingReason::Missing {
             library: self.name().to_owned(),
             nearest: nearest.into_iter().map(str::to_owned).collect(),
         }
     }
 }
 
-fn what_differs(specification: &ToolSpecification, tool: &Tool) -> Vec<Reason> {
+fn exact_mismatches(specification: &ToolSpecification, tool: &Tool) -> Vec<BindingReason> {
     let mut reasons = Vec::new();
     if specification.description() != tool.description() {
-        reasons.push(Reason::DescriptionDiffers {
+        reasons.push(BindingReason::DescriptionDiffers {
             specification: specification.description().to_owned(),
             implementation: tool.description().to_owned(),
         });
     }
     let arguments = differences(specification.schema(), tool.schema());
     if !arguments.is_empty() {
-        reasons.push(Reason::SchemaDiffers {
+        reasons.push(BindingReason::SchemaDiffers {
             differences: arguments,
         });
     }
@@ -206,61 +204,61 @@ fn what_differs(specification: &ToolSpecification, tool: &Tool) -> Vec<Reason> {
         .map(|returns| differences(&specification.returns_schema(), returns))
         .unwrap_or_default();
     if !result.is_empty() {
-        reasons.push(Reason::ReturnDiffers {
+        reasons.push(BindingReason::ReturnDiffers {
             differences: result,
         });
     }
     reasons
 }
 
-fn what_does_not_fit(specification: &ToolSpecification, tool: &Tool) -> Vec<Reason> {
-    let arguments = arguments_that_do_not_fit(specification, tool);
+fn incompatibilities(specification: &ToolSpecification, tool: &Tool) -> Vec<BindingReason> {
+    let arguments = incompatible_arguments(specification, tool);
     arguments
         .into_iter()
-        .chain(result_that_does_not_fit(specification, tool))
+        .chain(incompatible_result(specification, tool))
         .collect()
 }
 
-// What says the same fits, however large it is: only what differs is read into types, which has
-// limits. So whatever binds exactly also binds compatibly.
+// Equal schemas are always compatible, however large they are. Only different schemas are converted to
+// types, which have limits. So a tool that binds exactly also binds compatibly.
 
-fn arguments_that_do_not_fit(specification: &ToolSpecification, tool: &Tool) -> Option<Reason> {
+fn incompatible_arguments(specification: &ToolSpecification, tool: &Tool) -> Option<BindingReason> {
     if differences(specification.schema(), tool.schema()).is_empty() {
         return None;
     }
     match parameters_from_schema(tool.schema()) {
-        Ok(taken) => accepts_parameters(&taken, specification.signature().parameters())
+        Ok(accepted) => accepts_parameters(&accepted, specification.signature().parameters())
             .err()
-            .map(|mismatches| Reason::Incompatible { mismatches }),
-        Err(inexpressible) => Some(Reason::CannotTell {
+            .map(|mismatches| BindingReason::Incompatible { mismatches }),
+        Err(inexpressible) => Some(BindingReason::Undecidable {
             part: SchemaPart::Parameters,
             inexpressible,
         }),
     }
 }
 
-fn result_that_does_not_fit(specification: &ToolSpecification, tool: &Tool) -> Option<Reason> {
+fn incompatible_result(specification: &ToolSpecification, tool: &Tool) -> Option<BindingReason> {
     let returns = tool.returns_schema()?;
     if differences(&specification.returns_schema(), returns).is_empty() {
         return None;
     }
-    let promised = specification.signature().returns();
+    let declared = specification.signature().returns();
     match Type::from_schema(returns) {
-        // The mismatches are worded for arguments, where the specification is what comes in. Of a
-        // result it is what goes out, so only the places are kept.
-        Ok(returned) => promised.accepts(&returned).err().map(|mismatches| {
+        // The messages of the mismatches are about arguments. For a result the direction is
+        // reversed, so only the paths are kept.
+        Ok(returned) => declared.accepts(&returned).err().map(|mismatches| {
             let mut paths: Vec<String> = mismatches
                 .into_iter()
                 .map(|mismatch| mismatch.path)
                 .collect();
             paths.dedup();
-            Reason::ReturnIncompatible {
-                specification: promised.clone(),
+            BindingReason::ReturnIncompatible {
+                specification: declared.clone(),
                 implementation: returned,
                 paths,
             }
         }),
-        Err(inexpressible) => Some(Reason::CannotTell {
+        Err(inexpressible) => Some(BindingReason::Undecidable {
             part: SchemaPart::Returns,
             inexpressible,
         }),

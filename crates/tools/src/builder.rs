@@ -1,5 +1,5 @@
-//! Building tools by hand. A builder takes anything and complains once, at the end, about all of it;
-//! what it builds needs no further checks.
+//! Building tools by hand. A builder accepts anything and reports all problems at the end, in `build`.
+//! The tools it builds need no further checks.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use crate::http::{HttpEndpoint, HttpMethod};
 use crate::tool::{CallContext, Handler, Tool};
 use crate::tool_type::TypeTooDeep;
 
-/// A tool in the making. Of two calls that say the same thing, the later counts.
+/// A builder for a tool. If a method is called twice, the last call counts.
 #[must_use = "nothing is built before `build`"]
 pub struct ToolBuilder {
     name: String,
     description: String,
     schema: Option<Result<Value, ToolProblem>>,
     returns: Option<Value>,
-    /// What is returned as a type, where a signature says so.
-    promised: Option<Type>,
+    /// The result type, if a signature declares it.
+    declared: Option<Type>,
     handler: Option<MakeHandler>,
-    winds_down: bool,
+    cleans_up: bool,
     http_method: Option<HttpMethod>,
     attributes: Option<ToolAttributes>,
     annotations: Option<(Annotations, Trust)>,
 }
 
-/// Makes the handler once it is known what the tool promises to return.
+/// Makes the handler once the declared result type is known.
 type MakeHandler = Box<dyn FnOnce(Option<Type>) -> Handler>;
 
 impl ToolBuilder {
@@ -47,85 +47,85 @@ impl ToolBuilder {
             description: String::new(),
             schema: None,
             returns: None,
-            promised: None,
+            declared: None,
             handler: None,
-            winds_down: false,
+            cleans_up: false,
             http_method: None,
             attributes: None,
             annotations: None,
         }
     }
 
-    /// What the tool does, for the model that may choose it.
+    /// Sets what the tool does, for the model that may choose it.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();
         self
     }
 
-    /// What is declared about its use. An agent that declares the tool may ask for more care, never
-    /// for less.
+    /// Sets the attributes. An agent that declares the tool may make them stricter, never
+    /// weaker.
     pub fn attributes(mut self, attributes: ToolAttributes) -> Self {
         self.attributes = Some(attributes);
         self
     }
 
-    /// The tool comes from a server that says this about its effects. Its answers are then data and
-    /// nothing else, whatever they look like, and it is run by whoever waits for it, so it must not block.
+    /// Sets the annotations of the MCP server that the tool comes from. Its results are then plain data and never
+    /// read as envelopes. It runs in the caller's task, so it must not block.
     pub fn annotations(mut self, annotations: Annotations, trust: Trust) -> Self {
         self.annotations = Some((annotations, trust));
         self
     }
 
-    /// What the tool takes and gives, as text such as `(name: Text) --> IO Text` or as a value.
+    /// Sets the signature, as text such as `(name: Text) --> IO Text` or as a value.
     pub fn signature(mut self, signature: impl IntoSignature) -> Self {
         match signature.into_signature() {
             Ok(signature) => {
                 self.schema = Some(Ok(signature.parameters_schema()));
                 self.returns = Some(signature.returns_schema());
-                self.promised = Some(signature.into_parts().1);
+                self.declared = Some(signature.into_parts().1);
             }
             Err(problem) => self.schema = Some(Err(problem)),
         }
         self
     }
 
-    /// The JSON Schema of the arguments, for tools described elsewhere.
+    /// Sets the JSON Schema of the arguments, for tools described elsewhere.
     pub fn schema(mut self, schema: Value) -> Self {
         self.schema = Some(Ok(schema));
         self
     }
 
-    /// The JSON Schema of the result, for tools described elsewhere.
+    /// Sets the JSON Schema of the result, for tools described elsewhere.
     pub fn returns(mut self, schema: Value) -> Self {
         self.returns = Some(schema);
-        self.promised = None;
+        self.declared = None;
         self
     }
 
-    /// What the tool does when it runs, JSON to JSON.
+    /// Sets the implementation, from JSON to JSON.
     pub fn handler<F, R>(self, handler: F) -> Self
     where
         F: Fn(Value) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Value, ToolError>> + Send + 'static,
     {
         let handler: Handler = Arc::new(move |arguments, _| Box::pin(handler(arguments)));
-        self.runs(false, |_| handler)
+        self.with_handler(false, |_| handler)
     }
 
-    /// What the tool does when it runs, told everything about the call. It is given some seconds to
-    /// put things away when the call is to end early.
-    pub fn in_context<F, R>(self, handler: F) -> Self
+    /// Sets an implementation that gets the context of the call. It has some seconds to
+    /// clean up when the call must end early.
+    pub fn handler_with_context<F, R>(self, handler: F) -> Self
     where
         F: Fn(Value, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Value, ToolError>> + Send + 'static,
     {
         let handler: Handler =
             Arc::new(move |arguments, context| Box::pin(handler(arguments, context)));
-        self.runs(true, |_| handler)
+        self.with_handler(true, |_| handler)
     }
 
-    /// What the tool does when it runs, in types of Rust. Fields of the result that are `None` are
-    /// left out where the signature says that they may be absent.
+    /// Sets an implementation with Rust types. Fields of the result that are `None` are
+    /// omitted if the signature allows them to be absent.
     pub fn typed<A, F, R, T>(self, handler: F) -> Self
     where
         A: DeserializeOwned,
@@ -133,23 +133,23 @@ impl ToolBuilder {
         R: Future<Output = Result<T, ToolError>> + Send + 'static,
         T: Serialize,
     {
-        self.runs(false, move |promised| {
-            let promised = Arc::new(promised);
+        self.with_handler(false, move |declared| {
+            let declared = Arc::new(declared);
             Arc::new(move |arguments, _| {
                 let running = serde_json::from_value(arguments).map(&handler);
-                let promised = Arc::clone(&promised);
+                let declared = Arc::clone(&declared);
                 Box::pin(async move {
                     let result = running?.await?;
-                    answer(result, promised.as_ref().as_ref())
+                    answer(result, declared.as_ref().as_ref())
                 })
             })
         })
     }
 
-    /// The tool is a program: arguments on its standard input, the result on its standard output.
+    /// Makes the tool a program: arguments on its standard input, the result on its standard output.
     pub fn command(self, command: CommandLine) -> Self {
-        self.runs(true, move |promised| {
-            let command = Arc::new((command, promised));
+        self.with_handler(true, move |declared| {
+            let command = Arc::new((command, declared));
             Arc::new(move |arguments, context| {
                 let command = Arc::clone(&command);
                 Box::pin(async move {
@@ -162,11 +162,11 @@ impl ToolBuilder {
         })
     }
 
-    /// The tool is a request to a server.
+    /// Makes the tool an HTTP request.
     pub fn http(mut self, endpoint: HttpEndpoint) -> Self {
         self.http_method = Some(endpoint.method());
-        self.runs(false, move |promised| {
-            let endpoint = Arc::new((endpoint, promised));
+        self.with_handler(false, move |declared| {
+            let endpoint = Arc::new((endpoint, declared));
             Arc::new(move |arguments, context| {
                 let endpoint = Arc::clone(&endpoint);
                 Box::pin(async move {
@@ -179,20 +179,20 @@ impl ToolBuilder {
         })
     }
 
-    fn runs(
+    fn with_handler(
         mut self,
-        winds_down: bool,
+        cleans_up: bool,
         make: impl FnOnce(Option<Type>) -> Handler + 'static,
     ) -> Self {
-        self.winds_down = winds_down;
+        self.cleans_up = cleans_up;
         self.handler = Some(Box::new(make));
         self
     }
 
-    /// The tool.
+    /// Builds the tool.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the tool.
     pub fn build(self) -> Result<Tool, ToolBuildError> {
         let mut problems = Vec::new();
         let name = ToolName::new(self.name.clone())
@@ -205,7 +205,7 @@ impl ToolBuilder {
         let schema = self
             .schema
             .unwrap_or(Err(ToolProblem::NoSignature))
-            .and_then(arguments_schema)
+            .and_then(check_arguments_schema)
             .map_err(|problem| problems.push(problem));
         if self
             .returns
@@ -225,8 +225,8 @@ impl ToolBuilder {
                     description,
                     schema,
                     returns: self.returns,
-                    handler: handler(self.promised),
-                    winds_down: self.winds_down,
+                    handler: handler(self.declared),
+                    cleans_up: self.cleans_up,
                     http_method: self.http_method,
                     attributes: self.attributes.map(Arc::new),
                     annotations: self.annotations,
@@ -243,8 +243,8 @@ impl ToolBuilder {
     }
 }
 
-/// Checks what every schema of arguments has in common: arguments are a JSON object.
-fn arguments_schema(schema: Value) -> Result<Value, ToolProblem> {
+/// Checks that a schema of arguments describes a JSON object.
+fn check_arguments_schema(schema: Value) -> Result<Value, ToolProblem> {
     match &schema {
         Value::Object(keywords) => match keywords.get("type") {
             Some(kind) if kind != "object" => Err(ToolProblem::ArgumentsNoObject {
@@ -256,12 +256,12 @@ fn arguments_schema(schema: Value) -> Result<Value, ToolProblem> {
     }
 }
 
-/// What can stand for a signature.
+/// Conversion into a signature.
 pub trait IntoSignature {
-    /// The signature, or what is wrong with it.
+    /// The signature.
     ///
     /// # Errors
-    /// If it is not a signature.
+    /// If it is not a valid signature.
     fn into_signature(self) -> Result<Signature, ToolProblem>;
 }
 
@@ -292,12 +292,12 @@ impl<E: Into<ToolProblem>> IntoSignature for Result<Signature, E> {
     }
 }
 
-/// Why a tool could not be built: everything that is wrong with it.
+/// Why a tool could not be built: all its problems.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolBuildError {
-    /// The name it was to have.
+    /// The name of the tool.
     pub tool: String,
-    /// What is wrong, in the order in which a tool is described.
+    /// The problems, in the order in which a tool is described.
     pub problems: Vec<ToolProblem>,
 }
 
@@ -315,55 +315,60 @@ impl fmt::Display for ToolBuildError {
     }
 }
 
-/// One thing that is wrong with a tool.
+/// One problem of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolProblem {
-    /// Its name is no name.
-    #[error("the name is refused: {0}")]
+    /// Its name is not valid.
+    #[error("the name is not valid: {0}")]
     Name(TextError),
     /// Its name is reserved.
     #[error(transparent)]
     Reserved(ReservedName),
-    /// It does not say what it does.
-    #[error("the description is empty: say what the tool does, for the model that may choose it")]
+    /// It has no description.
+    #[error(
+        "the description is empty: describe what the tool does, for the model that may choose it"
+    )]
     EmptyDescription,
-    /// It does not say what it takes.
-    #[error("it does not say what it takes: give a `signature` or a `schema`")]
+    /// It declares no parameters.
+    #[error("it does not declare its parameters: give a `signature` or a `schema`")]
     NoSignature,
-    /// Its signature cannot be read.
-    #[error("the signature `{text}` is not valid{}", listed(text, diagnostics))]
+    /// Its signature cannot be parsed.
+    #[error(
+        "the signature `{text}` is not valid{}",
+        list_errors(text, diagnostics)
+    )]
     SignatureText {
         /// The signature as written.
         text: String,
-        /// What is wrong with it, and where.
+        /// The errors with their positions.
         diagnostics: Vec<Diagnostic>,
     },
-    /// The parts of its signature do not fit together.
-    #[error("the signature is not sound: {0}")]
+    /// Its signature is inconsistent.
+    #[error("the signature is inconsistent: {0}")]
     Signature(#[from] SignatureError),
-    /// One of its types has no end.
+    /// One of its types nests too deep.
     #[error(transparent)]
     TypeTooDeep(#[from] TypeTooDeep),
-    /// The schema of its arguments is not even an object.
+    /// The schema of its arguments is not a JSON object.
     #[error("the schema of the arguments is not a JSON object: give one with `properties`")]
     SchemaNoObject,
-    /// The schema of its arguments describes something else than an object.
-    #[error("the schema describes arguments of type {kind}: arguments are an object")]
+    /// The schema of its arguments describes another type than an object.
+    #[error("the schema describes arguments of type {kind}: arguments must be an object")]
     ArgumentsNoObject {
         /// The type it describes.
         kind: String,
     },
-    /// The schema of its result is no schema.
+    /// The schema of its result is not a schema.
     #[error("the schema of the result is neither a JSON object nor a boolean")]
     ReturnsNoSchema,
-    /// It does nothing.
-    #[error("it has nothing to run: give a `handler`, or a `typed` one")]
+    /// It has no implementation.
+    #[error("it has no implementation: give a `handler`, or a `typed` one")]
     NoHandler,
 }
 
-/// The findings about a signature, one on a line, each with its column.
-fn listed(text: &str, diagnostics: &[Diagnostic]) -> String {
+/// The errors of a signature, one per line, each with its column.
+fn list_errors(text: &str, diagnostics: &[Diagnostic]) -> String {
     let index = LineIndex::new(text);
     diagnostics
         .iter()

@@ -1,6 +1,6 @@
-//! The library `builtin`: the time, files, the web, memory, and two tools about answers and rules. Everything
-//! it may touch is written in [`BuiltinSettings`]; what is not written there it refuses, and says which
-//! key of the configuration would allow it.
+//! The library `builtin`: time, files, web, memory, response formatting and the security status. What
+//! it may access is set in [`BuiltinSettings`]. It refuses everything else, and names the configuration key that
+//! would allow it.
 
 mod clock;
 mod declared;
@@ -19,40 +19,40 @@ use crate::builder::ToolBuildError;
 use crate::error::ToolError;
 use crate::library::ToolLibrary;
 use crate::tool::Tool;
-use declared::Declared;
+use declared::DeclaredTool;
 use files::Files;
 use web::Web;
 
 pub use settings::{
-    AutomationSettings, BuiltinSettings, Fact, FileSettings, HttpSettings, NotConfigured, Root,
-    SearchSettings, SettingsError,
+    AutomationSettings, BuiltinSettings, FileRoot, FileSettings, HttpSettings, NotConfigured,
+    SearchSettings, SecurityFact, SettingsError,
 };
-pub use web::{HostPattern, text_of_html};
+pub use web::{HostPattern, html_to_text};
 
 /// The name of the library.
 pub const BUILTIN: &str = "builtin";
 
-/// The library `builtin`, with what `settings` allow.
+/// The library `builtin` with these settings.
 ///
-/// Every tool is there, also those that are not configured: a call of one fails with what to configure.
-/// To put another implementation behind a name, such as an MCP server behind `web_automation`,
+/// It has every tool, also those that are not configured: a call of one fails with what to configure.
+/// To replace an implementation, such as `web_automation` by a tool of an MCP server,
 /// [`register`](ToolLibrary::register) it.
 #[must_use]
 pub fn builtin(settings: &BuiltinSettings) -> ToolLibrary {
-    // What cannot be built is missing, and binding names it; the tests build each of them.
+    // A tool that cannot be built is omitted, and binding reports it. The tests build all of them.
     tools(settings)
         .into_iter()
         .flatten()
         .fold(ToolLibrary::new(BUILTIN), ToolLibrary::with)
 }
 
-/// What the tools of the library `builtin` are declared as, in its order: an agent that declares them
-/// like this can be bound to it exactly, with the risk and the categories they are meant to have.
+/// The specifications of the library `builtin`, in its order. An agent with these specifications
+/// binds to it exactly, with the intended risk and categories.
 #[must_use]
 pub fn builtin_specifications() -> Vec<Arc<ToolSpecification>> {
     declared::ALL
         .iter()
-        .filter_map(Declared::specification)
+        .filter_map(DeclaredTool::specification)
         .map(Arc::new)
         .collect()
 }
@@ -77,19 +77,19 @@ fn tools(settings: &BuiltinSettings) -> Vec<Result<Tool, ToolBuildError>> {
         render::format_response(),
     ];
     tools.extend(memory::tools());
-    let lacking = settings.not_configured();
+    let missing = settings.not_configured();
     for tool in tools.iter_mut().flatten() {
-        let mut lacking = lacking.iter();
-        let lacks = lacking.find(|lacks| lacks.tool == tool.name().as_str());
-        tool.not_configured = lacks.map(|lacks| lacks.to_string().into());
+        let mut missing = missing.iter();
+        let setting = missing.find(|setting| setting.tool == tool.name().as_str());
+        tool.not_configured = setting.map(|setting| setting.to_string().into());
     }
     tools
 }
 
-/// The error of a tool that lacks a setting. It is as good as not there, so it is reported as that, and
-/// is never worth another try.
-fn not_configured(tool: &Declared) -> ToolError {
-    let what = match tool.needs {
+/// The error of a tool without a required setting. It is reported as an unknown tool, so that the call is not
+/// retried.
+fn not_configured(tool: &DeclaredTool) -> ToolError {
+    let message = match tool.needs {
         Some(needs) => NotConfigured {
             tool: tool.name,
             key: needs.key,
@@ -98,10 +98,10 @@ fn not_configured(tool: &Declared) -> ToolError {
         .to_string(),
         None => format!("`{}` is not configured", tool.name),
     };
-    ToolError::of(ErrorCategory::UnknownTool, what).without_effect()
+    ToolError::of(ErrorCategory::UnknownTool, message).without_effect()
 }
 
-/// An error about the arguments of a call that did nothing.
+/// An error for invalid arguments of a call without an effect.
 fn invalid(message: impl Into<String>) -> ToolError {
     ToolError::of(ErrorCategory::InvalidArguments, message).without_effect()
 }

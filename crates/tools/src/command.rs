@@ -1,7 +1,7 @@
 //! Tools that are programs. A program is started from a list of words, never through a shell, so no
 //! argument of a model can become a command. It reads the arguments as JSON from its standard input
-//! and writes the result to its standard output. It gets few environment variables and a process
-//! group of its own, and nothing of that group outlives the call.
+//! and writes the result to its standard output. It gets few environment variables and its own process
+//! group, and no process of that group outlives the call.
 
 mod group;
 
@@ -22,19 +22,19 @@ use crate::output::{redacted, too_large, value};
 use crate::tool::CallContext;
 pub use group::ProcessGroup;
 
-/// What every program gets of the environment. All else must be named.
+/// The environment variables that every program gets. All others must be listed.
 const ALWAYS_PASSED: [&str; 3] = ["PATH", "HOME", "LANG"];
 
-/// Where programs are looked for if the environment does not say.
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// The `PATH` if the environment has none.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// How much of the end of the standard error is kept for the operator.
-const KEPT_OF_STDERR: usize = 8 * 1024;
+/// How many bytes at the end of the standard error are kept for the operator.
+const MAX_STDERR_BYTES: usize = 8 * 1024;
 
-/// How much every pipe takes before anybody reads from it.
-const ROOM_IN_A_PIPE: usize = 4096;
+/// How many bytes every pipe buffers before a process reads from it.
+const PIPE_BUFFER: usize = 4096;
 
-/// How long a program that was asked to end may take before it is killed.
+/// The time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A program with its arguments: what a command tool runs.
@@ -59,22 +59,22 @@ pub struct CommandLine {
     environment: Vec<String>,
 }
 
-/// Words that make no command.
+/// An invalid list of command words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandLineError {
     /// There are none, or the first is empty.
     #[error("a command is a list of words, the first of which is a program")]
     NoProgram,
-    /// No program can be given a zero byte.
+    /// Arguments of programs cannot contain a zero byte.
     #[error("the word {0:?} has a zero byte in it")]
     ZeroByte(String),
 }
 
 impl CommandLine {
-    /// The program and its arguments, each a word of its own.
+    /// The program and its arguments, one word each.
     ///
     /// # Errors
-    /// If there is no program, or a word cannot be given to one.
+    /// If there is no program, or a word has a zero byte.
     pub fn new<W: Into<String>>(
         words: impl IntoIterator<Item = W>,
     ) -> Result<Self, CommandLineError> {
@@ -98,16 +98,15 @@ impl CommandLine {
         }
     }
 
-    /// The directory it runs in, instead of the one Windlass runs in. A program named with a slash
-    /// in it is looked for from there.
+    /// Sets the working directory. A program name that contains a slash is relative to it.
     #[must_use]
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// The names of the environment variables it gets, besides `PATH`, `HOME` and `LANG`. Those that
-    /// are not set are left out.
+    /// Sets the names of the environment variables it gets, besides `PATH`, `HOME` and `LANG`. Those that
+    /// are not set are omitted.
     #[must_use]
     pub fn environment<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.environment = names.into_iter().map(Into::into).collect();
@@ -118,7 +117,7 @@ impl CommandLine {
     pub(crate) async fn run(
         &self,
         arguments: &Value,
-        promised: Option<&Type>,
+        declared: Option<&Type>,
         context: &CallContext,
     ) -> Result<Value, ToolError> {
         let arguments = arguments.to_string();
@@ -128,47 +127,48 @@ impl CommandLine {
         let group = ProcessGroup::of(&child);
         let (input, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (mut output, mut complaints) = (Vec::new(), Vec::new());
+        let (mut output, mut stderr_text) = (Vec::new(), Vec::new());
         let ended = {
             let wait = async {
                 let status = child.wait().await;
-                // What it left behind would keep the pipes open and outlive the call.
+                // Processes that it left behind would keep the pipes open and outlive the call.
                 group.kill().await;
-                status.map_err(|error| self.lost(&error))
+                status.map_err(|error| self.wait_failed(&error))
             };
             let write = async {
                 write(input, arguments.as_bytes()).await;
                 Ok(())
             };
             let read = read(stdout, &mut output, context.max_output_bytes);
-            let complain = async {
-                read_end(stderr, &mut complaints).await;
+            let read_stderr = async {
+                read_end(stderr, &mut stderr_text).await;
                 Ok(())
             };
-            let mut all = std::pin::pin!(async { tokio::try_join!(wait, write, read, complain) });
+            let mut all =
+                std::pin::pin!(async { tokio::try_join!(wait, write, read, read_stderr) });
             tokio::select! {
                 biased;
                 ended = &mut all => ended.map(|(status, ..)| status),
                 () = context.stop.cancelled() => {
                     group.terminate().await;
-                    // Whether it uses this time or not, what is left of it is killed below.
+                    // Processes that are left after this time are killed below.
                     let _ = tokio::time::timeout(GRACE, &mut all).await;
-                    Err(ToolError::of(ErrorCategory::Cancelled, "the call was stopped"))
+                    Err(ToolError::of(ErrorCategory::Cancelled, "the call was cancelled"))
                 }
             }
         };
         match ended {
-            Ok(status) => self.judge(status, &output, &complaints, promised),
+            Ok(status) => self.result_of(status, &output, &stderr_text, declared),
             Err(error) => {
                 group.kill().await;
-                // It is dead; this only takes it off the list of processes.
+                // It is dead; this only reaps the process.
                 let _ = child.wait().await;
                 Err(error)
             }
         }
     }
 
-    /// Starts the program. Arguments that it does not find in its input then are written later.
+    /// Starts the program. Arguments that do not fit into its input pipe are written later.
     fn spawn(&self, arguments: &[u8]) -> io::Result<Child> {
         let mut command = match &self.directory {
             Some(directory) => {
@@ -196,7 +196,7 @@ impl CommandLine {
     }
 
     fn variables(&self) -> Vec<(&str, OsString)> {
-        let mut variables: Vec<(&str, OsString)> = vec![("PATH", USUAL_PATH.into())];
+        let mut variables: Vec<(&str, OsString)> = vec![("PATH", DEFAULT_PATH.into())];
         let named = self.environment.iter().map(String::as_str);
         let set = ALWAYS_PASSED.into_iter().chain(named);
         variables.extend(set.filter_map(|name| Some((name, std::env::var_os(name)?))));
@@ -209,25 +209,25 @@ impl CommandLine {
         values.filter_map(Result::ok).collect()
     }
 
-    fn judge(
+    fn result_of(
         &self,
         status: ExitStatus,
         output: &[u8],
-        complaints: &[u8],
-        promised: Option<&Type>,
+        stderr_text: &[u8],
+        declared: Option<&Type>,
     ) -> Result<Value, ToolError> {
-        let complaints = String::from_utf8_lossy(complaints);
-        let complaints = match complaints.trim() {
+        let stderr_text = String::from_utf8_lossy(stderr_text);
+        let stderr_text = match stderr_text.trim() {
             "" => "it wrote nothing to its standard error".to_owned(),
             text => format!("its standard error ends with:\n{text}"),
         };
         if !status.success() {
-            let message = format!("`{self}` ended with {status}; {complaints}");
+            let message = format!("`{self}` ended with {status}; {stderr_text}");
             let message = redacted(message, &self.secrets());
             return Err(ToolError::foreign(ErrorCategory::ToolFailure, message));
         }
-        value(output, promised).map_err(|error| {
-            let message = format!("`{self}`: {error}; {complaints}");
+        value(output, declared).map_err(|error| {
+            let message = format!("`{self}`: {error}; {stderr_text}");
             ToolError::foreign(error.category(), redacted(message, &self.secrets()))
         })
     }
@@ -237,30 +237,30 @@ impl CommandLine {
             io::ErrorKind::NotFound => {
                 "; check that the program is installed and that its directory exists"
             }
-            io::ErrorKind::PermissionDenied => "; check that the file may be executed",
+            io::ErrorKind::PermissionDenied => "; check that the file is executable",
             _ => "",
         };
         let message = format!("`{self}` could not be started: {error}{advice}");
         ToolError::foreign(ErrorCategory::ToolFailure, message).without_effect()
     }
 
-    fn lost(&self, error: &io::Error) -> ToolError {
-        let message = format!("`{self}` was lost sight of: {error}");
+    fn wait_failed(&self, error: &io::Error) -> ToolError {
+        let message = format!("waiting for `{self}` failed: {error}");
         ToolError::foreign(ErrorCategory::Internal, message)
     }
 }
 
-/// The program alone: its arguments may be long, and are in the library file.
+/// Writes the program only: its arguments may be long, and are in the library file.
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.program)
     }
 }
 
-/// The program's input. It holds the arguments from the start if a pipe has room for them: should this
-/// process die, the program still reads what it was called with, and not nothing.
+/// The program's input. It contains the arguments from the start if they fit into a pipe buffer. So the program
+/// reads its arguments even if this process dies.
 fn input(arguments: &[u8]) -> io::Result<Stdio> {
-    if arguments.len() > ROOM_IN_A_PIPE {
+    if arguments.len() > PIPE_BUFFER {
         return Ok(Stdio::piped());
     }
     let (input, mut output) = io::pipe()?;
@@ -268,8 +268,8 @@ fn input(arguments: &[u8]) -> io::Result<Stdio> {
     Ok(input.into())
 }
 
-/// Gives the program the arguments that are not in its input yet. It need not read them: then the pipe
-/// breaks, which is no error.
+/// Writes the arguments that are not in the program's input yet. If the program does not read them, the pipe
+/// breaks, which is not an error.
 async fn write(input: Option<ChildStdin>, arguments: &[u8]) {
     if let Some(mut input) = input {
         let _ = input.write_all(arguments).await;
@@ -277,7 +277,7 @@ async fn write(input: Option<ChildStdin>, arguments: &[u8]) {
     }
 }
 
-/// Reads the output to its end, or to where it is too much.
+/// Reads the output to its end, or until it exceeds the limit.
 async fn read(
     source: Option<impl AsyncRead + Unpin>,
     output: &mut Vec<u8>,
@@ -303,7 +303,7 @@ async fn read(
     Ok(())
 }
 
-/// Reads to the end and keeps the last part. All of it is read, or the program would block.
+/// Reads to the end and keeps the last part. It reads everything, because the program would block otherwise.
 async fn read_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     let Some(mut source) = source else {
         return;
@@ -311,7 +311,7 @@ async fn read_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     let mut part = [0; 4096];
     while let Ok(length @ 1..) = source.read(&mut part).await {
         kept.extend(part.iter().take(length));
-        kept.drain(..kept.len().saturating_sub(KEPT_OF_STDERR));
+        kept.drain(..kept.len().saturating_sub(MAX_STDERR_BYTES));
     }
 }
 
@@ -320,17 +320,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_program_has_its_arguments_even_if_whoever_called_it_dies() {
+    async fn a_program_reads_its_arguments_even_if_its_caller_dies() {
         let command = CommandLine::new(["cat"]).unwrap();
-        for size in [0, 1, ROOM_IN_A_PIPE] {
+        for size in [0, 1, PIPE_BUFFER] {
             let arguments = vec![b'x'; size];
-            // Whoever is dead writes nothing any more.
+            // Nothing is written after the start, as if the caller had died.
             let child = command.spawn(&arguments).unwrap();
             assert!(child.stdin.is_none(), "{size}");
             let output = child.wait_with_output().await.unwrap();
             assert_eq!(output.stdout, arguments);
         }
-        let large = vec![b'x'; ROOM_IN_A_PIPE + 1];
+        let large = vec![b'x'; PIPE_BUFFER + 1];
         assert!(command.spawn(&large).unwrap().stdin.is_some());
     }
 }

@@ -1,5 +1,5 @@
-//! Where two JSON Schemas differ in what they say, not in how it is ordered. This compares texts, key
-//! by key; whether one schema accepts what another does is a question for types.
+//! Where two JSON Schemas differ, apart from order. This compares the schemas key
+//! by key; whether one schema accepts the values of another is decided with types.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,17 +9,17 @@ use serde_json::{Map, Value};
 /// One place where the schema of a specification and that of an implementation differ.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// The place, as a JSON pointer.
+    /// The location, as a JSON pointer.
     pub pointer: String,
-    /// What the specification has there; none if it has nothing, or nothing more.
+    /// The value in the specification; none if it has no (further) value.
     pub specification: Option<Value>,
-    /// What the implementation has there; none if it has nothing, or nothing more.
+    /// The value in the implementation; none if it has no (further) value.
     pub implementation: Option<Value>,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The empty pointer is the whole, which people do not recognise in nothing.
+        // The empty pointer means the whole schema. It is abbreviated as `/`, because people overlook an empty text.
         let pointer = if self.pointer.is_empty() {
             "/"
         } else {
@@ -29,21 +29,29 @@ impl fmt::Display for Difference {
             (Some(specification), Some(implementation)) => write!(
                 f,
                 "{pointer}: specification {}, implementation {}",
-                shown(specification),
-                shown(implementation)
+                abbreviated(specification),
+                abbreviated(implementation)
             ),
             (Some(value), None) => {
-                write!(f, "{pointer}: only the specification has {}", shown(value))
+                write!(
+                    f,
+                    "{pointer}: only the specification has {}",
+                    abbreviated(value)
+                )
             }
             (None, Some(value)) => {
-                write!(f, "{pointer}: only the implementation has {}", shown(value))
+                write!(
+                    f,
+                    "{pointer}: only the implementation has {}",
+                    abbreviated(value)
+                )
             }
             (None, None) => write!(f, "{pointer}: neither has anything"),
         }
     }
 }
 
-fn shown(value: &Value) -> String {
+fn abbreviated(value: &Value) -> String {
     const MAX_CHARACTERS: usize = 100;
     let text = value.to_string();
     match text.char_indices().nth(MAX_CHARACTERS) {
@@ -52,19 +60,19 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Every place where two schemas differ. The order of keys, and of what `required`, `enum` and `type`
-/// list, makes no difference; nor does whether a whole number is written with a fraction.
+/// All differences between two schemas. The order of keys, and of the items of `required`, `enum` and
+/// `type`, does not matter, nor whether a whole number is written with a fraction.
 #[must_use]
 pub fn differences(specification: &Value, implementation: &Value) -> Vec<Difference> {
-    let mut found = Found(Vec::new());
+    let mut found = Differences(Vec::new());
     found.schemas(specification, implementation, "");
     found.0
 }
 
-struct Found(Vec<Difference>);
+struct Differences(Vec<Difference>);
 
-impl Found {
-    fn note(
+impl Differences {
+    fn add(
         &mut self,
         pointer: &str,
         specification: Option<&Value>,
@@ -86,8 +94,8 @@ impl Found {
         }
     }
 
-    /// Compares what one keyword says. A name means a keyword only where a schema stands: a property
-    /// may be called `required`, and a default may hold a key `enum`.
+    /// Compares the values of one keyword. A name is a keyword only in a schema: a property
+    /// may be called `required`, and a default may have a key `enum`.
     fn keyword(
         &mut self,
         name: &str,
@@ -144,35 +152,35 @@ impl Found {
             let pointer = below(pointer, name);
             match implementation.get(name) {
                 Some(theirs) => compare(self, name, ours, theirs, &pointer),
-                None => self.note(&pointer, Some(ours), None),
+                None => self.add(&pointer, Some(ours), None),
             }
         }
         for (name, theirs) in implementation {
             if !specification.contains_key(name) {
-                self.note(&below(pointer, name), None, Some(theirs));
+                self.add(&below(pointer, name), None, Some(theirs));
             }
         }
     }
 
     fn sets(&mut self, specification: &[Value], implementation: &[Value], pointer: &str) {
         for value in missing(specification, implementation) {
-            self.note(pointer, Some(value), None);
+            self.add(pointer, Some(value), None);
         }
         for value in missing(implementation, specification) {
-            self.note(pointer, None, Some(value));
+            self.add(pointer, None, Some(value));
         }
     }
 
     fn data(&mut self, specification: &Value, implementation: &Value, pointer: &str) {
         if !same(specification, implementation) {
-            self.note(pointer, Some(specification), Some(implementation));
+            self.add(pointer, Some(specification), Some(implementation));
         }
     }
 }
 
-/// What `values` holds and `others` does not.
+/// The items of `values` that are not in `others`.
 fn missing<'v>(values: &'v [Value], others: &[Value]) -> impl Iterator<Item = &'v Value> {
-    // Such lists can be long, and nearly always hold texts only.
+    // Such lists can be long, and nearly always contain only texts.
     let texts: HashSet<&str> = others.iter().filter_map(Value::as_str).collect();
     values.iter().filter(move |value| match value.as_str() {
         Some(text) => !texts.contains(text),
@@ -184,7 +192,7 @@ fn missing<'v>(values: &'v [Value], others: &[Value]) -> impl Iterator<Item = &'
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
-            // Beyond this, a fraction has no place left and neighbours fall together.
+            // Beyond this, `f64` cannot represent every integer.
             const EXACT: f64 = 9_007_199_254_740_992.0;
             one == other
                 || one.is_f64() != other.is_f64()

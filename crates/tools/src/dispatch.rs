@@ -1,6 +1,6 @@
-//! Dispatch: runs one call that was permitted and says how it ended. It always comes back, with one
-//! of the ends a journal knows: after the time limit, after being stopped, after a panic. Whether a
-//! call may run was decided before; whether it is tried again is decided after.
+//! Dispatch: runs one permitted call and returns how it ended. It always returns one of the ends that
+//! a journal can record, also after the time limit, a cancellation or a panic. Whether a
+//! call may run is decided before; whether it is retried is decided after.
 
 use std::any::Any;
 use std::fmt;
@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use windlass_core::gate::Permit;
-use windlass_core::run::{CallEnd, Reply, ToolQuestion};
+use windlass_core::run::{CallEnd, FormReply, ToolQuestion};
 use windlass_spec::{Effect, ErrorCategory, Failure, RiskLevel, ToolSpecification};
 
 use crate::bind::BoundTool;
@@ -26,42 +26,42 @@ use crate::memory::{Caller, MemoryPort};
 use crate::output::too_large;
 use crate::tool::{CallContext, OnProgress};
 
-/// How long a call may take if its specification does not say.
+/// The time limit of a call whose specification has none.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many bytes a result may have as JSON. How much of it a model is shown is not decided here.
+/// The maximum size of a result as JSON. How much of it a model is shown is decided elsewhere.
 pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 
-/// How long a stopped tool may take to put things away. A program gets two seconds between being
-/// asked to end and being killed; this leaves it that and some more.
-const WIND_DOWN: Duration = Duration::from_secs(4);
+/// How long a stopped tool may take to clean up. A program gets two seconds between TERM and KILL, so
+/// this is longer.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How long to wait for an aborted tool to be gone. It is gone at its next `await`; one that never
-/// reaches it holds a thread, but not the run.
-const ABORT: Duration = Duration::from_secs(1);
+/// How long to wait for an aborted tool. It ends at its next `await`. One that never
+/// reaches it blocks a thread, but not the run.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a call is run with besides its permit.
+/// The options of a call besides its permit.
 #[derive(Clone)]
 pub struct DispatchOptions {
-    /// Cancelled by whoever wants the call to end now.
+    /// Cancels the call.
     pub cancel: CancellationToken,
-    /// How long the call may take, if not as long as its specification says.
+    /// The time limit, if it differs from that of the specification.
     pub timeout: Option<Duration>,
-    /// How many bytes a result may have as JSON.
+    /// The maximum size of the result as JSON.
     pub max_output_bytes: usize,
-    /// How reversible the call was found to be, if that is not only what its specification says.
+    /// The assessed risk of the call, if it differs from that of the specification.
     pub risk: Option<RiskLevel>,
-    /// What tells this call from all others.
+    /// The unique key of the call.
     pub key: String,
-    /// What came of the form that the tool wanted filled in when it last ran for this call.
-    pub reply: Option<Reply>,
-    /// Where to tell how far the call has come.
+    /// The reply to the form that the tool asked for when it last ran for this call.
+    pub reply: Option<FormReply>,
+    /// The progress callback.
     pub progress: Option<OnProgress>,
-    /// For whom the call is made, if that is known.
+    /// On whose behalf the call is made, if that is known.
     pub caller: Option<Caller>,
-    /// Where memories are kept, if they are.
+    /// The memory, if there is one.
     pub memory: Option<Arc<dyn MemoryPort>>,
-    /// Which of several implementations is to run, if there are several and that is decided.
+    /// The implementation to run, if there are several and one is assigned.
     pub variant: Option<String>,
 }
 
@@ -91,16 +91,16 @@ impl Default for DispatchOptions {
     }
 }
 
-/// What came of running a call.
+/// The outcome of dispatching a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Dispatched {
+pub enum DispatchOutcome {
     /// It ended.
     Ended(CallEnd),
-    /// The tool did nothing yet: it needs a person first, and this is what it asks.
-    Asks(Box<ToolQuestion>),
+    /// The tool did nothing yet: a person must answer this question first.
+    Question(Box<ToolQuestion>),
 }
 
-impl From<CallEnd> for Dispatched {
+impl From<CallEnd> for DispatchOutcome {
     fn from(end: CallEnd) -> Self {
         Self::Ended(end)
     }
@@ -108,12 +108,16 @@ impl From<CallEnd> for Dispatched {
 
 /// Runs the call that `permit` allows.
 ///
-/// The tool gets the time `options` or its specification states, or [`DEFAULT_TIMEOUT`], and is stopped after
-/// that, as it is when `options.cancel` is cancelled or when the future of this call is dropped. Must
+/// The time limit is that of `options`, of the specification, or [`DEFAULT_TIMEOUT`]. The tool is stopped after
+/// the limit, when `options.cancel` is cancelled, or when the future of this call is dropped. Must
 /// be called within a tokio runtime with time and IO.
-pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions) -> Dispatched {
+pub async fn dispatch(
+    tool: &BoundTool,
+    permit: Permit,
+    options: DispatchOptions,
+) -> DispatchOutcome {
     if options.cancel.is_cancelled() {
-        let message = "the call was stopped before it began";
+        let message = "the call was cancelled before it started";
         let failure = Failure::new(ErrorCategory::Cancelled, Effect::None, message);
         return CallEnd::Cancelled(failure).into();
     }
@@ -133,25 +137,25 @@ pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions
     };
     let stop = context.stop.clone();
     let implementation = tool.shared_tool();
-    let winds_down = implementation.winds_down;
-    // What calls a server is our own code, which never holds its thread.
-    let is_ours = implementation.annotations.is_some();
+    let cleans_up = implementation.cleans_up;
+    // The client of a server is Windlass code, which never blocks its thread.
+    let is_own_code = implementation.annotations.is_some();
     let work = async move { implementation.start(permit, context).await };
-    let mut work = match is_ours {
-        true => Work::here(work),
-        false => Work::beside(work),
+    let mut work = match is_own_code {
+        true => RunningTool::inline(work),
+        false => RunningTool::spawn(work),
     };
     let interrupted = tokio::select! {
         biased;
         ended = &mut work.ended => {
-            return ended_by_itself(tool, ended, &effect, options.max_output_bytes);
+            return outcome_of(tool, ended, &effect, options.max_output_bytes);
         }
         () = options.cancel.cancelled() => Interruption::Cancelled,
         () = tokio::time::sleep(timeout) => Interruption::Timeout,
     };
     stop.cancel();
-    if !winds_down
-        || tokio::time::timeout(WIND_DOWN, &mut work.ended)
+    if !cleans_up
+        || tokio::time::timeout(CLEANUP_TIMEOUT, &mut work.ended)
             .await
             .is_err()
     {
@@ -161,7 +165,7 @@ pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions
         Interruption::Cancelled => CallEnd::Cancelled(Failure::new(
             ErrorCategory::Cancelled,
             effect.of_failure,
-            "the call was stopped while it ran",
+            "the call was cancelled while it ran",
         )),
         Interruption::Timeout => CallEnd::Timeout(Failure::new(
             ErrorCategory::Timeout,
@@ -180,69 +184,69 @@ enum Interruption {
     Timeout,
 }
 
-/// A tool at work. Dropping it stops it.
-struct Work {
-    ended: BoxFuture<'static, Result<Result<Value, ToolError>, Broken>>,
-    /// What stops it, if it is a task of its own.
+/// A running tool. Dropping it stops it.
+struct RunningTool {
+    ended: BoxFuture<'static, Result<Result<Value, ToolError>, Crashed>>,
+    /// The handle to abort it, if it runs in its own task.
     task: Option<AbortHandle>,
 }
 
-/// A tool came to no end of its own; in words, how.
-struct Broken(String);
+/// The tool panicked or was aborted, with a description.
+struct Crashed(String);
 
-impl Work {
-    /// In a task of its own: a tool that blocks its thread then blocks neither the clock nor the caller, and
-    /// one that panics ends only itself.
-    fn beside(work: impl Future<Output = Result<Value, ToolError>> + Send + 'static) -> Self {
+impl RunningTool {
+    /// Runs the tool in its own task, so that a tool that blocks its thread blocks neither the timer nor the
+    /// caller, and a panic ends only that task.
+    fn spawn(work: impl Future<Output = Result<Value, ToolError>> + Send + 'static) -> Self {
         let task = AbortOnDropHandle::new(tokio::spawn(work));
         Self {
             task: Some(task.abort_handle()),
             ended: Box::pin(async move {
                 task.await.map_err(|error| match error.try_into_panic() {
-                    Ok(panic) => Broken::by(panic),
-                    Err(_) => Broken("was broken off because the runtime shuts down".to_owned()),
+                    Ok(panic) => Crashed::from_panic(panic),
+                    Err(_) => Crashed("was aborted because the runtime shuts down".to_owned()),
                 })
             }),
         }
     }
 
-    /// By whoever waits for it, which spares two threads from waking each other.
-    fn here(work: impl Future<Output = Result<Value, ToolError>> + Send + 'static) -> Self {
+    /// Runs the tool in the caller's task, which avoids waking another thread.
+    fn inline(work: impl Future<Output = Result<Value, ToolError>> + Send + 'static) -> Self {
         let work = AssertUnwindSafe(work).catch_unwind();
         Self {
             task: None,
-            ended: Box::pin(async move { work.await.map_err(Broken::by) }),
+            ended: Box::pin(async move { work.await.map_err(Crashed::from_panic) }),
         }
     }
 
     async fn abort(mut self) {
         if let Some(task) = self.task {
             task.abort();
-            // Either it is gone now, or nothing more can be done about it.
-            let _ = tokio::time::timeout(ABORT, &mut self.ended).await;
+            // Either it has ended now, or nothing more can be done about it.
+            let _ = tokio::time::timeout(ABORT_TIMEOUT, &mut self.ended).await;
         }
     }
 }
 
-impl Broken {
-    fn by(panic: Box<dyn Any + Send>) -> Self {
-        let said = panic
+impl Crashed {
+    fn from_panic(panic: Box<dyn Any + Send>) -> Self {
+        let message = panic
             .downcast_ref::<&str>()
             .map(|text| (*text).to_owned())
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "without a message".to_owned());
-        // What a tool panicked with is its own; if letting go of it panics again, that is the end of it.
+        // Dropping the panic payload may panic again, which is ignored.
         let _ = std::panic::catch_unwind(AssertUnwindSafe(move || drop(panic)));
-        Self(format!("panicked: {said}"))
+        Self(format!("panicked: {message}"))
     }
 }
 
-/// What a call may have done, by how reversible it is. What is not declared is irreversible.
+/// The effects that a call may have had, by its risk. A call without a declared risk counts as irreversible.
 struct Effects {
-    /// If it failed or was stopped on the way.
+    /// The effect if it failed or was stopped.
     of_failure: Effect,
-    /// If it came to its end and only its answer is not as promised. What can be undone is then taken
-    /// for done; of what cannot, the word of a tool that broke its promise is not enough.
+    /// The effect if it completed, but its result does not match the signature. A call that can be undone counts as
+    /// applied. For an irreversible one the effect is unknown.
     of_bad_output: Effect,
 }
 
@@ -267,12 +271,12 @@ fn time_limit(specification: &ToolSpecification) -> Duration {
     })
 }
 
-fn ended_by_itself(
+fn outcome_of(
     tool: &BoundTool,
-    ended: Result<Result<Value, ToolError>, Broken>,
+    ended: Result<Result<Value, ToolError>, Crashed>,
     effect: &Effects,
     max_output_bytes: usize,
-) -> Dispatched {
+) -> DispatchOutcome {
     let end = match ended {
         Ok(Ok(value)) => {
             let opened = match tool.tool().annotations() {
@@ -282,24 +286,24 @@ fn ended_by_itself(
             let value = match opened {
                 Opened::Result(value) => value,
                 Opened::End(end) => return end.into(),
-                Opened::Asks(question) => return Dispatched::Asks(question),
+                Opened::Question(question) => return DispatchOutcome::Question(question),
             };
-            match bad_output(tool.specification(), &value, max_output_bytes) {
+            match check_output(tool.specification(), &value, max_output_bytes) {
                 None => CallEnd::Success(value),
                 Some(error) => CallEnd::Error(error.into_failure(effect.of_bad_output)),
             }
         }
         Ok(Err(mut error)) => {
             if let Some(question) = error.take_question() {
-                return Dispatched::Asks(question);
+                return DispatchOutcome::Question(question);
             }
-            let otherwise = match error.category() {
+            let possible_effect = match error.category() {
                 ErrorCategory::InvalidOutput => effect.of_bad_output,
                 _ => effect.of_failure,
             };
-            CallEnd::Error(error.into_failure(otherwise))
+            CallEnd::Error(error.into_failure(possible_effect))
         }
-        Err(Broken(how)) => CallEnd::Error(Failure::foreign(
+        Err(Crashed(how)) => CallEnd::Error(Failure::foreign(
             ErrorCategory::ToolFailure,
             effect.of_failure,
             format!("the tool `{}` {how}", tool.name()),
@@ -308,8 +312,8 @@ fn ended_by_itself(
     end.into()
 }
 
-/// What is wrong with a result, if anything is.
-fn bad_output(
+/// The error of a result that is too large or does not match the signature.
+fn check_output(
     specification: &ToolSpecification,
     value: &Value,
     max_output_bytes: usize,
@@ -317,22 +321,22 @@ fn bad_output(
     if !fits_in(value, max_output_bytes) {
         return Some(too_large(max_output_bytes));
     }
-    let promised = specification.signature().returns();
-    let misfits = promised.misfits(value);
+    let declared = specification.signature().returns();
+    let misfits = declared.misfits(value);
     (!misfits.is_empty()).then(|| {
         let misfits: Vec<String> = misfits.iter().map(ToString::to_string).collect();
-        // What was found may be quoted from a foreign answer, so the model is not told.
+        // The mismatches may quote untrusted content, so the model is not shown them.
         ToolError::foreign(
             ErrorCategory::InvalidOutput,
             format!(
-                "the result is not {promised} as declared: {}",
+                "the result is not {declared} as declared: {}",
                 misfits.join("; ")
             ),
         )
     })
 }
 
-/// Whether the value, written as JSON, has at most `max_bytes`. Nothing is kept of what is written.
+/// Whether the value, written as JSON, has at most `max_bytes`. The written bytes are only counted.
 fn fits_in(value: &Value, max_bytes: usize) -> bool {
     struct Remaining(usize);
     impl io::Write for Remaining {

@@ -1,5 +1,5 @@
-//! Answers that come in an envelope. A tool may answer with its bare result, with a canonical
-//! envelope, or with one of the older shapes; what is inside is what its specification promises.
+//! Envelopes around results. A tool may return its bare result, a canonical
+//! envelope, or one of the older shapes. The content must match the tool's specification.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,23 +11,23 @@ use windlass_spec::{
     ToolSpecification, Type, normalise_for,
 };
 
-/// What a tool's answer comes to.
+/// The content of a tool's answer.
 pub(crate) enum Opened {
-    /// A result, to be held against what is promised.
+    /// A result, to be checked against the declared type.
     Result(Value),
-    /// Something else than a result, and final.
+    /// A final end of the call without a result to check.
     End(CallEnd),
     /// A question to a person.
-    Asks(Box<ToolQuestion>),
+    Question(Box<ToolQuestion>),
 }
 
-/// Opens the envelope around a result, if there is one. What is exactly as promised is never taken
-/// for an envelope, unless the promise is so wide that any envelope keeps it; then only the canonical
-/// shape is one, because a tool's own data may resemble the older ones.
+/// Opens the envelope around a result, if there is one. A value that matches the declared type is not
+/// an envelope, unless the type is so wide that every envelope matches it. Then only the canonical
+/// shape is an envelope, because a tool's own data may resemble the older shapes.
 pub(crate) fn open(specification: &ToolSpecification, value: Value) -> Opened {
-    let promised = specification.signature().returns();
-    let response = if promised.misfits(&value).is_empty() {
-        match canonical(promised, &value) {
+    let declared = specification.signature().returns();
+    let response = if declared.misfits(&value).is_empty() {
+        match canonical(declared, &value) {
             Some(response) => response,
             None => return Opened::Result(value),
         }
@@ -40,14 +40,14 @@ pub(crate) fn open(specification: &ToolSpecification, value: Value) -> Opened {
         }
         normalised.response
     };
-    opened(response)
+    open_response(response)
 }
 
-/// The envelope that a value is although it is also what was promised.
-fn canonical(promised: &Type, value: &Value) -> Option<ToolResponse> {
-    let json = match (promised, value) {
+/// The canonical envelope in a value that also matches the declared type.
+fn canonical(declared: &Type, value: &Value) -> Option<ToolResponse> {
+    let json = match (declared, value) {
         (Type::Object, Value::Object(_)) => value.clone(),
-        // A program prints text; an envelope is an object inside it.
+        // A program prints text; an envelope is a JSON object in it.
         (Type::Text, Value::String(text)) if text.trim_start().starts_with('{') => {
             serde_json::from_str(text).ok()?
         }
@@ -56,7 +56,7 @@ fn canonical(promised: &Type, value: &Value) -> Option<ToolResponse> {
     ToolResponse::from_value(json).ok()
 }
 
-fn opened(response: ToolResponse) -> Opened {
+fn open_response(response: ToolResponse) -> Opened {
     match response.into_answer() {
         Answer::Success { data, .. } => match serde_json::to_value(data) {
             Ok(value) => Opened::Result(value),
@@ -67,37 +67,39 @@ fn opened(response: ToolResponse) -> Opened {
             ))),
         },
         Answer::Error { failure, .. } => Opened::End(CallEnd::Error(failure)),
-        // Work that was accepted and goes on elsewhere is a result, whatever is promised for its end.
+        // Accepted work that continues elsewhere is a result, whatever type is declared for its end.
         answer @ (Answer::Plan { .. } | Answer::Work { .. }) => Opened::End(CallEnd::Success(
             ToolResponse::new(answer, now()).for_model(),
         )),
-        Answer::AskHuman(ask) => Opened::Asks(Box::new(ToolQuestion::Ask(Ask {
+        Answer::AskHuman(ask) => Opened::Question(Box::new(ToolQuestion::Ask(Ask {
             question: ask.question,
             context: ask.context,
             options: Vec::new(),
             free_text: true,
             form: None,
         }))),
-        Answer::Authorization(request) => Opened::Asks(Box::new(ToolQuestion::Leave {
+        Answer::Authorization(request) => Opened::Question(Box::new(ToolQuestion::Authorization {
             reason: request.reason,
             security_level: Some(request.call.security_level),
             credentials: None,
         })),
-        Answer::Credential(request) => Opened::Asks(Box::new(ToolQuestion::Leave {
+        Answer::Credential(request) => Opened::Question(Box::new(ToolQuestion::Authorization {
             reason: request.message.clone(),
             security_level: None,
             credentials: Some(CredentialUse::from(request)),
         })),
-        Answer::Intervention(work) => Opened::Asks(Box::new(ToolQuestion::Intervene(Intervene {
-            status: work.status,
-            intervention_type: work.intervention_type,
-            provider: work.provider,
-            message: work.message,
-            url: work.url,
-            screenshot: work.screenshot,
-            oauth_url: work.oauth_url,
-            details: work.details,
-        }))),
+        Answer::Intervention(work) => {
+            Opened::Question(Box::new(ToolQuestion::Intervene(Intervene {
+                status: work.status,
+                intervention_type: work.intervention_type,
+                provider: work.provider,
+                message: work.message,
+                url: work.url,
+                screenshot: work.screenshot,
+                oauth_url: work.oauth_url,
+                details: work.details,
+            })))
+        }
     }
 }
 

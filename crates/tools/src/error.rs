@@ -1,12 +1,12 @@
-//! Why a tool gave no result, and who may hear of it: what the author of a tool wrote is for the
-//! model, what came from a program or a server is for the operator alone.
+//! The errors of tools, and who may see them. A message by the author of a tool is shown to the
+//! model. A message from a program or a server is shown to the operator only.
 
 use std::fmt;
 
 use windlass_core::run::ToolQuestion;
 use windlass_spec::{Effect, ErrorCategory, Failure};
 
-/// Why a tool gave no result.
+/// An error of a tool call.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
@@ -18,13 +18,13 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// An error with this message, which the model is shown.
+    /// An error with a message that the model is shown.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self::of(ErrorCategory::ToolFailure, message)
     }
 
-    /// An error of that category with this message, which the model is shown.
+    /// An error of this category with a message that the model is shown.
     #[must_use]
     pub fn of(category: ErrorCategory, message: impl Into<String>) -> Self {
         Self {
@@ -36,8 +36,8 @@ impl ToolError {
         }
     }
 
-    /// An error that a foreign program or server described. It may hold secrets or instructions, so
-    /// the operator sees this message and the model only the category.
+    /// An error with a message from a program or server. It may contain secrets or instructions, so
+    /// the operator sees the message and the model only the category.
     #[must_use]
     pub fn foreign(category: ErrorCategory, message: impl Into<String>) -> Self {
         Self {
@@ -48,56 +48,55 @@ impl ToolError {
 
     /// No result yet: a person has to answer this first.
     #[must_use]
-    pub fn asks(question: ToolQuestion) -> Self {
+    pub fn from_question(question: ToolQuestion) -> Self {
         Self {
             asks: Some(Box::new(question)),
-            ..Self::of(ErrorCategory::Unavailable, "it waits for a person")
+            ..Self::of(ErrorCategory::Unavailable, "a person must answer first")
         }
     }
 
-    /// What a person has to answer before there is a result.
+    /// Takes the question that a person must answer first.
     pub(crate) fn take_question(&mut self) -> Option<Box<ToolQuestion>> {
         self.asks.take()
     }
 
-    /// An error that says what `error` says.
+    /// An error with the message of `error`.
     #[must_use]
     pub fn from_display(error: impl fmt::Display) -> Self {
         Self::new(error.to_string())
     }
 
-    /// The same error, of a call that certainly did nothing before it failed.
+    /// Marks the error as one of a call that had no effect.
     #[must_use]
     pub fn without_effect(mut self) -> Self {
         self.had_no_effect = true;
         self
     }
 
-    /// The same error in other words.
+    /// The same error with another message.
     pub(crate) fn with_message(mut self, message: String) -> Self {
         self.message = message;
         self
     }
 
-    /// What went wrong.
+    /// The message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What kind of thing went wrong.
+    /// The error category.
     #[must_use]
     pub fn category(&self) -> ErrorCategory {
         self.category
     }
 
-    /// The failure a call ends with, where `otherwise` is the effect of a call that may have done
-    /// something.
-    pub(crate) fn into_failure(self, otherwise: Effect) -> Failure {
+    /// The failure a call ends with. `possible_effect` is the effect unless the error rules one out.
+    pub(crate) fn into_failure(self, possible_effect: Effect) -> Failure {
         let effect = if self.had_no_effect {
             Effect::None
         } else {
-            otherwise
+            possible_effect
         };
         if self.is_foreign {
             Failure::foreign(self.category, effect, self.message)
@@ -107,7 +106,7 @@ impl ToolError {
     }
 }
 
-/// Arguments that are not of the form the tool reads.
+/// Arguments that cannot be deserialized.
 impl From<serde_json::Error> for ToolError {
     fn from(error: serde_json::Error) -> Self {
         let message = format!("invalid arguments: {error}");

@@ -1,5 +1,5 @@
-//! Why a tool could not be bound, as data and as text for the person who must put it right. Deciding
-//! is not done here.
+//! Why a tool could not be bound, as data and as text for the person who must fix it. `bind`
+//! decides.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,23 +12,23 @@ use crate::difference::Difference;
 /// Why one tool of an agent could not be bound: every reason that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BindingFailure {
-    /// The tool that is specified.
+    /// The specified tool.
     pub tool: ToolName,
-    /// What stands in the way.
-    pub reasons: Vec<Reason>,
+    /// All reasons.
+    pub reasons: Vec<BindingReason>,
 }
 
 impl std::error::Error for BindingFailure {}
 
-/// One thing that stands between a specification and an implementation.
+/// One reason why an implementation does not match a specification.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Reason {
-    /// The library has no tool of that name.
+pub enum BindingReason {
+    /// The library has no tool with this name.
     Missing {
         /// The name of the library.
         library: String,
-        /// The tools in it whose names are like it, the most alike first.
+        /// The tools in it with similar names, the most similar first.
         nearest: Vec<String>,
     },
     /// The descriptions are not the same.
@@ -48,33 +48,33 @@ pub enum Reason {
         /// Where they differ.
         differences: Vec<Difference>,
     },
-    /// The implementation does not take all that the specification allows.
+    /// The implementation does not accept all arguments that the specification allows.
     Incompatible {
-        /// Where it takes less.
+        /// Where it accepts less.
         mismatches: Vec<Mismatch>,
     },
-    /// The implementation may return what the specification does not promise.
+    /// The implementation may return values that the specification does not allow.
     ReturnIncompatible {
-        /// What the specification promises.
+        /// The result type of the specification.
         specification: Type,
-        /// What the implementation returns.
+        /// The result type of the implementation.
         implementation: Type,
-        /// Where it may return something else, such as `items[].price`; empty for the whole.
+        /// Where the types differ, such as `items[].price`; empty for the whole.
         paths: Vec<String>,
     },
-    /// A schema of the implementation says what no signature can say, so nothing is known.
-    CannotTell {
+    /// No signature can express a schema of the implementation, so it cannot be checked.
+    Undecidable {
         /// Which schema.
         part: SchemaPart,
-        /// What in it no signature can say.
+        /// The parts of it that no signature can express.
         inexpressible: Vec<Inexpressible>,
     },
-    /// One of several implementations stands in the way.
-    OfVariant {
+    /// One of several implementations does not match.
+    InVariant {
         /// Its name.
         variant: String,
-        /// Why.
-        reason: Box<Reason>,
+        /// Why it does not match.
+        reason: Box<BindingReason>,
     },
 }
 
@@ -99,7 +99,7 @@ impl fmt::Display for BindingFailure {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for BindingReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing { library, nearest } => {
@@ -124,14 +124,16 @@ impl fmt::Display for Reason {
                 one_line(specification),
                 one_line(implementation)
             ),
-            Self::OfVariant { variant, reason } => {
+            Self::InVariant { variant, reason } => {
                 write!(f, "variant `{}`: {reason}", one_line(variant))
             }
-            Self::SchemaDiffers { differences } => listed(f, "schema differs", differences),
-            Self::ReturnDiffers { differences } => listed(f, "return schema differs", differences),
-            Self::Incompatible { mismatches } => listed(
+            Self::SchemaDiffers { differences } => write_list(f, "schema differs", differences),
+            Self::ReturnDiffers { differences } => {
+                write_list(f, "return schema differs", differences)
+            }
+            Self::Incompatible { mismatches } => write_list(
                 f,
-                "does not take all that the specification allows",
+                "does not accept all arguments that the specification allows",
                 mismatches,
             ),
             Self::ReturnIncompatible {
@@ -141,7 +143,7 @@ impl fmt::Display for Reason {
             } => {
                 write!(
                     f,
-                    "may return what the specification does not promise\
+                    "may return values that the specification does not allow\
                      \n  specification:  {specification}\n  implementation: {implementation}"
                 )?;
                 for path in paths.iter().filter(|path| !path.is_empty()) {
@@ -149,24 +151,25 @@ impl fmt::Display for Reason {
                 }
                 Ok(())
             }
-            Self::CannotTell {
+            Self::Undecidable {
                 part,
                 inexpressible,
             } => {
                 let question = match part {
-                    SchemaPart::Parameters => "it takes all that the specification allows",
-                    SchemaPart::Returns => "it returns only what the specification promises",
+                    SchemaPart::Parameters => {
+                        "it accepts all arguments that the specification allows"
+                    }
+                    SchemaPart::Returns => "it returns only values that the specification allows",
                 };
-                let title = format!(
-                    "cannot tell whether {question}: no signature can say what the schema says"
-                );
-                listed(f, &title, inexpressible)
+                let title =
+                    format!("cannot check whether {question}: no signature can express its schema");
+                write_list(f, &title, inexpressible)
             }
         }
     }
 }
 
-fn listed(f: &mut fmt::Formatter<'_>, title: &str, items: &[impl fmt::Display]) -> fmt::Result {
+fn write_list(f: &mut fmt::Formatter<'_>, title: &str, items: &[impl fmt::Display]) -> fmt::Result {
     f.write_str(title)?;
     for item in items {
         write!(f, "\n  {}", one_line(&item.to_string()))?;
@@ -174,8 +177,8 @@ fn listed(f: &mut fmt::Formatter<'_>, title: &str, items: &[impl fmt::Display]) 
     Ok(())
 }
 
-/// `text` with its line breaks and other control characters shown as escapes. Implementations come
-/// from anywhere; what they say must neither break the layout nor steer a terminal.
+/// `text` with its line breaks and other control characters escaped. Implementations are untrusted;
+/// their text must neither break the layout nor control a terminal.
 fn one_line(text: &str) -> Cow<'_, str> {
     replace_hidden(text, TextUse::Name, |_, hidden, line| {
         line.extend(hidden.chars().flat_map(char::escape_default));

@@ -1,6 +1,5 @@
-//! The built-in libraries: one tool that greets, in two implementations. They are the smallest thing
-//! an agent can be tried with, and, being alike in all but what they answer, the smallest pair that
-//! can be compared.
+//! The built-in libraries: one tool that greets, in two implementations. They are the smallest example
+//! for trying an agent and for comparing two implementations.
 
 use crate::builder::ToolBuildError;
 use crate::library::ToolLibrary;
@@ -9,13 +8,13 @@ use crate::tool::Tool;
 /// The library `hello`, whose `sayHello` greets at length.
 #[must_use]
 pub fn hello() -> ToolLibrary {
-    collected("hello", [at_length::say_hello_tool()])
+    collect_library("hello", [at_length::say_hello_tool()])
 }
 
 /// The library `hello-brief`, whose `sayHello` greets briefly.
 #[must_use]
 pub fn hello_brief() -> ToolLibrary {
-    collected("hello-brief", [briefly::say_hello_tool()])
+    collect_library("hello-brief", [briefly::say_hello_tool()])
 }
 
 /// The libraries that need no setup.
@@ -24,7 +23,7 @@ pub fn builtin_libraries() -> Vec<ToolLibrary> {
     vec![hello(), hello_brief()]
 }
 
-/// The built-in library of that name.
+/// The built-in library with this name.
 #[must_use]
 pub fn builtin_library(name: &str) -> Option<ToolLibrary> {
     builtin_libraries()
@@ -32,9 +31,12 @@ pub fn builtin_library(name: &str) -> Option<ToolLibrary> {
         .find(|library| library.name() == name)
 }
 
-/// A library of the tools that could be built. All can: the tests build each of them. Were one not to,
-/// binding would name it as missing, which is better than a library that cannot be had at all.
-fn collected<const N: usize>(name: &str, tools: [Result<Tool, ToolBuildError>; N]) -> ToolLibrary {
+/// A library of the tools that could be built. The tests check that all can. If one could not,
+/// binding would report it as missing.
+fn collect_library<const N: usize>(
+    name: &str,
+    tools: [Result<Tool, ToolBuildError>; N],
+) -> ToolLibrary {
     tools
         .into_iter()
         .flatten()

@@ -1,6 +1,6 @@
-//! Tools that are requests to a server. Which server is written in the tool and cannot be changed by
-//! an argument or a redirect; credentials come from the environment when a request is made and are
-//! shown nowhere.
+//! Tools that are HTTP requests. The server is fixed in the tool and cannot be changed by
+//! an argument or a redirect. Credentials are read from the environment for each request and are
+//! never shown.
 
 mod header;
 mod template;
@@ -25,8 +25,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many redirects are followed, all of them to the same server.
 const MAX_REDIRECTS: usize = 5;
 
-/// How much of the answer to a failed request is kept for the operator.
-const KEPT_OF_ERROR: usize = 2 * 1024;
+/// How many bytes of an error response are kept for the operator.
+const MAX_ERROR_BYTES: usize = 2 * 1024;
 
 /// A method a tool can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,7 +47,7 @@ impl HttpMethod {
     /// All methods.
     pub const ALL: [Self; 5] = [Self::Get, Self::Post, Self::Put, Self::Patch, Self::Delete];
 
-    /// The word for it.
+    /// Its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -76,11 +76,11 @@ impl From<HttpMethod> for reqwest::Method {
     }
 }
 
-/// Why something is no endpoint for a tool.
+/// Why an endpoint is not valid for a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpProblem {
-    /// The template is no URL.
+    /// The template is not a URL.
     #[error("the URL `{url}` cannot be used: {why}")]
     NotAUrl {
         /// The template.
@@ -89,7 +89,7 @@ pub enum HttpProblem {
         why: String,
     },
     /// An argument would choose the server.
-    #[error("the host `{host}` must be written out: no argument may choose a server")]
+    #[error("the host `{host}` must be fixed: an argument must not choose the server")]
     HostNotLiteral {
         /// The host as written.
         host: String,
@@ -99,7 +99,7 @@ pub enum HttpProblem {
     HostNotAllowed {
         /// The host of the URL.
         host: String,
-        /// Those that are allowed.
+        /// The allowed hosts.
         allowed: Vec<String>,
     },
     /// A header that cannot be sent.
@@ -110,21 +110,21 @@ pub enum HttpProblem {
         /// What is wrong with it.
         why: String,
     },
-    /// A place in the URL for something the tool does not take.
-    #[error("the URL has a place for `{name}`, which the signature does not have")]
+    /// A placeholder in the URL that is not a parameter of the tool.
+    #[error("the URL has a placeholder `{name}`, which is not a parameter of the signature")]
     NoSuchParameter {
-        /// What stands between the braces.
+        /// The name between the braces.
         name: String,
     },
-    /// A place in the path for something that may be left out.
+    /// A placeholder in the path for an optional or structured parameter.
     #[error("`{name}` is part of the URL's path, so it must be required and a single value")]
     NotForAPath {
-        /// What stands between the braces.
+        /// The name between the braces.
         name: String,
     },
 }
 
-/// Where a tool sends its requests, and how.
+/// The endpoint to which a tool sends its requests.
 #[derive(Debug, Clone)]
 pub struct HttpEndpoint {
     method: HttpMethod,
@@ -134,11 +134,11 @@ pub struct HttpEndpoint {
 }
 
 impl HttpEndpoint {
-    /// Requests to `url`, in which `{name}` stands for an argument. Arguments without a place in it
-    /// go into the query or the body.
+    /// An endpoint at `url`, in which `{name}` is a placeholder for an argument. Arguments without a
+    /// placeholder go into the query or the body.
     ///
     /// # Errors
-    /// If the template is no URL, or its host is not one of `allowed_hosts`. Those are names, or
+    /// If the template is not a URL, or its host is not one of `allowed_hosts`. Those are names, or
     /// names with a port.
     pub fn new<H: Into<String>>(
         method: HttpMethod,
@@ -164,22 +164,22 @@ impl HttpEndpoint {
         })
     }
 
-    /// The same with a header. A value `env:NAME`, which may have other words before it, is taken
-    /// from the environment variable of that name when a request is made.
+    /// Adds a header. A value `env:NAME`, which may have other words before it, is read
+    /// from the environment variable `NAME` for each request.
     ///
     /// # Errors
-    /// If it is no header, or one that must not be written into a file.
+    /// If it is not a valid header, or one whose value must not be in a file.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, HttpProblem> {
         self.headers.push(Header::parse(name, value)?);
         Ok(self)
     }
 
-    /// What [`header`](Self::header) would say.
+    /// Checks a header as [`header`](Self::header) does.
     pub(crate) fn check_header(name: &str, value: &str) -> Result<(), HttpProblem> {
         Header::parse(name, value).map(|_| ())
     }
 
-    /// Everything in the URL that does not fit a tool with this signature.
+    /// All problems of the URL for a tool with this signature.
     #[must_use]
     pub fn misfits(&self, signature: &Signature) -> Vec<HttpProblem> {
         let (in_path, in_query) = self.url.arguments();
@@ -217,7 +217,7 @@ impl HttpEndpoint {
     pub(crate) async fn request(
         &self,
         arguments: Value,
-        promised: Option<&Type>,
+        declared: Option<&Type>,
         context: &CallContext,
     ) -> Result<Value, ToolError> {
         let mut arguments = match arguments {
@@ -237,24 +237,24 @@ impl HttpEndpoint {
         if self.method.has_body() {
             request = request.json(&Value::Object(arguments));
         }
-        let conceal = |error: ToolError| {
+        let redact_error = |error: ToolError| {
             let message = redacted(error.message().to_owned(), &secrets);
             error.with_message(message)
         };
         let response = send(request, self.host())
             .await
-            .map_err(|error| conceal(self.not_sent(error)))?;
+            .map_err(|error| redact_error(self.not_sent(error)))?;
         let status = response.status();
         if !status.is_success() {
-            return Err(conceal(self.refusal(status, response).await));
+            return Err(redact_error(self.response_error(status, response).await));
         }
         let body = self
             .body(response, context.max_output_bytes)
             .await
-            .map_err(conceal)?;
-        value(&body, promised).map_err(|error| {
+            .map_err(redact_error)?;
+        value(&body, declared).map_err(|error| {
             let message = format!("`{}`: {error}", self.host());
-            conceal(error.with_message(message))
+            redact_error(error.with_message(message))
         })
     }
 
@@ -262,7 +262,7 @@ impl HttpEndpoint {
         self.url.example().host_str().unwrap_or_default()
     }
 
-    /// The client, made for the first request: making one reads the system's certificates.
+    /// The client, created for the first request: creating one reads the system's certificates.
     fn client(&self) -> Result<&Client, ToolError> {
         if let Some(client) = self.client.get() {
             return Ok(client);
@@ -288,41 +288,45 @@ impl HttpEndpoint {
     }
 
     fn not_sent(&self, error: reqwest::Error) -> ToolError {
-        let never_arrived = error.is_connect() || error.is_builder();
+        let was_never_sent = error.is_connect() || error.is_builder();
         let message = format!(
             "`{}` does not answer: {}",
             self.host(),
             causes(&error.without_url())
         );
         let error = ToolError::foreign(ErrorCategory::Unavailable, message);
-        if never_arrived {
+        if was_never_sent {
             error.without_effect()
         } else {
             error
         }
     }
 
-    /// The error that an answer other than success stands for.
-    async fn refusal(&self, status: StatusCode, response: Response) -> ToolError {
+    /// The error for a response without success.
+    async fn response_error(&self, status: StatusCode, response: Response) -> ToolError {
         let redirected = response
             .headers()
             .get(reqwest::header::LOCATION)
             .and_then(|location| Some(location.to_str().ok()?.to_owned()))
             .filter(|_| status.is_redirection())
             .and_then(|location| response.url().join(&location).ok());
-        let told = match redirected {
+        let description = match redirected {
             Some(elsewhere) => format!(
                 "redirects to `{}`, which is not followed: another server, or too many redirects",
                 without_details(elsewhere)
             ),
             None => {
                 let body = beginning(response).await;
-                format!("answers {status}; its answer begins with: {}", body.trim())
+                format!(
+                    "answers {status}; its response begins with: {}",
+                    body.trim()
+                )
             }
         };
-        let error = ToolError::foreign(category(status), format!("`{}` {told}", self.host()));
+        let message = format!("`{}` {description}", self.host());
+        let error = ToolError::foreign(category(status), message);
         match status.as_u16() {
-            // The server refused before it did anything.
+            // The server refused the request without an effect.
             401 | 403 | 404 | 405 | 410 | 429 => error.without_effect(),
             _ => error,
         }
@@ -339,7 +343,8 @@ impl HttpEndpoint {
                 Ok(None) => return Ok(body),
                 Err(error) => {
                     let why = causes(&error.without_url());
-                    let message = format!("the answer of `{}` broke off: {why}", self.host());
+                    let message =
+                        format!("the response of `{}` was interrupted: {why}", self.host());
                     return Err(ToolError::foreign(ErrorCategory::Unavailable, message));
                 }
             }
@@ -347,7 +352,7 @@ impl HttpEndpoint {
     }
 }
 
-/// Sends a request, in a span that tells the host and the status and nothing else of it.
+/// Sends a request, in a span that records only the host and the status.
 pub(crate) async fn send(request: RequestBuilder, host: &str) -> reqwest::Result<Response> {
     let span = debug_span!(
         "http_request",
@@ -373,17 +378,17 @@ pub(crate) fn category(status: StatusCode) -> ErrorCategory {
 
 async fn beginning(mut response: Response) -> String {
     let mut body = Vec::new();
-    while body.len() < KEPT_OF_ERROR {
+    while body.len() < MAX_ERROR_BYTES {
         match response.chunk().await {
             Ok(Some(chunk)) => body.extend(chunk),
             Ok(None) | Err(_) => break,
         }
     }
-    body.truncate(KEPT_OF_ERROR);
+    body.truncate(MAX_ERROR_BYTES);
     String::from_utf8_lossy(&body).into_owned()
 }
 
-/// A foreign URL without the parts that may hold credentials.
+/// An untrusted URL without the parts that may contain credentials.
 fn without_details(mut url: Url) -> String {
     url.set_query(None);
     url.set_fragment(None);
@@ -395,24 +400,24 @@ fn without_details(mut url: Url) -> String {
 
 /// A client for a server, which may be on this machine.
 pub(crate) fn client(builder: ClientBuilder, is_local: bool) -> Result<Client, ToolError> {
-    // What is asked of this machine is nobody else's business.
+    // Requests to this machine must not go through a proxy.
     let builder = match is_local {
         true => builder.no_proxy(),
         false => builder,
     };
     builder.build().map_err(|error| {
-        let message = format!("no HTTP client can be made: {}", causes(&error));
+        let message = format!("cannot create an HTTP client: {}", causes(&error));
         ToolError::foreign(ErrorCategory::Internal, message).without_effect()
     })
 }
 
-/// What an error says, with everything that led to it.
+/// The message of an error, followed by those of its causes.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
-    let mut said = error.to_string();
+    let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        said = format!("{said}: {error}");
+        message = format!("{message}: {error}");
         cause = error.source();
     }
-    said
+    message
 }

@@ -1,5 +1,5 @@
-//! Libraries: tools by name. Two libraries may hold different tools under one name; which of them an
-//! agent gets is decided when it is bound, so one agent can be tried with either.
+//! Libraries: tools by name. Two libraries may have different tools with the same name. Binding decides which
+//! of them an agent gets, so one agent can be tried with either.
 
 use std::collections::HashMap;
 
@@ -26,21 +26,21 @@ impl ToolLibrary {
         }
     }
 
-    /// The library with one more tool, or another in place of the one of the same name.
+    /// Adds a tool, or replaces the one with the same name.
     #[must_use]
     pub fn with(mut self, tool: Tool) -> Self {
         self.register(tool);
         self
     }
 
-    /// Adds a tool. One of the same name gives way to it, keeping its place, and is returned.
+    /// Adds a tool. A tool with the same name is replaced, in the same position, and returned.
     pub fn register(&mut self, tool: Tool) -> Option<Tool> {
-        if let Some(place) = self
+        if let Some(existing) = self
             .positions
             .get(tool.name())
             .and_then(|&position| self.tools.get_mut(position))
         {
-            return Some(std::mem::replace(place, tool));
+            return Some(std::mem::replace(existing, tool));
         }
         self.positions.insert(tool.name().clone(), self.tools.len());
         self.tools.push(tool);
@@ -58,7 +58,7 @@ impl ToolLibrary {
         &self.name
     }
 
-    /// The tool of that name.
+    /// The tool with this name.
     #[must_use]
     pub fn lookup(&self, name: &str) -> Option<&Tool> {
         self.positions
@@ -72,7 +72,7 @@ impl ToolLibrary {
         &self.tools
     }
 
-    /// Goes through the tools in the order they were registered.
+    /// Iterates over the tools in the order they were registered.
     pub fn iter(&self) -> std::slice::Iter<'_, Tool> {
         self.tools.iter()
     }
@@ -89,11 +89,10 @@ impl ToolLibrary {
         self.tools.is_empty()
     }
 
-    /// This library, under its name, with the tools of `other` after its own.
+    /// This library, with its name, and the tools of `other` after its own.
     ///
     /// # Errors
-    /// All names that both have. Neither gives way silently: which was meant is not for a merge to
-    /// guess.
+    /// All names that both have. A merge never replaces a tool silently.
     pub fn merge(mut self, other: Self) -> Result<Self, MergeConflict> {
         let names: Vec<ToolName> = other
             .iter()
@@ -122,7 +121,7 @@ impl<'a> IntoIterator for &'a ToolLibrary {
     }
 }
 
-/// Two libraries that were to be merged hold tools under the same names.
+/// Two libraries to merge have tools with the same names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the libraries `{}` and `{}` both have {}; register one of each under another name",

@@ -1,5 +1,5 @@
-//! The way from tools to memory: what the built-in tools ask of it, and for whom they act. Whoever drives
-//! runs stands behind it; no tool is told where things are kept, and nothing a model says names another
+//! The port from tools to memory: what the built-in tools need from it, and on whose behalf they act. The driver of
+//! runs implements it. No tool knows where memories are stored, and no argument of a model can name another
 //! tenant, principal, agent or run than its own.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use windlass_spec::{AgentName, CallId, RunId, Timestamp};
 
 use crate::error::ToolError;
 
-/// For whom a call is made.
+/// On whose behalf a call is made.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The organisation.
@@ -22,37 +22,37 @@ pub struct Caller {
     pub run: RunId,
     /// The call of another run that this one works for.
     pub parent: Option<CallId>,
-    /// Whether the run had read something from outside before the call was asked for.
+    /// Whether the run had read untrusted content before the call was requested.
     pub is_tainted: bool,
-    /// To be marked if the result comes from outside, though the tool does not reach there.
+    /// Set by a tool that is not open-world if its result contains untrusted content.
     pub taint: Taint,
 }
 
-/// Whether the result of a call comes from outside. Copies are of one call.
+/// Whether the result of a call contains untrusted content. Clones share one flag.
 #[derive(Debug, Clone, Default)]
 pub struct Taint(Arc<AtomicBool>);
 
 impl Taint {
-    /// It does.
+    /// Marks the result as tainted.
     pub fn mark(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether it was marked.
+    /// Whether the result is tainted.
     #[must_use]
-    pub fn is_marked(&self) -> bool {
+    pub fn is_tainted(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// Whose memory is meant, among those of the caller.
+/// Which of the caller's memories is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MemoryReach {
-    /// That of the agent, in all its runs for the principal.
+    /// The memory of the agent, in all its runs for the principal.
     Agent,
-    /// That of all agents that work for the principal.
+    /// The memory of all agents that work for the principal.
     Principal,
-    /// That of the run alone.
+    /// The memory of this run only.
     Run,
 }
 
@@ -61,63 +61,63 @@ impl MemoryReach {
     pub const ALL: [Self; 3] = [Self::Agent, Self::Principal, Self::Run];
 }
 
-/// Something to remember.
+/// A document to remember.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMemory {
-    /// What.
+    /// Its text.
     pub content: String,
-    /// What it is called.
+    /// Its title.
     pub title: Option<String>,
-    /// Where it came from; the run, if nothing is said.
+    /// Where it came from; the run by default.
     pub source: Option<String>,
-    /// Whose memory it becomes.
+    /// The memory to store it in.
     pub reach: MemoryReach,
 }
 
-/// What was remembered.
+/// The result of remembering a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptMemory {
+pub struct SavedMemory {
     /// The id of the document.
     pub id: String,
-    /// In how many parts it is kept.
+    /// The number of its chunks.
     pub chunks: usize,
-    /// Whether it was known before.
+    /// Whether it was already stored.
     pub is_known: bool,
 }
 
-/// Something that was found.
+/// A search result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundMemory {
     /// The id of the document.
     pub id: String,
-    /// The part of it that was found.
+    /// The chunk of it that was found.
     pub text: String,
-    /// What it is called.
+    /// Its title.
     pub title: Option<String>,
     /// Where it came from.
     pub source: Option<String>,
-    /// How well it fits.
+    /// The score.
     pub score: f32,
     /// Why it was found.
     pub why: String,
-    /// When it was stored or last told again.
+    /// When it was last stored.
     pub stored_at: Timestamp,
-    /// Whether it comes from outside.
+    /// Whether it is derived from untrusted content.
     pub is_tainted: bool,
 }
 
-/// Where memories are kept. Everything blocks. Only what is the caller's own is seen or changed.
+/// Access to stored memories. All methods block. They see and change only the caller's own memories.
 pub trait MemoryPort: Send + Sync {
-    /// Remembers something. What is known already is not stored twice.
+    /// Stores a document. A known document is not stored twice.
     ///
     /// # Errors
-    /// If it cannot be remembered.
-    fn remember(&self, caller: &Caller, new: NewMemory) -> Result<KeptMemory, ToolError>;
+    /// If it cannot be stored.
+    fn remember(&self, caller: &Caller, new: NewMemory) -> Result<SavedMemory, ToolError>;
 
-    /// What fits a query best, best first.
+    /// The best results for a query, best first.
     ///
     /// # Errors
-    /// If nothing can be looked for.
+    /// If the search is not possible.
     fn search(
         &self,
         caller: &Caller,

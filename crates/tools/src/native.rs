@@ -1,5 +1,5 @@
-//! What stands between a Rust function and a tool: the code that `#[tool]` writes calls this, so that
-//! it has little to write.
+//! Builds tools from Rust functions. The code that `#[tool]` generates calls this, so that the
+//! generated code is small.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,14 +11,14 @@ use crate::error::ToolError;
 use crate::tool::Tool;
 use crate::tool_type::{Nesting, ToolType, TypeTooDeep};
 
-/// A tool that is a Rust function, in the making.
+/// A builder for a tool that is a Rust function.
 pub struct NativeTool {
     builder: ToolBuilder,
     parameters: Result<Vec<Field>, TypeTooDeep>,
 }
 
 impl NativeTool {
-    /// Begins a tool.
+    /// A builder for a tool with this name and description.
     #[must_use]
     pub fn new(name: &str, description: &str) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl NativeTool {
     /// The tool that returns `T` by running `function`.
     ///
     /// # Errors
-    /// If the types or the defaults make no signature.
+    /// If the types or the defaults do not form a signature.
     pub fn returning<T, F, R>(self, function: F) -> Result<Tool, ToolBuildError>
     where
         T: ToolType + Serialize,
@@ -76,7 +76,7 @@ impl NativeTool {
         self.builder
             .signature(signature)
             .typed(move |mut given: Map<String, Value>| {
-                complete(&mut given, &defaults);
+                insert_defaults(&mut given, &defaults);
                 function(Arguments(given))
             })
             .build()
@@ -100,7 +100,7 @@ fn defaults(signature: &Signature) -> Map<String, Value> {
         .collect()
 }
 
-fn complete(given: &mut Map<String, Value>, defaults: &Map<String, Value>) {
+fn insert_defaults(given: &mut Map<String, Value>, defaults: &Map<String, Value>) {
     for (name, value) in defaults {
         if !given.contains_key(name) {
             given.insert(name.clone(), value.clone());
@@ -108,14 +108,14 @@ fn complete(given: &mut Map<String, Value>, defaults: &Map<String, Value>) {
     }
 }
 
-/// The arguments of one call, to be taken out by name.
+/// The arguments of one call, taken by name.
 pub struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// Takes out the argument of that name.
+    /// Takes the argument with this name.
     ///
     /// # Errors
-    /// If it is absent and must not be, or is not of the form the function reads.
+    /// If it is required and absent, or cannot be deserialized.
     pub fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, ToolError> {
         let refused = |what: String| {
             ToolError::of(
@@ -128,7 +128,7 @@ impl Arguments {
             Some(value) => {
                 serde_json::from_value(value).map_err(|error| refused(format!("`{name}`: {error}")))
             }
-            // As serde has it: what can be read from nothing may be absent.
+            // As in serde: a type that can be read from null may be absent.
             None => serde_json::from_value(Value::Null)
                 .map_err(|_| refused(format!("`{name}` is missing"))),
         }
@@ -139,7 +139,7 @@ impl Arguments {
 mod tests {
     use serde_json::{Map, Value, json};
 
-    use super::{Arguments, complete};
+    use super::{Arguments, insert_defaults};
 
     fn object(value: Value) -> Map<String, Value> {
         serde_json::from_value(value).unwrap()
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_that_is_absent_or_of_another_form_is_named() {
+    fn a_missing_or_invalid_argument_is_named() {
         let mut arguments = Arguments(object(json!({"limit": 300})));
         let refused = arguments.take::<u8>("limit").unwrap_err();
         assert_eq!(
@@ -165,9 +165,9 @@ mod tests {
     }
 
     #[test]
-    fn a_default_fills_in_only_for_what_is_absent() {
+    fn defaults_fill_in_only_absent_arguments() {
         let mut given = object(json!({"limit": 3}));
-        complete(&mut given, &object(json!({"limit": 10, "sort": "name"})));
+        insert_defaults(&mut given, &object(json!({"limit": 10, "sort": "name"})));
         assert_eq!(Value::Object(given), json!({"limit": 3, "sort": "name"}));
     }
 }

@@ -1,22 +1,22 @@
-//! What a program printed or a server sent, as the JSON a tool promises. Nothing is guessed: only
-//! where a text is promised may it stand as it is, without quotes.
+//! Converts the output of a program or server to the JSON that a tool declares. Nothing is guessed: only
+//! a declared text may be written without quotes.
 
 use serde_json::Value;
 use windlass_spec::{ErrorCategory, Type};
 
 use crate::error::ToolError;
 
-/// The value in `bytes`. Without a promise, whatever is JSON is read as JSON.
-pub(crate) fn value(bytes: &[u8], promised: Option<&Type>) -> Result<Value, ToolError> {
+/// The value in `bytes`. Without a declared type, JSON is read as JSON and anything else as text.
+pub(crate) fn value(bytes: &[u8], declared: Option<&Type>) -> Result<Value, ToolError> {
     let parsed = serde_json::from_slice::<Value>(bytes);
-    match (parsed, promised) {
+    match (parsed, declared) {
         (Ok(Value::Null), Some(Type::Nullable(_))) => Ok(Value::Null),
         (Ok(value), Some(ty)) if !is_text(ty) || value.is_string() => Ok(value),
         (Ok(value), None) => Ok(value),
         (Err(error), Some(ty)) if !is_text(ty) => Err(ToolError::foreign(
             ErrorCategory::InvalidOutput,
             format!(
-                "what was promised is {ty}, but the answer is not JSON: {error}; it begins with {:?}",
+                "the declared result is {ty}, but the output is not JSON: {error}; it begins with {:?}",
                 beginning(bytes)
             ),
         )),
@@ -32,10 +32,10 @@ fn is_text(ty: &Type) -> bool {
     }
 }
 
-/// The text without the line break that programs end their output with.
+/// The text without its final line break.
 fn text(bytes: &[u8]) -> Result<Value, ToolError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
-        let message = format!("the answer is neither JSON nor text in UTF-8: {error}");
+        let message = format!("the output is neither JSON nor UTF-8 text: {error}");
         ToolError::foreign(ErrorCategory::InvalidOutput, message)
     })?;
     let text = text.strip_suffix('\n').unwrap_or(text);
@@ -49,7 +49,7 @@ fn beginning(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).chars().take(SHOWN).collect()
 }
 
-/// The error of an answer that holds more than a call may keep.
+/// The error of a result that is larger than the limit.
 pub(crate) fn too_large(max_bytes: usize) -> ToolError {
     ToolError::of(
         ErrorCategory::InvalidOutput,
@@ -57,8 +57,8 @@ pub(crate) fn too_large(max_bytes: usize) -> ToolError {
     )
 }
 
-/// `text` without these secrets. Very short values are left: they occur by chance, and taking them
-/// out would leave nothing readable.
+/// `text` without these secrets. Very short values are not removed: they occur by chance, and removing
+/// them would make the text unreadable.
 pub(crate) fn redacted(mut text: String, secrets: &[String]) -> String {
     const SHORTEST_SECRET: usize = 6;
     for secret in secrets
@@ -79,12 +79,12 @@ mod tests {
 
     use super::{redacted, value};
 
-    fn read(bytes: &str, promised: Type) -> Option<Value> {
-        value(bytes.as_bytes(), Some(&promised)).ok()
+    fn read(bytes: &str, declared: Type) -> Option<Value> {
+        value(bytes.as_bytes(), Some(&declared)).ok()
     }
 
     #[test]
-    fn a_promised_text_may_stand_without_quotes_and_is_never_taken_for_something_else() {
+    fn a_declared_text_needs_no_quotes_and_is_never_parsed_as_another_type() {
         assert_eq!(read("all well\n", Type::Text), Some(json!("all well")));
         assert_eq!(
             read("\"all\\nwell\"\n", Type::Text),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_that_is_promised_must_be_json() {
+    fn a_declared_type_other_than_text_must_be_json() {
         assert_eq!(
             read("[1, 2]\n", Type::list(Type::Integer)),
             Some(json!([1, 2]))
@@ -106,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_promise_json_is_read_and_text_is_kept() {
+    fn without_a_declared_type_json_is_parsed_and_text_is_kept() {
         assert_eq!(value(b"{\"a\": 1}", None), Ok(json!({"a": 1})));
         assert_eq!(value(b"plain", None), Ok(json!("plain")));
         assert!(value(&[0xff, 0xfe], None).is_err());
     }
 
     #[test]
-    fn secrets_are_taken_out_of_what_is_shown() {
+    fn secrets_are_redacted() {
         let secrets = ["tok-12345".to_owned(), "a".to_owned()];
         assert_eq!(
             redacted("a tok-12345 leaked".to_owned(), &secrets),

@@ -1,4 +1,4 @@
-//! What an implementation says of itself, as a specification: for tools that nobody declared.
+//! Derives a specification from an implementation, for tools that no agent file declares.
 
 use windlass_spec::{
     Inexpressible, NonEmptyText, Signature, ToolSpecification, Type, parameters_from_schema,
@@ -7,25 +7,33 @@ use windlass_spec::{
 use crate::tool::Tool;
 
 impl Tool {
-    /// What it takes and gives as a signature.
+    /// The signature of its schemas.
     ///
     /// # Errors
-    /// Why no signature says it.
+    /// Why no signature can express them.
     pub fn signature(&self) -> Result<Signature, String> {
-        let parameters = parameters_from_schema(self.schema())
-            .map_err(|reasons| format!("no signature says what it takes{}", listed(&reasons)))?;
+        let parameters = parameters_from_schema(self.schema()).map_err(|reasons| {
+            format!(
+                "no signature can express what it takes{}",
+                list_reasons(&reasons)
+            )
+        })?;
         let returns = self
             .returns_schema()
-            .ok_or("it does not say what it returns")?;
-        let returns = Type::from_schema(returns)
-            .map_err(|reasons| format!("no signature says what it returns{}", listed(&reasons)))?;
+            .ok_or("it does not declare what it returns")?;
+        let returns = Type::from_schema(returns).map_err(|reasons| {
+            format!(
+                "no signature can express what it returns{}",
+                list_reasons(&reasons)
+            )
+        })?;
         Signature::new(parameters, returns).map_err(|error| error.to_string())
     }
 
-    /// A specification that says what the implementation says, and declares what its author does.
+    /// The specification of the implementation, with the attributes that its author declares.
     ///
     /// # Errors
-    /// Why no signature says what it takes or gives.
+    /// Why no signature can express its schemas.
     pub fn specification(&self) -> Result<ToolSpecification, String> {
         let description = NonEmptyText::or(self.description(), "(no description)");
         let specification =
@@ -39,7 +47,7 @@ impl Tool {
     }
 }
 
-fn listed(reasons: &[Inexpressible]) -> String {
+fn list_reasons(reasons: &[Inexpressible]) -> String {
     reasons
         .iter()
         .map(|reason| format!("\n  {reason}"))
@@ -63,15 +71,15 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_a_signature_says_becomes_one() {
+    fn an_expressible_schema_becomes_a_signature() {
         let takes = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
         let tool = tool(takes, Some(json!({"type": "string"})));
-        let said = tool.map(|tool| tool.signature().map(|said| said.to_string()));
-        assert_eq!(said, Some(Ok("(n: Int) --> IO Text".to_owned())));
+        let signature = tool.map(|tool| tool.signature().map(|signature| signature.to_string()));
+        assert_eq!(signature, Some(Ok("(n: Int) --> IO Text".to_owned())));
     }
 
     #[test]
-    fn a_schema_that_no_signature_says_is_said_to_be_one() {
+    fn an_inexpressible_schema_is_reported() {
         let pattern = json!({"type": "object", "properties": {"n": {"type": "string", "pattern": "^a"}}, "additionalProperties": false});
         for (takes, returns, why) in [
             (pattern.clone(), Some(json!({"type": "string"})), "takes"),
@@ -82,10 +90,10 @@ mod tests {
             ),
         ] {
             let tool = tool(takes, returns);
-            let said = tool.and_then(|tool| tool.signature().err());
+            let error = tool.and_then(|tool| tool.signature().err());
             assert!(
-                said.as_ref().is_some_and(|said| said.contains(why)),
-                "{said:?}"
+                error.as_ref().is_some_and(|error| error.contains(why)),
+                "{error:?}"
             );
         }
     }

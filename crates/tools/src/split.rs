@@ -1,10 +1,10 @@
-//! Several implementations of one tool at once: each principal gets one of them and keeps it. Which one
-//! follows from who they are and from the names of the experiment and the tool, so every process comes to
-//! the same answer and nothing has to be remembered.
+//! Several implementations of one tool: each principal is assigned one of them and keeps it. The assignment
+//! depends only on the principal and on the names of the experiment and the tool, so every process computes
+//! the same one and nothing is stored.
 
 use std::sync::Arc;
 
-use windlass_core::run::Variant as Assigned;
+use windlass_core::run::Variant as AssignedVariant;
 use windlass_spec::{NonEmptyText, ToolName};
 
 use crate::http::HttpMethod;
@@ -12,28 +12,28 @@ use crate::tool::{CallContext, Handler, Tool};
 
 /// One of several implementations.
 #[derive(Debug, Clone)]
-pub struct Variant {
+pub struct ToolVariant {
     /// Its name, as it is recorded.
     pub name: NonEmptyText,
-    /// How many principals get it, compared with the others.
+    /// Its share of the principals, relative to the other weights.
     pub weight: f64,
-    /// What runs.
+    /// The implementation.
     pub tool: Tool,
 }
 
-/// Why implementations cannot stand behind one tool.
+/// Why principals cannot be split between implementations.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SplitError {
-    /// One is no choice.
+    /// There are fewer than two variants.
     #[error("a split has at least two variants")]
     TooFew,
-    /// Two have one name.
+    /// Two variants have the same name.
     #[error("there are two variants `{0}`")]
     SameName(String),
-    /// A weight is no weight.
-    #[error("the weight of `{0}` is not a number from 0 on")]
+    /// A weight is negative or not finite.
+    #[error("the weight of `{0}` is not a number of at least 0")]
     Weight(String),
-    /// Nobody would get any of them.
+    /// All weights are 0.
     #[error("no variant has a weight above 0")]
     NoWeight,
 }
@@ -42,16 +42,16 @@ pub enum SplitError {
 #[derive(Debug, Clone)]
 pub struct Split {
     experiment: NonEmptyText,
-    variants: Vec<Variant>,
+    variants: Vec<ToolVariant>,
     total: f64,
 }
 
 impl Split {
-    /// Splits principals between these.
+    /// Splits principals between these variants.
     ///
     /// # Errors
-    /// If they cannot be told apart, or none can be chosen.
-    pub fn new(experiment: NonEmptyText, variants: Vec<Variant>) -> Result<Self, SplitError> {
+    /// If there are fewer than two, two have the same name, or the weights are not valid.
+    pub fn new(experiment: NonEmptyText, variants: Vec<ToolVariant>) -> Result<Self, SplitError> {
         if variants.len() < 2 {
             return Err(SplitError::TooFew);
         }
@@ -83,15 +83,15 @@ impl Split {
 
     /// The implementations.
     #[must_use]
-    pub fn variants(&self) -> &[Variant] {
+    pub fn variants(&self) -> &[ToolVariant] {
         &self.variants
     }
 
-    /// The one that a principal gets for a tool.
+    /// The variant that a principal is assigned for a tool.
     #[must_use]
-    pub fn variant_of(&self, tool: &ToolName, tenant: &str, principal: &str) -> &Variant {
-        let place = place(&[self.experiment.as_str(), tool.as_str(), tenant, principal]);
-        let mut left = place * self.total;
+    pub fn variant_of(&self, tool: &ToolName, tenant: &str, principal: &str) -> &ToolVariant {
+        let position = hash_position(&[self.experiment.as_str(), tool.as_str(), tenant, principal]);
+        let mut left = position * self.total;
         let mut chosen = &self.variants[0];
         for variant in self.variants.iter().filter(|variant| variant.weight > 0.0) {
             chosen = variant;
@@ -103,38 +103,38 @@ impl Split {
         chosen
     }
 
-    fn named(&self, name: &str) -> Option<&Variant> {
+    fn named(&self, name: &str) -> Option<&ToolVariant> {
         self.variants
             .iter()
             .find(|variant| variant.name.as_str() == name)
     }
 
-    fn assigned(&self, variant: &Variant) -> Assigned {
-        Assigned {
+    fn assigned(&self, variant: &ToolVariant) -> AssignedVariant {
+        AssignedVariant {
             experiment: self.experiment.to_string(),
             name: variant.name.to_string(),
-            // At most a million, so nothing is lost.
+            // At most a million, so the conversion is exact.
             share_millionths: (variant.weight / self.total * 1e6).round() as u32,
         }
     }
 }
 
 impl Tool {
-    /// A tool that does what one of several implementations does, for each principal the same. What it
-    /// declares of itself is this tool's own; of how much care it needs, the most that any asks for.
+    /// Makes this tool run one of several implementations, always the same for each principal. It keeps its own
+    /// description and schema. Its attributes are the strictest of all variants.
     #[must_use]
     pub fn split(mut self, split: Split) -> Self {
         let split = Arc::new(split);
         let tools = || split.variants.iter().map(|variant| &variant.tool);
-        self.winds_down = tools().any(|tool| tool.winds_down);
+        self.cleans_up = tools().any(|tool| tool.cleans_up);
         self.http_method = riskiest(tools().map(|tool| tool.http_method));
         for own in tools().filter_map(|tool| tool.attributes.as_ref()) {
             self.attributes = Some(match &self.attributes {
-                Some(attributes) => Arc::new(attributes.with_own(own)),
+                Some(attributes) => Arc::new(attributes.merged_with(own)),
                 None => Arc::clone(own),
             });
         }
-        let told: Vec<String> = split
+        let descriptions: Vec<String> = split
             .variants
             .iter()
             .map(|variant| {
@@ -142,27 +142,28 @@ impl Tool {
                 format!("{} (weight {}): {runs}", variant.name, variant.weight)
             })
             .collect();
-        self.implementation = Some(format!("{} [{}]", split.experiment, told.join("; ")).into());
+        self.implementation =
+            Some(format!("{} [{}]", split.experiment, descriptions.join("; ")).into());
         self.handler = handler(&split, self.name.clone());
         self.split = Some(split);
         self
     }
 
-    /// Between which implementations principals are split, if they are.
+    /// The split between implementations, if there are several.
     #[must_use]
     pub fn splits(&self) -> Option<&Split> {
         self.split.as_deref()
     }
 
-    /// The implementation that a principal gets, if there are several. One that a call began with is kept
-    /// as long as there is one of that name.
+    /// The implementation that a principal is assigned, if there are several. A call keeps the one it began with
+    /// as long as a variant of that name exists.
     #[must_use]
     pub fn assigned(
         &self,
         tenant: &str,
         principal: &str,
-        began_with: Option<&Assigned>,
-    ) -> Option<Assigned> {
+        began_with: Option<&AssignedVariant>,
+    ) -> Option<AssignedVariant> {
         let split = self.split.as_ref()?;
         let kept = began_with
             .filter(|began| began.experiment == split.experiment.as_str())
@@ -174,7 +175,7 @@ impl Tool {
     }
 }
 
-/// Runs the implementation that was assigned to the call, or the one of whoever makes it.
+/// Runs the implementation that was assigned to the call, or else to its principal.
 fn handler(split: &Arc<Split>, tool: ToolName) -> Handler {
     let split = Arc::clone(split);
     Arc::new(move |arguments, context: CallContext| {
@@ -191,8 +192,8 @@ fn handler(split: &Arc<Split>, tool: ToolName) -> Handler {
     })
 }
 
-/// The method by which the tool is to be judged. Where not all are requests nothing is said, unless one of
-/// them takes more care than a request that only asks.
+/// The method for assessing the risk of the tool: the riskiest of all variants. `None` if not all are requests and
+/// none is riskier than GET.
 fn riskiest(methods: impl Iterator<Item = Option<HttpMethod>>) -> Option<HttpMethod> {
     let methods: Vec<Option<HttpMethod>> = methods.collect();
     let order = [
@@ -204,15 +205,15 @@ fn riskiest(methods: impl Iterator<Item = Option<HttpMethod>>) -> Option<HttpMet
     let risky = order
         .into_iter()
         .find(|method| methods.contains(&Some(*method)));
-    let all_ask = methods
+    let all_get = methods
         .iter()
         .all(|method| *method == Some(HttpMethod::Get));
-    risky.or(all_ask.then_some(HttpMethod::Get))
+    risky.or(all_get.then_some(HttpMethod::Get))
 }
 
-/// Where these words fall between 0 and 1: FNV-1a over them, each ended by a zero byte, mixed until close
-/// words are far apart. It must never change, or everybody is assigned anew.
-fn place(words: &[&str]) -> f64 {
+/// Hashes these words to a number between 0 and 1: FNV-1a over them, each ended by a zero byte, then mixed so that
+/// similar words are far apart. It must never change, because that would reassign all principals.
+fn hash_position(words: &[&str]) -> f64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for word in words {
         for byte in word.bytes().chain([0]) {

@@ -1,5 +1,5 @@
-//! A tool: an implementation that takes JSON and gives JSON. It has a function in it, so it is never
-//! written anywhere; what can be written about it is its specification.
+//! A tool: an implementation that takes JSON and returns JSON. It contains a function, so it is never
+//! serialized; its specification is.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Permit;
 use windlass_core::risk::{Annotations, Trust};
-use windlass_core::run::Reply;
+use windlass_core::run::FormReply;
 use windlass_spec::{ErrorCategory, NonEmptyText, ToolAttributes, ToolName};
 
 use crate::builder::ToolBuilder;
@@ -19,12 +19,12 @@ use crate::http::HttpMethod;
 use crate::memory::{Caller, MemoryPort};
 use crate::split::Split;
 
-/// What a tool gives when it runs.
+/// The future of a running tool.
 pub type ToolFuture = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send>>;
 
 pub(crate) type Handler = Arc<dyn Fn(Value, CallContext) -> ToolFuture + Send + Sync>;
 
-/// How far a call has come, as its tool tells.
+/// The progress of a call, as its tool reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolProgress {
     /// How much is done.
@@ -35,28 +35,28 @@ pub struct ToolProgress {
     pub message: Option<String>,
 }
 
-/// Told how far a call has come. It must not wait.
+/// A callback for the progress of a call. It must not block.
 pub type OnProgress = Arc<dyn Fn(ToolProgress) + Send + Sync>;
 
-/// What an implementation is told about a call besides its arguments.
+/// The context of a call that an implementation gets besides the arguments.
 #[derive(Clone)]
 pub struct CallContext {
-    /// Cancelled when the call is to end early, for implementations that have to put something
-    /// away first. Whoever does not look at it is dropped.
+    /// Cancelled when the call must end early, for implementations that clean up first. An
+    /// implementation that ignores it is dropped.
     pub stop: CancellationToken,
-    /// How much a result may hold, so that no more than that is ever read.
+    /// The maximum size of the result, so that an implementation reads no more.
     pub max_output_bytes: usize,
-    /// What tells this call from all others, also when it is run once more.
+    /// The unique key of the call, which stays the same when it is run again.
     pub key: String,
-    /// What came of the form that the tool wanted filled in when it last ran for this call.
-    pub reply: Option<Reply>,
-    /// Where to tell how far the call has come.
+    /// The reply to the form that the tool asked for when it last ran for this call.
+    pub reply: Option<FormReply>,
+    /// The progress callback.
     pub progress: Option<OnProgress>,
-    /// For whom the call is made, if that is known.
+    /// On whose behalf the call is made, if that is known.
     pub caller: Option<Caller>,
-    /// Where memories are kept, if they are.
+    /// The memory, if there is one.
     pub memory: Option<Arc<dyn MemoryPort>>,
-    /// Which of several implementations is to run, if there are several and that is decided.
+    /// The implementation to run, if there are several and one is assigned.
     pub variant: Option<String>,
 }
 
@@ -108,35 +108,35 @@ pub struct Tool {
     pub(crate) schema: Value,
     pub(crate) returns: Option<Value>,
     pub(crate) handler: Handler,
-    /// Whether it answers to being stopped by putting something away, which is waited for.
-    pub(crate) winds_down: bool,
+    /// Whether it cleans up when it is stopped, which dispatch waits for.
+    pub(crate) cleans_up: bool,
     pub(crate) http_method: Option<HttpMethod>,
-    /// What its author declares about its use.
+    /// The attributes that its author declares.
     pub(crate) attributes: Option<Arc<ToolAttributes>>,
-    /// What the server it comes from says about its effects, if it comes from one.
+    /// The annotations of the MCP server it comes from, if it comes from one.
     pub(crate) annotations: Option<(Annotations, Trust)>,
-    /// What stands behind it, in words, where that is known.
+    /// A description of its implementation, if it is known.
     pub(crate) implementation: Option<Arc<str>>,
-    /// What has to be set before it can do anything, if it can do nothing.
+    /// What must be configured before it can be used, if it cannot.
     pub(crate) not_configured: Option<Arc<str>>,
-    /// Between which implementations principals are split, if they are.
+    /// The implementations between which principals are split, if there are several.
     pub(crate) split: Option<Arc<Split>>,
 }
 
 impl Tool {
-    /// Begins a tool of that name.
+    /// A builder for a tool with this name.
     pub fn builder(name: impl Into<String>) -> ToolBuilder {
         ToolBuilder::new(name.into())
     }
 
-    /// What its author declares about its use, if anything.
+    /// The attributes that its author declares, if any.
     #[must_use]
     pub fn attributes(&self) -> Option<&ToolAttributes> {
         self.attributes.as_deref()
     }
 
-    /// What the server it comes from says about its effects, and whether the operator trusts that
-    /// server; none if it comes from no server.
+    /// The annotations of the MCP server it comes from, and whether the operator trusts that
+    /// server; none if it does not come from a server.
     #[must_use]
     pub fn annotations(&self) -> Option<(Annotations, Trust)> {
         self.annotations
@@ -148,37 +148,37 @@ impl Tool {
         &self.name
     }
 
-    /// What it does.
+    /// Its description.
     #[must_use]
     pub fn description(&self) -> &str {
         self.description.as_str()
     }
 
-    /// The JSON Schema of the arguments it takes.
+    /// The JSON Schema of its arguments.
     #[must_use]
     pub fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// The JSON Schema of what it returns, if it says.
+    /// The JSON Schema of its result, if it declares one.
     #[must_use]
     pub fn returns_schema(&self) -> Option<&Value> {
         self.returns.as_ref()
     }
 
-    /// The method of the request it makes, if it is one.
+    /// The HTTP method, if it is an HTTP request.
     #[must_use]
     pub fn http_method(&self) -> Option<HttpMethod> {
         self.http_method
     }
 
-    /// What stands behind it, in words, where that is known: tools of which the same is said do the same.
+    /// A description of its implementation, if it is known. Tools with equal descriptions have the same implementation.
     #[must_use]
     pub fn implementation(&self) -> Option<&str> {
         self.implementation.as_deref()
     }
 
-    /// What has to be configured before it can do anything, in words; nothing if it can.
+    /// A message about what must be configured before it can be used; `None` if it can be used.
     #[must_use]
     pub fn not_configured(&self) -> Option<&str> {
         self.not_configured.as_deref()
@@ -191,10 +191,10 @@ impl Tool {
         self
     }
 
-    /// Runs the tool, bare: without a time limit and without looking at the result. It costs the
-    /// permit. [`dispatch`](crate::dispatch()) is what a driver of runs wants.
+    /// Runs the tool without a time limit and without checking the result. It consumes the
+    /// permit. Drivers of runs use [`dispatch`](crate::dispatch()) instead.
     ///
-    /// A permit for another tool is refused: nobody decided that this one may run.
+    /// A permit for another tool is refused.
     #[must_use = "a tool runs while its future is polled"]
     pub fn invoke(&self, permit: Permit) -> ToolFuture {
         self.start(permit, CallContext::default())

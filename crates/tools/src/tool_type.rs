@@ -1,43 +1,43 @@
-//! Which Rust types tools can take and give, and as what. The mapping describes the JSON that serde
-//! reads and writes for a type; it does no reading or writing itself.
+//! The Rust types that can be parameters and results of tools. The mapping describes the JSON that serde
+//! reads and writes for a type.
 
 use serde_json::{Map, Value};
 use windlass_spec::{Field, MAX_DEPTH, Presence, Type};
 
-/// A Rust type that tools can take and give. Derive it for structs with named fields and for enums
-/// of variants without data.
+/// A Rust type that can be a parameter or result of a tool. Derive it for structs with named fields and for
+/// enums of variants without data.
 #[diagnostic::on_unimplemented(
-    message = "a tool can neither take nor give `{Self}`",
+    message = "`{Self}` cannot be a parameter or result of a tool",
     label = "not a `ToolType`",
     note = "derive `ToolType` for a struct with named fields or an enum of variants without data",
-    note = "or take `String`, `bool`, a number, a `Vec`, an `Option` or a `serde_json::Map`"
+    note = "or use `String`, `bool`, a number, a `Vec`, an `Option` or a `serde_json::Map`"
 )]
 pub trait ToolType {
-    /// The JSON values that stand for values of this type.
+    /// The JSON type for values of this type.
     ///
     /// # Errors
-    /// If types nest too deep, as those do that hold themselves.
+    /// If types nest too deep, as recursive types do.
     fn tool_type(nesting: Nesting) -> Result<Type, TypeTooDeep>;
 
-    /// A parameter or field of this type; one that may be left out if the type says so.
+    /// A parameter or field of this type. It is optional if the type is.
     ///
     /// # Errors
-    /// If types nest too deep, as those do that hold themselves.
+    /// If types nest too deep, as recursive types do.
     fn field(name: &str, nesting: Nesting) -> Result<Field, TypeTooDeep> {
         Ok(Field::required(name, Self::tool_type(nesting)?))
     }
 }
 
-/// How deep a type stands within others. It is counted while types are described, because a type that
-/// holds itself would otherwise be described without end.
+/// The nesting depth of a type. It is counted while types are described, because a recursive type
+/// would otherwise be described without end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nesting(usize);
 
 impl Nesting {
-    /// Within nothing.
+    /// The top level.
     pub const TOP: Self = Self(0);
 
-    /// Within the type of that name, which stands here.
+    /// One level deeper, within the type with this name.
     ///
     /// # Errors
     /// If that is deeper than types may nest.
@@ -50,18 +50,18 @@ impl Nesting {
     }
 }
 
-/// Types nest deeper than a signature can say.
+/// Types nest deeper than a signature allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the type `{name}` nests deeper than {MAX_DEPTH} levels; \
-     if it holds itself, take `serde_json::Map` for the inner part"
+     if it is recursive, use `serde_json::Map` for the inner part"
 )]
 pub struct TypeTooDeep {
     /// The type at which the limit was passed.
     pub name: &'static str,
 }
 
-/// The field, one that may be left out.
+/// Makes the field optional.
 #[doc(hidden)]
 #[must_use]
 pub fn optional(mut field: Field) -> Field {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
-// The macros write `::windlass`, which users have; here the same names are one crate further down.
+// The macros generate paths with `::windlass`. This crate provides the same names under `windlass_tools`.
 extern crate windlass_tools as windlass;
 
 mod suite;

@@ -1,6 +1,6 @@
 //! Windlass: a runtime for tool-calling agents.
 //!
-//! Agents and their tools are declared as typed text, bound late to implementations, and run:
+//! Agents and their tools are declared as typed text, bound to implementations, and run:
 //!
 //! ```
 //! use windlass::{Agent, ReflexModel, ToolLibrary, tool};
@@ -17,7 +17,7 @@
 //!     let library = ToolLibrary::new("mine").with(say_hello_tool()?);
 //!     let done = Agent::from_file("examples/hello.gram")?
 //!         .run_with(&library, "Greet Ada.")
-//!         // The embedded model, which needs no key. Without this line, the one the file declares.
+//!         // The embedded model, which needs no key. The default is the declared one.
 //!         .model(ReflexModel::new())
 //!         .await?;
 //!     assert_eq!(done.answer(), "Hello, Ada! Nice to meet you.");
@@ -25,11 +25,11 @@
 //! }
 //! ```
 //!
-//! [`Agent`] is the shortest way; [`Work::stream`] tells what happens meanwhile. This crate only
+//! [`Agent`] is the short API; [`Work::stream`] streams the progress. This crate only
 //! re-exports; the parts are in `windlass-gram` (the notation), `windlass-spec` (agents,
 //! tools, records), `windlass-config` (the configuration), `windlass-core` (the run machine and the
 //! gate), `windlass-model`, `windlass-tools`, `windlass-store`, `windlass-mcp` (MCP servers) and
-//! `windlass-runtime`, and `windlass-service` (every operation that a server or another door needs).
+//! `windlass-runtime`, and `windlass-service` (every operation that a server or another front end needs).
 
 pub use windlass_core::approval::{Approval, PersonDecision};
 pub use windlass_core::gate::Governance;
@@ -43,8 +43,8 @@ pub use windlass_model::{
     ReplayModel, ScriptedModel,
 };
 pub use windlass_runtime::{
-    Agent, Completed, ConfigurationFiles, Configured, Crew, Driver, Durable, Error, InMemory,
-    Learning, NewTask, Playbooks, Read, Stop, Stored, Update, Updates, Work, Worker,
+    Agent, Completed, ConfigurationFiles, Configured, Crew, CrewMember, Driver, Durable, Error,
+    FileTexts, InMemory, Learning, NewTask, Playbooks, Stop, Stored, Update, Updates, Work,
 };
 #[cfg(feature = "service")]
 pub use windlass_service as service;

@@ -1,4 +1,4 @@
-//! `windlass ab`: does an experiment, shows how far it is, and prints what it shows.
+//! `windlass ab`: runs an experiment, shows its progress, and prints its findings.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ use crate::program::{Notices, Program};
 use crate::report::Reporter;
 use crate::run::{block_on, choose};
 use crate::tasks::Tasks;
-use crate::terminal::{complain, put};
+use crate::terminal::{eprint_line, print_json};
 
-/// The exit code of what was stopped.
+/// The exit code of an interrupted command.
 const INTERRUPTED: u8 = 130;
 
-/// The exit code of what waits for a person.
+/// The exit code of a command whose runs wait for an approval or answer.
 const WAITING: u8 = 4;
 
 pub(super) fn run(
@@ -28,7 +28,7 @@ pub(super) fn run(
     data: Option<&Path>,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let options = command.crew.run_options();
+    let options = command.agent.run_options();
     let Some(declared) = choose(command.file(), &options, reporter)? else {
         return Ok(Outcome::Failed);
     };
@@ -63,28 +63,30 @@ pub(super) fn run(
 fn show(command: &AbRun, findings: &ExperimentFindings) -> anyhow::Result<Outcome> {
     if let Some(path) = &command.report {
         std::fs::write(path, page::of_experiment(path, findings))
-            .with_context(|| format!("the report `{}` cannot be written", path.display()))?;
+            .with_context(|| format!("cannot write the report `{}`", path.display()))?;
     }
     match command.json {
-        true => put(&format!("{}\n", serde_json::to_string(findings)?))?,
-        false => words::say_findings(findings)?,
+        true => print_json(&format!("{}\n", serde_json::to_string(findings)?))?,
+        false => words::print_findings(findings)?,
     }
     let pairs = &findings.pairs;
     if pairs.waiting > 0 {
-        complain(&format!(
-            "{} pairs wait for a person: `windlass approvals list` shows what is asked; the same command \
-             with `--resume` goes on with them",
+        eprint_line(&format!(
+            "{} pairs wait for an approval or answer: see `windlass approvals list`, then repeat this command \
+             with `--resume`",
             pairs.waiting
         ))?;
     }
     if pairs.broken_off > 0 {
-        complain(&format!(
-            "{} pairs were broken off; the same command with `--resume` does them again",
+        eprint_line(&format!(
+            "{} pairs were aborted: repeat this command with `--resume` to run them again",
             pairs.broken_off
         ))?;
     }
     if pairs.not_done > 0 && !findings.is_stopped_early {
-        complain("the rest was not done; the same command with `--resume` goes on with it")?;
+        eprint_line(
+            "the remaining pairs did not run: repeat this command with `--resume` to continue",
+        )?;
         return Ok(Outcome::Code(INTERRUPTED));
     }
     if pairs.waiting > 0 {

@@ -1,4 +1,4 @@
-//! `windlass ab report`: how the variants of tools compare between which a library splits principals.
+//! `windlass ab report`: compares the variants of tools that a library assigns to principals.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ use super::words;
 use crate::Outcome;
 use crate::arguments::AbReport;
 use crate::program::Program;
-use crate::table::say_table;
-use crate::terminal::{complain, put, say};
+use crate::table::print_table;
+use crate::terminal::{eprint_line, print_json, print_line};
 
 const VARIANT_HEADINGS: [&str; 9] = [
     "VARIANT",
     "PRINCIPALS",
-    "MEANT",
+    "PLANNED",
     "CALLS",
     "SUCCESS",
     "LATENCY",
@@ -46,7 +46,7 @@ pub(super) fn run(
     let tool = command.tool.as_deref().map(ToolName::new).transpose();
     let since = command.since.as_deref();
     let query = VariantQuery {
-        tool: tool.context("this is no name of a tool")?,
+        tool: tool.context("invalid tool name")?,
         since: since
             .map(|text| self::since(text, service.now()))
             .transpose()?,
@@ -54,64 +54,67 @@ pub(super) fn run(
     };
     let splits = service.compare_variants(&program.identity()?, &query)?;
     if let Some(path) = &command.report {
-        let sections: Vec<Section> = splits.iter().map(|split| Shown(split).section()).collect();
+        let sections: Vec<Section> = splits
+            .iter()
+            .map(|split| VariantReport(split).section())
+            .collect();
         let is_drawing = path.extension().is_some_and(|extension| extension == "svg");
         anyhow::ensure!(
             !is_drawing || sections.len() == 1,
-            "a drawing shows one experiment, and there are {}\nhint: name the tool, or write `.html`",
+            "an `.svg` report shows one experiment, but there are {}\nhint: name a tool, or write an `.html` report",
             sections.len()
         );
-        std::fs::write(path, page::written(path, "Variants of tools", &sections))
-            .with_context(|| format!("the report `{}` cannot be written", path.display()))?;
+        std::fs::write(path, page::render(path, "Variants of tools", &sections))
+            .with_context(|| format!("cannot write the report `{}`", path.display()))?;
     }
     if command.json {
         for split in &splits {
-            put(&format!("{}\n", serde_json::to_string(split)?))?;
+            print_json(&format!("{}\n", serde_json::to_string(split)?))?;
         }
     } else if splits.is_empty() {
-        complain("no tool with variants was executed")?;
+        eprint_line("no tool with variants has been called")?;
     } else {
         for (index, split) in splits.iter().enumerate() {
             if index > 0 {
-                say("")?;
+                print_line("")?;
             }
-            Shown(split).say()?;
+            VariantReport(split).print()?;
         }
     }
     Ok(Outcome::Done)
 }
 
-/// A moment, or so long before now.
+/// Parses a time, or an age relative to now.
 fn since(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
-    let wrong = || {
+    let invalid = || {
         anyhow::anyhow!(
-            "`{text}` is neither a moment nor a length of time\n\
+            "`{text}` is neither a time nor an age\n\
              hint: write 2026-05-01T00:00:00Z, or 90m, 12h or 7d"
         )
     };
-    if let Ok(moment) = text.parse() {
-        return Ok(moment);
+    if let Ok(time) = text.parse() {
+        return Ok(time);
     }
     let unit = match text.chars().last() {
         Some('m') => 60,
         Some('h') => 3_600,
         Some('d') => 86_400,
-        _ => return Err(wrong()),
+        _ => return Err(invalid()),
     };
-    let number: i64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    let number: i64 = text[..text.len() - 1].parse().map_err(|_| invalid())?;
     let earlier = number
         .checked_mul(unit * 1_000_000)
         .filter(|earlier| *earlier >= 0)
-        .ok_or_else(wrong)?;
+        .ok_or_else(invalid)?;
     Ok(Timestamp::from_microseconds(
         now.as_microseconds().saturating_sub(earlier),
     ))
 }
 
-/// A tool whose principals are split, as it is shown.
-struct Shown<'s>(&'s VariantSplit);
+/// The variants of one tool, formatted for output.
+struct VariantReport<'s>(&'s VariantSplit);
 
-impl Shown<'_> {
+impl VariantReport<'_> {
     fn title(&self) -> String {
         format!("{}: experiment {}", self.0.tool, self.0.experiment)
     }
@@ -151,34 +154,34 @@ impl Shown<'_> {
         let mut notes = Vec::new();
         if self.0.is_changed {
             notes.push(
-                "the weights were changed while it ran, so principals are not comparable; `--since` the \
-                 change reads out the rest"
+                "the weights changed during the experiment, so principals are not comparable; use `--since` \
+                 to report on the calls after the change"
                     .to_owned(),
             );
         } else if self.0.is_uneven() {
             notes.push(format!(
-                "principals are split otherwise than was meant (p = {:.1e}): find out why before anything \
-                 else",
+                "sample ratio mismatch: principals are not split as planned (p = {:.1e}). Find the cause \
+                 before you use the results",
                 self.0.sample_ratio
             ));
         }
         notes.push(
-            "means are over principals; denials and undos are of the principals who got the variant"
+            "means are over principals; denials and undos are counted for the principals of each variant"
                 .to_owned(),
         );
         notes
     }
 
-    fn say(&self) -> anyhow::Result<()> {
-        say(&self.title())?;
-        say_table(VARIANT_HEADINGS, &self.variant_rows())?;
+    fn print(&self) -> anyhow::Result<()> {
+        print_line(&self.title())?;
+        print_table(VARIANT_HEADINGS, &self.variant_rows())?;
         if !self.0.compared.is_empty() {
-            say("")?;
-            say_table(COMPARED_HEADINGS, &self.compared_rows())?;
+            print_line("")?;
+            print_table(COMPARED_HEADINGS, &self.compared_rows())?;
         }
-        say("")?;
+        print_line("")?;
         for note in self.notes() {
-            say(&note)?;
+            print_line(&note)?;
         }
         Ok(())
     }
@@ -186,8 +189,8 @@ impl Shown<'_> {
     fn section(&self) -> Section {
         let effects = self.0.compared.iter().map(|of| {
             let name = format!("{}: {}", of.variant, of.metric);
-            let told = format!("{}  ({})", verdict(of), words::interval(&of.analysis));
-            page::effect(name, &of.analysis, told)
+            let label = format!("{}  ({})", verdict(of), words::interval(&of.analysis));
+            page::effect(name, &of.analysis, label)
         });
         let principals: u64 = self.0.variants.iter().map(|of| of.principals).sum();
         Section {

@@ -1,5 +1,4 @@
-//! Reports to be sent around: one file that holds everything, for any browser, without scripts and without
-//! anything that would be loaded from elsewhere.
+//! Reports as self-contained HTML or SVG files, without scripts and external resources.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +7,7 @@ use std::path::Path;
 use windlass_learn::ab::{Analysis, Arm, Verdict};
 use windlass_service::{ExperimentFindings, PairResult, RunMeasurements};
 
-use super::svg::{Drawing, Effect, Kind, Unit, drawn, escaped};
+use super::svg::{Drawing, Effect, Kind, Unit, draw_svg, escape_xml};
 use super::words;
 
 const STYLE: &str = "\
@@ -35,7 +34,7 @@ impl Table {
     }
 }
 
-/// What is on a page.
+/// One section of a page.
 pub(super) struct Section {
     pub(super) drawing: Drawing,
     pub(super) lines: Vec<String>,
@@ -43,7 +42,7 @@ pub(super) struct Section {
     pub(super) notes: Vec<String>,
 }
 
-/// The report of an experiment, in the form that the name of its file says.
+/// Renders the report of an experiment, in the format that the file extension selects.
 pub(super) fn of_experiment(path: &Path, findings: &ExperimentFindings) -> String {
     let section = Section {
         drawing: drawing(findings),
@@ -54,24 +53,24 @@ pub(super) fn of_experiment(path: &Path, findings: &ExperimentFindings) -> Strin
         ],
         notes: words::notes(findings),
     };
-    written(path, "A/B test", &[section])
+    render(path, "A/B test", &[section])
 }
 
-/// A report with these sections. A drawing alone has room for the first.
-pub(super) fn written(path: &Path, title: &str, sections: &[Section]) -> String {
+/// Renders a report with these sections. An SVG file shows only the first.
+pub(super) fn render(path: &Path, title: &str, sections: &[Section]) -> String {
     let is_drawing = path.extension().is_some_and(|extension| extension == "svg");
     if is_drawing && let Some(first) = sections.first() {
-        return drawn(&first.drawing) + "\n";
+        return draw_svg(&first.drawing) + "\n";
     }
     let mut body = String::new();
     for section in sections {
-        let _ = writeln!(body, "<h1>{}</h1>", escaped(&section.drawing.title));
+        let _ = writeln!(body, "<h1>{}</h1>", escape_xml(&section.drawing.title));
         for line in &section.lines {
-            let _ = writeln!(body, "<div>{}</div>", escaped(line));
+            let _ = writeln!(body, "<div>{}</div>", escape_xml(line));
         }
         for table in &section.tables {
             let cells = |tag: &str, cells: &[String]| -> String {
-                let cell = |cell: &String| format!("<{tag}>{}</{tag}>", escaped(cell));
+                let cell = |cell: &String| format!("<{tag}>{}</{tag}>", escape_xml(cell));
                 cells.iter().map(cell).collect()
             };
             let _ = writeln!(body, "<table><tr>{}</tr>", cells("th", &table.headings));
@@ -80,20 +79,20 @@ pub(super) fn written(path: &Path, title: &str, sections: &[Section]) -> String 
             }
             body.push_str("</table>\n");
         }
-        let _ = writeln!(body, "{}", drawn(&section.drawing));
+        let _ = writeln!(body, "{}", draw_svg(&section.drawing));
         for note in &section.notes {
-            let _ = writeln!(body, "<p class=\"note\">{}</p>", escaped(note));
+            let _ = writeln!(body, "<p class=\"note\">{}</p>", escape_xml(note));
         }
     }
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
          <meta name=\"viewport\" content=\"width=device-width\"/>\
          <title>{}</title><style>{STYLE}</style></head><body>\n{body}</body></html>\n",
-        escaped(title)
+        escape_xml(title)
     )
 }
 
-/// A row of a drawing, of what an analysis says.
+/// A row of the drawing for an analysis.
 pub(super) fn effect(name: String, analysis: &Analysis, verdict: String) -> Effect {
     Effect {
         name,
@@ -110,14 +109,14 @@ pub(super) fn effect(name: String, analysis: &Analysis, verdict: String) -> Effe
 
 fn drawing(findings: &ExperimentFindings) -> Drawing {
     let effects = findings.metrics.iter().map(|by| {
-        let told = format!(
+        let label = format!(
             "{}  ({} to {}, {})",
             words::verdict(&by.analysis.verdict, ["A", "B"], "runs", 2),
             words::amount(by.analysis.a, by.unit),
             words::amount(by.analysis.b, by.unit),
             words::interval(&by.analysis)
         );
-        effect(by.metric.clone(), &by.analysis, told)
+        effect(by.metric.clone(), &by.analysis, label)
     });
     let first = findings.metrics.first().map_or("", |by| by.metric.as_str());
     Drawing {
@@ -132,7 +131,7 @@ fn drawing(findings: &ExperimentFindings) -> Drawing {
     }
 }
 
-/// The means of the first metric, task by task in the order of their ids.
+/// The means of the first metric per task, in the order of the task ids.
 fn units(results: &[PairResult], metric: &str) -> Vec<Unit> {
     let of = |measured: &RunMeasurements| match metric {
         "iterations" => measured.iterations as f64,
@@ -140,10 +139,10 @@ fn units(results: &[PairResult], metric: &str) -> Vec<Unit> {
         "cost" => measured.microdollars.unwrap_or(measured.tokens) as f64,
         "success" => f64::from(u8::from(measured.success)),
         check => {
-            let said = |(name, is_good): &(String, bool)| {
+            let matching = |(name, is_good): &(String, bool)| {
                 (Some(name.as_str()) == check.strip_prefix("check:")).then_some(*is_good)
             };
-            let is_good = measured.checks.iter().find_map(said).unwrap_or(false);
+            let is_good = measured.checks.iter().find_map(matching).unwrap_or(false);
             f64::from(u8::from(is_good))
         }
     };

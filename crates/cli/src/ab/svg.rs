@@ -1,5 +1,5 @@
-//! Drawings of findings: one picture that stands for itself. It carries its own colours for light and for
-//! dark, loads nothing and runs nothing, and every text in it is escaped.
+//! Findings as a self-contained SVG. It has colours for light and dark mode, no external resources and no
+//! scripts, and every text in it is escaped.
 
 use std::fmt::Write as _;
 
@@ -10,14 +10,14 @@ use crate::terminal::visible;
 /// A row of the drawing of intervals.
 pub(super) struct Effect {
     pub(super) name: String,
-    /// By how much B differs, in percent or points, and where that is.
+    /// By how much B differs, in percent or points.
     pub(super) effect: Option<f64>,
     pub(super) interval: Option<Interval>,
     pub(super) verdict: String,
     pub(super) kind: Kind,
 }
 
-/// What a row says, which gives it its colour.
+/// The verdict of a row, which determines its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     A,
@@ -32,18 +32,18 @@ pub(super) struct Unit {
     pub(super) b: f64,
 }
 
-/// What is drawn.
+/// The content of an SVG.
 pub(super) struct Drawing {
     pub(super) title: String,
     pub(super) subtitle: String,
     pub(super) effects: Vec<Effect>,
-    /// What the units are measured by.
+    /// The metric of the units.
     pub(super) unit_title: String,
     pub(super) units: Vec<Unit>,
 }
 
-/// How many units are drawn; a picture of more is no picture.
-const MOST_UNITS: usize = 60;
+/// The maximum number of units drawn.
+const MAX_UNITS: usize = 60;
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 190.0;
@@ -57,8 +57,8 @@ svg{font:13px system-ui,sans-serif;background:#fff}\
 .l{stroke:#3d444d}.z{stroke:#9198a1}.a{fill:#4493f8;stroke:#4493f8}.b{fill:#f0883e;stroke:#f0883e}\
 .n{fill:#9198a1;stroke:#9198a1}}";
 
-/// A text that is nothing but text, in HTML and in SVG.
-pub(super) fn escaped(text: &str) -> String {
+/// Escapes a text for HTML and SVG.
+pub(super) fn escape_xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     // XML allows no control character, whatever it is written as.
     for c in visible(text).chars() {
@@ -74,8 +74,8 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Draws it.
-pub(super) fn drawn(drawing: &Drawing) -> String {
+/// Renders a drawing as SVG.
+pub(super) fn draw_svg(drawing: &Drawing) -> String {
     let mut body = String::new();
     let mut y = 28.0;
     text(
@@ -97,7 +97,7 @@ pub(super) fn drawn(drawing: &Drawing) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" \
          height=\"{height:.0}\" role=\"img\" aria-label=\"{}\"><style>{STYLE}</style>{body}</svg>",
-        escaped(&drawing.title)
+        escape_xml(&drawing.title)
     )
 }
 
@@ -142,23 +142,23 @@ fn effects(body: &mut String, effects: &[Effect], mut y: f64) -> f64 {
     }
     line(body, (at(0.0), top), (at(0.0), y - 12.0), "z", 1.0);
     for value in [-reach, 0.0, reach] {
-        let told = format!("{:+.0} %", value * 100.0);
+        let label = format!("{:+.0} %", value * 100.0);
         text(
             body,
             at(value),
             y + 6.0,
             "m",
-            &told,
+            &label,
             "text-anchor=\"middle\" font-size=\"12\"",
         );
     }
-    let told = "how far B is from A (points or percent)";
+    let label = "difference of B from A (points or percent)";
     text(
         body,
         at(0.0),
         y + 24.0,
         "m",
-        told,
+        label,
         "text-anchor=\"middle\" font-size=\"12\"",
     );
     y + 36.0
@@ -183,7 +183,7 @@ fn units(body: &mut String, drawing: &Drawing, mut y: f64) -> f64 {
     circle(body, (RIGHT - 40.0, y - 4.0), "b");
     text(body, RIGHT - 32.0, y, "t", "B", "");
     y += 22.0;
-    for unit in drawing.units.iter().take(MOST_UNITS) {
+    for unit in drawing.units.iter().take(MAX_UNITS) {
         text(
             body,
             16.0,
@@ -198,16 +198,16 @@ fn units(body: &mut String, drawing: &Drawing, mut y: f64) -> f64 {
         circle(body, (at(unit.b), y + 1.5), "b");
         y += 18.0;
     }
-    if drawing.units.len() > MOST_UNITS {
-        let told = format!("and {} more", drawing.units.len() - MOST_UNITS);
-        text(body, 16.0, y + 4.0, "m", &told, "font-size=\"12\"");
+    if drawing.units.len() > MAX_UNITS {
+        let label = format!("and {} more", drawing.units.len() - MAX_UNITS);
+        text(body, 16.0, y + 4.0, "m", &label, "font-size=\"12\"");
         y += 18.0;
     }
     y
 }
 
 fn text(body: &mut String, x: f64, y: f64, class: &str, content: &str, more: &str) {
-    let content = escaped(content);
+    let content = escape_xml(content);
     let _ = write!(
         body,
         "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\" {more}>{content}</text>"
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_drawing_is_more_than_text() {
+    fn text_in_a_drawing_is_escaped() {
         let drawing = Drawing {
             title: "<script>alert(1)</script>".to_owned(),
             subtitle: "\u{1b}[2J & \"more\"".to_owned(),
@@ -255,10 +255,10 @@ mod tests {
                 b: f64::INFINITY,
             }],
         };
-        let told = drawn(&drawing);
-        assert!(!told.contains("<script"), "{told}");
-        assert!(!told.contains("<img"), "{told}");
-        assert!(!told.contains('\u{1b}'), "{told}");
-        assert_eq!(told.matches("</svg>").count(), 1, "{told}");
+        let svg = draw_svg(&drawing);
+        assert!(!svg.contains("<script"), "{svg}");
+        assert!(!svg.contains("<img"), "{svg}");
+        assert!(!svg.contains('\u{1b}'), "{svg}");
+        assert_eq!(svg.matches("</svg>").count(), 1, "{svg}");
     }
 }

@@ -1,13 +1,12 @@
-//! What an experiment shows, in words: the cells of tables and the sentences of verdicts, for terminals
-//! and for reports alike.
+//! The findings of an experiment as text: table cells and verdicts, for terminals and reports.
 
 use windlass_learn::ab::{Analysis, Compare, Drawn, Interval, Standing, Stopping, Verdict};
 use windlass_service::{ExperimentFindings, GuardRailFinding, MetricFinding};
 
-use crate::table::{one_line, say_table};
-use crate::terminal::say;
+use crate::table::{one_line, print_table};
+use crate::terminal::print_line;
 
-/// How much of an implementation is told.
+/// The maximum length of the description of an implementation.
 const EXCERPT: usize = 100;
 
 /// The headings of the table of metrics.
@@ -25,25 +24,25 @@ pub(super) const METRIC_HEADINGS: [&str; 7] = [
 pub(super) const GUARD_HEADINGS: [&str; 6] =
     ["GUARD RAIL", "A", "B", "DIFFERENCE", "INTERVAL", "VERDICT"];
 
-pub(super) fn say_findings(findings: &ExperimentFindings) -> anyhow::Result<()> {
+pub(super) fn print_findings(findings: &ExperimentFindings) -> anyhow::Result<()> {
     for line in preamble(findings) {
-        say(&line)?;
+        print_line(&line)?;
     }
-    say("")?;
-    say_table(METRIC_HEADINGS, &metric_rows(findings))?;
-    say("")?;
-    say_table(GUARD_HEADINGS, &guard_rows(findings))?;
+    print_line("")?;
+    print_table(METRIC_HEADINGS, &metric_rows(findings))?;
+    print_line("")?;
+    print_table(GUARD_HEADINGS, &guard_rows(findings))?;
     let notes = notes(findings);
     if !notes.is_empty() {
-        say("")?;
+        print_line("")?;
     }
     for note in notes {
-        say(&note)?;
+        print_line(&note)?;
     }
     Ok(())
 }
 
-/// What the experiment consists of, a line each.
+/// The lines that describe the experiment.
 pub(super) fn preamble(findings: &ExperimentFindings) -> Vec<String> {
     let pairs = &findings.pairs;
     let mut lines = vec![
@@ -70,7 +69,7 @@ pub(super) fn preamble(findings: &ExperimentFindings) -> Vec<String> {
         ));
     }
     if findings.is_same {
-        lines.push("A and B are the same library: whatever differs is chance".to_owned());
+        lines.push("A and B are the same library: every difference is chance".to_owned());
     } else if findings.differs.is_empty() {
         lines.push("no tool of the agent is known to differ between A and B".to_owned());
     }
@@ -79,18 +78,18 @@ pub(super) fn preamble(findings: &ExperimentFindings) -> Vec<String> {
         false => "",
     };
     lines.push(format!(
-        "{} of {} pairs count{early}",
+        "{} of {} pairs complete{early}",
         pairs.complete, pairs.planned
     ));
     lines
 }
 
-/// What else must be known to read the tables.
+/// The notes on how to read the tables.
 pub(super) fn notes(findings: &ExperimentFindings) -> Vec<String> {
     let mut notes = Vec::new();
     if findings.is_extended {
         notes.push(
-            "it was made longer after it had begun, so it is judged by evidence that may be looked at at \
+            "the experiment was extended after it started, so its verdicts use e-values, which stay valid at \
              any time"
                 .to_owned(),
         );
@@ -98,13 +97,13 @@ pub(super) fn notes(findings: &ExperimentFindings) -> Vec<String> {
     let analyses = findings.metrics.iter().map(|by| &by.analysis);
     if analyses.clone().any(|by| by.holds_for == Some(Drawn::Runs)) {
         notes.push(
-            "intervals hold for these tasks; with 10 or more they hold for tasks like them"
+            "intervals apply to these tasks only; with 10 or more tasks they apply to similar tasks"
                 .to_owned(),
         );
     }
     if findings.is_stopped_early {
         notes.push(
-            "after an early stop the evidence decides; differences tend to look larger than they are"
+            "the experiment stopped early: verdicts use e-values, and differences tend to be overestimated"
                 .to_owned(),
         );
     }
@@ -143,8 +142,8 @@ pub(super) fn guard_rows(findings: &ExperimentFindings) -> Vec<[String; 6]> {
         let guard = &by.guard;
         [
             by.guard_rail.to_owned(),
-            format!("{:.2} a run", guard.a),
-            format!("{:.2} a run", guard.b),
+            format!("{:.2} per run", guard.a),
+            format!("{:.2} per run", guard.b),
             format!("{:+.2}", guard.effect),
             match &guard.interval {
                 Some(Interval { low, high, .. }) => format!("{low:+.2} to {high:+.2}"),
@@ -161,7 +160,7 @@ pub(super) fn guard_rows(findings: &ExperimentFindings) -> Vec<[String; 6]> {
     findings.guard_rails.iter().map(row).collect()
 }
 
-/// A mean in its unit.
+/// Formats a mean in its unit.
 pub(super) fn amount(mean: Option<f64>, unit: &str) -> String {
     let Some(mean) = mean else {
         return "-".to_owned();
@@ -176,7 +175,7 @@ pub(super) fn amount(mean: Option<f64>, unit: &str) -> String {
     }
 }
 
-/// By how much B differs from A.
+/// Formats the difference of B from A.
 pub(super) fn difference(analysis: &Analysis) -> String {
     match (analysis.effect, analysis.compare) {
         (None, _) => "-".to_owned(),
@@ -192,7 +191,7 @@ pub(super) fn interval(analysis: &Analysis) -> String {
     }
 }
 
-/// How sure it is: a p value where the length was planned, else evidence and how much is needed.
+/// Formats the p-value if the length was planned, else the e-value and the threshold.
 pub(super) fn evidence(analysis: &Analysis, stopping: Stopping, alpha: f64) -> String {
     match stopping {
         Stopping::Planned if analysis.p_value < 0.001 => "p < 0.001".to_owned(),
@@ -208,7 +207,7 @@ pub(super) fn evidence(analysis: &Analysis, stopping: Stopping, alpha: f64) -> S
     }
 }
 
-/// A verdict as a sentence. A pair is `units` of what is counted.
+/// Formats a verdict. A pair counts as `units` of `what`.
 pub(super) fn verdict(verdict: &Verdict, arms: [&str; 2], what: &str, units: u64) -> String {
     match verdict {
         Verdict::Better { arm } => {
@@ -222,7 +221,7 @@ pub(super) fn verdict(verdict: &Verdict, arms: [&str; 2], what: &str, units: u64
             more_pairs: Some(more),
             ..
         } => format!(
-            "no difference shown; if it is as it looks, about {} more {what} would show it",
+            "no difference shown; if the observed difference is real, about {} more {what} would show it",
             rounded(more * units)
         ),
         Verdict::NoDifferenceShown {
@@ -230,7 +229,7 @@ pub(super) fn verdict(verdict: &Verdict, arms: [&str; 2], what: &str, units: u64
         } => "no difference shown".to_owned(),
         Verdict::NotEnoughData { more_pairs } => {
             format!(
-                "not enough data, about {} more {what}",
+                "not enough data; about {} more {what} are needed",
                 rounded(more_pairs * units)
             )
         }
@@ -238,7 +237,7 @@ pub(super) fn verdict(verdict: &Verdict, arms: [&str; 2], what: &str, units: u64
     }
 }
 
-/// A number with two digits that count: more would claim to know more.
+/// Rounds a number up to two significant digits.
 fn rounded(number: u64) -> u64 {
     let mut unit = 1;
     while number / unit >= 100 {
@@ -252,8 +251,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_of_runs_to_come_is_rounded_up_to_two_digits() {
-        let told = [0, 7, 42, 99, 100, 101, 1_234, 99_999].map(rounded);
-        assert_eq!(told, [0, 7, 42, 99, 100, 110, 1_300, 100_000]);
+    fn estimates_are_rounded_up_to_two_significant_digits() {
+        let rounded = [0, 7, 42, 99, 100, 101, 1_234, 99_999].map(rounded);
+        assert_eq!(rounded, [0, 7, 42, 99, 100, 110, 1_300, 100_000]);
     }
 }

@@ -1,5 +1,5 @@
-//! `windlass approvals approve`, `reject` and `respond`: takes a person's decision, after making sure
-//! that it is about what they think it is, and says what happens next.
+//! `windlass approvals approve`, `reject` and `respond`: records a decision, after checking that it is
+//! about the call that was shown, and prints what happens next.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -14,24 +14,24 @@ use windlass_spec::{NonEmptyText, SecurityLevel};
 use windlass_store::{Error, StandingId};
 
 use super::show::{self, commands};
-use super::{Desk, subject};
+use super::{ApprovalSession, subject};
 use crate::Outcome;
 use crate::arguments::{Approve, Reject, Respond};
-use crate::ending::{next_command, onward_message};
-use crate::rendered::{self, seen};
-use crate::terminal::{complain, draw, is_read_by_person, put, say};
+use crate::ending::{next_command, next_step_message};
+use crate::rendered::{self, escape_exact};
+use crate::terminal::{eprint_line, eprint_styled, is_interactive, print_json, print_line};
 
-pub(super) fn approve(desk: &Desk, command: &Approve) -> anyhow::Result<Outcome> {
-    let details = desk
+pub(super) fn approve(session: &ApprovalSession, command: &Approve) -> anyhow::Result<Outcome> {
+    let details = session
         .service
-        .show_approval(&desk.identity, &command.question.id)?;
+        .show_approval(&session.identity, &command.question.id)?;
     let question = &details.approval;
     check_open(question)?;
-    desk.service.check_clock(question)?;
+    session.service.check_clock(question)?;
     let Some(call) = question.question().authorize() else {
         let answer = commands(question).into_iter().next().unwrap_or_default();
         let message = format!(
-            "`{}` asks for no call that could be approved",
+            "`{}` is not a call, so it cannot be approved",
             question.call()
         );
         return Err(ServiceError::invalid("does_not_fit", message)
@@ -49,17 +49,17 @@ pub(super) fn approve(desk: &Desk, command: &Approve) -> anyhow::Result<Outcome>
     }
     let level = details.level_with(edited.as_ref());
     let level = level.unwrap_or(call.security_level);
-    let at_a_terminal = io::stdin().is_terminal() && is_read_by_person();
-    let is_certain = command.yes || (shown.is_some() && !at_a_terminal);
-    if level >= SecurityLevel::High && !is_certain {
-        if !at_a_terminal {
-            return Err(needs_certainty(question, level).into());
+    let is_terminal = io::stdin().is_terminal() && is_interactive();
+    let is_confirmed = command.yes || (shown.is_some() && !is_terminal);
+    if level >= SecurityLevel::High && !is_confirmed {
+        if !is_terminal {
+            return Err(confirmation_missing(question, level).into());
         }
-        if !confirmed(&details, call, edited.as_ref())? {
-            complain("nothing was decided")?;
+        if !confirm(&details, call, edited.as_ref())? {
+            eprint_line("not confirmed: nothing was decided")?;
             return Ok(Outcome::Failed);
         }
-        // Only what a person looked at counts as seen: another may change it in the meantime.
+        // The digest of what this approver saw: another approver may change the call in the meantime.
         shown = Some(question.digest());
     }
     let decision = match edited {
@@ -72,54 +72,54 @@ pub(super) fn approve(desk: &Desk, command: &Approve) -> anyhow::Result<Outcome>
         is_unseen: command.yes,
         always,
     };
-    take(desk, question, request, command.question.json)
+    decide(session, question, request, command.question.json)
 }
 
-pub(super) fn reject(desk: &Desk, command: &Reject) -> anyhow::Result<Outcome> {
-    let details = desk
+pub(super) fn reject(session: &ApprovalSession, command: &Reject) -> anyhow::Result<Outcome> {
+    let details = session
         .service
-        .show_approval(&desk.identity, &command.question.id)?;
+        .show_approval(&session.identity, &command.question.id)?;
     check_open(&details.approval)?;
     let message = command.message.as_deref().map(text).transpose()?;
     let decision = PersonDecision::Reject { message };
-    take(
-        desk,
+    decide(
+        session,
         &details.approval,
         decision.into(),
         command.question.json,
     )
 }
 
-pub(super) fn respond(desk: &Desk, command: &Respond) -> anyhow::Result<Outcome> {
-    let details = desk
+pub(super) fn respond(session: &ApprovalSession, command: &Respond) -> anyhow::Result<Outcome> {
+    let details = session
         .service
-        .show_approval(&desk.identity, &command.question.id)?;
+        .show_approval(&session.identity, &command.question.id)?;
     let question = &details.approval;
     check_open(question)?;
-    desk.service.check_clock(question)?;
+    session.service.check_clock(question)?;
     let request = DecisionRequest {
-        // The result that is given instead of the tool's is about this call and no other.
+        // The result is for exactly this call.
         digest: Some(question.digest()),
         ..response(question, command.value.as_deref())?.into()
     };
-    take(desk, question, request, command.question.json)
+    decide(session, question, request, command.question.json)
 }
 
-/// Has the service take the decision, and prints it.
-fn take(
-    desk: &Desk,
+/// Records the decision and prints it.
+fn decide(
+    session: &ApprovalSession,
     question: &Approval,
     request: DecisionRequest,
     as_json: bool,
 ) -> anyhow::Result<Outcome> {
-    let taken = desk
+    let taken = session
         .service
-        .decide(&desk.identity, question.call(), request)?;
-    tell(desk, &taken, as_json)
+        .decide(&session.identity, question.call(), request)?;
+    print_decision(session, &taken, as_json)
 }
 
 fn response(question: &Approval, value: Option<&str>) -> Result<PersonDecision, ServiceError> {
-    let needed = |what: &str| {
+    let missing = |what: &str| {
         let message = format!("{what} is missing");
         let hint = commands(question)
             .into_iter()
@@ -128,8 +128,7 @@ fn response(question: &Approval, value: Option<&str>) -> Result<PersonDecision, 
     };
     match question.question() {
         Question::Authorize(_) => {
-            let typed =
-                value.ok_or_else(|| needed("what the model gets instead of the tool's result"))?;
+            let typed = value.ok_or_else(|| missing("the result for the model"))?;
             let value =
                 serde_json::from_str(typed).unwrap_or_else(|_| Value::String(typed.to_owned()));
             Ok(PersonDecision::Respond { value })
@@ -137,9 +136,9 @@ fn response(question: &Approval, value: Option<&str>) -> Result<PersonDecision, 
         Question::Ask(Ask {
             form: Some(form), ..
         }) => {
-            let typed = value.ok_or_else(|| needed("what is to be filled in"))?;
+            let typed = value.ok_or_else(|| missing("the content of the form"))?;
             let value: Value = serde_json::from_str(typed).map_err(|error| {
-                let message = format!("what is filled in is not JSON: {error}");
+                let message = format!("the content of the form is not JSON: {error}");
                 ServiceError::invalid("not_json", message)
             })?;
             let misfits: Vec<String> = form
@@ -153,11 +152,11 @@ fn response(question: &Approval, value: Option<&str>) -> Result<PersonDecision, 
             }
         }
         Question::Ask(ask) => {
-            let text = text(value.ok_or_else(|| needed("the answer"))?)?;
+            let text = text(value.ok_or_else(|| missing("the answer"))?)?;
             if !ask.free_text && !ask.options.contains(&text) {
                 let options: Vec<&str> = ask.options.iter().map(NonEmptyText::as_str).collect();
-                let message = format!("`{}` is none of the answers to choose from", text.as_str());
-                let hint = format!("answer one of: {}", seen(&options.join(", ")));
+                let message = format!("`{}` is not one of the options", text.as_str());
+                let hint = format!("answer with one of: {}", escape_exact(&options.join(", ")));
                 return Err(ServiceError::invalid("does_not_fit", message).with_hint(hint));
             }
             Ok(PersonDecision::Answer { text })
@@ -173,7 +172,7 @@ fn text(typed: &str) -> Result<NonEmptyText, ServiceError> {
     NonEmptyText::new(typed).map_err(|error| ServiceError::invalid("empty_text", error.to_string()))
 }
 
-/// What the person says they were shown. It must be what is asked now.
+/// Returns the digest of `--digest`. It must match the present call.
 fn shown_digest(command: &Approve, question: &Approval) -> anyhow::Result<Option<Digest>> {
     let Some(typed) = &command.digest else {
         return Ok(None);
@@ -189,7 +188,7 @@ fn shown_digest(command: &Approve, question: &Approval) -> anyhow::Result<Option
     Ok(Some(found))
 }
 
-/// The arguments that were typed, if the tool takes them.
+/// Parses edited arguments, and checks them against the tool's schema.
 pub(super) fn edited(
     text: &str,
     call: &Authorize,
@@ -197,7 +196,7 @@ pub(super) fn edited(
 ) -> Result<Map<String, Value>, ServiceError> {
     let hint = || {
         format!(
-            "write all of them, as one object: {}",
+            "write all arguments as one object: {}",
             json!(call.tool_args)
         )
     };
@@ -208,39 +207,39 @@ pub(super) fn edited(
     details.check_arguments(&arguments)?;
     match arguments {
         Value::Object(arguments) => Ok(arguments),
-        _ => {
-            Err(ServiceError::invalid("not_json", "the arguments are no object").with_hint(hint()))
-        }
+        _ => Err(
+            ServiceError::invalid("not_json", "the arguments are not an object").with_hint(hint()),
+        ),
     }
 }
 
-fn needs_certainty(question: &Approval, level: SecurityLevel) -> ServiceError {
+fn confirmation_missing(question: &Approval, level: SecurityLevel) -> ServiceError {
     let message = format!(
-        "a call of the security level {level} is confirmed by typing at a terminal, and this is none; \
+        "a call of the security level {level} needs a confirmation at a terminal, and there is none; \
          nothing was decided"
     );
-    // The digest itself is not told here: it is to say that somebody looked.
+    // The digest is left out here: it proves that the approver has seen the call.
     let hint = format!(
-        "look at it with `windlass approvals show {}` and give the `--digest` that it prints, or \
-         approve it without looking with `--yes`",
+        "run `windlass approvals show {}` and pass the `--digest` that it prints, or approve without \
+         review with `--yes`",
         question.call()
     );
     ServiceError::invalid("not_confirmed", message).with_hint(hint)
 }
 
-/// Shows what would run and has the person type the tool's name. Nothing else is a yes.
-fn confirmed(
+/// Shows the call and asks the approver to type the tool's name. Any other input is a no.
+fn confirm(
     details: &ApprovalDetails,
     call: &Authorize,
     edited: Option<&Map<String, Value>>,
 ) -> anyhow::Result<bool> {
     let tool = call.tool_name.as_str();
-    complain(show::body(details).trim_end())?;
+    eprint_line(show::body(details).trim_end())?;
     if let Some(arguments) = edited {
         let arguments = rendered::json(&Value::Object(arguments.clone()));
-        complain(&format!("you change the arguments to\n{arguments}"))?;
+        eprint_line(&format!("new arguments:\n{arguments}"))?;
     }
-    draw(&format!("type `{tool}` to approve this call: "))?;
+    eprint_styled(&format!("type `{tool}` to approve this call: "))?;
     io::stderr().flush()?;
     let mut typed = String::new();
     io::stdin().read_line(&mut typed)?;
@@ -248,17 +247,24 @@ fn confirmed(
     if typed == tool {
         return Ok(true);
     }
-    complain(&match typed {
+    eprint_line(&match typed {
         "" => "nothing was typed".to_owned(),
-        other => format!("`{}` is not `{tool}`", seen(other)),
+        other => format!("`{}` is not `{tool}`", escape_exact(other)),
     })?;
     Ok(false)
 }
 
-/// Says what was decided and what happens next.
-fn tell(desk: &Desk, taken: &DecisionTaken, as_json: bool) -> anyhow::Result<Outcome> {
+/// Prints the decision and what happens next.
+fn print_decision(
+    session: &ApprovalSession,
+    taken: &DecisionTaken,
+    as_json: bool,
+) -> anyhow::Result<Outcome> {
     let (question, standing) = (&taken.approval, taken.standing);
-    let onward = desk.service.onward(&desk.identity, question.run()).ok();
+    let onward = session
+        .service
+        .outermost_run_state(&session.identity, question.run())
+        .ok();
     let is_settled = question.status() != ApprovalStatus::Pending;
     let onward = onward.filter(|_| is_settled);
     if as_json {
@@ -266,11 +272,11 @@ fn tell(desk: &Desk, taken: &DecisionTaken, as_json: bool) -> anyhow::Result<Out
             .decisions()
             .last()
             .map(|decided| decided.decision.as_str());
-        let told = json!({
+        let object = json!({
             "id": question.call(),
             "status": question.status(),
             "decision": decision,
-            "by": desk.identity.principal(),
+            "by": session.identity.principal(),
             "digest": question.digest(),
             "still_needed": question.still_needed(),
             "standing": standing.map(StandingId::number),
@@ -281,36 +287,36 @@ fn tell(desk: &Desk, taken: &DecisionTaken, as_json: bool) -> anyhow::Result<Out
                 None => commands(question).into_iter().next(),
             },
         });
-        put(&format!("{told}\n"))?;
+        print_json(&format!("{object}\n"))?;
         return Ok(Outcome::Done);
     }
-    say(&what_was_decided(question))?;
+    print_line(&describe_decision(question))?;
     if let Some(id) = standing {
-        say(&format!(
-            "it will not be asked about again in this run (standing approval {id}); calls that cannot be undone will"
+        print_line(&format!(
+            "this run does not ask about it again (standing approval {id}); calls that cannot be undone still ask"
         ))?;
     }
     if let Some(onward) = onward {
-        say(&onward_message(&onward))?;
+        print_line(&next_step_message(&onward))?;
     } else if !is_settled {
         let second = commands(question).into_iter().next().unwrap_or_default();
-        say(&format!(
-            "it does not run yet: a second, different person must approve, with\n  {second}"
+        print_line(&format!(
+            "waiting for a second, different approver:\n  {second}"
         ))?;
     }
     Ok(Outcome::Done)
 }
 
-fn what_was_decided(question: &Approval) -> String {
+fn describe_decision(question: &Approval) -> String {
     let what = match question.decisions().last().map(|decided| &decided.decision) {
         Some(PersonDecision::Approve) => "approved",
-        Some(PersonDecision::ApproveEdited { .. }) => "approved with other arguments",
+        Some(PersonDecision::ApproveEdited { .. }) => "approved with edited arguments",
         Some(PersonDecision::Reject { .. }) => "rejected",
-        Some(PersonDecision::Respond { .. }) => "responded in the stead of",
+        Some(PersonDecision::Respond { .. }) => "result supplied for",
         Some(PersonDecision::Answer { .. }) => "answered",
         Some(PersonDecision::Done { .. }) => "done",
         None => question.status().as_str(),
     };
-    let subject = seen(subject(question.question()));
+    let subject = escape_exact(subject(question.question()));
     format!("{what}: {subject} ({})", question.call())
 }

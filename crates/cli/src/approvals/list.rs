@@ -1,42 +1,44 @@
-//! `windlass approvals list`: what waits for a person.
+//! `windlass approvals list`: the pending approvals and questions.
 
 use serde_json::{Value, json};
 use windlass_core::approval::{Approval, ApprovalStatus};
 use windlass_runtime::now;
 use windlass_spec::Timestamp;
 
-use super::{Desk, gravity, subject};
+use super::{ApprovalSession, risk_and_level, subject};
 use crate::Outcome;
 use crate::moments::{ago, left, seconds_left};
-use crate::table::{one_line, say_table};
-use crate::terminal::{complain, put};
+use crate::table::{one_line, print_table};
+use crate::terminal::{eprint_line, print_json};
 
-/// How much of a question in words is listed.
+/// The maximum length of a listed question.
 const SUBJECT: usize = 48;
 
 pub(super) fn run(
-    desk: &Desk,
+    session: &ApprovalSession,
     all: bool,
     run: Option<&str>,
     as_json: bool,
 ) -> anyhow::Result<Outcome> {
     let status = (!all).then_some(ApprovalStatus::Pending);
-    let questions = desk.service.list_approvals(&desk.identity, status, run)?;
+    let questions = session
+        .service
+        .list_approvals(&session.identity, status, run)?;
     let now = now();
     if as_json {
         for question in &questions {
-            let told = as_object(desk, question, now);
-            put(&format!("{told}\n"))?;
+            let object = as_object(session, question, now);
+            print_json(&format!("{object}\n"))?;
         }
     } else if questions.is_empty() {
-        complain(match all {
-            true => "there are no questions",
-            false => "no questions are pending",
+        eprint_line(match all {
+            true => "there are no requests",
+            false => "no requests are pending",
         })?;
     } else {
         let rows: Vec<[String; 8]> = questions
             .iter()
-            .map(|question| row(desk, question, now))
+            .map(|question| row(session, question, now))
             .collect();
         let headings = [
             "ID",
@@ -48,13 +50,13 @@ pub(super) fn run(
             "TIME LEFT",
             "RUN",
         ];
-        say_table(headings, &rows)?;
+        print_table(headings, &rows)?;
     }
     Ok(Outcome::Done)
 }
 
-fn row(desk: &Desk, question: &Approval, now: Timestamp) -> [String; 8] {
-    let (risk, level) = match gravity(question.question()) {
+fn row(session: &ApprovalSession, question: &Approval, now: Timestamp) -> [String; 8] {
+    let (risk, level) = match risk_and_level(question.question()) {
         Some((risk, level)) => (risk.to_string(), level.to_string()),
         None => ("-".to_owned(), "-".to_owned()),
     };
@@ -70,22 +72,22 @@ fn row(desk: &Desk, question: &Approval, now: Timestamp) -> [String; 8] {
         level,
         ago(question.request().asked_at, now),
         time_left.unwrap_or_else(|| "-".to_owned()),
-        desk.outer_run(question).to_string(),
+        session.outer_run(question).to_string(),
     ]
 }
 
-/// A question for programs: as it is kept, with what a list adds.
-pub(super) fn as_object(desk: &Desk, question: &Approval, now: Timestamp) -> Value {
-    let mut told = json!(question);
-    told["id"] = json!(question.call());
-    told["what"] = json!(subject(question.question()));
-    told["still_needed"] = json!(question.still_needed());
-    told["outermost_run"] = json!(desk.outer_run(question));
+/// A question as JSON: the stored fields, and the derived ones.
+pub(super) fn as_object(session: &ApprovalSession, question: &Approval, now: Timestamp) -> Value {
+    let mut object = json!(question);
+    object["id"] = json!(question.call());
+    object["what"] = json!(subject(question.question()));
+    object["still_needed"] = json!(question.still_needed());
+    object["outermost_run"] = json!(session.outer_run(question));
     if question.status() == ApprovalStatus::Pending {
-        told["seconds_left"] = json!(seconds_left(question.request().expires_at, now));
-        // What is to be decided about now: the first of two people may have changed it.
-        told["digest_now"] = json!(question.digest());
-        told["arguments_now"] = json!(question.arguments());
+        object["seconds_left"] = json!(seconds_left(question.request().expires_at, now));
+        // The present arguments: the first of two approvers may have changed them.
+        object["digest_now"] = json!(question.digest());
+        object["arguments_now"] = json!(question.arguments());
     }
-    told
+    object
 }

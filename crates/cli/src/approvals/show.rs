@@ -1,4 +1,4 @@
-//! `windlass approvals show`: everything about one question, in a form that cannot mislead.
+//! `windlass approvals show`: one request in full, escaped so that its text cannot mislead.
 
 use std::fmt::Write as _;
 
@@ -13,39 +13,41 @@ use windlass_service::ApprovalDetails;
 use windlass_spec::{Field, NonEmptyText, SecurityLevel, Timestamp, Type};
 
 use super::list::as_object;
-use super::{Desk, is_before_it_was_asked, subject};
+use super::{ApprovalSession, is_clock_behind, subject};
 use crate::Outcome;
 use crate::arguments::OneQuestion;
 use crate::moments::{ago, left};
-use crate::rendered::{self, indented, on_one_line};
-use crate::terminal::{put, say};
+use crate::rendered::{self, escape_exact_line, escape_indented};
+use crate::terminal::{print_json, print_line};
 
-/// Where the values stand, after the names of what they are.
+/// The column of the values.
 const MARGIN: usize = 18;
 
-pub(super) fn run(desk: &Desk, command: &OneQuestion) -> anyhow::Result<Outcome> {
-    let details = desk.service.show_approval(&desk.identity, &command.id)?;
+pub(super) fn run(session: &ApprovalSession, command: &OneQuestion) -> anyhow::Result<Outcome> {
+    let details = session
+        .service
+        .show_approval(&session.identity, &command.id)?;
     let (question, run) = (&details.approval, details.run.as_ref());
     if command.json {
-        let mut told = as_object(desk, question, now());
-        told["agent"] = json!(run.map(|run| run.agent().name()));
-        told["assessment"] = json!(details.assessment());
-        told["added_by_default"] = json!(run.map(|_| details.defaults()));
-        told["commands"] = json!(commands(question));
-        put(&format!("{told}\n"))?;
+        let mut object = as_object(session, question, now());
+        object["agent"] = json!(run.map(|run| run.agent().name()));
+        object["assessment"] = json!(details.assessment());
+        object["added_by_default"] = json!(run.map(|_| details.defaults()));
+        object["commands"] = json!(commands(question));
+        print_json(&format!("{object}\n"))?;
     } else {
-        say(everything(&details, now()).trim_end())?;
+        print_line(describe(&details, now()).trim_end())?;
     }
     Ok(Outcome::Done)
 }
 
-/// All there is to say about a question.
-fn everything(details: &ApprovalDetails, now: Timestamp) -> String {
+/// Describes a question in full.
+fn describe(details: &ApprovalDetails, now: Timestamp) -> String {
     let (question, run) = (&details.approval, details.run.as_ref());
     let request = question.request();
     let mut text = String::new();
-    // It may be a server or a model that asks, in lines that look like those below.
-    let asked = indented(subject(question.question()), &" ".repeat(MARGIN + 2));
+    // A server or a model may have written lines that look like those below.
+    let asked = escape_indented(subject(question.question()), &" ".repeat(MARGIN + 2));
     let _ = writeln!(text, "{asked}");
     let mut field = |name: &str, value: &str| write_field(&mut text, name, value);
     field("id", &question.call().to_string());
@@ -59,9 +61,9 @@ fn everything(details: &ApprovalDetails, now: Timestamp) -> String {
     }
     let asked = format!("{} ({})", request.asked_at, ago(request.asked_at, now));
     field("asked", &asked);
-    if is_before_it_was_asked(question, now) {
-        let told = format!("this machine's clock says {now}, before the question was asked");
-        field("clock", &told);
+    if is_clock_behind(question, now) {
+        let note = format!("this machine's clock is {now}, before the time of the request");
+        field("clock", &note);
     }
     let agent = run.map_or_else(String::new, |run| format!("agent {}, ", run.agent().name()));
     field(
@@ -103,7 +105,7 @@ fn everything(details: &ApprovalDetails, now: Timestamp) -> String {
     text
 }
 
-/// What is asked, by its kind. Also what a person confirms.
+/// Describes what is asked. The approver confirms this text.
 pub(super) fn body(details: &ApprovalDetails) -> String {
     let question = &details.approval;
     let mut text = String::new();
@@ -113,7 +115,7 @@ pub(super) fn body(details: &ApprovalDetails) -> String {
             let mut field = |name: &str, value: &str| write_field(&mut text, name, value);
             field("tool", call.tool_name.as_str());
             field("risk", &risk(call.risk.as_str(), assessment.as_ref()));
-            field("security level", &care(call.security_level));
+            field("security level", &describe_level(call.security_level));
             field("reason", call.reason.as_str());
             if let Some(rule) = &call.rule {
                 field("rule", rule);
@@ -124,11 +126,11 @@ pub(super) fn body(details: &ApprovalDetails) -> String {
             let current = question.arguments().unwrap_or(&call.tool_args);
             field("arguments", &object(current));
             if current != &call.tool_args {
-                field("first asked with", &object(&call.tool_args));
+                field("first requested", &object(&call.tool_args));
             }
             let defaults = details.defaults();
             if !defaults.is_empty() {
-                field("and by default", &object(&defaults));
+                field("default values", &object(&defaults));
             }
         }
         Question::Ask(ask) => write_ask(&mut text, ask),
@@ -150,12 +152,12 @@ fn write_ask(text: &mut String, ask: &Ask) {
         write_field(text, "option", option.as_str());
     }
     if !ask.options.is_empty() {
-        let told = if ask.free_text {
+        let allowed = if ask.free_text {
             "yes"
         } else {
-            "no: one of the options"
+            "no, choose one of the options"
         };
-        write_field(text, "in own words", told);
+        write_field(text, "free text", allowed);
     }
 }
 
@@ -166,18 +168,18 @@ fn write_form(text: &mut String, form: &FormRequest) {
         &format!("the MCP server `{}`", form.server.as_str()),
     );
     if let Some(url) = &form.url {
-        write_field(text, "to be done at", url);
+        write_field(text, "open", url);
     }
     for field in form.fields() {
-        let must = match field.is_required() {
+        let optional = match field.is_required() {
             true => "",
-            false => ", may be left out",
+            false => ", optional",
         };
-        let said = field.description.as_deref().unwrap_or_default();
-        // The server chose the name. Where ours stand, it could pass for one of them.
-        let name = on_one_line(&field.name);
-        let told = format!("{name}: {}{must} {said}", field.ty);
-        write_field(text, "field", told.trim_end());
+        let description = field.description.as_deref().unwrap_or_default();
+        // The server chose the name. In the name column it could pass for a field of Windlass.
+        let name = escape_exact_line(&field.name);
+        let line = format!("{name}: {}{optional} {description}", field.ty);
+        write_field(text, "field", line.trim_end());
     }
 }
 
@@ -201,9 +203,9 @@ fn write_work(text: &mut String, work: &Intervene) {
     }
 }
 
-/// A name and what it is; further lines stand under the first.
+/// Writes a name and its value. Further lines of the value are indented.
 fn write_field(text: &mut String, name: &str, value: &str) {
-    let value = indented(value, &" ".repeat(MARGIN + 2));
+    let value = escape_indented(value, &" ".repeat(MARGIN + 2));
     let _ = writeln!(text, "  {name:<MARGIN$}{value}");
 }
 
@@ -218,14 +220,14 @@ fn status(question: &Approval) -> String {
             None => question.status().to_string(),
         },
         1 if !question.decisions().is_empty() => {
-            "pending: one more person has to approve, another than the first".to_owned()
+            "pending: needs a second, different approver".to_owned()
         }
         1 => "pending".to_owned(),
-        count => format!("pending: {count} different people have to approve"),
+        count => format!("pending: needs {count} different approvers"),
     }
 }
 
-/// The risk with who says so, if that can be told.
+/// The risk with its source, if that is known.
 fn risk(asked: &str, assessment: Option<&Assessment>) -> String {
     let Some(assessment) = assessment.filter(|found| found.level.as_str() == asked) else {
         return asked.to_owned();
@@ -241,11 +243,11 @@ fn risk(asked: &str, assessment: Option<&Assessment>) -> String {
     text
 }
 
-fn care(level: SecurityLevel) -> String {
+fn describe_level(level: SecurityLevel) -> String {
     let what = match level {
-        SecurityLevel::Low | SecurityLevel::Medium => "one person approves",
-        SecurityLevel::High => "one person approves and types the tool's name",
-        SecurityLevel::Critical => "two different people approve and type the tool's name",
+        SecurityLevel::Low | SecurityLevel::Medium => "one approver",
+        SecurityLevel::High => "one approver, who types the tool's name",
+        SecurityLevel::Critical => "two different approvers, who type the tool's name",
     };
     format!("{level}: {what}")
 }
@@ -268,7 +270,7 @@ fn decision(decided: &Decided) -> String {
         PersonDecision::Approve => format!("approved {digest}"),
         PersonDecision::ApproveEdited { arguments } => {
             format!(
-                "approved with other arguments, {digest}\n{}",
+                "approved with edited arguments, {digest}\n{}",
                 object(arguments)
             )
         }
@@ -277,11 +279,14 @@ fn decision(decided: &Decided) -> String {
             message: Some(message),
         } => format!("rejected: {message}"),
         PersonDecision::Respond { value } => {
-            format!("responded in the tool's stead\n{}", rendered::json(value))
+            format!(
+                "supplied a result instead of the tool\n{}",
+                rendered::json(value)
+            )
         }
         PersonDecision::Answer { text } => format!("answered: {text}"),
-        PersonDecision::Done { note: None } => "did it".to_owned(),
-        PersonDecision::Done { note: Some(note) } => format!("did it: {note}"),
+        PersonDecision::Done { note: None } => "marked as done".to_owned(),
+        PersonDecision::Done { note: Some(note) } => format!("marked as done: {note}"),
     };
     format!("by {by} at {at}: {what}")
 }
@@ -313,12 +318,12 @@ pub(super) fn commands(question: &Approval) -> Vec<String> {
     }
 }
 
-/// A value as one word of a shell: a server chose the names in it, and people copy commands.
+/// Quotes a value for a shell, because a server chose the names in it and users paste the command.
 fn quoted(value: &Value) -> String {
     format!("'{}'", value.to_string().replace('\'', "'\\''"))
 }
 
-/// What filling in a form could look like.
+/// An example of a filled form.
 fn example(form: &FormRequest) -> Value {
     let fields = form.fields().into_iter().filter(Field::is_required);
     let entries = fields.map(|field| {

@@ -1,4 +1,4 @@
-//! `windlass approvals watch`: questions as they come, and how they are settled.
+//! `windlass approvals watch`: prints questions as they arrive and are settled.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,65 +11,68 @@ use windlass_spec::text::{TextUse, escape_json};
 use windlass_spec::{CallId, Timestamp};
 
 use super::list::as_object;
-use super::{Desk, gravity, subject};
+use super::{ApprovalSession, risk_and_level, subject};
 use crate::Outcome;
 use crate::moments::left;
-use crate::rendered::seen;
+use crate::rendered::escape_exact;
 use crate::run::block_on;
 use crate::table::one_line;
-use crate::terminal::stream;
+use crate::terminal::stream_line;
 
-/// How often the database is looked at.
+/// The polling interval of the database.
 const PERIOD: Duration = Duration::from_millis(300);
 
-/// Of so many looks, one is at all questions: what was asked and settled between two looks at the
-/// pending ones is found then.
-const THOROUGH: u32 = 10;
+/// One of this many polls reads all questions. It finds those that were asked and settled between two polls
+/// of the pending ones.
+const FULL_POLL_INTERVAL: u32 = 10;
 
-pub(super) fn run(desk: &Desk, as_json: bool) -> anyhow::Result<Outcome> {
-    block_on(&desk.service, async {
+pub(super) fn run(session: &ApprovalSession, as_json: bool) -> anyhow::Result<Outcome> {
+    block_on(&session.service, async {
         let mut interrupts = signal(SignalKind::interrupt())?;
-        let mut watching = Watching {
-            desk,
+        let mut watching = ApprovalWatch {
+            session,
             as_json,
-            known: desk
+            known: session
                 .service
-                .list_approvals(&desk.identity, None, None)?
+                .list_approvals(&session.identity, None, None)?
                 .into_iter()
                 .map(known)
                 .collect(),
             pending: Vec::new(),
         };
-        // Those that wait already come first; what was settled before is not told.
+        // Pending questions come first. Settled ones are left out.
         let pending = Some(ApprovalStatus::Pending);
-        for question in desk.service.list_approvals(&desk.identity, pending, None)? {
-            if !watching.tell("asked", &question)? {
+        for question in session
+            .service
+            .list_approvals(&session.identity, pending, None)?
+        {
+            if !watching.print("asked", &question)? {
                 return Ok(Outcome::Done);
             }
         }
-        let mut looks: u32 = 0;
+        let mut polls: u32 = 0;
         loop {
             tokio::select! {
                 _ = interrupts.recv() => return Ok(Outcome::Code(130)),
                 () = tokio::time::sleep(PERIOD) => {}
             }
-            looks = looks.wrapping_add(1);
-            if !watching.look(looks.is_multiple_of(THOROUGH))? {
+            polls = polls.wrapping_add(1);
+            if !watching.poll(polls.is_multiple_of(FULL_POLL_INTERVAL))? {
                 return Ok(Outcome::Done);
             }
         }
     })?
 }
 
-/// A question by what tells it from others, and how far it had come.
+/// What identifies a question.
 type Key = (CallId, Timestamp);
 type Stage = (ApprovalStatus, usize);
 
-struct Watching<'d> {
-    desk: &'d Desk,
+struct ApprovalWatch<'d> {
+    session: &'d ApprovalSession,
     as_json: bool,
     known: HashMap<Key, Stage>,
-    /// The pending ones of the last look.
+    /// The pending questions of the last poll.
     pending: Vec<(Key, Stage)>,
 }
 
@@ -78,17 +81,19 @@ fn known(question: Approval) -> (Key, Stage) {
     (key, (question.status(), question.decisions().len()))
 }
 
-impl Watching<'_> {
+impl ApprovalWatch<'_> {
     fn questions(&self, status: Option<ApprovalStatus>) -> anyhow::Result<Vec<Approval>> {
-        let desk = self.desk;
-        Ok(desk.service.list_approvals(&desk.identity, status, None)?)
+        let session = self.session;
+        Ok(session
+            .service
+            .list_approvals(&session.identity, status, None)?)
     }
 
-    /// Tells what changed. Whether anybody still listens.
-    fn look(&mut self, is_thorough: bool) -> anyhow::Result<bool> {
+    /// Prints what changed. Returns false if the output is closed.
+    fn poll(&mut self, is_full: bool) -> anyhow::Result<bool> {
         let pending = self.questions(Some(ApprovalStatus::Pending))?;
         let pending: Vec<(Key, Stage)> = pending.into_iter().map(known).collect();
-        if pending == self.pending && !is_thorough {
+        if pending == self.pending && !is_full {
             return Ok(true);
         }
         self.pending = pending;
@@ -99,7 +104,7 @@ impl Watching<'_> {
                 continue;
             }
             let is_new = before.is_none();
-            if is_new && !self.tell("asked", &question)? {
+            if is_new && !self.print("asked", &question)? {
                 return Ok(false);
             }
             let event = match stage {
@@ -107,24 +112,24 @@ impl Watching<'_> {
                 (ApprovalStatus::Pending, _) => "decided",
                 _ => "settled",
             };
-            if !self.tell(event, &question)? {
+            if !self.print(event, &question)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Whether anybody still listens.
-    fn tell(&self, event: &str, question: &Approval) -> anyhow::Result<bool> {
+    /// Prints an event. Returns false if the output is closed.
+    fn print(&self, event: &str, question: &Approval) -> anyhow::Result<bool> {
         let line = match self.as_json {
             true => {
-                let mut told = json!({ "event": event });
-                told["question"] = as_object(self.desk, question, now());
-                escape_json(&told.to_string(), TextUse::Display).into_owned()
+                let mut object = json!({ "event": event });
+                object["question"] = as_object(self.session, question, now());
+                escape_json(&object.to_string(), TextUse::Display).into_owned()
             }
-            false => seen(&line(event, question, now())),
+            false => escape_exact(&line(event, question, now())),
         };
-        Ok(stream(&line)?)
+        Ok(stream_line(&line)?)
     }
 }
 
@@ -137,14 +142,13 @@ fn line(event: &str, question: &Approval, now: Timestamp) -> String {
     };
     match event {
         "asked" => {
-            let gravity = gravity(question.question());
-            let gravity =
-                gravity.map_or_else(String::new, |(risk, level)| format!(" {risk} {level}"));
+            let risk = risk_and_level(question.question());
+            let risk = risk.map_or_else(String::new, |(risk, level)| format!(" {risk} {level}"));
             let left = left(question.request().expires_at, now);
             let left = left.map_or_else(String::new, |left| format!(" {left} left"));
-            format!("asked {id} {what}{gravity}{left}")
+            format!("asked {id} {what}{risk}{left}")
         }
-        "decided" => format!("approved once {id} {what}{by}; a second person has to approve"),
+        "decided" => format!("approved once {id} {what}{by}; needs a second approver"),
         _ => format!("{} {id} {what}{by}", question.status()),
     }
 }

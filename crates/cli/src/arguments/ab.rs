@@ -1,21 +1,21 @@
-//! What can be typed after `windlass ab`.
+//! The arguments of `windlass ab`.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::crew::{CrewOptions, Limits};
+use super::agent::{AgentOptions, Limits};
 
 pub(super) const HELP: &str = "\
-Every task is done with A and with B, in an order that follows from the seed, --runs times over. What is done is kept: \
-the same command with --resume goes on where it was stopped, and a larger --runs adds to it.
+Every task runs with A and with B, --runs times each, in an order that the seed determines. Results are stored: the \
+same command with --resume continues an interrupted experiment, and a larger --runs extends it.
 
 A metric is success, iterations, latency, cost or check:COMMAND. A check gets the run as JSON on standard input and \
-says by exit code 0 that it is good. Without one, a run is a success if it completed, its last call succeeded, and its \
-answer is what `expected` in the task's `metadata` says, if that says something.
+reports success with exit code 0. Without a check, a run is a success if it completed, its last call succeeded, and its \
+answer equals `expected` in the task's `metadata`, where that is given.
 
-Exit code: 0 the experiment is done, whatever came of it; 1 it could not be done, or says nothing; 2 wrong usage; 4 \
-runs wait for a person; 130 interrupted.";
+Exit code: 0 the experiment is done, whatever its result; 1 it failed or is invalid; 2 wrong usage; 4 \
+runs wait for an approval or answer; 130 interrupted.";
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -33,7 +33,7 @@ pub(crate) struct Ab {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AbCommand {
-    /// Say how the variants of tools do that a library splits between principals.
+    /// Compare the variants of tools that a library assigns to principals.
     #[command(after_help = "Exit code: 0 done, 1 failed, 2 for wrong usage.")]
     Report(AbReport),
 }
@@ -56,38 +56,38 @@ pub(crate) struct AbRun {
     #[arg(long, value_name = "FILE", required = true)]
     tasks: Option<PathBuf>,
 
-    /// How often every task is done in each arm.
+    /// How often every task runs in each arm.
     #[arg(long, value_name = "NUMBER", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) runs: u32,
 
-    /// What is compared: success, iterations, latency, cost or check:COMMAND. Can be repeated; the
-    /// first is what the experiment is about. Success and iterations if none is named.
+    /// The metric: success, iterations, latency, cost or check:COMMAND. Can be repeated; the first is the
+    /// primary metric. Default: success and iterations.
     #[arg(long, value_name = "METRIC")]
     pub(crate) metric: Vec<String>,
 
-    /// What the order of everything follows from.
+    /// The seed of the order of runs.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// How many pairs to work on at the same time.
+    /// How many pairs run at the same time.
     #[arg(long, value_name = "NUMBER", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) jobs: u16,
 
-    /// Go on with the experiment, and do nothing of it twice.
+    /// Continue the experiment and repeat no run that is done.
     #[arg(long)]
     pub(crate) resume: bool,
 
-    /// The name of the experiment, instead of one made of what it consists of.
+    /// The name of the experiment. Default: derived from its parts.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// The chance of a verdict where there is no difference.
+    /// The significance level: the chance of a verdict without a real difference.
     #[arg(long, value_name = "NUMBER", default_value_t = 0.05, value_parser = alpha)]
     pub(crate) alpha: f64,
 
-    /// Stop as soon as the first metric is decided. The error rate stays what it is.
+    /// Stop as soon as the primary metric is decided. The error rate stays the same.
     #[arg(long)]
     pub(crate) early_stop: bool,
 
@@ -95,18 +95,18 @@ pub(crate) struct AbRun {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Write what came of it to this file, to be sent around: `.html` or `.svg`.
+    /// Write a report to this file: `.html` or `.svg`.
     #[arg(long, value_name = "FILE", value_parser = report_file)]
     pub(crate) report: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) crew: CrewOptions,
+    pub(crate) agent: AgentOptions,
 
     #[command(flatten)]
     pub(crate) limits: Limits,
 }
 
-// What is required is there, unless a subcommand is, which needs none of it.
+// `clap` ensures that the required options are given, except with a subcommand, which does not use them.
 impl AbRun {
     pub(crate) fn file(&self) -> &Path {
         self.file.as_deref().unwrap_or(Path::new(""))
@@ -131,20 +131,20 @@ pub(crate) struct AbReport {
     #[arg(value_name = "TOOL")]
     pub(crate) tool: Option<String>,
 
-    /// Only calls that ended since then: a moment such as 2026-05-01T00:00:00Z, or so long ago, such as
-    /// 90m, 12h or 7d.
+    /// Only calls that ended since then: a time such as 2026-05-01T00:00:00Z, or an age such as 90m, 12h
+    /// or 7d.
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<String>,
 
-    /// The chance of a verdict where there is no difference.
+    /// The significance level: the chance of a verdict without a real difference.
     #[arg(long, value_name = "NUMBER", default_value_t = 0.05, value_parser = alpha)]
     pub(crate) alpha: f64,
 
-    /// Print one JSON object a line for each experiment.
+    /// Print one JSON object per line for each experiment.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Write what came of it to this file, to be sent around: `.html` or `.svg`.
+    /// Write a report to this file: `.html` or `.svg`.
     #[arg(long, value_name = "FILE", value_parser = report_file)]
     pub(crate) report: Option<PathBuf>,
 }
@@ -152,7 +152,7 @@ pub(crate) struct AbReport {
 fn alpha(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(alpha) if (0.000_1..=0.5).contains(&alpha) => Ok(alpha),
-        _ => Err("it is a number from 0.0001 to 0.5".to_owned()),
+        _ => Err("expected a number from 0.0001 to 0.5".to_owned()),
     }
 }
 
@@ -161,6 +161,6 @@ fn report_file(text: &str) -> Result<PathBuf, String> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     match extension {
         Some("html" | "svg") => Ok(path),
-        _ => Err("the name of a report ends in `.html` or `.svg`".to_owned()),
+        _ => Err("the name of a report must end in `.html` or `.svg`".to_owned()),
     }
 }

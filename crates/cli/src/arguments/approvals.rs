@@ -1,23 +1,23 @@
-//! What can be typed after `windlass approvals`.
+//! The arguments of `windlass approvals`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-const EXIT_CODES: &str = "Exit code: 0 decided, 1 failed, 2 wrong usage or arguments that do not fit, 3 you may not \
-                          decide, 7 there is no such question, 8 it is already decided, has expired, or is not what \
-                          you were shown.";
+const EXIT_CODES: &str = "Exit code: 0 decided, 1 failed, 2 wrong usage or invalid arguments, 3 you are not \
+                          permitted to decide, 7 no such request, 8 already decided, expired, or changed since it \
+                          was shown.";
 
-const APPROVE_HELP: &str = "A call that needs the security level HIGH or more is confirmed by typing the name of its \
-                            tool. Off a terminal that cannot be typed: give `--digest` with what `show` printed, or \
-                            `--yes`. A CRITICAL call needs two different people.\n\n\
+const APPROVE_HELP: &str = "A call of the security level HIGH or above is confirmed by typing the name of its tool. \
+                            Without a terminal, pass `--digest` with the digest that `show` printed, or `--yes`. A \
+                            CRITICAL call needs two different approvers.\n\n\
                             Examples:\n  \
                             windlass approvals approve 0198c0ffee:2:0\n  \
                             windlass approvals approve 0198c0ffee:2:0 --edit '{\"to\": \"bob\", \"amount\": 7}'\n  \
                             windlass approvals approve 0198c0ffee:2:0 --always=tool\n\n\
-                            Exit code: 0 decided, 1 failed or not confirmed, 2 wrong usage or arguments that do not fit, \
-                            3 you may not decide, 7 there is no such question, 8 it is already decided, has expired, or \
-                            is not what you were shown.";
+                            Exit code: 0 decided, 1 failed or not confirmed, 2 wrong usage or invalid arguments, \
+                            3 you are not permitted to decide, 7 no such request, 8 already decided, expired, or \
+                            changed since it was shown.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Approvals {
@@ -31,53 +31,51 @@ pub(crate) struct Approvals {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
-    /// List questions that wait for a person, the oldest first.
+    /// List pending approvals and questions, the oldest first.
     List {
-        /// Also those that are settled.
+        /// Include settled ones.
         #[arg(long)]
         all: bool,
 
-        /// Only those of this run and its sub-agents; the start of its id is enough.
+        /// Only those of this run and its sub-agents: a run id or a unique prefix of it.
         #[arg(long, value_name = "RUN")]
         run: Option<String>,
 
-        /// Print one JSON object a line.
+        /// Print one JSON object per line.
         #[arg(long)]
         json: bool,
     },
-    /// Say everything about a question: what exactly would run, why, and how to decide.
-    #[command(
-        after_help = "Exit code: 0 done, 1 failed, 2 wrong usage, 7 there is no such question."
-    )]
+    /// Show a request in full: the exact call, the reason, and how to decide.
+    #[command(after_help = "Exit code: 0 done, 1 failed, 2 wrong usage, 7 no such request.")]
     Show {
         #[command(flatten)]
         question: OneQuestion,
     },
-    /// Let a call run, once, as it is or with other arguments.
+    /// Approve a call once, as it is or with edited arguments.
     #[command(after_help = APPROVE_HELP)]
     Approve(Approve),
-    /// Say no. The call does not run, and the model is told so.
+    /// Reject a call. It does not run, and the model is informed.
     #[command(after_help = EXIT_CODES)]
     Reject(Reject),
-    /// Answer: in the stead of a tool, to a question in words, or that work by hand is done.
+    /// Answer a question, supply a tool's result, or mark manual work as done.
     #[command(after_help = EXIT_CODES)]
     Respond(Respond),
-    /// Print questions as they come, and how they are settled, until Ctrl-C.
+    /// Print requests as they arrive and are settled, until Ctrl-C.
     #[command(
-        after_help = "Exit code: 130 when interrupted, 0 when nobody reads any more, 1 failed."
+        after_help = "Exit code: 130 when interrupted, 0 when the output is closed, 1 failed."
     )]
     Watch {
-        /// Print one JSON object a line.
+        /// Print one JSON object per line.
         #[arg(long)]
         json: bool,
     },
 }
 
-/// Which question is meant.
+/// The options that select one request.
 #[derive(Debug, Args)]
 pub(crate) struct OneQuestion {
-    /// The call it is about, as `windlass approvals list` names it; its start or end, or the id of its
-    /// run, if that is enough. For example `0198c0ffee:2:0`.
+    /// The call's id, as `windlass approvals list` prints it. A unique prefix, a unique suffix or the run's
+    /// id is enough. For example `0198c0ffee:2:0`.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
 
@@ -91,23 +89,23 @@ pub(crate) struct Approve {
     #[command(flatten)]
     pub(crate) question: OneQuestion,
 
-    /// Run it with these arguments instead: all of them, as one JSON object. They are checked against
-    /// the tool's schema, and the model is told what really ran.
+    /// Run the call with these arguments instead: all of them, as one JSON object. They are checked against
+    /// the tool's schema, and the model is informed of them.
     #[arg(long, value_name = "JSON")]
     pub(crate) edit: Option<String>,
 
     /// Do not ask again in this run: for exactly this call, or for the tool with any arguments.
-    /// Calls that cannot be undone are asked about all the same.
+    /// Calls that cannot be undone still ask.
     #[arg(long, value_enum, value_name = "WHAT", require_equals = true, num_args = 0..=1,
           default_missing_value = "call")]
     pub(crate) always: Option<Always>,
 
-    /// The digest of what you were shown, as `show` prints it. If the call is another one by now,
-    /// nothing is decided. For example `sha256:9f86d081...`.
+    /// The digest that `show` printed. If the call has changed since, nothing is decided. For example
+    /// `sha256:9f86d081...`.
     #[arg(long, value_name = "DIGEST")]
     pub(crate) digest: Option<String>,
 
-    /// Approve without being asked to confirm.
+    /// Approve without a confirmation prompt.
     #[arg(long)]
     pub(crate) yes: bool,
 }
@@ -134,7 +132,7 @@ pub(crate) struct Reject {
     #[command(flatten)]
     pub(crate) question: OneQuestion,
 
-    /// What the model is told, such as `the invoice was paid last week`.
+    /// The message for the model, such as `the invoice was paid last week`.
     #[arg(long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
 }
@@ -144,8 +142,8 @@ pub(crate) struct Respond {
     #[command(flatten)]
     pub(crate) question: OneQuestion,
 
-    /// About a call: what the model gets instead of the tool's result, as JSON or else as text, such as
-    /// `'{"balance": 10}'`. To a question: the answer. About work by hand: a note, which may be left out.
+    /// For a call: the result that the model gets instead of the tool's, as JSON or else as text, such as
+    /// `'{"balance": 10}'`. For a question: the answer. For manual work: a note (optional).
     #[arg(value_name = "VALUE")]
     pub(crate) value: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What can be typed after `windlass config`, `windlass init` and `windlass doctor`.
+//! The arguments of `windlass config`, `windlass init` and `windlass doctor`.
 
 use std::path::PathBuf;
 
@@ -12,51 +12,51 @@ pub(crate) struct Config {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Print what holds and where each value comes from.
+    /// Print the effective configuration and the origin of each value.
     #[command(
-        after_help = "Later layers win: built-in, the machine's, the user's, the project's, environment \
+        after_help = "Later layers override earlier ones: built-in, the machine's, the user's, the project's, environment \
                       variables, `--set`.\n\n\
-                      Exit code: 0 done, 1 if the configuration has mistakes, 2 for wrong usage."
+                      Exit code: 0 done, 1 if the configuration has errors, 2 for wrong usage."
     )]
     Show {
-        /// Only this key and those below it, such as `gate`.
+        /// Only this key and the keys below it, such as `gate`.
         #[arg(value_name = "KEY")]
         key: Option<String>,
-        /// Print one JSON object a line.
+        /// Print one JSON object per line.
         #[arg(long)]
         json: bool,
     },
-    /// Point at every mistake in the configuration.
+    /// Report every error in the configuration.
     #[command(
         after_help = "Exit code: 0 if the configuration is valid, 1 otherwise, 2 for wrong usage."
     )]
     Check {
-        /// Check it against the tools of these agent files as well.
+        /// Also check it against the tools of these agent files.
         #[arg(long = "agent-file", value_name = "FILE")]
         agent_files: Vec<PathBuf>,
         /// Print one JSON object.
         #[arg(long)]
         json: bool,
     },
-    /// Print the JSON Schema of the file, for editors.
+    /// Print the JSON Schema of `windlass.toml`, for editors.
     Schema,
-    /// Print the files that are looked at, and whether they are there.
+    /// List the files that are read, and whether they exist.
     Files {
-        /// Print one JSON object a line.
+        /// Print one JSON object per line.
         #[arg(long)]
         json: bool,
     },
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Files that exist are left as they are.\n\n\
+#[command(after_help = "Existing files are kept.\n\n\
                   Exit code: 0 done, 1 if something cannot be written, 2 for wrong usage.")]
 pub(crate) struct Init {
-    /// Where; this directory if not said.
+    /// The directory of the project.
     #[arg(value_name = "DIRECTORY", default_value = ".")]
     pub(crate) directory: PathBuf,
 
-    /// Write over files that exist.
+    /// Overwrite existing files.
     #[arg(long)]
     pub(crate) force: bool,
 
@@ -67,14 +67,14 @@ pub(crate) struct Init {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit code: 0 if nothing is wrong, 1 if something must be mended, 2 for wrong usage."
+    after_help = "Exit code: 0 if nothing is wrong, 1 if something must be fixed, 2 for wrong usage."
 )]
 pub(crate) struct Doctor {
-    /// The agent files to check; without it, those beside the project's configuration.
+    /// The agent files to check. Default: those in the directory of the project's configuration.
     #[arg(value_name = "FILE")]
     pub(crate) agent_files: Vec<PathBuf>,
 
-    /// Do not ask servers whether they are there.
+    /// Do not connect to servers.
     #[arg(long)]
     pub(crate) offline: bool,
 

@@ -1,4 +1,4 @@
-//! What can be typed after `windlass gaps`.
+//! The arguments of `windlass gaps`.
 
 use std::path::PathBuf;
 
@@ -16,22 +16,22 @@ pub(crate) struct Gaps {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GapsCommand {
-    /// List what was missing, what was missing most often first; the same wish in other words is one.
+    /// List missing capabilities, the most frequent first. Different wordings of one are grouped.
     List(GapsList),
-    /// Show when something was missing, for which tasks, and which tools come near.
+    /// Show when a capability was missing, for which tasks, and the closest tools.
     Show(GapsShow),
-    /// Print the specification of a tool that would do what is missing.
+    /// Print the specification of a tool that would provide a missing capability.
     Propose(GapsPropose),
-    /// Say whether the tools of an agent do what a task asks.
+    /// Check whether the tools of an agent cover a task.
     #[command(
-        after_help = "Exit code: 0 if they seem to, 1 if something is missing, 2 for wrong usage."
+        after_help = "Exit code: 0 if they seem to, 1 if a tool is missing, 2 for wrong usage."
     )]
     Check(GapsCheck),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GapsList {
-    /// Only what was missing in the last so many days.
+    /// Only what was missing in the last days, up to this number.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) days: Option<u32>,
 
@@ -39,16 +39,16 @@ pub(crate) struct GapsList {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GapsShow {
-    /// The wish, by the name of the tool that `windlass gaps list` gives it.
+    /// The missing capability, by the tool name that `windlass gaps list` prints.
     #[arg(value_name = "TOOL")]
-    pub(crate) wish: String,
+    pub(crate) capability: String,
 
     /// Print one JSON object.
     #[arg(long)]
@@ -57,14 +57,14 @@ pub(crate) struct GapsShow {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The specification is a start: names and types of parameters are guessed from the tasks. Bind an \
-                  implementation to it before an agent uses it.\n\n\
+    after_help = "The specification is a draft: names and types of parameters are guessed from the tasks. Bind \
+                  an implementation to it before an agent uses it.\n\n\
                   Exit code: 0 done, 1 failed or the name is taken, 2 for wrong usage."
 )]
 pub(crate) struct GapsPropose {
-    /// The wish, by the name of the tool that `windlass gaps list` gives it.
+    /// The missing capability, by the tool name that `windlass gaps list` prints.
     #[arg(value_name = "TOOL")]
-    pub(crate) wish: String,
+    pub(crate) capability: String,
 
     /// Append the specification to this agent file, unless it has a tool of that name.
     #[arg(long, value_name = "FILE")]
@@ -77,7 +77,7 @@ pub(crate) struct GapsPropose {
 
 #[derive(Debug, Args)]
 pub(crate) struct GapsCheck {
-    /// What is to be done.
+    /// The task.
     #[arg(value_name = "TASK")]
     pub(crate) task: String,
 

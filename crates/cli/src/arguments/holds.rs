@@ -1,11 +1,11 @@
-//! What can be typed after `windlass holds`.
+//! The arguments of `windlass holds`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 const EXIT_CODES: &str =
-    "Exit code: 0 done, 1 failed, 2 wrong usage, 7 there is no such held call, 8 too late.";
+    "Exit code: 0 done, 1 failed, 2 wrong usage, 7 no such held call, 8 too late.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Holds {
@@ -19,29 +19,29 @@ pub(crate) struct Holds {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HoldsCommand {
-    /// List held calls, the oldest first, with the time in which each can be undone.
+    /// List held calls, the oldest first, with the time left to undo each.
     List {
-        /// Also those that started, were undone or given up.
+        /// Include those that started, were undone or were abandoned.
         #[arg(long)]
         all: bool,
 
-        /// Print one JSON object a line.
+        /// Print one JSON object per line.
         #[arg(long)]
         json: bool,
     },
-    /// Undo a held call, so that it never runs.
+    /// Undo a held call. It never runs.
     #[command(after_help = EXIT_CODES)]
     Undo(OneHold),
-    /// Let a held call run before its time.
+    /// Run a held call now, without waiting for its undo window to end.
     #[command(after_help = EXIT_CODES)]
     Release(OneHold),
 }
 
-/// Which held call is meant.
+/// The options that select one held call.
 #[derive(Debug, Args)]
 pub(crate) struct OneHold {
-    /// The call, as `windlass holds list` names it; its start or end, or the id of its run, if that is
-    /// enough. For example `0198c0ffee:2:0`.
+    /// The call's id, as `windlass holds list` prints it. A unique prefix, a unique suffix or the run's id
+    /// is enough. For example `0198c0ffee:2:0`.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
 

@@ -1,4 +1,4 @@
-//! What can be typed after `windlass mcp`.
+//! The arguments of `windlass mcp`.
 
 use std::path::PathBuf;
 
@@ -15,56 +15,58 @@ pub(crate) struct Mcp {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// Add a server to the configuration, meet it, and pin its tools.
+    /// Add a server to the configuration, connect to it, and pin its tools.
     #[command(after_help = "Examples:\n  \
             windlass mcp add time -- mcp-server-time --local-timezone UTC\n  \
             windlass mcp add notes --env NOTES_TOKEN=env:NOTES_TOKEN -- notes-server\n  \
             windlass mcp add wiki --url https://wiki.example.com/mcp --header 'Authorization=Bearer env:WIKI_TOKEN'\n\n\
             A value `env:NAME` is read from the environment variable NAME whenever it is needed, and \
-            written nowhere. No shell reads the command.\n\n\
-            Exit code: 0 done, 1 if the server cannot be met, 2 for wrong usage.")]
+            never stored. The command does not run in a shell.\n\n\
+            Exit code: 0 done, 1 if the connection fails, 2 for wrong usage.")]
     Add(McpAdd),
-    /// Take over the servers that another client's configuration lists.
+    /// Import the servers of another client's configuration.
     #[command(
         after_help = "Reads the JSON of Claude Desktop, Cursor (`mcpServers`) and VS Code (`servers`). Secrets \
-            written in it are not taken over: they become `env:NAME`, and what has to be set is said. \
-            Nothing is started.\n\n\
+            in it are not imported: they become `env:NAME`, and the output lists the variables to set. \
+            No server is started.\n\n\
             Exit code: 0 done, 1 if the file cannot be read, 2 for wrong usage."
     )]
     Import(McpImport),
-    /// List the servers of the configuration and how their tools stand.
+    /// List the servers of the configuration and the state of their tools.
     #[command(
-        after_help = "Exit code: 0 done, 1 if what is known of them cannot be read, 2 for wrong usage."
+        after_help = "Exit code: 0 done, 1 if the stored pins cannot be read, 2 for wrong usage."
     )]
     List(McpList),
-    /// Meet a server and show what it says of itself and its tools.
-    #[command(after_help = "Exit code: 0 done, 1 if the server cannot be met, 2 for wrong usage.")]
+    /// Connect to a server and show its description and its tools.
+    #[command(after_help = "Exit code: 0 done, 1 if the connection fails, 2 for wrong usage.")]
     Inspect(McpInspect),
-    /// Call a tool of a server by hand, through the gate and into the journal like any call.
+    /// Call a tool of a server directly. The gate and the journal apply as for any call.
     #[command(
-        after_help = "Exit code: 0 done, 1 failed, 2 wrong usage, 3 denied, 4 a person is needed, \
-            5 out of time, 6 rate limited, 130 interrupted."
+        after_help = "Exit code: 0 done, 1 failed, 2 wrong usage, 3 denied, 4 waiting for an approval or \
+            answer, 5 out of time, 6 rate limited, 130 interrupted."
     )]
     Call(McpCall),
-    /// See which definitions of tools are accepted and what has changed since, and accept changes.
+    /// Show the accepted (pinned) tool definitions and what has changed, and accept changes.
     #[command(
-        after_help = "A tool is called only while its definition is the one that was accepted. What a server \
-            offers when it is first met is accepted, unless it hides something; from then on every change \
-            waits until somebody accepts it here.\n\n\
-            Exit code: 0 if nothing waits to be accepted, 1 otherwise, 2 for wrong usage."
+        after_help = "A tool is called only while its definition is the accepted one. The definitions of the \
+            first connection are accepted, unless they contain hidden text. From then on every change waits \
+            until an operator accepts it here.\n\n\
+            Exit code: 0 if no change waits for acceptance, 1 otherwise, 2 for wrong usage."
     )]
     Pins(McpPins),
-    /// Get leave from whoever guards a server: shows an address to open in a browser.
-    #[command(after_help = "Exit code: 0 done, 1 if no leave was given, 2 for wrong usage.")]
+    /// Log in to a server with OAuth: prints a URL to open in a browser.
+    #[command(
+        after_help = "Exit code: 0 done, 1 if authorization was not granted, 2 for wrong usage."
+    )]
     Login(McpLogin),
-    /// Take a server out of the configuration and forget its pins.
-    #[command(after_help = "Exit code: 0 done, 1 if it cannot be taken out, 2 for wrong usage.")]
+    /// Remove a server from the configuration and delete its pins.
+    #[command(after_help = "Exit code: 0 done, 1 if it cannot be removed, 2 for wrong usage.")]
     Remove(McpRemove),
 }
 
-/// Where what is known of servers is kept, and how it is shown.
+/// The data directory and the output format.
 #[derive(Debug, Args)]
-pub(crate) struct Kept {
+pub(crate) struct McpOutput {
     /// Where pins are kept, instead of `WINDLASS_DATA` or the user's data directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
@@ -76,11 +78,11 @@ pub(crate) struct Kept {
 
 #[derive(Debug, Args)]
 pub(crate) struct McpAdd {
-    /// Your name for the server: its tools are called NAME__TOOL.
+    /// Your name for the server. Its tools are called NAME__TOOL.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// The address of a server that is reached over HTTP.
+    /// The URL of a server that is reached over HTTP.
     #[arg(long, value_name = "URL", conflicts_with_all = ["command", "directory", "env", "part"])]
     pub(crate) url: Option<String>,
 
@@ -88,23 +90,23 @@ pub(crate) struct McpAdd {
     #[arg(long, value_name = "NAME=VALUE", requires = "url", value_parser = argument)]
     pub(crate) header: Vec<Argument>,
 
-    /// The server is guarded: leave is got with `windlass mcp login`.
+    /// The server requires OAuth: log in with `windlass mcp login NAME`.
     #[arg(long, requires = "url")]
     pub(crate) oauth: bool,
 
-    /// A variable the server gets; `env:NAME` is read from the environment.
+    /// An environment variable for the server; `env:NAME` is read from the environment.
     #[arg(long, value_name = "NAME=VALUE", value_parser = argument)]
     pub(crate) env: Vec<Argument>,
 
-    /// Where the server is started, instead of here.
+    /// The working directory of the server, instead of this one.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) directory: Option<PathBuf>,
 
-    /// A file or directory that is part of the program: if it changes, the server is not started.
+    /// A file or directory that is part of the program. If it changes, the server is not started.
     #[arg(long, value_name = "PATH")]
     pub(crate) part: Vec<PathBuf>,
 
-    /// Believe what the server says of its own tools: what it calls read-only runs at once.
+    /// Trust the server's annotations: a tool that it calls read-only runs without approval.
     #[arg(long)]
     pub(crate) trusted: bool,
 
@@ -113,9 +115,9 @@ pub(crate) struct McpAdd {
     pub(crate) user: bool,
 
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) output: McpOutput,
 
-    /// The program and what it is started with, after `--`.
+    /// The program and its arguments, after `--`.
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "url")]
     pub(crate) command: Vec<String>,
 }
@@ -126,11 +128,11 @@ pub(crate) struct McpImport {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Take over only this server; can be given several times.
+    /// Import only this server. Can be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) only: Vec<String>,
 
-    /// Show what would be written, and write nothing.
+    /// Print what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -142,7 +144,7 @@ pub(crate) struct McpImport {
 #[derive(Debug, Args)]
 pub(crate) struct McpList {
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) output: McpOutput,
 }
 
 #[derive(Debug, Args)]
@@ -151,7 +153,7 @@ pub(crate) struct McpInspect {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// Show all of this tool; without it, one line a tool.
+    /// Show this tool in full. Default: one line per tool.
     #[arg(value_name = "TOOL")]
     pub(crate) tool: Option<String>,
 
@@ -160,7 +162,7 @@ pub(crate) struct McpInspect {
     pub(crate) gram: bool,
 
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) output: McpOutput,
 }
 
 #[derive(Debug, Args)]
@@ -173,7 +175,7 @@ pub(crate) struct McpCall {
     #[arg(value_name = "TOOL")]
     pub(crate) tool: String,
 
-    /// What it is called with.
+    /// The arguments of the call.
     #[arg(value_name = "KEY=VALUE", conflicts_with = "args", value_parser = argument)]
     pub(crate) arguments: Vec<Argument>,
 
@@ -181,38 +183,38 @@ pub(crate) struct McpCall {
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
 
-    /// Approve the call, if it needs leave.
+    /// Approve the call, if it needs approval.
     #[arg(long)]
     pub(crate) yes: bool,
 
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) output: McpOutput,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct McpPins {
-    /// Only those of this server.
+    /// Only the pins of this server.
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// Accept what the server offers of this tool now; can be given several times.
+    /// Accept the present definition of this tool. Can be repeated.
     #[arg(long, value_name = "TOOL", requires = "name")]
     pub(crate) accept: Vec<String>,
 
-    /// Accept everything the server offers that hides nothing.
+    /// Accept every present definition without hidden text.
     #[arg(long, requires = "name", conflicts_with = "accept")]
     pub(crate) accept_all: bool,
 
-    /// Accept what the server runs now.
+    /// Accept the present program of the server.
     #[arg(long, requires = "name")]
     pub(crate) accept_program: bool,
 
-    /// Do not ask before accepting.
+    /// Accept without a confirmation prompt.
     #[arg(long)]
     pub(crate) yes: bool,
 
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) output: McpOutput,
 }
 
 #[derive(Debug, Args)]
@@ -221,7 +223,7 @@ pub(crate) struct McpLogin {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// Where the leave is kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// Where the tokens are kept, instead of `WINDLASS_DATA` or the user's data directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
 }

@@ -1,13 +1,13 @@
-//! What can be typed after `windlass memory`.
+//! The arguments of `windlass memory`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use windlass_store::Reach;
+use windlass_store::ScopeReach;
 
-const SCOPES: &str = "A scope is `agent:NAME` (what this agent remembers in all its runs), `principal` (what all agents \
-                      that work for you share) or `run:ID` (one run alone). Nothing is seen across scopes, nor of \
-                      other users.";
+const SCOPES: &str = "A scope is `agent:NAME` (shared by all runs of this agent), `principal` (shared by all agents \
+                      that work for you) or `run:ID` (one run). No scope sees the documents of another scope or \
+                      another user.";
 
 const ADD_HELP: &str = "Examples:\n  \
     windlass memory add \"The office cat is called Mill.\"\n  \
@@ -18,27 +18,27 @@ const ADD_HELP: &str = "Examples:\n  \
 const SEARCH_HELP: &str = "Examples:\n  \
     windlass memory search \"when is the invoice due\"\n  \
     windlass memory search invoice --scope agent:clerk --limit 3 --json\n\n\
-    Exit code: 0 something was found, 1 nothing was found or failed, 2 wrong usage.";
+    Exit code: 0 found, 1 nothing found or failed, 2 wrong usage.";
 
 const FORGET_HELP: &str = "Examples:\n  \
     windlass memory forget doc-3f2a91\n  \
     windlass memory forget doc-3f2a91 && windlass memory compact\n\n\
-    What is forgotten is gone from the tables at once, and from the file after `windlass memory compact`.";
+    A forgotten document is deleted from the tables at once, and from the file by `windlass memory compact`.";
 
 const IMPORT_HELP: &str = "Every file below a directory is read as text, HTML without its tags; hidden files and links are \
-    left out. A file that is unchanged is skipped, one that changed takes the place of what it was. Each file is \
-    stored whole or not at all, so an import that was stopped is gone on with by the same command.\n\n\
+    skipped. An unchanged file is skipped, and a changed one replaces its earlier version. Each file is stored whole \
+    or not at all, so the same command resumes an interrupted import.\n\n\
     Examples:\n  \
     windlass memory import docs --scope agent:clerk\n  \
     windlass memory import memory.jsonl\n\n\
-    Exit code: 0 done, 1 something was refused or failed, 2 wrong usage, 130 interrupted.";
+    Exit code: 0 done, 1 a file was refused or failed, 2 wrong usage, 130 interrupted.";
 
 const EXPORT_HELP: &str = "Examples:\n  \
     windlass memory export > memory.jsonl\n  \
     windlass memory export --scope agent:clerk | windlass memory import - --data elsewhere";
 
-const REEMBED_HELP: &str = "Vectors of two embedders cannot be compared. When a version of Windlass brings another one, this \
-    makes all vectors anew from the texts. If it is stopped, the same command goes on with it.";
+const REEMBED_HELP: &str = "Vectors of two embedders cannot be compared. After an update of Windlass that changes the embedder, this \
+    recomputes all vectors from the texts. If it is interrupted, the same command resumes it.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SCOPES)]
@@ -53,35 +53,35 @@ pub(crate) struct Memory {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
-    /// Remember a text.
+    /// Store a text.
     #[command(after_help = ADD_HELP)]
     Add(MemoryAdd),
-    /// Find what was remembered, by meaning and words.
+    /// Search documents by meaning and words.
     #[command(after_help = SEARCH_HELP)]
     Search(MemorySearch),
     /// List documents, the latest first.
     List(MemoryList),
-    /// Forget documents for good.
+    /// Delete documents.
     #[command(after_help = FORGET_HELP)]
     Forget(MemoryForget),
-    /// Remember the files of a directory, or what was exported.
+    /// Store the files of a directory, or an export.
     #[command(after_help = IMPORT_HELP)]
     Import(MemoryImport),
-    /// Print documents as JSON Lines, to be imported elsewhere.
+    /// Print documents as JSON Lines, for `import`.
     #[command(after_help = EXPORT_HELP)]
     Export(MemoryExport),
-    /// Say how much is remembered, and by which embedder it is found.
+    /// Show the number of documents, and the embedder.
     Stats(MemoryPlain),
-    /// Take what was forgotten out of the file, and make the file small.
+    /// Erase deleted documents from the file, and shrink it.
     Compact(MemoryPlain),
-    /// Make all vectors anew with the embedder of this version.
+    /// Recompute all vectors with the embedder of this version.
     #[command(after_help = REEMBED_HELP)]
     Reembed(MemoryPlain),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct MemoryAdd {
-    /// What to remember; `-` reads standard input.
+    /// The text to store; `-` reads standard input.
     #[arg(
         value_name = "TEXT",
         required_unless_present = "file",
@@ -89,24 +89,23 @@ pub(crate) struct MemoryAdd {
     )]
     pub(crate) text: Option<String>,
 
-    /// Remember what is in this file.
+    /// Store the content of this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
-    /// What it is called.
+    /// The title.
     #[arg(long)]
     pub(crate) title: Option<String>,
 
-    /// Where it came from; the file's path, if nothing is said.
+    /// The source of the text. Default: the file's path.
     #[arg(long)]
     pub(crate) source: Option<String>,
 
-    /// Whose memory it becomes: `agent:NAME`, `principal` or `run:ID`.
+    /// The scope: `agent:NAME`, `principal` or `run:ID`.
     #[arg(long, default_value = "principal")]
-    pub(crate) scope: Reach,
+    pub(crate) scope: ScopeReach,
 
-    /// It comes from somebody who is not trusted: a run that recalls it is as careful as after reading
-    /// the web.
+    /// Mark it as untrusted content. It taints a run that recalls it, as a web page does.
     #[arg(long)]
     pub(crate) untrusted: bool,
 
@@ -117,48 +116,48 @@ pub(crate) struct MemoryAdd {
 
 #[derive(Debug, Args)]
 pub(crate) struct MemorySearch {
-    /// What to look for.
+    /// The search text.
     pub(crate) query: String,
 
-    /// At most so many.
+    /// The maximum number of results.
     #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) limit: u16,
 
-    /// Only in this scope; may be given several times. Without it, in all of yours.
+    /// Only in this scope. Can be repeated. Default: all of your scopes.
     #[arg(long)]
-    pub(crate) scope: Vec<Reach>,
+    pub(crate) scope: Vec<ScopeReach>,
 
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct MemoryList {
-    /// At most so many.
+    /// The maximum number of results.
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     pub(crate) limit: usize,
 
-    /// Only of this scope; may be given several times. Without it, of all of yours.
+    /// Only of this scope. Can be repeated. Default: all of your scopes.
     #[arg(long)]
-    pub(crate) scope: Vec<Reach>,
+    pub(crate) scope: Vec<ScopeReach>,
 
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct MemoryForget {
-    /// The documents, or the starts of their ids if that is enough.
+    /// The ids of the documents, or unique prefixes of them.
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
 
-    /// Only in this scope; may be given several times. Without it, in all of yours.
+    /// Only in this scope. Can be repeated. Default: all of your scopes.
     #[arg(long)]
-    pub(crate) scope: Vec<Reach>,
+    pub(crate) scope: Vec<ScopeReach>,
 
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -169,27 +168,26 @@ pub(crate) struct MemoryImport {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Whose memory it becomes; what was exported goes to where it was, if nothing is said, and all else
-    /// to `principal`.
+    /// The scope. Default: for an export the scope of each document, otherwise `principal`.
     #[arg(long)]
-    pub(crate) scope: Option<Reach>,
+    pub(crate) scope: Option<ScopeReach>,
 
-    /// It comes from somebody who is not trusted.
+    /// Mark the documents as untrusted content.
     #[arg(long)]
     pub(crate) untrusted: bool,
 
-    /// Print one JSON object a line for each file, and one with the counts.
+    /// Print one JSON object per line for each file, and one with the counts.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct MemoryExport {
-    /// Only of this scope; may be given several times. Without it, of all of yours.
+    /// Only of this scope. Can be repeated. Default: all of your scopes.
     #[arg(long)]
-    pub(crate) scope: Vec<Reach>,
+    pub(crate) scope: Vec<ScopeReach>,
 
-    /// For the sake of habit: an export is JSON Lines anyway.
+    /// Accepted for consistency. An export is always JSON Lines.
     #[arg(long, hide = true)]
     pub(crate) json: bool,
 }

@@ -1,26 +1,27 @@
-//! What can be typed after `windlass plan`.
+//! The arguments of `windlass plan`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use windlass_core::run::PlanTaskStatus;
 
-use super::crew::{CrewOptions, Limits};
+use super::agent::{AgentOptions, Limits};
 
 pub(super) const RUN_HELP: &str = "\
 A plan is a JSON object with a list of `tasks`. Each has an `id` and is one of: a call (`tool` and `arguments`), \
-work for an agent (`agent` and `description`), or done by hand (`description` only; say when it is done with \
+work for an agent (`agent` and `description`), or manual work (`description` only; report it as done with \
 `windlass plan mark`). `depends_on` lists the tasks it waits for; `on_failure` is `stop` or `skip_dependents`; \
-`retries` says how often to try again. {\"$from\": \"id\"} in the place of an argument takes what came of that \
-task. The plan itself may have a `goal`, an `execution_mode` (`parallel` or `sequential`) and `max_parallel`.
+`retries` is the number of retries. {\"$from\": \"id\"} as an argument inserts the result of that task. The plan \
+itself may have a `goal`, an `execution_mode` (`parallel` or `sequential`) and `max_parallel`.
 
-Every call passes the gate. The plan is a run: `windlass runs resume` goes on with it, `windlass runs cancel` \
-stops it.
+Every call passes the gate. The plan is a run: `windlass runs resume` resumes it, `windlass runs cancel` \
+cancels it.
 
-Exit code: 0 all tasks done, 1 a task failed or was skipped, 2 wrong usage, 3 denied, 4 a person is needed, \
-5 out of time, 6 rate limited, 130 interrupted.";
+Exit code: 0 all tasks done, 1 a task failed or was skipped, 2 wrong usage, 3 denied, 4 waiting for an approval or \
+answer, 5 out of time, 6 rate limited, 130 interrupted.";
 
-const NOT_FOUND_HELP: &str = "Exit code: 0 done, 1 failed, 2 wrong usage, 7 there is no such plan or task, 8 it is too late.";
+const NOT_FOUND_HELP: &str =
+    "Exit code: 0 done, 1 failed, 2 wrong usage, 7 no such plan or task, 8 too late.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
@@ -34,21 +35,21 @@ pub(crate) struct Plan {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
-    /// Say what is wrong with a plan, without carrying anything out.
-    #[command(after_help = "Exit code: 0 it can be carried out, 1 it cannot, 2 wrong usage.")]
+    /// Report every error in a plan, without running it.
+    #[command(after_help = "Exit code: 0 the plan is valid, 1 it is not, 2 wrong usage.")]
     Check(PlanCheck),
-    /// Carry out a plan with the tools of an agent.
+    /// Run a plan with the tools of an agent.
     #[command(after_help = RUN_HELP)]
     Run(PlanRun),
     /// List plans, the newest first.
     List(PlanList),
-    /// Draw a plan with how far each task is.
+    /// Show a plan and the status of each task.
     #[command(after_help = NOT_FOUND_HELP)]
     Show(PlanShow),
-    /// Say how far a task is that is done by hand, or that a task is not to be done.
+    /// Set the status of a manual task, or skip a task.
     #[command(after_help = NOT_FOUND_HELP)]
     Mark(PlanMark),
-    /// Put other tasks in the place of those that have not begun.
+    /// Replace the tasks that have not started.
     #[command(after_help = NOT_FOUND_HELP)]
     Edit(PlanEdit),
 }
@@ -64,7 +65,7 @@ pub(crate) struct PlanCheck {
     pub(crate) plan: PathBuf,
 
     #[command(flatten)]
-    pub(crate) crew: CrewOptions,
+    pub(crate) agent: AgentOptions,
 
     /// Print one JSON object.
     #[arg(long)]
@@ -82,34 +83,34 @@ pub(crate) struct PlanRun {
     pub(crate) plan: PathBuf,
 
     #[command(flatten)]
-    pub(crate) crew: CrewOptions,
+    pub(crate) agent: AgentOptions,
 
     #[command(flatten)]
     pub(crate) limits: Limits,
 
-    /// Print one JSON object with the run, its end and the plan.
+    /// Print one JSON object with the run, its outcome and the plan.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanList {
-    /// At most so many.
+    /// The maximum number of plans.
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     pub(crate) limit: u32,
 
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanShow {
-    /// The plan (`RUN:TURN:CALL`), or the run that made it, or the start of the run's id.
+    /// The plan (`RUN:TURN:CALL`), or the run that made it, or a unique prefix of the run's id.
     #[arg(value_name = "PLAN")]
     pub(crate) plan: String,
 
-    /// Print it as a graph for other programs instead.
+    /// Print the plan as a graph in this language.
     #[arg(long, value_enum, conflicts_with = "json")]
     pub(crate) graph: Option<Graph>,
 
@@ -120,15 +121,15 @@ pub(crate) struct PlanShow {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Graph {
-    /// For Graphviz.
+    /// Graphviz.
     Dot,
-    /// For Mermaid.
+    /// Mermaid.
     Mermaid,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanMark {
-    /// The plan (`RUN:TURN:CALL`), or the run that made it, or the start of the run's id.
+    /// The plan (`RUN:TURN:CALL`), or the run that made it, or a unique prefix of the run's id.
     #[arg(value_name = "PLAN")]
     pub(crate) plan: String,
 
@@ -136,11 +137,11 @@ pub(crate) struct PlanMark {
     #[arg(value_name = "TASK")]
     pub(crate) task: String,
 
-    /// How far it is.
+    /// The new status.
     #[arg(value_enum, value_name = "STATUS")]
     pub(crate) status: Mark,
 
-    /// What came of it, for the tasks that wait for it: JSON, or else a text.
+    /// The result, for the tasks that depend on it: JSON, or else a text.
     #[arg(long, value_name = "RESULT")]
     pub(crate) result: Option<String>,
 
@@ -151,13 +152,13 @@ pub(crate) struct PlanMark {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mark {
-    /// Somebody is at it.
+    /// Work on it has started.
     InProgress,
     /// It is done.
     Success,
     /// It failed.
     Error,
-    /// It is not to be done.
+    /// It is skipped.
     Skipped,
 }
 
@@ -174,12 +175,12 @@ impl From<Mark> for PlanTaskStatus {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanEdit {
-    /// The plan (`RUN:TURN:CALL`), or the run that made it, or the start of the run's id.
+    /// The plan (`RUN:TURN:CALL`), or the run that made it, or a unique prefix of the run's id.
     #[arg(value_name = "PLAN")]
     pub(crate) plan: String,
 
-    /// What it is to consist of, a JSON file; `-` reads standard input. Tasks that have begun stand in it
-    /// as they were.
+    /// The new plan, a JSON file; `-` reads standard input. It contains the tasks that have started
+    /// unchanged.
     #[arg(value_name = "NEW")]
     pub(crate) new: PathBuf,
 

@@ -1,4 +1,4 @@
-//! What can be typed after `windlass playbook`.
+//! The arguments of `windlass playbook`.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ pub(crate) struct Playbook {
     #[command(subcommand)]
     pub(crate) command: PlaybookCommand,
 
-    /// The domain whose playbook is meant; all of them, or the only one there is, if not said.
+    /// The domain of the playbook. Default: all domains, or the only one there is.
     #[arg(long, value_name = "NAME", global = true, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) domain: Option<String>,
 
@@ -22,49 +22,49 @@ pub(crate) struct Playbook {
 pub(crate) enum PlaybookCommand {
     /// List the strategies in use, the most reliable first.
     List(PlaybookList),
-    /// Show a strategy, the runs that prove it, and why it is no longer used.
+    /// Show a strategy, the runs that support it, and why it is no longer used.
     Show(PlaybookShow),
     /// Show what was learned or changed between two revisions.
     #[command(
-        after_help = "A revision is the number of entries in the log. Without one, the last entry is told."
+        after_help = "A revision is the number of entries in the log. Default: show the last entry."
     )]
     Diff(PlaybookDiff),
-    /// Take back everything that was learned or changed after a revision. This can be reverted too.
+    /// Revert everything that was learned or changed after a revision. This can be reverted too.
     Revert(PlaybookRevert),
-    /// Keep a strategy in use, whatever is learned.
+    /// Pin a strategy: learning never retires it.
     Pin(OneStrategy),
-    /// Switch a strategy off.
+    /// Disable a strategy.
     Disable(OneStrategy),
-    /// Take in strategies from a file, one JSON object a line.
+    /// Import strategies from a file, one JSON object per line.
     #[command(
-        after_help = "Lines that are no strategy are named, and the others are taken. Exit code: 0 if all were \
-                      taken, 1 if some were not, 2 for wrong usage."
+        after_help = "Invalid lines are reported, and the others are imported. Exit code: 0 if all lines were \
+                      imported, 1 if some were not, 2 for wrong usage."
     )]
     Import(PlaybookImport),
-    /// Print the strategies as one JSON object a line, as `import` takes them.
+    /// Print the strategies as one JSON object per line, for `import`.
     Export(PlaybookExport),
-    /// Say how much was learned, and whether it was followed.
+    /// Count what was learned, and how often it was followed.
     Stats(PlaybookStats),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PlaybookList {
-    /// Also those that are retired or switched off.
+    /// Include retired and disabled strategies.
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Say which strategies name tools that the agents of this file do not have.
+    /// Mark the strategies that name tools which the agents of this file do not have.
     #[arg(long, value_name = "FILE")]
     pub(crate) agent: Option<PathBuf>,
 
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PlaybookShow {
-    /// The strategy, or the start of its id if that is enough.
+    /// The strategy's id, or a unique prefix of it.
     #[arg(value_name = "ID")]
     pub(crate) strategy: String,
 
@@ -79,29 +79,29 @@ pub(crate) struct PlaybookDiff {
     #[arg(value_name = "FROM")]
     pub(crate) from: Option<usize>,
 
-    /// The later revision; the present one if not said.
+    /// The later revision. Default: the present one.
     #[arg(value_name = "TO")]
     pub(crate) to: Option<usize>,
 
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PlaybookRevert {
-    /// The revision to go back to.
+    /// The revision to revert to.
     #[arg(value_name = "REVISION")]
     pub(crate) revision: usize,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct OneStrategy {
-    /// The strategy, or the start of its id if that is enough.
+    /// The strategy's id, or a unique prefix of it.
     #[arg(value_name = "ID")]
     pub(crate) strategy: String,
 
-    /// Take it back.
+    /// Undo the pin or the disabling.
     #[arg(long)]
     pub(crate) undo: bool,
 }
@@ -112,14 +112,14 @@ pub(crate) struct PlaybookImport {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Take only strategies whose tools the agents of this file have.
+    /// Import only strategies whose tools the agents of this file have.
     #[arg(long, value_name = "FILE")]
     pub(crate) agent: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PlaybookExport {
-    /// Also those that are retired or switched off.
+    /// Include retired and disabled strategies.
     #[arg(long)]
     pub(crate) all: bool,
 
@@ -130,7 +130,7 @@ pub(crate) struct PlaybookExport {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlaybookStats {
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }

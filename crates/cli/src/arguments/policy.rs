@@ -1,4 +1,4 @@
-//! What can be typed after `windlass policy`.
+//! The arguments of `windlass policy`.
 
 use std::path::PathBuf;
 
@@ -17,18 +17,18 @@ pub(crate) enum PolicyCommand {
         after_help = "Exit code: 0 if the policies are valid, 1 otherwise, 2 for wrong usage."
     )]
     Check(PolicyCheck),
-    /// Print the policies that hold where no others are given: a place to start from.
+    /// Print the built-in policies, as a starting point.
     Show,
-    /// Say what is decided about a call, by which rule, and what would change it. Nothing runs.
+    /// Explain the decision about a call: the rule, and what would change it. Nothing runs.
     #[command(
         after_help = "Example: windlass policy explain --agent clerk.gram --tool pay --args '{\"to\": \"bob\", \
                       \"amount\": 10}'\n\n\
                       Exit code: 0 whatever is decided, 1 if a file is not valid, 2 for wrong usage or arguments \
-                      that do not fit the tool."
+                      that the tool does not accept."
     )]
     Explain(PolicyExplain),
-    /// Hold changed policies against the calls of past runs and list what they would decide
-    /// differently. Nothing runs.
+    /// Evaluate changed policies on the calls of past runs and list the decisions that would change.
+    /// Nothing runs.
     #[command(
         after_help = "Example: windlass policy replay new.cedar --old current.cedar\n\n\
                       Exit code: 0 whatever differs, 1 if a file is not valid, 2 for wrong usage."
@@ -38,12 +38,11 @@ pub(crate) enum PolicyCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct PolicyCheck {
-    /// The policy file; without it, the policies that hold where no others are given. `-` reads
-    /// standard input.
+    /// The policy file; `-` reads standard input. Default: the built-in policies.
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
-    /// An agent file whose tools the policies are about; can be given several times.
+    /// An agent file whose tools the policies apply to. Can be repeated.
     #[arg(long, value_name = "AGENT_FILE")]
     pub(crate) agent: Vec<PathBuf>,
 
@@ -62,23 +61,23 @@ pub(crate) struct PolicyExplain {
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: String,
 
-    /// What it would be called with, as one JSON object such as `'{"amount": 10}'`.
+    /// The arguments of the call, as one JSON object such as `'{"amount": 10}'`.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) args: String,
 
-    /// How sure the model says it is, from 0 to 1; not stated if left out.
+    /// The confidence that the model states, from 0 to 1. Default: none.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) confidence: Option<f64>,
 
-    /// Where the run would take place, instead of where the configuration says, such as `production`.
+    /// The environment, instead of the configuration's, such as `production`.
     #[arg(long, value_name = "NAME")]
     pub(crate) environment: Option<String>,
 
-    /// What others wrote may have led to the call.
+    /// Treat the run as tainted by untrusted content.
     #[arg(long)]
     pub(crate) tainted: bool,
 
-    /// A policy file instead of the policies that hold where no others are given.
+    /// The policy file. Default: the built-in policies.
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
 
@@ -93,16 +92,16 @@ pub(crate) struct PolicyReplay {
     #[arg(value_name = "NEW")]
     pub(crate) new: PathBuf,
 
-    /// The policy file that decides now; without it, the policies that hold where no others are given.
+    /// The present policy file. Default: the built-in policies.
     #[arg(long, value_name = "FILE")]
     pub(crate) old: Option<PathBuf>,
 
-    /// Only calls of the tools this agent file declares; can be given several times. Without it, all
-    /// recorded calls, of the tools as the latest run had them.
+    /// Only calls of the tools this agent file declares. Can be repeated. Default: all recorded calls, with
+    /// the tools as the latest run declared them.
     #[arg(long, value_name = "AGENT_FILE")]
     pub(crate) agent: Vec<PathBuf>,
 
-    /// Print one JSON object a line for each call that would be decided differently.
+    /// Print one JSON object per line for each decision that would change.
     #[arg(long)]
     pub(crate) json: bool,
 

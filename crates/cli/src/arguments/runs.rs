@@ -1,47 +1,47 @@
-//! What can be typed after `windlass runs`, besides `resume`.
+//! The arguments of `windlass runs`, except `resume`.
 
 use clap::{Args, ValueEnum};
 use windlass_store::RunState;
 
 pub(super) const LIST_HELP: &str = "Exit code: 0 done, 1 failed, 2 for wrong usage.";
 
-pub(super) const SHOW_HELP: &str = "It says where a run stands and what to do about it; `windlass trace show` \
-                                    draws the steps by which it came there.\n\n\
-                                    Exit code: 0 done, 1 failed, 2 wrong usage, 7 there is no such run.";
+pub(super) const SHOW_HELP: &str = "Shows the state of a run and what to do next. `windlass trace show` shows \
+                                    its steps.\n\n\
+                                    Exit code: 0 done, 1 failed, 2 wrong usage, 7 no such run.";
 
-pub(super) const CANCEL_HELP: &str = "If no process has the run in hand, it is cancelled at once. If one has, it is told, \
-                                      and up to 10 seconds are waited for it. Questions about the run's calls are \
-                                      withdrawn and its held calls given up at once in either case; the runs of its \
+pub(super) const CANCEL_HELP: &str = "If no process owns the run, it is cancelled at once. If one does, it is signalled, \
+                                      and the command waits up to 10 seconds for it. In both cases the run's pending \
+                                      requests are withdrawn and its held calls are abandoned at once. The runs of its \
                                       sub-agents are cancelled with it.\n\n\
-                                      Exit code: 0 cancelled, 1 failed, 2 wrong usage, 5 told but not stopped in time, \
-                                      7 there is no such run, 8 it has ended.";
+                                      Exit code: 0 cancelled, 1 failed, 2 wrong usage, 5 signalled but not stopped in \
+                                      time, 7 no such run, 8 already ended.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunsList {
-    /// Only runs that stand there.
+    /// Only runs in this state.
     #[arg(long, value_enum)]
     pub(crate) state: Option<State>,
 
-    /// Only runs of the agent of this name.
+    /// Only runs of this agent.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
-    /// At most so many.
+    /// The maximum number of runs.
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     pub(crate) limit: u32,
 
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum State {
-    /// At work, or left by a process that died or was stopped.
+    /// Running, or left by a process that died or was stopped.
     Open,
-    /// Waiting for a person.
+    /// Waiting for an approval or answer.
     Waiting,
-    /// Over.
+    /// Ended.
     Ended,
 }
 
@@ -55,10 +55,10 @@ impl From<State> for RunState {
     }
 }
 
-/// Which run is meant.
+/// The options that select one run.
 #[derive(Debug, Args)]
 pub(crate) struct OneRun {
-    /// The run, or the start of its id if that is enough.
+    /// The run's id, or a unique prefix of it.
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
 

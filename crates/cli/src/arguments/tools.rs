@@ -1,4 +1,4 @@
-//! What can be typed after `windlass tools`.
+//! The arguments of `windlass tools`.
 
 use std::path::PathBuf;
 
@@ -12,48 +12,48 @@ pub(crate) struct Tools {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// List tools, sorted by name: of the built-in libraries, if nothing else is said.
+    /// List tools, sorted by name. Default: those of the built-in libraries.
     #[command(after_help = "Exit code: 0 done, 1 if the tools cannot be read, 2 for wrong usage.")]
     List(ToolsList),
-    /// Find the tools that fit what you want to do, the best first.
+    /// Search tools by what they do, the best match first.
     #[command(after_help = "Exit code: 0 done, 1 if the tools cannot be read, 2 for wrong usage.")]
     Find(ToolsFind),
-    /// Say all that is known of a tool.
-    #[command(after_help = "Exit code: 0 done, 1 if there is no such tool, 2 for wrong usage.")]
+    /// Describe a tool in full.
+    #[command(after_help = "Exit code: 0 done, 1 if no such tool exists, 2 for wrong usage.")]
     Describe(ToolsDescribe),
-    /// Call a tool by hand, through the gate and into the journal like any call.
+    /// Call a tool directly. The gate and the journal apply as for any call.
     #[command(
-        after_help = "A value of KEY=VALUE is read as the tool's schema says: a number, a boolean, a text, \
-                            JSON for records. A key given several times is a list. KEY=@FILE takes the value \
+        after_help = "A value of KEY=VALUE is parsed by the tool's schema: a number, a boolean, a text, \
+                            JSON for records. A repeated key is a list. KEY=@FILE takes the value \
                             from a file, KEY=@- from standard input.\n\n\
-                            Exit code: 0 done, 1 failed, 2 wrong usage, 3 denied, 4 a person is needed, \
-                            5 out of time, 6 rate limited, 130 interrupted."
+                            Exit code: 0 done, 1 failed, 2 wrong usage, 3 denied, 4 waiting for an \
+                            approval or answer, 5 out of time, 6 rate limited, 130 interrupted."
     )]
     Call(ToolsCall),
-    /// Count how the calls of tools ended, sorted by name.
+    /// Count the calls of each tool by outcome, sorted by name.
     #[command(
         after_help = "Exit code: 0 done, 1 if the journal cannot be read, 2 for wrong usage."
     )]
     Stats(ToolsStats),
-    /// List how calls of tools ended, the latest first.
+    /// List the results of calls, the latest first.
     #[command(
         after_help = "Exit code: 0 done, 1 if the journal cannot be read, 2 for wrong usage."
     )]
     Results(ToolsResults),
 }
 
-/// Which tools are meant.
+/// The options that select tools.
 #[derive(Debug, Args)]
 pub(crate) struct WhichTools {
     /// Only the tools of this library: a built-in one, or a library file (`.toml`).
     #[arg(long, value_name = "NAME")]
     pub(crate) library: Option<String>,
 
-    /// The tools this agent file declares; with `--library`, whether they can be bound to it.
+    /// The tools this agent file declares. With `--library`, also whether they bind to it.
     #[arg(long, value_name = "FILE")]
     pub(crate) agent_file: Option<PathBuf>,
 
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -74,7 +74,7 @@ pub(crate) struct ToolsFind {
     #[arg(value_name = "QUERY")]
     pub(crate) query: String,
 
-    /// How many at most.
+    /// The maximum number of results.
     #[arg(long, value_name = "NUMBER", default_value_t = 5)]
     pub(crate) limit: usize,
 
@@ -82,18 +82,18 @@ pub(crate) struct ToolsFind {
     pub(crate) which: WhichTools,
 }
 
-/// Which executions are meant.
+/// The options that select executions.
 #[derive(Debug, Args)]
 pub(crate) struct Executions {
-    /// Only those of this tool.
+    /// Only executions of this tool.
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
 
-    /// Only those of the last hours.
+    /// Only executions of the last hours, up to this number.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) hours: Option<u32>,
 
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -113,12 +113,12 @@ pub(crate) struct ToolsResults {
     #[command(flatten)]
     pub(crate) executions: Executions,
 
-    /// How many at most.
+    /// The maximum number of results.
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     pub(crate) limit: usize,
 }
 
-/// Which tool is meant.
+/// The options that select one tool.
 #[derive(Debug, Args)]
 pub(crate) struct OneTool {
     /// The name of the tool.
@@ -139,7 +139,7 @@ pub(crate) struct ToolsDescribe {
     #[command(flatten)]
     pub(crate) tool: OneTool,
 
-    /// Print it as it stands in an agent file.
+    /// Print it as a declaration for an agent file.
     #[arg(long, conflicts_with = "json")]
     pub(crate) gram: bool,
 
@@ -153,7 +153,7 @@ pub(crate) struct ToolsCall {
     #[command(flatten)]
     pub(crate) tool: OneTool,
 
-    /// The arguments, one by one.
+    /// The arguments of the call.
     #[arg(value_name = "KEY=VALUE", value_parser = argument)]
     pub(crate) arguments: Vec<Argument>,
 
@@ -161,7 +161,7 @@ pub(crate) struct ToolsCall {
     #[arg(long, value_name = "JSON", conflicts_with = "arguments")]
     pub(crate) args: Option<String>,
 
-    /// Approve the call beforehand, if a person is to be asked about it.
+    /// Approve the call, if it needs approval.
     #[arg(long)]
     pub(crate) yes: bool,
 
@@ -174,7 +174,7 @@ pub(crate) struct ToolsCall {
     pub(crate) data: Option<PathBuf>,
 }
 
-/// An argument of a tool as it was typed.
+/// An argument of a tool, unparsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Argument {
     pub(crate) key: String,
@@ -187,6 +187,6 @@ pub(super) fn argument(typed: &str) -> Result<Argument, String> {
             key: key.to_owned(),
             value: value.to_owned(),
         }),
-        _ => Err("an argument is written KEY=VALUE".to_owned()),
+        _ => Err("expected KEY=VALUE".to_owned()),
     }
 }

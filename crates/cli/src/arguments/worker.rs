@@ -1,4 +1,4 @@
-//! What can be typed about a worker.
+//! The arguments of `windlass worker`.
 
 use std::path::PathBuf;
 
@@ -10,11 +10,11 @@ pub(crate) struct Worker {
     #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: u16,
 
-    /// Stop when there is nothing to do.
+    /// Exit when there is nothing to do.
     #[arg(long)]
     pub(crate) until_idle: bool,
 
-    /// Print what happens as JSON Lines on standard output.
+    /// Print the worker's events as JSON Lines on standard output.
     #[arg(long)]
     pub(crate) jsonl: bool,
 

@@ -1,5 +1,5 @@
-//! Where a conversation's lines come from: typed at a terminal, with editing and history, or read one
-//! by one from anything else. A line that ends with a backslash goes on in the next one.
+//! The input of a conversation: typed at a terminal, with editing and history, or read line by line from a
+//! pipe or file. A line that ends with a backslash continues on the next one.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
@@ -18,38 +18,38 @@ use tokio::sync::mpsc;
 
 use super::COMMANDS;
 use crate::prompt::{drawn, must_be_drawn};
-use crate::terminal::complain;
+use crate::terminal::eprint_line;
 
-/// The history of what was typed, in the data directory.
+/// The history file, in the data directory.
 const HISTORY: &str = "chat_history";
 
-/// How many lines of it are kept.
+/// The maximum number of lines in the history.
 const MAX_HISTORY: usize = 1000;
 
-/// Longer lines are refused: nobody says that much, and it keeps a wrong file from filling the memory.
+/// The maximum length of a line, so that a wrong file does not fill the memory.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What came of asking for a line.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
-    /// Something was said.
+pub(super) enum ChatInput {
+    /// A complete line.
     Line(String),
-    /// What was being typed is to be forgotten.
-    Nothing,
-    /// Nothing more will be said.
+    /// The user discarded the line with Ctrl-C.
+    LineCancelled,
+    /// The end of the input.
     End,
-    /// The person wants to leave, though there may be more.
+    /// An interrupt before the end of the input.
     Interrupted,
 }
 
-/// Where lines come from.
+/// The source of lines.
 pub(super) enum Input {
     Typed(Box<Typed>),
     Piped(Piped),
 }
 
 impl Input {
-    /// A terminal if standard input is one, else whatever it is.
+    /// Opens the terminal if standard input is one, else standard input.
     pub(super) fn open(data: &Path) -> anyhow::Result<Self> {
         Ok(match io::stdin().is_terminal() {
             true => Self::Typed(Box::new(Typed::new(data.join(HISTORY))?)),
@@ -57,40 +57,40 @@ impl Input {
         })
     }
 
-    /// Whether a person sits at it.
+    /// Whether the input is a terminal.
     pub(super) fn is_typed(&self) -> bool {
         matches!(self, Self::Typed(_))
     }
 
-    /// The next thing said. Must be called within a tokio runtime of several threads.
-    pub(super) async fn next(&mut self) -> anyhow::Result<Heard> {
-        let mut said = String::new();
+    /// Reads the next message. Must be called within a tokio runtime of several threads.
+    pub(super) async fn next(&mut self) -> anyhow::Result<ChatInput> {
+        let mut message = String::new();
         loop {
-            let is_more = !said.is_empty();
-            let heard = match self {
+            let is_more = !message.is_empty();
+            let received = match self {
                 Self::Typed(typed) => tokio::task::block_in_place(|| typed.line(is_more))?,
                 Self::Piped(piped) => piped.line().await?,
             };
-            match heard {
-                Heard::Line(line) => {
+            match received {
+                ChatInput::Line(line) => {
                     let line = line.trim_end_matches(['\r', '\n']);
-                    let (line, goes_on) = match line.strip_suffix('\\') {
+                    let (line, is_continued) = match line.strip_suffix('\\') {
                         Some(line) => (line, true),
                         None => (line, false),
                     };
-                    said.push_str(line);
-                    if goes_on {
-                        said.push('\n');
+                    message.push_str(line);
+                    if is_continued {
+                        message.push('\n');
                         continue;
                     }
                 }
-                Heard::End if is_more => {}
+                ChatInput::End if is_more => {}
                 other => return Ok(other),
             }
             if let Self::Typed(typed) = self {
-                typed.remember(&said);
+                typed.add_to_history(&message);
             }
-            return Ok(Heard::Line(said));
+            return Ok(ChatInput::Line(message));
         }
     }
 }
@@ -98,49 +98,49 @@ impl Input {
 /// Lines from a terminal.
 pub(super) struct Typed {
     editor: Editor<Completion, FileHistory>,
-    /// `None` once it could not be written; that is told once and the conversation goes on.
+    /// `None` once it could not be written. That is reported once, and the conversation continues.
     history: Option<PathBuf>,
 }
 
 impl Typed {
     fn new(history: PathBuf) -> anyhow::Result<Self> {
-        // Answers may go to a file while the person types: the prompt belongs to the terminal.
+        // Standard output may be a file, so the prompt goes to the terminal.
         let config = Config::builder()
             .behavior(Behavior::PreferTerm)
             .max_history_size(MAX_HISTORY)?
             .build();
-        let mut editor = Editor::with_config(config).context("the terminal cannot be used")?;
+        let mut editor = Editor::with_config(config).context("cannot use the terminal")?;
         editor.set_helper(Some(Completion));
         if let Err(error) = editor.load_history(&history)
             && history.exists()
         {
-            complain(&format!("what was typed before cannot be read: {error}"))?;
+            eprint_line(&format!("warning: cannot read the chat history: {error}"))?;
         }
         let history = Some(history);
         Ok(Self { editor, history })
     }
 
-    fn line(&mut self, is_more: bool) -> anyhow::Result<Heard> {
+    fn line(&mut self, is_more: bool) -> anyhow::Result<ChatInput> {
         let prompt = if is_more { ". " } else { "> " };
         match self.editor.readline(prompt) {
-            Ok(line) => Ok(Heard::Line(line)),
-            Err(ReadlineError::Interrupted) => Ok(Heard::Nothing),
-            Err(ReadlineError::Eof) => Ok(Heard::End),
-            Err(error) => Err(error).context("the terminal cannot be read"),
+            Ok(line) => Ok(ChatInput::Line(line)),
+            Err(ReadlineError::Interrupted) => Ok(ChatInput::LineCancelled),
+            Err(ReadlineError::Eof) => Ok(ChatInput::End),
+            Err(error) => Err(error).context("cannot read the terminal"),
         }
     }
 
-    fn remember(&mut self, said: &str) {
+    fn add_to_history(&mut self, message: &str) {
         let Some(path) = &self.history else {
             return;
         };
-        let kept = match self.editor.add_history_entry(said) {
+        let added = match self.editor.add_history_entry(message) {
             Ok(true) => self.editor.append_history(path),
             Ok(false) => Ok(()),
             Err(error) => Err(error),
         };
-        if let Err(error) = kept {
-            let _ = complain(&format!("what is typed is not remembered: {error}"));
+        if let Err(error) = added {
+            let _ = eprint_line(&format!("warning: cannot write the chat history: {error}"));
             self.history = None;
         }
     }
@@ -159,11 +159,11 @@ impl Completer for Completion {
         _: &rustyline::Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
         let typed = line.get(..position).unwrap_or_default();
-        let begun = COMMANDS
+        let matching = COMMANDS
             .iter()
             .map(|(name, _)| *name)
             .filter(|name| typed.starts_with('/') && name.starts_with(typed));
-        Ok((0, begun.map(str::to_owned).collect()))
+        Ok((0, matching.map(str::to_owned).collect()))
     }
 }
 
@@ -172,6 +172,7 @@ impl Hinter for Completion {
 }
 
 impl Highlighter for Completion {
+    /// Draws pasted text and history without characters that control the terminal.
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
         drawn(line)
     }
@@ -190,7 +191,7 @@ pub(super) struct Piped {
 }
 
 impl Piped {
-    /// Reads on a thread of its own, which no one waits for: whoever writes may never end.
+    /// Reads on a detached thread, because the input may never end.
     fn new() -> Self {
         let (sender, lines) = mpsc::channel(1);
         std::thread::spawn(move || {
@@ -205,19 +206,19 @@ impl Piped {
         Self { lines }
     }
 
-    async fn line(&mut self) -> anyhow::Result<Heard> {
+    async fn line(&mut self) -> anyhow::Result<ChatInput> {
         let mut interrupts = signal(SignalKind::interrupt())?;
         tokio::select! {
             line = self.lines.recv() => match line {
-                Some(line) => Ok(Heard::Line(line.context("standard input cannot be read")?)),
-                None => Ok(Heard::End),
+                Some(line) => Ok(ChatInput::Line(line.context("cannot read standard input")?)),
+                None => Ok(ChatInput::End),
             },
-            _ = interrupts.recv() => Ok(Heard::Interrupted),
+            _ = interrupts.recv() => Ok(ChatInput::Interrupted),
         }
     }
 }
 
-/// A line, or nothing at the end.
+/// Reads a line; `None` at the end.
 fn read_line(reader: &mut impl io::BufRead) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     reader.take(MAX_BYTES + 1).read_until(b'\n', &mut bytes)?;
@@ -238,7 +239,7 @@ mod tests {
     use super::{MAX_BYTES, read_line};
 
     #[test]
-    fn lines_end_with_the_text_and_too_long_ones_are_refused() {
+    fn lines_are_read_to_the_end_and_too_long_ones_are_refused() {
         let mut text = Cursor::new(b"a\nb".to_vec());
         assert_eq!(read_line(&mut text).ok(), Some(Some("a\n".to_owned())));
         assert_eq!(read_line(&mut text).ok(), Some(Some("b".to_owned())));

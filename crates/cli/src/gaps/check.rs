@@ -1,4 +1,4 @@
-//! `windlass gaps check`: whether the tools of an agent do what a task asks, without a run.
+//! `windlass gaps check`: checks whether the tools of an agent cover a task, without a run.
 
 use serde_json::json;
 use windlass_service::{Identity, Service};
@@ -7,7 +7,7 @@ use super::{Outcome, as_json, lines};
 use crate::arguments::GapsCheck;
 use crate::report::Reporter;
 use crate::schema::read_file;
-use crate::terminal::{put, say};
+use crate::terminal::{print_json, print_line};
 
 pub(super) fn run(
     service: &Service,
@@ -29,21 +29,21 @@ pub(super) fn run(
             "told_before_run": checked.is_reported_before_run,
             "report": as_json(checked.report.as_ref()),
         });
-        put(&format!("{printed}\n"))?;
+        print_json(&format!("{printed}\n"))?;
     } else if let Some(report) = &checked.report {
         for line in lines(report) {
-            say(&line)?;
+            print_line(&line)?;
         }
         let would = match checked.is_reported_before_run {
             true => "would",
             false => "would not",
         };
-        say(&format!(
-            "probability {probability:.2}; a run {would} tell of it beforehand (`gaps.threshold` is {run_threshold})"
+        print_line(&format!(
+            "probability {probability:.2}; a run {would} report it at the start (`gaps.threshold` is {run_threshold})"
         ))?;
     } else {
-        say(&format!(
-            "the tools seem to do (probability of a gap {probability:.2})"
+        print_line(&format!(
+            "the tools seem to cover the task (probability of a gap {probability:.2})"
         ))?;
     }
     Ok(Outcome::from_success(checked.report.is_none()))

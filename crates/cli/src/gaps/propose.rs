@@ -1,4 +1,4 @@
-//! `windlass gaps propose`: a specification of what is missing, printed or added to an agent file.
+//! `windlass gaps propose`: prints the specification of a missing tool, or adds it to an agent file.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::arguments::GapsPropose;
 use crate::format::replace;
 use crate::report::Reporter;
 use crate::schema::read_file;
-use crate::terminal::{complain, put, put_content};
+use crate::terminal::{eprint_line, print_content, print_json};
 
 pub(super) fn run(
     service: &Service,
@@ -19,7 +19,7 @@ pub(super) fn run(
     command: &GapsPropose,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let proposal = service.propose_tool(identity, &command.wish)?;
+    let proposal = service.propose_tool(identity, &command.capability)?;
     if let Some(file) = &command.write
         && !append(file, &proposal, reporter)?
     {
@@ -34,24 +34,23 @@ pub(super) fn run(
             "proposed_tool": proposal.specification,
             "written_to": command.write,
         });
-        put(&format!("{printed}\n"))?;
+        print_json(&format!("{printed}\n"))?;
     } else {
-        put_content(&format!("{}\n", proposal.specification.trim_end()))?;
+        print_content(&format!("{}\n", proposal.specification.trim_end()))?;
         if let Some(file) = &command.write {
-            complain(&format!("added to {}", file.display()))?;
+            eprint_line(&format!("added to {}", file.display()))?;
         }
     }
     Ok(Outcome::Done)
 }
 
-/// Adds a specification to an agent file. Whether the file could be read.
+/// Adds a specification to an agent file. Returns whether the file is valid.
 fn append(path: &Path, proposal: &ToolProposal, reporter: &Reporter) -> anyhow::Result<bool> {
     let Some(declared) = read_file(path, reporter)? else {
         return Ok(false);
     };
     let place = path.display().to_string();
-    let before =
-        std::fs::read_to_string(path).with_context(|| format!("`{place}` cannot be read"))?;
+    let before = std::fs::read_to_string(path).with_context(|| format!("cannot read `{place}`"))?;
     let after = proposal.added_to(&before, &declared, &place)?;
     replace(path, &after).map_err(|why| anyhow::anyhow!("`{place}` was not written: {why}"))?;
     Ok(true)

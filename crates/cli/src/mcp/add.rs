@@ -1,15 +1,15 @@
-//! `windlass mcp add` and `import`: servers are written into a configuration file. Before one that was
-//! typed is written, it is met: what cannot be used is not added.
+//! `windlass mcp add` and `import`: write servers into a configuration file. `add` connects to the server
+//! first, and adds nothing if that fails.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::json;
-use windlass_mcp::{PinState, reached, visible};
+use windlass_mcp::{PinState, describe_transport, visible};
 use windlass_service::{AddedServer, ServerConnection, ServerFile, ServerImport};
 use windlass_spec::server::{
-    CommandTransport, Given, HttpTransport, OAuth, ServerName, ServerSettings, Transport,
+    CommandTransport, EnvTemplate, HttpTransport, OAuth, ServerName, ServerSettings, Transport,
 };
 
 use super::counted;
@@ -18,32 +18,32 @@ use crate::arguments::{Argument, McpAdd, McpImport};
 use crate::program::Program;
 use crate::run::block_on_until_interrupted;
 use crate::source::Source;
-use crate::table::{one_line, say_table};
-use crate::terminal::{complain, put, say};
+use crate::table::{one_line, print_table};
+use crate::terminal::{eprint_line, print_json, print_line};
 
-/// How much of a description is shown in a row.
+/// The maximum length of a description in a row.
 const DESCRIPTION: usize = 60;
 
 pub(super) fn run(program: &Program, command: &McpAdd) -> anyhow::Result<Outcome> {
-    let service = program.service(command.kept.data.as_deref());
+    let service = program.service(command.output.data.as_deref());
     let identity = program.identity()?;
-    let typed = typed(command)?;
+    let settings = settings(command)?;
     let connecting = |settings: &ServerSettings| {
-        if !command.kept.json {
-            let _ = complain(&format!(
-                "meeting `{}`: {}",
+        if !command.output.json {
+            let _ = eprint_line(&format!(
+                "connecting to `{}`: {}",
                 settings.name,
-                reached(settings)
+                describe_transport(settings)
             ));
         }
     };
     let file = file(command.user);
-    let adding = service.add_server(&identity, &typed, file, &connecting);
+    let adding = service.add_server(&identity, &settings, file, &connecting);
     let added = block_on_until_interrupted(&service, adding)??;
     match &added.connection {
         Some(connection) => show(command, &added, connection),
         None => {
-            complain(&format!(
+            eprint_line(&format!(
                 "added to {}\nnext: windlass mcp login {}",
                 added.file.display(),
                 added.settings.name
@@ -67,7 +67,7 @@ fn show(
 ) -> anyhow::Result<Outcome> {
     let name = &added.settings.name;
     let (greeting, pins) = (&connection.greeting, connection.pins.as_slice());
-    if command.kept.json {
+    if command.output.json {
         let tools: Vec<_> = pins
             .iter()
             .map(|pin| json!({"tool": pin.tool, "state": pin.state().as_str(), "findings": pin.findings}))
@@ -81,7 +81,7 @@ fn show(
             "server_version": visible(&greeting.server_version),
             "tools": tools,
         });
-        put(&format!("{printed}\n"))?;
+        print_json(&format!("{printed}\n"))?;
         return Ok(Outcome::Done);
     }
     let rows: Vec<[String; 3]> = connection
@@ -96,9 +96,9 @@ fn show(
         })
         .collect();
     if !rows.is_empty() {
-        say_table(["TOOL", "RISK", "DESCRIPTION"], &rows)?;
+        print_table(["TOOL", "RISK", "DESCRIPTION"], &rows)?;
     }
-    complain(&format!(
+    eprint_line(&format!(
         "added to {}: {} {}, protocol {}; tools: {}",
         added.file.display(),
         visible(&greeting.server_name),
@@ -107,15 +107,15 @@ fn show(
         counted(pins)
     ))?;
     if pins.iter().any(|pin| pin.state() == PinState::Quarantined) {
-        complain(&format!(
-            "windlass mcp pins {name} shows why some are in quarantine"
+        eprint_line(&format!(
+            "some tools are quarantined; see why: windlass mcp pins {name}"
         ))?;
     }
     Ok(Outcome::Done)
 }
 
-/// The server that was typed.
-fn typed(command: &McpAdd) -> anyhow::Result<ServerSettings> {
+/// The settings of the server from the arguments.
+fn settings(command: &McpAdd) -> anyhow::Result<ServerSettings> {
     let name = ServerName::new(command.name.clone())?;
     let transport = match (&command.url, command.command.split_first()) {
         (Some(url), _) => Transport::Http(HttpTransport {
@@ -126,10 +126,10 @@ fn typed(command: &McpAdd) -> anyhow::Result<ServerSettings> {
         (None, Some((program, arguments))) => {
             let absolute = |path: &Path| {
                 std::path::absolute(path)
-                    .with_context(|| format!("`{}` is no path", path.display()))
+                    .with_context(|| format!("`{}` is not a path", path.display()))
             };
             Transport::Command(CommandTransport {
-                // A path is meant from here, not from where the file is.
+                // A path is relative to the working directory, not to the configuration file.
                 program: match program.contains('/') {
                     true => absolute(Path::new(program))?.display().to_string(),
                     false => program.clone(),
@@ -144,16 +144,16 @@ fn typed(command: &McpAdd) -> anyhow::Result<ServerSettings> {
                     .collect::<Result<_, _>>()?,
             })
         }
-        (None, None) => anyhow::bail!("there is neither a command nor an address"),
+        (None, None) => anyhow::bail!("neither a command nor a URL is given"),
     };
     let mut settings = ServerSettings::new(name, transport);
     settings.is_trusted = command.trusted;
     Ok(settings)
 }
 
-fn given(typed: &[Argument]) -> anyhow::Result<BTreeMap<String, Given>> {
-    let given = typed.iter().map(|Argument { key, value }| {
-        let value = Given::new(value).with_context(|| format!("the value of `{key}`"))?;
+fn given(arguments: &[Argument]) -> anyhow::Result<BTreeMap<String, EnvTemplate>> {
+    let given = arguments.iter().map(|Argument { key, value }| {
+        let value = EnvTemplate::new(value).with_context(|| format!("the value of `{key}`"))?;
         Ok((key.clone(), value))
     });
     given.collect()
@@ -174,17 +174,17 @@ pub(super) fn import(program: &Program, command: &McpImport) -> anyhow::Result<O
     let service = program.service(None);
     let imported = service.import_servers(&program.identity()?, &request)?;
     for (server, note) in &imported.notes {
-        complain(&format!("{server}: {note}"))?;
+        eprint_line(&format!("{server}: {note}"))?;
     }
     if imported.names.is_empty() {
-        complain("there is nothing to take over")?;
+        eprint_line("there are no servers to import")?;
         return Ok(Outcome::Failed);
     }
     match &imported.file {
-        None => say(imported.sections.trim_end())?,
-        Some(file) => complain(&format!(
-            "{} added to {}; nothing was started\n\
-             next: windlass mcp inspect NAME meets one, pins its tools and shows them",
+        None => print_line(imported.sections.trim_end())?,
+        Some(file) => eprint_line(&format!(
+            "{} added to {}; no server was started\n\
+             next, to connect to one and pin its tools: windlass mcp inspect NAME",
             imported.names.len(),
             file.display()
         ))?,

@@ -1,5 +1,5 @@
-//! `windlass mcp inspect`: meets a server and shows what it says of itself and its tools, with what that
-//! comes to here: the names agents use, the risk, and what hides in it.
+//! `windlass mcp inspect`: connects to a server and shows its description and its tools: their names for
+//! agents, their risk, and hidden text in them.
 
 use std::sync::Arc;
 
@@ -14,31 +14,31 @@ use crate::Outcome;
 use crate::arguments::McpInspect;
 use crate::program::Program;
 use crate::run::block_on_until_interrupted;
-use crate::table::{one_line, say_table};
-use crate::terminal::{complain, put, say, visible_line};
+use crate::table::{one_line, print_table};
+use crate::terminal::{eprint_line, print_json, print_line, visible_line};
 
-/// How much of a description is shown in a row.
+/// The maximum length of a description in a row.
 const DESCRIPTION: usize = 60;
 
-/// How much of what a server says of itself is shown.
+/// The maximum length of the shown instructions of a server.
 const INSTRUCTIONS: usize = 1_000;
 
 pub(super) fn run(program: &Program, command: &McpInspect) -> anyhow::Result<Outcome> {
-    let service = program.service(command.kept.data.as_deref());
+    let service = program.service(command.output.data.as_deref());
     let identity = program.identity()?;
     let inspecting = service.inspect_server(&identity, &command.name);
-    let shown = Shown(block_on_until_interrupted(&service, inspecting)??);
-    match (&command.tool, command.kept.json, command.gram) {
-        (Some(tool), is_json, is_gram) => shown.tool(tool, is_json, is_gram),
-        (None, true, _) => shown.json(),
-        (None, false, true) => shown.gram(),
-        (None, false, false) => shown.text(),
+    let inspection = InspectionOutput(block_on_until_interrupted(&service, inspecting)??);
+    match (&command.tool, command.output.json, command.gram) {
+        (Some(tool), is_json, is_gram) => inspection.print_tool(tool, is_json, is_gram),
+        (None, true, _) => inspection.print_json(),
+        (None, false, true) => inspection.print_gram(),
+        (None, false, false) => inspection.print_text(),
     }
 }
 
-struct Shown(InspectedServer);
+struct InspectionOutput(InspectedServer);
 
-impl Shown {
+impl InspectionOutput {
     fn pins(&self) -> &[Pin] {
         &self.0.connection.pins
     }
@@ -56,7 +56,7 @@ impl Shown {
         })
     }
 
-    fn json(&self) -> anyhow::Result<Outcome> {
+    fn print_json(&self) -> anyhow::Result<Outcome> {
         let tools: Vec<Value> = self.pins().iter().map(|pin| self.pin_json(pin)).collect();
         let greeting = &self.0.connection.greeting;
         let printed = json!({
@@ -68,25 +68,25 @@ impl Shown {
             "instructions": greeting.instructions,
             "tools": tools,
         });
-        put(&format!("{printed}\n"))?;
+        print_json(&format!("{printed}\n"))?;
         Ok(Outcome::Done)
     }
 
-    fn gram(&self) -> anyhow::Result<Outcome> {
+    fn print_gram(&self) -> anyhow::Result<Outcome> {
         for ServerTool { tool, .. } in self.pins().iter().filter_map(|pin| self.0.usable(pin)) {
             match tool.specification().map_err(anyhow::Error::msg) {
                 Ok(specification) => {
-                    say(write_tool(&Arc::new(specification))?.trim_end())?;
+                    print_line(write_tool(&Arc::new(specification))?.trim_end())?;
                 }
-                Err(why) => complain(&visible_line(&format!("{}: {why}", tool.name())))?,
+                Err(why) => eprint_line(&visible_line(&format!("{}: {why}", tool.name())))?,
             }
         }
         Ok(Outcome::Done)
     }
 
-    fn text(&self) -> anyhow::Result<Outcome> {
+    fn print_text(&self) -> anyhow::Result<Outcome> {
         let greeting = &self.0.connection.greeting;
-        say(&format!(
+        print_line(&format!(
             "{}: {} {}, protocol {} ({})",
             self.0.settings.name,
             visible(&greeting.server_name),
@@ -95,17 +95,20 @@ impl Shown {
             greeting.era.as_str()
         ))?;
         if let Some(instructions) = &greeting.instructions {
-            // Models are not shown this.
-            let told = visible(instructions);
-            say(&format!("it says: {}", one_line(&told, INSTRUCTIONS)))?;
+            // Models do not get this text.
+            let instructions = visible(instructions);
+            print_line(&format!(
+                "instructions: {}",
+                one_line(&instructions, INSTRUCTIONS)
+            ))?;
         }
-        say(&format!("tools: {}\n", counted(self.pins())))?;
+        print_line(&format!("tools: {}\n", counted(self.pins())))?;
         let rows: Vec<[String; 4]> = self
             .pins()
             .iter()
             .map(|pin| {
                 let usable = self.0.usable(pin);
-                let said = pin
+                let description = pin
                     .offered
                     .as_ref()
                     .and_then(|offered| offered.description());
@@ -116,30 +119,30 @@ impl Shown {
                     ),
                     pin.state().to_string(),
                     usable.map_or_else(|| "-".to_owned(), |usable| usable.risk.to_string()),
-                    one_line(&visible(said.unwrap_or_default()), DESCRIPTION),
+                    one_line(&visible(description.unwrap_or_default()), DESCRIPTION),
                 ]
             })
             .collect();
         if !rows.is_empty() {
-            say_table(["TOOL", "STATE", "RISK", "DESCRIPTION"], &rows)?;
+            print_table(["TOOL", "STATE", "RISK", "DESCRIPTION"], &rows)?;
         }
         for rename in &self.0.renames {
-            complain(&format!(
-                "`{}` may be called `{}` now",
+            eprint_line(&format!(
+                "`{}` may have been renamed to `{}`",
                 visible(&rename.from),
                 visible(&rename.to)
             ))?;
         }
         for warning in &self.0.warnings {
-            complain(&format!("warning: {}", visible_line(warning)))?;
+            eprint_line(&format!("warning: {}", visible_line(warning)))?;
         }
         Ok(Outcome::Done)
     }
 
-    fn tool(&self, asked: &str, is_json: bool, is_gram: bool) -> anyhow::Result<Outcome> {
+    fn print_tool(&self, asked: &str, is_json: bool, is_gram: bool) -> anyhow::Result<Outcome> {
         let pin = self.0.pin(asked)?;
         if is_json {
-            put(&format!("{}\n", self.pin_json(pin)))?;
+            print_json(&format!("{}\n", self.pin_json(pin)))?;
             return Ok(Outcome::Done);
         }
         let usable = self.0.usable(pin);
@@ -148,23 +151,23 @@ impl Shown {
                 anyhow::anyhow!("the tool is {}, so it cannot be used", pin.state())
             })?;
             let specification = usable.tool.specification().map_err(anyhow::Error::msg)?;
-            say(write_tool(&Arc::new(specification))?.trim_end())?;
+            print_line(write_tool(&Arc::new(specification))?.trim_end())?;
             return Ok(Outcome::Done);
         }
-        say(&format!("{} ({})", visible(&pin.tool), pin.state()))?;
+        print_line(&format!("{} ({})", visible(&pin.tool), pin.state()))?;
         if let Some(ServerTool { tool, risk }) = usable {
-            say(&format!("agents call it `{}`; risk: {risk}", tool.name()))?;
+            print_line(&format!("agents call it `{}`; risk: {risk}", tool.name()))?;
             if let Ok(signature) = tool.signature() {
-                say(&signature.to_string())?;
+                print_line(&signature.to_string())?;
             }
         }
         for finding in &pin.findings {
-            say(&format!("suspicious: {}", visible(finding)))?;
+            print_line(&format!("suspicious: {}", visible(finding)))?;
         }
         write_changes(pin)?;
         if let Some(offered) = &pin.offered {
             let definition = serde_json::to_string_pretty(offered)?;
-            say(&format!("\n{}", visible(&definition)))?;
+            print_line(&format!("\n{}", visible(&definition)))?;
         }
         Ok(Outcome::Done)
     }

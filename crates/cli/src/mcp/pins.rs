@@ -1,5 +1,5 @@
-//! `windlass mcp pins`: what was accepted of servers' tools, what is offered now, and accepting it. Only
-//! what was shown can be accepted: if the server offers something else by then, nothing is.
+//! `windlass mcp pins`: shows the accepted and the present definitions of tools, and accepts changes. Only the
+//! definition that was shown is accepted: if the server offers another one by then, nothing is accepted.
 
 use std::io::{IsTerminal as _, stdin};
 
@@ -12,26 +12,26 @@ use crate::Outcome;
 use crate::arguments::McpPins;
 use crate::program::Program;
 use crate::prompt::{PromptError, read_text};
-use crate::table::say_table;
-use crate::terminal::{complain, put, say};
+use crate::table::print_table;
+use crate::terminal::{eprint_line, print_json, print_line};
 
 pub(super) fn run(program: &Program, command: &McpPins) -> anyhow::Result<Outcome> {
-    let pins = Pins {
-        service: program.service(command.kept.data.as_deref()),
+    let pins = PinsCommand {
+        service: program.service(command.output.data.as_deref()),
         identity: program.identity()?,
         command,
     };
     pins.run()
 }
 
-/// A command about pins, and who typed it.
-struct Pins<'c> {
+/// The command, with the service and the identity of the user.
+struct PinsCommand<'c> {
     service: Service,
     identity: Identity,
     command: &'c McpPins,
 }
 
-impl Pins<'_> {
+impl PinsCommand<'_> {
     fn run(&self) -> anyhow::Result<Outcome> {
         let (service, identity, command) = (&self.service, &self.identity, self.command);
         let servers = match &command.name {
@@ -42,9 +42,9 @@ impl Pins<'_> {
         for server in servers {
             let name = &server.settings.name;
             if server.pins.is_none() {
-                if !command.kept.json {
-                    complain(&format!(
-                        "{name}: never met; `windlass mcp inspect {name}` does that"
+                if !command.output.json {
+                    eprint_line(&format!(
+                        "{name}: never connected; run `windlass mcp inspect {name}`"
                     ))?;
                 }
                 continue;
@@ -52,7 +52,7 @@ impl Pins<'_> {
             if command.accept_program {
                 self.accept_program(name)?;
             }
-            for pin in self.wanted(&server)? {
+            for pin in self.pins_to_accept(&server)? {
                 self.accept(name, pin)?;
             }
             let server = service.show_server(identity, name.as_str())?;
@@ -63,8 +63,8 @@ impl Pins<'_> {
         Ok(Outcome::from_success(!is_open))
     }
 
-    /// The pins that are to be accepted.
-    fn wanted<'p>(&self, server: &'p ServerStatus) -> anyhow::Result<Vec<&'p Pin>> {
+    /// The pins to accept.
+    fn pins_to_accept<'p>(&self, server: &'p ServerStatus) -> anyhow::Result<Vec<&'p Pin>> {
         if self.command.accept_all {
             return Ok(server.acceptable_pins());
         }
@@ -73,7 +73,7 @@ impl Pins<'_> {
             let pin = server.pin(name)?;
             match needs_acceptance(pin) {
                 true => wanted.push(pin),
-                false => complain(&format!(
+                false => eprint_line(&format!(
                     "{}: there is nothing to accept",
                     visible(&pin.tool)
                 ))?,
@@ -86,17 +86,17 @@ impl Pins<'_> {
         let Some(offered) = &pin.offered else {
             return Ok(());
         };
-        if !self.command.kept.json {
+        if !self.command.output.json {
             write_pin(server, pin)?;
         }
-        if !confirmed(self.command, "Accept it?")? {
+        if !confirm(self.command, "Accept this definition?")? {
             return Ok(());
         }
         let (server, shown) = (server.as_str(), digest(offered));
         self.service
             .accept_definition(&self.identity, server, &pin.tool, &shown)?;
-        if !self.command.kept.json {
-            complain("accepted")?;
+        if !self.command.output.json {
+            eprint_line("accepted")?;
         }
         Ok(())
     }
@@ -106,49 +106,49 @@ impl Pins<'_> {
             .service
             .server_program(&self.identity, server.as_str())?;
         if program.changes.is_empty() {
-            complain("what it runs is what was accepted")?;
+            eprint_line("the program has not changed")?;
             return Ok(());
         }
         for change in &program.changes {
-            say(&visible(change))?;
+            print_line(&visible(change))?;
         }
-        if confirmed(self.command, "Accept what it runs now?")? {
+        if confirm(self.command, "Accept the changed program?")? {
             self.service.accept_program(&self.identity, &program)?;
-            complain("accepted")?;
+            eprint_line("accepted")?;
         }
         Ok(())
     }
 }
 
-fn confirmed(command: &McpPins, question: &str) -> anyhow::Result<bool> {
+fn confirm(command: &McpPins, question: &str) -> anyhow::Result<bool> {
     if command.yes {
         return Ok(true);
     }
     anyhow::ensure!(
         stdin().is_terminal(),
-        "whoever accepts a change is asked at a terminal, and this is none\nhint: `--yes` accepts it without asking"
+        "accepting a change needs a confirmation at a terminal, and there is none\nhint: pass `--yes` to accept without confirmation"
     );
     match read_text(&format!("{question} (y/N)"), "") {
         Ok(typed) => Ok(["y", "yes"].contains(&typed.trim().to_lowercase().as_str())),
-        Err(PromptError::Left) => Ok(false),
+        Err(PromptError::Cancelled) => Ok(false),
         Err(PromptError::Terminal(error)) => Err(error.into()),
     }
 }
 
-/// What is the matter with a tool.
+/// Prints the state of a pin, its findings and its changes.
 fn write_pin(server: &ServerName, pin: &Pin) -> anyhow::Result<()> {
-    say(&format!(
+    print_line(&format!(
         "{server}__{} is {}",
         visible(&pin.tool),
         pin.state()
     ))?;
     for finding in &pin.findings {
-        say(&format!("  suspicious: {}", visible(finding)))?;
+        print_line(&format!("  suspicious: {}", visible(finding)))?;
     }
     write_changes(pin)
 }
 
-/// What changed since it was accepted, place by place.
+/// Prints the changes since the accepted definition, by JSON pointer.
 pub(super) fn write_changes(pin: &Pin) -> anyhow::Result<()> {
     if pin.accepted.is_none() {
         return Ok(());
@@ -158,21 +158,21 @@ pub(super) fn write_changes(pin: &Pin) -> anyhow::Result<()> {
             true => "/",
             false => &change.pointer,
         };
-        say(&format!("  at {place}"))?;
+        print_line(&format!("  at {place}"))?;
         if let Some(before) = &change.before {
-            say(&format!("    - {before}"))?;
+            print_line(&format!("    - {before}"))?;
         }
         if let Some(after) = &change.after {
-            say(&format!("    + {after}"))?;
+            print_line(&format!("    + {after}"))?;
         }
     }
     Ok(())
 }
 
 fn show(server: &ServerName, pins: &[Pin], command: &McpPins) -> anyhow::Result<()> {
-    if command.kept.json {
+    if command.output.json {
         let tools: Vec<Value> = pins.iter().map(as_json).collect();
-        put(&format!("{}\n", json!({"server": server, "pins": tools})))?;
+        print_json(&format!("{}\n", json!({"server": server, "pins": tools})))?;
         return Ok(());
     }
     let rows: Vec<[String; 4]> = pins
@@ -193,14 +193,14 @@ fn show(server: &ServerName, pins: &[Pin], command: &McpPins) -> anyhow::Result<
             ]
         })
         .collect();
-    say_table(["TOOL", "STATE", "ACCEPTED BY", "DEFINITION"], &rows)?;
+    print_table(["TOOL", "STATE", "ACCEPTED BY", "DEFINITION"], &rows)?;
     for pin in pins.iter().filter(|pin| needs_acceptance(pin)) {
-        say("")?;
+        print_line("")?;
         write_pin(server, pin)?;
     }
     if pins.iter().any(needs_acceptance) {
-        complain(&format!(
-            "\nit is not called until somebody accepts it: windlass mcp pins {server} --accept TOOL"
+        eprint_line(&format!(
+            "\nthese tools cannot be called until you accept them: windlass mcp pins {server} --accept TOOL"
         ))?;
     }
     Ok(())

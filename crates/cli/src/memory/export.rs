@@ -1,15 +1,18 @@
-//! `windlass memory export`: documents as JSON Lines, one line a document, with its whole text.
+//! `windlass memory export`: prints documents as JSON Lines, one per line, with their full text.
 
 use serde_json::json;
 
-use super::Own;
+use super::MemorySession;
 use crate::Outcome;
 use crate::arguments::MemoryExport;
-use crate::terminal::put;
+use crate::terminal::print_json;
 
-pub(super) fn run(own: &Own, command: &MemoryExport) -> anyhow::Result<Outcome> {
-    for document in own.service.export_memory(&own.identity, &command.scope)? {
-        put(&format!("{}\n", json!(document?)))?;
+pub(super) fn run(session: &MemorySession, command: &MemoryExport) -> anyhow::Result<Outcome> {
+    for document in session
+        .service
+        .export_memory(&session.identity, &command.scope)?
+    {
+        print_json(&format!("{}\n", json!(document?)))?;
     }
     Ok(Outcome::Done)
 }

@@ -1,5 +1,4 @@
-//! `windlass memory import`: remembers many files at once, or what was exported elsewhere, and shows how
-//! far it is.
+//! `windlass memory import`: stores files or exports, and shows the progress.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,25 +9,25 @@ use windlass_service::{
     ImportCounts, ImportOutcome, ImportProgress, ImportSource, MemoryImport as Import,
 };
 
-use super::Own;
+use super::MemorySession;
 use crate::Outcome;
 use crate::arguments::MemoryImport;
 use crate::interrupt::stop_on_interrupt;
 use crate::live::bar;
 use crate::run::block_on;
-use crate::terminal::{complain, is_read_by_person, put, visible_line};
+use crate::terminal::{eprint_line, is_interactive, print_json, visible_line};
 
 const INTERRUPTED: u8 = 130;
 
-pub(super) fn run(own: &Own, command: &MemoryImport) -> anyhow::Result<Outcome> {
+pub(super) fn run(session: &MemorySession, command: &MemoryImport) -> anyhow::Result<Outcome> {
     let import = Import {
         sources: command.paths.iter().map(source).collect(),
         reach: command.scope.clone(),
         is_untrusted: command.untrusted,
     };
     let as_json = command.json;
-    let (service, identity) = (own.service.clone(), own.identity.clone());
-    let counts = block_on(&own.service, async move {
+    let (service, identity) = (session.service.clone(), session.identity.clone());
+    let counts = block_on(&session.service, async move {
         let stop = stop_on_interrupt();
         tokio::task::spawn_blocking(move || {
             let mut shown = ProgressBar::hidden();
@@ -69,13 +68,13 @@ fn show(progress: ImportProgress<'_>, shown: &mut ProgressBar, as_json: bool) ->
                 }
                 ImportOutcome::Refused { reason } => {
                     shown.suspend(|| {
-                        complain(&visible_line(&format!("refused {place}: {reason}")))
+                        eprint_line(&visible_line(&format!("refused {place}: {reason}")))
                     })?;
                     json!({"path": place, "outcome": "refused", "reason": reason})
                 }
             };
             if as_json {
-                put(&format!("{printed}\n"))?;
+                print_json(&format!("{printed}\n"))?;
             }
         }
     }
@@ -95,22 +94,22 @@ fn conclude(counts: &ImportCounts, as_json: bool) -> anyhow::Result<Outcome> {
             "added": added, "replaced": replaced, "unchanged": unchanged, "refused": refused,
             "interrupted": is_stopped,
         });
-        put(&format!("{printed}\n"))?;
+        print_json(&format!("{printed}\n"))?;
     } else {
-        complain(&format!(
+        eprint_line(&format!(
             "{added} added, {replaced} replaced, {unchanged} unchanged, {refused} refused"
         ))?;
     }
     if *is_stopped {
-        complain("interrupted; the same command goes on with the rest")?;
+        eprint_line("interrupted: repeat this command to continue")?;
         return Ok(Outcome::Code(INTERRUPTED));
     }
     Ok(Outcome::from_success(*refused == 0))
 }
 
-/// Counts the bytes of an export, or, where nobody knows how many there will be, its lines.
+/// A progress bar over the bytes of an export, or over its lines if the size is unknown.
 fn export_bar(bytes: Option<u64>) -> ProgressBar {
-    if !is_read_by_person() {
+    if !is_interactive() {
         return ProgressBar::hidden();
     }
     let (bar, template) = match bytes {

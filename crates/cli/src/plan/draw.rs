@@ -1,5 +1,4 @@
-//! Draws a plan for people: each task under the first it waits for, with how far it is and how long it
-//! took.
+//! Draws a plan as a tree: each task under its first dependency, with its status and duration.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,21 +7,21 @@ use windlass_core::run::{PlanState, PlanTaskStatus, TaskState};
 use windlass_spec::Timestamp;
 use windlass_spec::plan::{PlanTask, PlanTaskId, Work};
 
-use crate::rendered::seen;
+use crate::rendered::escape_exact;
 use crate::table::one_line;
 
-/// How much of a description or an error is shown.
+/// The maximum length of a shown description or error.
 const SHOWN: usize = 70;
 
 /// A line of the tree.
 struct Line<'p> {
-    /// What stands before the name.
+    /// The branches before the name.
     branches: String,
     task: &'p PlanTask,
     state: &'p TaskState,
 }
 
-pub(super) fn drawn(plan: &PlanState, now: Timestamp) -> String {
+pub(super) fn draw_plan(plan: &PlanState, now: Timestamp) -> String {
     let mut lines = Vec::new();
     let mut open = BTreeSet::new();
     for (task, _) in plan.tasks().filter(|(task, _)| task.depends_on.is_empty()) {
@@ -38,7 +37,7 @@ pub(super) fn drawn(plan: &PlanState, now: Timestamp) -> String {
     let mut text = format!(
         "plan {}: {}, {done} of {count} tasks done\n",
         plan.id(),
-        word(plan.status())
+        status_text(plan.status())
     );
     if let Some(goal) = plan.plan().goal() {
         let _ = writeln!(text, "goal: {}", one_line(goal, 200));
@@ -46,11 +45,11 @@ pub(super) fn drawn(plan: &PlanState, now: Timestamp) -> String {
     for line in &lines {
         let name = format!("{}{}", line.branches, line.task.id);
         let padding = " ".repeat(widest - width(line));
-        let took = took(line.state, now);
+        let duration = duration(line.state, now);
         let _ = write!(
             text,
-            "  {name}{padding}  {:<11}  {took:>8}  {}",
-            word(line.state.status),
+            "  {name}{padding}  {:<11}  {duration:>8}  {}",
+            status_text(line.state.status),
             one_line(line.task.description.as_str(), SHOWN)
         );
         let others: Vec<&str> = line
@@ -66,13 +65,13 @@ pub(super) fn drawn(plan: &PlanState, now: Timestamp) -> String {
         if line.state.attempts > 1 {
             let _ = write!(text, " ({} attempts)", line.state.attempts);
         }
-        if line.task.work == Work::ByHand && !line.state.status.is_settled() {
-            text.push_str(" (by hand)");
+        if line.task.work == Work::Manual && !line.state.status.is_settled() {
+            text.push_str(" (manual)");
         }
         text.push('\n');
         let why = match (&line.state.failure, &line.state.because) {
             (Some(failure), _) if line.state.status != PlanTaskStatus::Success => {
-                Some(seen(&failure.operator_message))
+                Some(escape_exact(&failure.operator_message))
             }
             (_, Some(because)) => Some(because.clone()),
             _ => None,
@@ -89,7 +88,7 @@ pub(super) fn drawn(plan: &PlanState, now: Timestamp) -> String {
     text
 }
 
-/// A task and, below it, those that wait for it first of all.
+/// Adds a task and, below it, the tasks whose first dependency it is.
 fn branch<'p>(
     plan: &'p PlanState,
     task: &'p PlanTask,
@@ -98,7 +97,7 @@ fn branch<'p>(
     seen: &mut BTreeSet<&'p str>,
     lines: &mut Vec<Line<'p>>,
 ) {
-    // A plan has no circles, but what is drawn ends whatever a journal says.
+    // A plan has no cycles, but a damaged journal must not cause endless recursion.
     if !seen.insert(task.id.as_str()) {
         return;
     }
@@ -110,13 +109,13 @@ fn branch<'p>(
         task,
         state,
     });
-    let follow: Vec<&PlanTask> = plan
+    let dependents: Vec<&PlanTask> = plan
         .tasks()
         .map(|(other, _)| other)
         .filter(|other| other.depends_on.first() == Some(&task.id))
         .collect();
-    for (index, other) in follow.iter().enumerate() {
-        let (here, further) = match index + 1 == follow.len() {
+    for (index, other) in dependents.iter().enumerate() {
+        let (here, further) = match index + 1 == dependents.len() {
             true => ("└─ ", "   "),
             false => ("├─ ", "│  "),
         };
@@ -131,15 +130,15 @@ fn branch<'p>(
     }
 }
 
-fn word(status: PlanTaskStatus) -> &'static str {
+fn status_text(status: PlanTaskStatus) -> &'static str {
     match status {
         PlanTaskStatus::InProgress => "in progress",
         status => status.as_str(),
     }
 }
 
-/// How long a task took, or has been under way.
-fn took(state: &TaskState, now: Timestamp) -> String {
+/// The duration of a task, up to now if it is in progress.
+fn duration(state: &TaskState, now: Timestamp) -> String {
     let Some(started) = state.started_at else {
         return String::new();
     };

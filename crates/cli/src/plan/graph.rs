@@ -8,11 +8,11 @@ use windlass_core::run::{PlanState, PlanTaskStatus};
 use crate::arguments::Graph;
 use crate::table::one_line;
 
-/// How much of a description is shown.
+/// The maximum length of a shown description.
 const SHOWN: usize = 50;
 
-pub(super) fn drawn(plan: &PlanState, graph: Graph) -> String {
-    // Names of tasks may begin with digits or be words of the notation; numbers are neither.
+pub(super) fn draw_graph(plan: &PlanState, graph: Graph) -> String {
+    // Task ids may start with digits or be keywords of the language, so nodes are numbered.
     let numbers: BTreeMap<&str, String> = plan
         .tasks()
         .enumerate()
@@ -37,7 +37,7 @@ pub(super) fn drawn(plan: &PlanState, graph: Graph) -> String {
             Graph::Mermaid => writeln!(
                 text,
                 "  {node}[\"{id}<br/>{}<br/>{status}\"]:::{status}",
-                escaped(&label)
+                escape_mermaid(&label)
             ),
         };
     }
@@ -70,8 +70,8 @@ pub(super) fn drawn(plan: &PlanState, graph: Graph) -> String {
     text
 }
 
-/// A text that is nothing but text in Mermaid.
-fn escaped(text: &str) -> String {
+/// Escapes a text for Mermaid.
+fn escape_mermaid(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {
         match c {

@@ -1,4 +1,4 @@
-//! What people change in a playbook: each change is an entry of its log, so it can be taken back.
+//! Manual changes of a playbook. Each change is an entry of its log, so it can be reverted.
 
 use std::io::Read as _;
 
@@ -6,15 +6,15 @@ use anyhow::Context as _;
 use windlass_learn::playbook::Standing;
 use windlass_service::StrategyChange;
 
-use super::{Books, Outcome, filter, tool_names};
+use super::{Outcome, PlaybookSession, filter, tool_names};
 use crate::arguments::{OneStrategy, PlaybookExport, PlaybookImport, PlaybookRevert};
 use crate::report::Reporter;
 use crate::schema::read_file;
-use crate::terminal::{complain, put, say};
+use crate::terminal::{eprint_line, print_json, print_line};
 
-pub(super) fn pin(books: &Books<'_>, one: &OneStrategy) -> anyhow::Result<Outcome> {
+pub(super) fn pin(session: &PlaybookSession<'_>, one: &OneStrategy) -> anyhow::Result<Outcome> {
     change(
-        books,
+        session,
         one,
         match one.undo {
             true => StrategyChange::Unpin,
@@ -23,9 +23,9 @@ pub(super) fn pin(books: &Books<'_>, one: &OneStrategy) -> anyhow::Result<Outcom
     )
 }
 
-pub(super) fn disable(books: &Books<'_>, one: &OneStrategy) -> anyhow::Result<Outcome> {
+pub(super) fn disable(session: &PlaybookSession<'_>, one: &OneStrategy) -> anyhow::Result<Outcome> {
     change(
-        books,
+        session,
         one,
         match one.undo {
             true => StrategyChange::Enable,
@@ -34,31 +34,38 @@ pub(super) fn disable(books: &Books<'_>, one: &OneStrategy) -> anyhow::Result<Ou
     )
 }
 
-fn change(books: &Books<'_>, one: &OneStrategy, change: StrategyChange) -> anyhow::Result<Outcome> {
-    let (service, identity) = (&books.service, &books.identity);
-    let changed = service.change_strategy(identity, books.domain, &one.strategy, change)?;
+fn change(
+    session: &PlaybookSession<'_>,
+    one: &OneStrategy,
+    change: StrategyChange,
+) -> anyhow::Result<Outcome> {
+    let (service, identity) = (&session.service, &session.identity);
+    let changed = service.change_strategy(identity, session.domain, &one.strategy, change)?;
     let found = changed.strategy.as_ref();
     let standing = match found.map(|found| (&found.standing, found.strategy.pinned)) {
         Some((Standing::Active, true)) => "in use, pinned".to_owned(),
         Some((Standing::Active, false)) => "in use".to_owned(),
-        Some((Standing::Disabled, _)) => "switched off".to_owned(),
+        Some((Standing::Disabled, _)) => "disabled".to_owned(),
         Some((Standing::Retired(why), _)) => format!("retired: {why}"),
-        None => "gone".to_owned(),
+        None => "removed".to_owned(),
     };
-    say(&format!(
+    print_line(&format!(
         "{}: {standing} (revision {})",
         changed.id, changed.revision
     ))?;
     Ok(Outcome::Done)
 }
 
-pub(super) fn revert(books: &Books<'_>, command: &PlaybookRevert) -> anyhow::Result<Outcome> {
+pub(super) fn revert(
+    session: &PlaybookSession<'_>,
+    command: &PlaybookRevert,
+) -> anyhow::Result<Outcome> {
     let to = command.revision;
-    let reverted = books
+    let reverted = session
         .service
-        .revert_playbook(&books.identity, books.domain, to)?;
-    say(&format!(
-        "{}: as at revision {to}, {} strategies in use; `windlass playbook revert {}` takes this back",
+        .revert_playbook(&session.identity, session.domain, to)?;
+    print_line(&format!(
+        "{}: reverted to revision {to}, {} strategies in use; undo with: windlass playbook revert {}",
         reverted.domain,
         reverted.playbook.active().count(),
         reverted.previous_revision
@@ -67,19 +74,19 @@ pub(super) fn revert(books: &Books<'_>, command: &PlaybookRevert) -> anyhow::Res
 }
 
 pub(super) fn import(
-    books: &Books<'_>,
+    session: &PlaybookSession<'_>,
     command: &PlaybookImport,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let shown = command.file.display().to_string();
+    let place = command.file.display().to_string();
     let mut text = String::new();
-    if shown == "-" {
+    if place == "-" {
         std::io::stdin()
             .read_to_string(&mut text)
-            .context("standard input cannot be read")?;
+            .context("cannot read standard input")?;
     } else {
         text = std::fs::read_to_string(&command.file)
-            .with_context(|| format!("`{shown}` cannot be read"))?;
+            .with_context(|| format!("cannot read `{place}`"))?;
     }
     let agents = match &command.agent {
         None => None,
@@ -89,29 +96,32 @@ pub(super) fn import(
         },
     };
     let tools = agents.as_ref().map(tool_names);
-    let (service, identity) = (&books.service, &books.identity);
-    let imported = service.import_strategies(identity, books.domain, &text, tools.as_deref())?;
+    let (service, identity) = (&session.service, &session.identity);
+    let imported = service.import_strategies(identity, session.domain, &text, tools.as_deref())?;
     for line in &imported.refused {
         for reason in &line.reasons {
-            complain(&format!("{shown}:{}: {reason}", line.line))?;
+            eprint_line(&format!("{place}:{}: {reason}", line.line))?;
         }
     }
     for (line, warning) in &imported.warnings {
-        complain(&format!("warning: {shown}:{line}: {warning}"))?;
+        eprint_line(&format!("warning: {place}:{line}: {warning}"))?;
     }
     let refused = imported.refused.len();
-    say(&format!(
-        "{}: {} strategies taken, {refused} lines refused (revision {})",
+    print_line(&format!(
+        "{}: {} strategies imported, {refused} lines refused (revision {})",
         imported.domain, imported.count, imported.revision
     ))?;
     Ok(Outcome::from_success(refused == 0))
 }
 
-pub(super) fn export(books: &Books<'_>, command: &PlaybookExport) -> anyhow::Result<Outcome> {
+pub(super) fn export(
+    session: &PlaybookSession<'_>,
+    command: &PlaybookExport,
+) -> anyhow::Result<Outcome> {
     let mut text = String::new();
-    for found in books
+    for found in session
         .service
-        .list_playbooks(&books.identity, books.domain)?
+        .list_playbooks(&session.identity, session.domain)?
     {
         for kept in found.strategies(filter(command.all)) {
             text.push_str(&serde_json::to_string(&kept.strategy)?);
@@ -119,9 +129,9 @@ pub(super) fn export(books: &Books<'_>, command: &PlaybookExport) -> anyhow::Res
         }
     }
     match &command.out {
-        None => put(&text)?,
+        None => print_json(&text)?,
         Some(file) => std::fs::write(file, text)
-            .with_context(|| format!("`{}` cannot be written", file.display()))?,
+            .with_context(|| format!("cannot write `{}`", file.display()))?,
     }
     Ok(Outcome::Done)
 }

@@ -3,15 +3,18 @@
 use serde_json::json;
 use windlass_learn::playbook::{KeptStrategy, Standing};
 
-use super::{Books, Outcome, as_object};
+use super::{Outcome, PlaybookSession, as_object};
 use crate::arguments::PlaybookDiff;
 use crate::table::one_line;
-use crate::terminal::{put, say};
+use crate::terminal::{print_json, print_line};
 
-pub(super) fn diff(books: &Books<'_>, command: &PlaybookDiff) -> anyhow::Result<Outcome> {
-    let difference = books.service.playbook_difference(
-        &books.identity,
-        books.domain,
+pub(super) fn diff(
+    session: &PlaybookSession<'_>,
+    command: &PlaybookDiff,
+) -> anyhow::Result<Outcome> {
+    let difference = session.service.playbook_difference(
+        &session.identity,
+        session.domain,
         command.from,
         command.to,
     )?;
@@ -21,15 +24,15 @@ pub(super) fn diff(books: &Books<'_>, command: &PlaybookDiff) -> anyhow::Result<
             let object =
                 |kept: &Option<KeptStrategy>| kept.as_ref().map(|kept| as_object(domain, kept));
             let (before, after) = (object(&changed.before), object(&changed.after));
-            put(&format!("{}\n", json!({"before": before, "after": after})))?;
+            print_json(&format!("{}\n", json!({"before": before, "after": after})))?;
         }
         return Ok(Outcome::Done);
     }
     let (from, to) = (difference.from, difference.to);
-    say(&format!("{domain}: from revision {from} to {to}"))?;
+    print_line(&format!("{domain}: from revision {from} to {to}"))?;
     let line = |mark: &str, kept: &KeptStrategy| {
         let content = one_line(kept.strategy.content.as_str(), 100);
-        say(&format!("{mark} {} {content}", kept.id()))
+        print_line(&format!("{mark} {} {content}", kept.id()))
     };
     for changed in &difference.strategies {
         match (&changed.before, &changed.after) {
@@ -38,19 +41,19 @@ pub(super) fn diff(books: &Books<'_>, command: &PlaybookDiff) -> anyhow::Result<
             (Some(old), Some(new)) => {
                 line("~", new)?;
                 for line in differences(old, new) {
-                    say(&format!("    {line}"))?;
+                    print_line(&format!("    {line}"))?;
                 }
             }
             (None, None) => {}
         }
     }
     if difference.strategies.is_empty() {
-        say("nothing changed")?;
+        print_line("nothing changed")?;
     }
     Ok(Outcome::Done)
 }
 
-/// What changed in a strategy, a line each.
+/// Describes what changed in a strategy, one line per change.
 fn differences(old: &KeptStrategy, new: &KeptStrategy) -> Vec<String> {
     let mut lines = Vec::new();
     let mut note = |what: &str, one: String, two: String| {
@@ -70,16 +73,16 @@ fn differences(old: &KeptStrategy, new: &KeptStrategy) -> Vec<String> {
         count(new.tally.harmful()),
     );
     note(
-        "recalled",
+        "used",
         count(old.tally.recalled()),
         count(new.tally.recalled()),
     );
     let standing = |kept: &KeptStrategy| match &kept.standing {
         Standing::Active => "in use".to_owned(),
-        Standing::Disabled => "switched off".to_owned(),
+        Standing::Disabled => "disabled".to_owned(),
         Standing::Retired(why) => format!("retired, {why}"),
     };
-    note("standing", standing(old), standing(new));
+    note("status", standing(old), standing(new));
     let (one, two) = (&old.strategy, &new.strategy);
     note("pinned", one.pinned.to_string(), two.pinned.to_string());
     note("content", one.content.to_string(), two.content.to_string());

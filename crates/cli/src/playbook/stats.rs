@@ -1,30 +1,33 @@
-//! `windlass playbook stats`: how much was learned, and whether it was followed.
+//! `windlass playbook stats`: counts what was learned, and how often it was followed.
 
 use serde_json::json;
 
-use super::{Books, Outcome};
+use super::{Outcome, PlaybookSession};
 use crate::arguments::PlaybookStats;
-use crate::terminal::{put, say};
+use crate::terminal::{print_json, print_line};
 
-pub(super) fn run(books: &Books<'_>, command: &PlaybookStats) -> anyhow::Result<Outcome> {
-    let all = books
+pub(super) fn run(
+    session: &PlaybookSession<'_>,
+    command: &PlaybookStats,
+) -> anyhow::Result<Outcome> {
+    let all = session
         .service
-        .playbook_statistics(&books.identity, books.domain)?;
+        .playbook_statistics(&session.identity, session.domain)?;
     for statistics in all {
         if command.json {
-            put(&format!("{}\n", json!(statistics)))?;
+            print_json(&format!("{}\n", json!(statistics)))?;
             continue;
         }
         let (runs, active) = (statistics.runs, statistics.active);
-        say(&format!(
+        print_line(&format!(
             "{} (revision {})",
             statistics.domain, statistics.revision
         ))?;
-        say(&format!(
+        print_line(&format!(
             "  runs: {} succeeded, {} failed, {} unclear",
             runs.succeeded, runs.failed, runs.unclear
         ))?;
-        say(&format!(
+        print_line(&format!(
             "  in use: {} strategies, {} pitfalls, {} observations ({} tokens); retired: {}",
             active.strategies,
             active.pitfalls,
@@ -35,20 +38,17 @@ pub(super) fn run(books: &Books<'_>, command: &PlaybookStats) -> anyhow::Result<
         let successes = statistics.successes;
         for (what, of) in [
             ("a strategy was followed", successes.followed),
-            (
-                "none of those recalled was followed",
-                successes.not_followed,
-            ),
-            ("nothing was recalled", successes.nothing_recalled),
+            ("no offered strategy was followed", successes.not_followed),
+            ("no strategy was offered", successes.nothing_recalled),
         ] {
             if let Some(turns) = of.avg_iterations {
-                say(&format!(
-                    "  {} successes where {what}: {turns:.1} turns on average",
+                print_line(&format!(
+                    "  {} successful runs where {what}: {turns:.1} turns on average",
                     of.runs
                 ))?;
             }
         }
-        say(&format!("  {}", statistics.file.display()))?;
+        print_line(&format!("  {}", statistics.file.display()))?;
     }
     Ok(Outcome::Done)
 }

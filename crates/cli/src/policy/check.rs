@@ -1,31 +1,31 @@
-//! `windlass policy check`: are these policies valid for these tools, and if not, where and why.
+//! `windlass policy check`: checks policies against tools, and reports every error with its location.
 
 use serde_json::{Value, json};
 use windlass_policy::{PolicyWarning, Rule, RuleEffect};
 
-use super::{Desk, agent_files, as_object, complain_about, tools_of};
+use super::{PolicySession, agent_files, as_object, report_errors, tools_of};
 use crate::Outcome;
 use crate::arguments::PolicyCheck;
 use crate::program::Program;
 use crate::report::Reporter;
-use crate::terminal::{complain, put, say};
+use crate::terminal::{eprint_line, print_json, print_line};
 
 pub(super) fn run(
     program: &Program,
     command: &PolicyCheck,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let desk = Desk::new(program, None, reporter)?;
+    let session = PolicySession::new(program, None, reporter)?;
     let Some(files) = agent_files(&command.agent, reporter)? else {
         return Ok(Outcome::Failed);
     };
-    let Some(policy) = desk.read(command.file.as_deref())? else {
+    let Some(policy) = session.read(command.file.as_deref())? else {
         return Ok(Outcome::Failed);
     };
     let tools = tools_of(&files);
-    let loaded = desk.load(&policy, &tools)?;
+    let loaded = session.load(&policy, &tools)?;
     if command.json {
-        let told = match &loaded {
+        let object = match &loaded {
             Ok(policies) => json!({
                 "file": policy.name, "valid": true, "tools": tools.len(), "errors": [],
                 "rules": policies.rules().into_iter().map(rule).collect::<Vec<_>>(),
@@ -36,28 +36,28 @@ pub(super) fn run(
                 "errors": errors.iter().map(as_object).collect::<Vec<_>>(),
             }),
         };
-        put(&format!("{told}\n"))?;
+        print_json(&format!("{object}\n"))?;
         return Ok(Outcome::from_success(loaded.is_ok()));
     }
     let policies = match loaded {
         Ok(policies) => policies,
         Err(errors) => {
-            complain_about(&policy, &errors)?;
+            report_errors(&policy, &errors)?;
             return Ok(Outcome::Failed);
         }
     };
     if tools.is_empty() {
-        complain(
-            "no tools were given, so rules were checked for what needs none; name agent files with `--agent`",
+        eprint_line(
+            "no tools were given, so rules were checked without them; pass agent files with `--agent`",
         )?;
     }
-    // Without tools, every rule is about none.
+    // Without tools, every rule would get a warning that it matches none.
     for warning in policies.warnings().iter().filter(|_| !tools.is_empty()) {
-        let joint = if warning.place.is_some() { ":" } else { ": " };
-        complain(&format!("warning: {}{joint}{warning}", policy.name))?;
+        let separator = if warning.place.is_some() { ":" } else { ": " };
+        eprint_line(&format!("warning: {}{separator}{warning}", policy.name))?;
     }
     let rules = policies.rules();
-    say(&format!(
+    print_line(&format!(
         "{}: valid, {} for {}",
         policy.name,
         counted(rules.len(), "rule"),
@@ -68,7 +68,7 @@ pub(super) fn run(
             .reason
             .as_deref()
             .map_or_else(String::new, |reason| format!(": {reason}"));
-        say(&format!(
+        print_line(&format!(
             "  {} {} `{}`{reason}",
             rule.place,
             effect(rule.effect),

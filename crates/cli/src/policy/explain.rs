@@ -1,30 +1,29 @@
-//! `windlass policy explain`: what would be decided about a call, by which rule, and what would change
-//! it.
+//! `windlass policy explain`: explains the decision about a call, the rule, and what would change it.
 
 use serde_json::json;
 use windlass_service::ExplainedCall;
 
-use super::Desk;
+use super::PolicySession;
 use crate::Outcome;
 use crate::arguments::PolicyExplain;
 use crate::program::Program;
 use crate::report::Reporter;
 use crate::schema::read_file;
-use crate::terminal::{put, say};
+use crate::terminal::{print_json, print_line};
 
 pub(super) fn run(
     program: &Program,
     command: &PolicyExplain,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let desk = Desk::new(program, None, reporter)?;
+    let session = PolicySession::new(program, None, reporter)?;
     let Some(file) = read_file(&command.agent, reporter)? else {
         return Ok(Outcome::Failed);
     };
-    let Some(policy) = desk.read(command.policy.as_deref())? else {
+    let Some(policy) = session.read(command.policy.as_deref())? else {
         return Ok(Outcome::Failed);
     };
-    let Some(policies) = desk.load_or_complain(&policy, file.tools())? else {
+    let Some(policies) = session.load_or_report(&policy, file.tools())? else {
         return Ok(Outcome::Failed);
     };
     let call = ExplainedCall {
@@ -36,27 +35,29 @@ pub(super) fn run(
         environment: command.environment.as_deref(),
         is_tainted: command.tainted,
     };
-    let explained = desk.service.explain_call(&desk.identity, policies, &call)?;
+    let explained = session
+        .service
+        .explain_call(&session.identity, policies, &call)?;
     let (assessment, explanation) = (&explained.assessment, &explained.explanation);
     if command.json {
         let printed = json!({
             "policies": policy.name, "risk": assessment, "explanation": explanation,
             "request": explained.request,
         });
-        put(&format!("{printed}\n"))?;
+        print_json(&format!("{printed}\n"))?;
     } else {
-        say(explanation.to_string().trim_end())?;
-        say(&format!(
+        print_line(explanation.to_string().trim_end())?;
+        print_line(&format!(
             "  risk: {} by {}",
             assessment.level, assessment.source
         ))?;
         for evidence in &assessment.evidence {
-            say(&format!(
+            print_line(&format!(
                 "    {}: {}, {}",
                 evidence.source, evidence.level, evidence.what
             ))?;
         }
-        say(&format!("  policies: {}", policy.name))?;
+        print_line(&format!("  policies: {}", policy.name))?;
     }
     Ok(Outcome::Done)
 }

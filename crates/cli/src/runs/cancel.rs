@@ -1,15 +1,15 @@
-//! `windlass runs cancel`: stops a run for good, whichever process has it.
+//! `windlass runs cancel`: cancels a run, whichever process owns it.
 
 use serde_json::json;
 use windlass_core::run::RunEnd;
-use windlass_service::{CANCEL_PATIENCE, Cancellation, Identity, Service, ServiceError};
+use windlass_service::{CANCEL_TIMEOUT, Cancellation, Identity, Service, ServiceError};
 use windlass_store::RunState;
 
 use super::list::end_word;
 use crate::Outcome;
 use crate::arguments::OneRun;
 use crate::run::block_on_until_interrupted;
-use crate::terminal::{complain, put, say};
+use crate::terminal::{eprint_line, print_json, print_line};
 
 /// The exit code for a run that was not stopped in time.
 const OUT_OF_TIME: u8 = 5;
@@ -28,34 +28,32 @@ pub(super) fn run(
         .filter(|_| summary.state == RunState::Ended);
     let Some(end) = end else {
         if as_json {
-            let told =
+            let object =
                 json!({"run": id, "state": summary.state.as_str(), "end": null, "was_owned": true});
-            put(&format!("{told}\n"))?;
+            print_json(&format!("{object}\n"))?;
         }
-        complain(&format!(
-            "the process that has the run {id} in hand was told to stop, but has not within {} s; it stops when \
-             it looks at its inbox\nhint: windlass runs show {id}",
-            CANCEL_PATIENCE.as_secs()
+        eprint_line(&format!(
+            "the process that drives the run {id} has not stopped within {} s; it stops when it reads its inbox\n\
+             hint: windlass runs show {id}",
+            CANCEL_TIMEOUT.as_secs()
         ))?;
         return Ok(Outcome::Code(OUT_OF_TIME));
     };
     if *end != RunEnd::Cancelled {
         let message = format!(
-            "the run `{id}` came to its end before it could be cancelled: {}",
+            "the run `{id}` ended before it could be cancelled: {}",
             end_word(end)
         );
         return Err(ServiceError::conflict("ended", message).into());
     }
     if as_json {
-        let told =
+        let object =
             json!({"run": id, "state": summary.state.as_str(), "end": end, "was_owned": was_owned});
-        put(&format!("{told}\n"))?;
+        print_json(&format!("{object}\n"))?;
     } else if was_owned {
-        say(&format!(
-            "cancelled: {id}, by the process that had it in hand"
-        ))?;
+        print_line(&format!("cancelled: {id}, by the process that drives it"))?;
     } else {
-        say(&format!("cancelled: {id}"))?;
+        print_line(&format!("cancelled: {id}"))?;
     }
     Ok(Outcome::Done)
 }

@@ -1,5 +1,4 @@
-//! `windlass runs list`: which runs there are and where each stands. What is said of a run in a line is
-//! shared with `windlass trace list`.
+//! `windlass runs list`: lists runs with their states. `windlass trace list` shares the formatting.
 
 use serde_json::{Value, json};
 use windlass_core::run::RunEnd;
@@ -10,10 +9,10 @@ use windlass_store::RunSummary;
 use crate::Outcome;
 use crate::arguments::RunsList;
 use crate::moments::ago;
-use crate::table::say_table;
-use crate::terminal::{complain, put};
+use crate::table::print_table;
+use crate::terminal::{eprint_line, print_json};
 
-/// How much of a task is listed.
+/// The maximum length of a listed task.
 const TASK: usize = 60;
 
 pub(super) fn run(
@@ -30,13 +29,13 @@ pub(super) fn run(
     let runs = service.list_runs(identity, &query)?;
     if command.json {
         for run in &runs {
-            let mut told = as_object(&run.summary);
-            told["waits_for_program"] =
+            let mut object = as_object(&run.summary);
+            object["waits_for_program"] =
                 json!(run.waits_for_program.as_ref().map(ToString::to_string));
-            put(&format!("{told}\n"))?;
+            print_json(&format!("{object}\n"))?;
         }
     } else if runs.is_empty() {
-        complain("there are no such runs")?;
+        eprint_line("no runs match")?;
     } else {
         let now = now();
         let rows: Vec<[String; 6]> = runs
@@ -58,12 +57,12 @@ pub(super) fn run(
                 ]
             })
             .collect();
-        say_table(["RUN", "STATE", "END", "STARTED", "AGENT", "TASK"], &rows)?;
+        print_table(["RUN", "STATE", "END", "STARTED", "AGENT", "TASK"], &rows)?;
     }
     Ok(Outcome::Done)
 }
 
-/// A run for programs.
+/// A run as JSON.
 pub(crate) fn as_object(run: &RunSummary) -> Value {
     json!({
         "run": run.run, "agent": run.agent, "task": run.task, "started_at": run.started_at,
@@ -71,7 +70,7 @@ pub(crate) fn as_object(run: &RunSummary) -> Value {
     })
 }
 
-/// The word for how a run ended.
+/// The name of the outcome of a run.
 pub(crate) fn end_word(end: &RunEnd) -> String {
     json!(end)["end"].as_str().unwrap_or_default().to_owned()
 }

@@ -1,5 +1,5 @@
-//! `windlass runs show`: where a run stands, what it waits for, and what to do about it. How it came
-//! there is told by `windlass trace show`.
+//! `windlass runs show`: shows the state of a run, what it waits for, and the next commands. `windlass trace
+//! show` shows its steps.
 
 use std::fmt::Write as _;
 
@@ -16,11 +16,11 @@ use super::list::{as_object, end_word};
 use crate::Outcome;
 use crate::arguments::OneRun;
 use crate::moments::{ago, left};
-use crate::rendered::{indented, seen};
+use crate::rendered::{escape_exact, escape_indented};
 use crate::table::one_line;
-use crate::terminal::{put, say};
+use crate::terminal::{print_json, print_line};
 
-/// How much of the arguments of a call is shown.
+/// The maximum length of shown arguments.
 const ARGUMENTS: usize = 100;
 
 pub(super) fn run(
@@ -28,39 +28,39 @@ pub(super) fn run(
     identity: &Identity,
     command: &OneRun,
 ) -> anyhow::Result<Outcome> {
-    let standing = Standing(service.show_run(identity, &command.run)?);
+    let status = RunStatusOutput(service.show_run(identity, &command.run)?);
     match command.json {
-        true => put(&format!("{}\n", standing.object()))?,
-        false => say(standing.text().trim_end())?,
+        true => print_json(&format!("{}\n", status.to_json()))?,
+        false => print_line(status.to_text().trim_end())?,
     }
     Ok(Outcome::Done)
 }
 
-/// Where a run stands, to be printed.
-struct Standing(RunStatus);
+/// The status of a run, formatted for output.
+struct RunStatusOutput(RunStatus);
 
-impl Standing {
-    fn object(&self) -> Value {
-        let mut told = as_object(&self.0.summary);
-        told["principal"] = json!(self.0.summary.principal);
-        told["parent"] = json!(self.0.run.as_ref().and_then(Run::parent));
-        told["outermost_run"] = json!(self.0.outermost);
-        told["turns"] = json!(self.0.run.as_ref().map(|run| run.turns().len()));
-        told["calls"] = json!(self.0.run.as_ref().map(calls));
-        told["questions"] = json!(self.0.questions);
-        told["holds"] = json!(self.0.holds);
-        told["waits_for_program"] =
+impl RunStatusOutput {
+    fn to_json(&self) -> Value {
+        let mut object = as_object(&self.0.summary);
+        object["principal"] = json!(self.0.summary.principal);
+        object["parent"] = json!(self.0.run.as_ref().and_then(Run::parent));
+        object["outermost_run"] = json!(self.0.outermost);
+        object["turns"] = json!(self.0.run.as_ref().map(|run| run.turns().len()));
+        object["calls"] = json!(self.0.run.as_ref().map(calls));
+        object["questions"] = json!(self.0.questions);
+        object["holds"] = json!(self.0.holds);
+        object["waits_for_program"] =
             json!(self.0.waits_for_program.as_ref().map(ToString::to_string));
-        told["next"] = json!(self.next());
-        told
+        object["next"] = json!(self.next());
+        object
     }
 
-    fn text(&self) -> String {
+    fn to_text(&self) -> String {
         let (summary, now) = (&self.0.summary, now());
         let mut text = String::new();
-        let _ = writeln!(text, "run {} is {}", summary.run, self.state());
+        let _ = writeln!(text, "run {}: {}", summary.run, self.state());
         let mut field = |name: &str, value: &str| {
-            let value = indented(value, "            ");
+            let value = escape_indented(value, "            ");
             let _ = writeln!(text, "  {name:<10}{value}");
         };
         field("agent", &summary.agent);
@@ -106,7 +106,7 @@ impl Standing {
         for hold in &self.0.holds {
             let due = match (hold.status(), left(hold.due_at(), now)) {
                 (HoldStatus::Held, Some(left)) => format!("can be undone for {left}"),
-                _ => "runs as soon as the run goes on".to_owned(),
+                _ => "runs when the run resumes".to_owned(),
             };
             field(
                 "held",
@@ -122,17 +122,17 @@ impl Standing {
 
     fn state(&self) -> String {
         if let (Some(program), []) = (&self.0.waits_for_program, self.0.questions.as_slice()) {
-            return format!("waiting for its program: {program}");
+            return format!("waiting for its program ({program})");
         }
         match (self.0.summary.state, &self.0.summary.end) {
-            (RunState::Ended, Some(end)) => format!("over: {}", end_word(end)),
-            (RunState::Ended, None) => "over".to_owned(),
-            (RunState::Waiting, _) => "waiting for a person".to_owned(),
-            (RunState::Open, _) => "at work, or was when its process ended".to_owned(),
+            (RunState::Ended, Some(end)) => format!("ended ({})", end_word(end)),
+            (RunState::Ended, None) => "ended".to_owned(),
+            (RunState::Waiting, _) => "waiting for an approval or answer".to_owned(),
+            (RunState::Open, _) => "running, or its process has ended".to_owned(),
         }
     }
 
-    /// What there is to do, as commands.
+    /// The next commands.
     fn next(&self) -> Vec<String> {
         let mut steps: Vec<String> = Vec::new();
         if self.0.summary.state == RunState::Ended {
@@ -163,7 +163,7 @@ impl Standing {
     }
 }
 
-/// The calls of a run with what was decided about each and how reversible it is.
+/// The calls of a run with the decision and the risk of each.
 fn calls(run: &Run) -> Vec<Value> {
     let entries = run.turns().iter().flat_map(|turn| &turn.entries);
     entries
@@ -190,15 +190,15 @@ fn calls(run: &Run) -> Vec<Value> {
 }
 
 fn call_line(call: &Value) -> String {
-    let word = |name: &str| call[name].as_str().unwrap_or_default();
+    let text = |name: &str| call[name].as_str().unwrap_or_default();
     let decision = call["decision"].as_str().unwrap_or("undecided");
     format!(
         "{} {} {} {}, {}, {}",
-        word("call"),
-        word("tool"),
+        text("call"),
+        text("tool"),
         one_line(&call["arguments"].to_string(), ARGUMENTS),
-        word("risk"),
-        seen(decision),
-        word("state")
+        text("risk"),
+        escape_exact(decision),
+        text("state")
     )
 }

@@ -3,7 +3,7 @@ use windlass_spec::text::{CharacterClass, class_of};
 
 use super::*;
 
-/// Texts in which characters that could steer a terminal, and sequences of them, are common.
+/// Texts with many characters and sequences that control a terminal.
 fn any_text() -> impl Strategy<Value = String> {
     let pieces = prop_oneof![
         prop::sample::select(vec![
@@ -44,8 +44,8 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(pieces, 0..20).prop_map(|pieces| pieces.concat())
 }
 
-/// Whether nothing in a text moves the cursor, changes the order or cannot be seen, but for line breaks, tabs and
-/// the joiners of pictographs and scripts.
+/// Whether no character of a text moves the cursor, changes the order or is invisible, except line breaks,
+/// tabs and the joiners of emoji and scripts.
 fn is_harmless(text: &str) -> bool {
     text.chars().all(|c| match class_of(c) {
         Some(CharacterClass::Control) => matches!(c, '\n' | '\t'),
@@ -79,7 +79,7 @@ fn without_colors(text: &str) -> String {
 
 proptest! {
     #[test]
-    fn nothing_printed_can_steer_a_terminal(text in any_text()) {
+    fn printed_text_cannot_control_a_terminal(text in any_text()) {
         prop_assert!(is_harmless(&visible(&text)), "{:?}", text);
         let line = visible_line(&text);
         prop_assert!(is_harmless(&line) && !line.contains(['\n', '\t']), "{:?}", text);
@@ -90,14 +90,14 @@ proptest! {
     }
 
     #[test]
-    fn drawing_what_was_made_visible_changes_nothing(text in any_text()) {
+    fn styling_escaped_text_changes_nothing(text in any_text()) {
         let shown = visible(&text);
         prop_assert_eq!(styled(&shown), shown);
     }
 }
 
 #[test]
-fn colors_stay_and_other_sequences_do_not() {
+fn colors_are_kept_and_other_sequences_are_escaped() {
     let colored = "\u{1b}[1m\u{1b}[38;2;8;88;8merror\u{1b}[0m: x";
     assert_eq!(styled(colored), colored);
     assert_eq!(styled("\u{1b}[8mx"), "\\u{1b}[8mx");

@@ -1,5 +1,5 @@
-//! `windlass tools call`: one tool, called by hand. The call is a run like any other, with a gate and a
-//! journal, of an agent that has only this tool.
+//! `windlass tools call`: calls one tool directly. The call is a run like any other, with a gate and a journal,
+//! of an agent that has only this tool.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use windlass_spec::{CallRecord, Effect, ErrorCategory, Failure, ToolResponse};
 use super::find;
 use super::typed::arguments;
 use crate::arguments::ToolsCall;
-use crate::ending::what_it_waits_for;
+use crate::ending::describe_pending;
 use crate::live::Live;
 use crate::program::Program;
 use crate::report::Reporter;
 use crate::run::block_on;
-use crate::terminal::{complain, put, put_content, visible_block};
+use crate::terminal::{eprint_line, print_content, print_json, visible_block};
 use crate::{Outcome, approvals};
 
 pub(crate) fn run(
@@ -46,16 +46,16 @@ pub(crate) fn run(
         is_approved: command.yes,
     };
     let run = block_on(&service, drive(&service, &identity, call, command.json))??;
-    if let (None, Some(standing)) = (run.end(), run.standing()) {
-        complain("the call waits for a person")?;
-        complain(&what_it_waits_for(&run, &service, &identity)?)?;
+    if let (None, Some(standing)) = (run.end(), run.end_or_waiting()) {
+        eprint_line("the call waits for an approval or answer")?;
+        eprint_line(&describe_pending(&run, &service, &identity)?)?;
         return Ok(Outcome::Code(standing.exit_code()));
     }
     show(&run, command.json)
 }
 
-/// Drives the run. The user is asked here, unless a program reads the answer. Interrupted, it stops at
-/// once: there is one call, and it is to end.
+/// Drives the run. Prompts the user for approvals, unless the output is JSON. An interrupt cancels the call at
+/// once.
 async fn drive(
     service: &Service,
     identity: &Identity,
@@ -78,7 +78,7 @@ async fn drive(
     Ok(service.call_tool(identity, call, attachment).await?)
 }
 
-/// Says what came of the call.
+/// Prints the result of the call.
 fn show(run: &Run, as_json: bool) -> anyhow::Result<Outcome> {
     let first = run.turns().first().and_then(|turn| turn.entries.first());
     let code = match first {
@@ -86,24 +86,21 @@ fn show(run: &Run, as_json: bool) -> anyhow::Result<Outcome> {
             Some(outcome) => {
                 let code = show_outcome(record, outcome, as_json)?;
                 if let (Err(failure), false) = (outcome, as_json) {
-                    complain(&format!("hint: {}", failure.category.guidance()))?;
+                    eprint_line(&format!("hint: {}", failure.category.guidance()))?;
                 }
                 code
             }
             None => show_early_end(run)?,
         },
         Some(Entry::Mistake { mistake, record }) => {
-            // Told to a person as it is told to a model: it says what would be right.
+            // The same message as for a model: it says what is correct.
             let failure = Failure::new(mistake.category(), Effect::None, mistake.to_string());
             show_outcome(record, Err(&failure), as_json)?
         }
         Some(Entry::Finish) | None => show_early_end(run)?,
     };
     if !as_json {
-        complain(&format!(
-            "windlass trace show {} tells how it came about",
-            run.id()
-        ))?;
+        eprint_line(&format!("details: windlass trace show {}", run.id()))?;
     }
     Ok(Outcome::Code(code))
 }
@@ -119,7 +116,7 @@ fn show_outcome(
             Ok(value) => ToolResponse::of_result(record.tool_name(), value, at),
             Err(failure) => ToolResponse::error(record.tool_name(), failure.clone(), at),
         };
-        put(&format!("{}\n", response.for_operator()))?;
+        print_json(&format!("{}\n", response.for_operator()))?;
     }
     match outcome {
         Ok(value) => {
@@ -131,7 +128,7 @@ fn show_outcome(
         Err(failure) => {
             if !as_json {
                 let message = visible_block(&failure.operator_message);
-                complain(&format!("error: {message}"))?;
+                eprint_line(&format!("error: {message}"))?;
             }
             let end = match failure.category {
                 ErrorCategory::Cancelled => RunEnd::Cancelled,
@@ -145,25 +142,25 @@ fn show_outcome(
     }
 }
 
-/// A result goes to other programs as it is, and to a terminal made visible.
+/// Prints a result: unchanged to a file or program, escaped on a terminal.
 fn show_result(value: &Value) -> anyhow::Result<()> {
     let text = match value {
         Value::String(text) => text.clone(),
         other => format!("{other:#}"),
     };
-    put_content(&format!("{text}\n"))?;
+    print_content(&format!("{text}\n"))?;
     Ok(())
 }
 
-/// There is no outcome: the run ended before the call did.
+/// Prints why the run ended before the call did.
 fn show_early_end(run: &Run) -> anyhow::Result<u8> {
-    let end = run.end().context("the run was left without an end")?;
+    let end = run.end().context("the run has not ended")?;
     match end {
         RunEnd::Failed { category, message } => {
             let message = visible_block(message);
-            complain(&format!("error: {message}\nhint: {}", category.guidance()))?;
+            eprint_line(&format!("error: {message}\nhint: {}", category.guidance()))?;
         }
-        _ => complain("the call was not made")?,
+        _ => eprint_line("the call was not made")?,
     }
     Ok(end.exit_code())
 }

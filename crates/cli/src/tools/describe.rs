@@ -1,4 +1,4 @@
-//! `windlass tools describe`: all that is known of one tool.
+//! `windlass tools describe`: describes one tool in full.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::Outcome;
 use crate::arguments::ToolsDescribe;
 use crate::program::Program;
 use crate::report::Reporter;
-use crate::terminal::{put, say};
+use crate::terminal::{print_json, print_line};
 
 pub(super) fn run(
     program: &Program,
@@ -19,45 +19,45 @@ pub(super) fn run(
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
     let (service, identity) = (program.service(None), program.identity()?);
-    let Some(known) = find(&service, &identity, &command.tool, reporter)? else {
+    let Some(details) = find(&service, &identity, &command.tool, reporter)? else {
         return Ok(Outcome::Failed);
     };
     if command.gram {
-        let specification = known.specification().map_err(anyhow::Error::msg)?;
-        say(write_tool(&specification)?.trim_end())?;
+        let specification = details.specification().map_err(anyhow::Error::msg)?;
+        print_line(write_tool(&specification)?.trim_end())?;
         return Ok(Outcome::Done);
     }
     match command.json {
-        true => put(&format!("{}\n", as_json(&known)))?,
-        false => say(text(&known).trim_end())?,
+        true => print_json(&format!("{}\n", as_json(&details)))?,
+        false => print_line(text(&details).trim_end())?,
     }
     Ok(Outcome::Done)
 }
 
-fn as_json(known: &ToolDetails) -> Value {
-    let signature = known.signature();
+fn as_json(details: &ToolDetails) -> Value {
+    let signature = details.signature();
     json!({
-        "name": known.tool.name(),
-        "library": known.library.name(),
-        "description": known.tool.description(),
+        "name": details.tool.name(),
+        "library": details.library.name(),
+        "description": details.tool.description(),
         "signature": signature.as_ref().ok().map(ToString::to_string),
         "inexpressible": signature.as_ref().err(),
-        "schema": known.tool.schema(),
-        "returns": known.tool.returns_schema(),
-        "attributes": known.declared.as_ref().map(|declared| attributes(declared.attributes())),
+        "schema": details.tool.schema(),
+        "returns": details.tool.returns_schema(),
+        "attributes": details.declared.as_ref().map(|declared| attributes(declared.attributes())),
     })
 }
 
-fn text(known: &ToolDetails) -> String {
+fn text(details: &ToolDetails) -> String {
     let mut text = String::new();
-    let (tool, library) = (&known.tool, known.library.name());
+    let (tool, library) = (&details.tool, details.library.name());
     let _ = writeln!(text, "{} of the library `{library}`", tool.name());
     let _ = writeln!(text, "{}\n", tool.description());
-    match known.signature() {
+    match details.signature() {
         Ok(signature) => {
-            let _ = writeln!(text, "takes");
+            let _ = writeln!(text, "parameters");
             if signature.parameters().is_empty() {
-                let _ = writeln!(text, "  nothing");
+                let _ = writeln!(text, "  none");
             }
             for field in signature.parameters() {
                 let _ = writeln!(text, "  {}", parameter(field));
@@ -68,8 +68,8 @@ fn text(known: &ToolDetails) -> String {
             let _ = writeln!(text, "{why}");
         }
     }
-    let _ = writeln!(text, "declared of its use");
-    match known
+    let _ = writeln!(text, "declared properties");
+    match details
         .declared
         .as_ref()
         .map(|tool| attributes(tool.attributes()))
@@ -77,11 +77,11 @@ fn text(known: &ToolDetails) -> String {
         None => {
             let _ = writeln!(
                 text,
-                "  nothing known; `--agent-file FILE` says what an agent declares"
+                "  unknown; pass `--agent-file FILE` to show what an agent declares"
             );
         }
         Some(declared) if declared.is_empty() => {
-            let _ = writeln!(text, "  nothing; a call is taken for irreversible");
+            let _ = writeln!(text, "  none; calls are treated as irreversible");
         }
         Some(declared) => {
             for (name, value) in declared {
@@ -92,9 +92,9 @@ fn text(known: &ToolDetails) -> String {
             }
         }
     }
-    let _ = writeln!(text, "schema of what it takes\n{:#}", tool.schema());
+    let _ = writeln!(text, "schema of the parameters\n{:#}", tool.schema());
     if let Some(returns) = tool.returns_schema() {
-        let _ = writeln!(text, "schema of what it returns\n{returns:#}");
+        let _ = writeln!(text, "schema of the result\n{returns:#}");
     }
     text
 }
@@ -102,8 +102,8 @@ fn text(known: &ToolDetails) -> String {
 fn parameter(field: &Field) -> String {
     let presence = match &field.presence {
         Presence::Required => String::new(),
-        Presence::Optional => ", may be left out".to_owned(),
-        Presence::Default(value) => format!(", {value} if left out"),
+        Presence::Optional => ", optional".to_owned(),
+        Presence::Default(value) => format!(", default {value}"),
     };
     let description = match &field.description {
         Some(description) => format!(": {description}"),
@@ -112,7 +112,7 @@ fn parameter(field: &Field) -> String {
     format!("{} {}{presence}{description}", field.name, field.ty)
 }
 
-/// What is declared of a tool's use, by the names agent files have for it.
+/// The declared properties of a tool, by their names in agent files.
 fn attributes(attributes: &ToolAttributes) -> Map<String, Value> {
     let ToolAttributes {
         risk,

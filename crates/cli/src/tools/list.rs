@@ -1,5 +1,4 @@
-//! `windlass tools list`: a line for each tool, sorted by name. `windlass tools find`: those that fit
-//! what somebody wants to do.
+//! `windlass tools list`: lists tools, sorted by name. `windlass tools find`: searches tools by what they do.
 
 use serde_json::{Value, json};
 use windlass_service::{ToolQuery, ToolStatus};
@@ -9,10 +8,10 @@ use crate::arguments::{ToolsFind, ToolsList, WhichTools};
 use crate::program::Program;
 use crate::report::Reporter;
 use crate::schema::read_file;
-use crate::table::{one_line, say_table};
-use crate::terminal::{complain, put};
+use crate::table::{one_line, print_table};
+use crate::terminal::{eprint_line, print_json};
 
-/// How much of a description is listed.
+/// The maximum length of a listed description.
 const DESCRIPTION: usize = 80;
 
 pub(super) fn run(
@@ -30,7 +29,7 @@ pub(super) fn run(
     let tools = service.list_tools(&identity, &query)?;
     if command.which.json {
         for tool in &tools {
-            put(&format!("{}\n", as_json(tool)))?;
+            print_json(&format!("{}\n", as_json(tool)))?;
         }
         return Ok(Outcome::Done);
     }
@@ -39,7 +38,7 @@ pub(super) fn run(
         .map(|tool| {
             let signature = match &tool.entry.signature {
                 Ok(signature) => signature.to_string(),
-                Err(_) => "(no signature says it; see `windlass tools describe`)".to_owned(),
+                Err(_) => "(has no signature; see `windlass tools describe`)".to_owned(),
             };
             [
                 tool.entry.name.to_string(),
@@ -51,7 +50,7 @@ pub(super) fn run(
             ]
         })
         .collect();
-    say_table(["TOOL", "LIBRARY", "RISK", "STATE", "SIGNATURE"], &rows)?;
+    print_table(["TOOL", "LIBRARY", "RISK", "STATE", "SIGNATURE"], &rows)?;
     Ok(Outcome::Done)
 }
 
@@ -71,12 +70,12 @@ pub(super) fn find(
                 "name": tool.entry.name, "library": tool.entry.library, "score": tool.score,
                 "description": tool.entry.description,
             });
-            put(&format!("{printed}\n"))?;
+            print_json(&format!("{printed}\n"))?;
         }
         return Ok(Outcome::Done);
     }
     if found.is_empty() {
-        complain("no tool has anything to do with that")?;
+        eprint_line("no tools match")?;
         return Ok(Outcome::Done);
     }
     let rows: Vec<[String; 4]> = found
@@ -90,11 +89,11 @@ pub(super) fn find(
             ]
         })
         .collect();
-    say_table(["TOOL", "LIBRARY", "SCORE", "DESCRIPTION"], &rows)?;
+    print_table(["TOOL", "LIBRARY", "SCORE", "DESCRIPTION"], &rows)?;
     Ok(Outcome::Done)
 }
 
-/// The tools that are meant. `None` if the agent file has mistakes, which were reported.
+/// The query for tools. `None` if the agent file has errors, which are reported.
 fn query(which: &WhichTools, reporter: &Reporter) -> anyhow::Result<Option<ToolQuery>> {
     let declared = match &which.agent_file {
         None => None,

@@ -1,5 +1,4 @@
-//! `windlass tools stats` and `windlass tools results`: how the executions of tools ended, counted and
-//! one by one.
+//! `windlass tools stats` and `windlass tools results`: the executions of tools, counted and listed.
 
 use serde_json::{Value, json};
 use windlass_service::{ExecutionQuery, execution_result};
@@ -10,10 +9,10 @@ use crate::Outcome;
 use crate::arguments::{Executions, ToolsResults, ToolsStats};
 use crate::moments::ago;
 use crate::program::Program;
-use crate::table::{one_line, say_table};
-use crate::terminal::{complain, put};
+use crate::table::{one_line, print_table};
+use crate::terminal::{eprint_line, print_json};
 
-/// How much of a result or an error is listed.
+/// The maximum length of a listed result or error.
 const EXCERPT: usize = 80;
 
 pub(super) fn stats(program: &Program, command: &ToolsStats) -> anyhow::Result<Outcome> {
@@ -22,14 +21,14 @@ pub(super) fn stats(program: &Program, command: &ToolsStats) -> anyhow::Result<O
     let statistics = service.tool_statistics(&program.identity()?, &query)?;
     if command.executions.json {
         for of in &statistics {
-            put(&format!("{}\n", as_object(of)?))?;
+            print_json(&format!("{}\n", as_object(of)?))?;
         }
     } else if statistics.is_empty() {
-        complain("no tool was executed")?;
+        eprint_line("no tools have been called")?;
     } else {
         let now = service.now();
         let rows: Vec<[String; 8]> = statistics.iter().map(|of| row(of, now)).collect();
-        say_table(
+        print_table(
             [
                 "TOOL", "CALLS", "OK", "FAILED", "RATE", "MEDIAN", "P95", "LAST",
             ],
@@ -45,31 +44,31 @@ pub(super) fn results(program: &Program, command: &ToolsResults) -> anyhow::Resu
     let executions = service.tool_executions(&program.identity()?, &query)?;
     if command.executions.json {
         for execution in &executions {
-            put(&format!(
+            print_json(&format!(
                 "{}\n",
                 serde_json::to_string(&execution_result(execution)?)?
             ))?;
         }
     } else if executions.is_empty() {
-        complain("no tool was executed")?;
+        eprint_line("no tools have been called")?;
     } else {
         let now = service.now();
         let rows: Vec<[String; 6]> = executions
             .iter()
             .map(|execution| {
                 let took = execution.ended_at.microseconds_since(execution.started_at) / 1000;
-                let told = execution.error.as_ref().or(execution.result.as_ref());
+                let result = execution.error.as_ref().or(execution.result.as_ref());
                 [
                     execution.call.to_string(),
                     execution.tool.to_string(),
                     execution.state.to_string(),
                     format!("{took} ms"),
                     ago(execution.ended_at, now),
-                    one_line(told.map_or("-", String::as_str), EXCERPT),
+                    one_line(result.map_or("-", String::as_str), EXCERPT),
                 ]
             })
             .collect();
-        say_table(["CALL", "TOOL", "STATUS", "TOOK", "ENDED", "RESULT"], &rows)?;
+        print_table(["CALL", "TOOL", "STATUS", "TOOK", "ENDED", "RESULT"], &rows)?;
     }
     Ok(Outcome::Done)
 }

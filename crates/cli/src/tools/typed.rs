@@ -1,6 +1,5 @@
-//! Arguments as they are typed, `key=value`, into the JSON a tool takes. What cannot be read as the
-//! signature says is passed on as text, so that the gate says what is wrong with it, as it says it to
-//! a model.
+//! Parses `key=value` arguments into the JSON of a call. A value that does not match the signature stays text,
+//! so that the gate reports the error as it does for a model.
 
 use std::path::Path;
 
@@ -10,10 +9,10 @@ use windlass_spec::{Signature, Type};
 use crate::arguments::Argument;
 use crate::source::Source;
 
-/// The arguments as one object.
+/// Parses the arguments into one object.
 ///
 /// # Errors
-/// If the file behind an argument cannot be read.
+/// If the file of an argument cannot be read.
 pub(super) fn arguments(typed: &[Argument], signature: &Signature) -> anyhow::Result<Value> {
     let mut object = Map::new();
     for argument in typed {
@@ -34,7 +33,7 @@ pub(super) fn arguments(typed: &[Argument], signature: &Signature) -> anyhow::Re
     Ok(Value::Object(object))
 }
 
-/// What was typed, or what stands in the file it names.
+/// Returns the typed text, or the content of the file it names.
 fn text(typed: &str) -> anyhow::Result<String> {
     let Some(path) = typed.strip_prefix('@') else {
         return Ok(typed.to_owned());
@@ -49,8 +48,8 @@ fn text(typed: &str) -> anyhow::Result<String> {
 fn value(texts: &[String], ty: &Type) -> Value {
     let several = |item: &Type| texts.iter().map(|text| single(text, item)).collect();
     match (texts, ty) {
-        // A list can be given whole, or by a key for each item.
-        ([text], Type::List(_) | Type::Array) => match fitting(text, ty) {
+        // A list is one JSON value, or a repeated key.
+        ([text], Type::List(_) | Type::Array) => match parse_as(text, ty) {
             Some(list) => list,
             None => Value::Array(several(item_of(ty))),
         },
@@ -62,31 +61,31 @@ fn value(texts: &[String], ty: &Type) -> Value {
 fn item_of(ty: &Type) -> &Type {
     match ty {
         Type::List(item) => item,
-        // Of the items of an untyped array nothing is known but that any JSON may be one.
+        // Any JSON can be an item of an untyped array.
         Type::Array => &Type::Array,
         _ => ty,
     }
 }
 
-/// One text as a value of a type.
+/// Parses a text as a value of a type.
 fn single(text: &str, ty: &Type) -> Value {
     let as_text = || Value::String(text.to_owned());
     match ty {
         Type::Text | Type::Enum(_) => as_text(),
         Type::Nullable(inner) if text.trim() != "null" => single(text, inner),
-        // Any JSON may stand in an untyped array.
+        // Any JSON is allowed in an untyped array.
         Type::Array | Type::Any => serde_json::from_str(text).unwrap_or_else(|_| as_text()),
         Type::Object | Type::Record(_) => {
-            // An object that does not fit is passed on as one: its parts are then what is wrong.
+            // An object that does not match is kept as an object, so that the gate reports its fields.
             let parsed = serde_json::from_str(text).ok();
             parsed.filter(Value::is_object).unwrap_or_else(as_text)
         }
-        _ => fitting(text, ty).unwrap_or_else(as_text),
+        _ => parse_as(text, ty).unwrap_or_else(as_text),
     }
 }
 
-/// The text as JSON, if it is JSON of that type.
-fn fitting(text: &str, ty: &Type) -> Option<Value> {
+/// Parses the text as JSON of that type.
+fn parse_as(text: &str, ty: &Type) -> Option<Value> {
     let value = serde_json::from_str(text).ok()?;
     ty.misfits(&value).is_empty().then_some(value)
 }
@@ -100,7 +99,7 @@ mod tests {
     use crate::arguments::Argument;
 
     #[test]
-    fn arguments_are_read_as_the_signature_says() {
+    fn arguments_are_parsed_by_the_signature() {
         let signature = Signature::parse(
             "(name: Text, age: Int, rate: Double, sure: Bool, unit: \"c\" | \"f\", tags: [Text], \
              sizes: [Int], grades: [Maybe Int], any: Array, home: {zip: Int}, more: Object) --> Text",
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_stays_text() {
+    fn values_that_do_not_match_stay_text() {
         let signature =
             Signature::parse("(age: Int, sure: Bool, sizes: [Int], name: Text) --> Text");
         let typed = [

@@ -1,36 +1,36 @@
-//! Agents that may act, with the real program: reads run, writes can be undone, deletions wait for a
-//! person, at a terminal and off it.
+//! Agents with tools that change things: reads run, writes can be undone, deletions need approval, with and
+//! without a terminal.
 
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::program::{Place, example};
-use super::seeded::{Told, run_as};
+use super::program::{TestProject, example};
+use super::seeded::{CommandOutput, run_as};
 use super::session::Session;
 
-/// An office with its agent, its tools, and a script of what the model says.
-pub(super) struct Office {
-    pub(super) place: Place,
+/// The office example: its agent, its tools, and a scripted model.
+pub(super) struct OfficeProject {
+    pub(super) project: TestProject,
 }
 
-impl Office {
+impl OfficeProject {
     pub(super) fn new(turns: &[Value]) -> Self {
         let mut script = String::new();
         for turn in turns {
             script += &format!("{turn}\n");
         }
-        let place = Place::new()
+        let project = TestProject::new()
             .with("agent.gram", example("office/agent.gram"))
             .with("tools.toml", example("office/tools.toml"))
             .with("office.py", example("office/office.py"))
             .with("answers.jsonl", script);
-        std::fs::create_dir(place.path("files")).unwrap();
-        Self { place }
+        std::fs::create_dir(project.path("files")).unwrap();
+        Self { project }
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.place.path("files").join(name)
+        self.project.path("files").join(name)
     }
 
     fn arguments(extra: &[&'static str]) -> Vec<&'static str> {
@@ -47,18 +47,18 @@ impl Office {
         arguments
     }
 
-    fn run(&self, extra: &[&'static str]) -> Told {
-        self.told(&Self::arguments(extra))
+    fn run(&self, extra: &[&'static str]) -> CommandOutput {
+        self.run_command(&Self::arguments(extra))
     }
 
-    fn told(&self, arguments: &[&str]) -> Told {
-        Told::of(&mut self.command(arguments))
+    fn run_command(&self, arguments: &[&str]) -> CommandOutput {
+        CommandOutput::of(&mut self.command(arguments))
     }
 
     pub(super) fn command(&self, arguments: &[&str]) -> std::process::Command {
-        let mut command = self.place.command(arguments);
+        let mut command = self.project.command(arguments);
         command
-            .env("OFFICE_FOLDER", self.place.path("files"))
+            .env("OFFICE_FOLDER", self.project.path("files"))
             .env("WINDLASS_TEST_PRINCIPAL", "ann");
         command
     }
@@ -79,66 +79,74 @@ pub(super) fn finish(answer: &str) -> Value {
     )
 }
 
-fn deletes() -> Office {
-    Office::new(&[
+fn project_that_deletes() -> OfficeProject {
+    OfficeProject::new(&[
         call("listFiles", json!({})),
         call("deleteFile", json!({"file": "draft.txt"})),
         finish("The draft is gone."),
     ])
 }
 
-/// The word after `text` in what was printed.
-fn word_after<'t>(told: &'t str, text: &str) -> &'t str {
-    let start = told.find(text).unwrap_or_else(|| panic!("{text}: {told}")) + text.len();
-    told[start..].split_whitespace().next().unwrap()
+/// Returns the word after `text` in the output.
+fn word_after<'t>(output: &'t str, text: &str) -> &'t str {
+    let start = output
+        .find(text)
+        .unwrap_or_else(|| panic!("{text}: {output}"))
+        + text.len();
+    output[start..].split_whitespace().next().unwrap()
 }
 
 #[test]
-fn off_a_terminal_a_run_ends_with_code_4_and_says_how_to_decide_and_go_on() {
-    let office = deletes();
-    let told = office.run(&[]);
-    assert_eq!(told.code, 4, "{told:?}");
-    assert!(told.err.contains("the run waits for a person"), "{told:?}");
+fn without_a_terminal_a_waiting_run_exits_with_4_and_prints_the_next_commands() {
+    let office = project_that_deletes();
+    let output = office.run(&[]);
+    assert_eq!(output.code, 4, "{output:?}");
+    assert!(
+        output
+            .err
+            .contains("the run waits for an approval or answer"),
+        "{output:?}"
+    );
     assert!(office.file("draft.txt").exists());
-    let id = word_after(&told.err, "windlass approvals show ").to_owned();
-    let run = word_after(&told.err, "windlass runs resume ").to_owned();
+    let id = word_after(&output.err, "windlass approvals show ").to_owned();
+    let run = word_after(&output.err, "windlass runs resume ").to_owned();
     let approved = run_as(
-        &office.place,
+        &office.project,
         "bob",
         &["approvals", "approve", &id, "--yes"],
     );
     assert_eq!(approved.code, 0, "{approved:?}");
-    let done = office.told(&["runs", "resume", &run]);
+    let done = office.run_command(&["runs", "resume", &run]);
     assert_eq!(
         (done.code, done.out.as_str()),
         (0, "The draft is gone.\n"),
         "{done:?}"
     );
     assert!(!office.file("draft.txt").exists());
-    // It is over: going on with it says what came of it, and does nothing.
-    let again = office.told(&["runs", "resume", &run]);
+    // The run has ended: resuming it prints the result and does nothing.
+    let again = office.run_command(&["runs", "resume", &run]);
     assert_eq!((again.code, again.out), (0, done.out));
 }
 
 #[test]
-fn a_program_is_told_that_a_run_waits() {
-    let office = deletes();
-    let told = office.run(&["--json"]);
-    assert_eq!(told.code, 4);
-    assert_eq!(told.json()["end"], json!({"end": "waiting_for_person"}));
-    let listed = office.told(&["runs", "list", "--state", "waiting", "--json"]);
+fn json_output_reports_a_waiting_run() {
+    let office = project_that_deletes();
+    let output = office.run(&["--json"]);
+    assert_eq!(output.code, 4);
+    assert_eq!(output.json()["end"], json!({"end": "waiting_for_person"}));
+    let listed = office.run_command(&["runs", "list", "--state", "waiting", "--json"]);
     assert_eq!(listed.out.lines().count(), 1, "{listed:?}");
 }
 
 #[test]
-fn at_a_terminal_a_person_is_asked_in_place_and_types_the_tools_name() {
-    let office = deletes();
+fn at_a_terminal_the_user_approves_by_typing_the_tool_name() {
+    let office = project_that_deletes();
     let mut session = office.at_a_terminal();
     session.expect("irreversible-asks");
     session.expect("\"file\": \"draft.txt\"");
     session.expect("Type `deleteFile` to approve");
     session.send("yes\r");
-    session.expect("`yes` is none of these");
+    session.expect("`yes` is not one of the choices");
     session.expect("Type `deleteFile` to approve");
     session.send("deleteFile\r");
     session.expect("The draft is gone.");
@@ -147,18 +155,18 @@ fn at_a_terminal_a_person_is_asked_in_place_and_types_the_tools_name() {
 }
 
 #[test]
-fn at_a_terminal_a_person_may_say_no_or_leave_it_for_later() {
-    let office = deletes();
+fn at_a_terminal_the_user_can_reject_or_postpone() {
+    let office = project_that_deletes();
     let mut session = office.at_a_terminal();
     session.expect("Type `deleteFile` to approve");
     session.send("later\r");
-    session.expect("the run waits for a person");
+    session.expect("the run waits for an approval or answer");
     assert_eq!(session.end(), 4);
-    let office = deletes();
+    let office = project_that_deletes();
     let mut session = office.at_a_terminal();
     session.expect("Type `deleteFile` to approve");
     session.send("reject\r");
-    session.expect("Why?");
+    session.expect("Reason for the model");
     session.send("It is needed.\r");
     session.expect("rejected by ann");
     session.expect("The draft is gone.");
@@ -167,15 +175,15 @@ fn at_a_terminal_a_person_may_say_no_or_leave_it_for_later() {
 }
 
 #[test]
-fn a_written_line_can_be_undone_while_it_is_held() {
-    let office = Office::new(&[
+fn held_call_can_be_undone() {
+    let office = OfficeProject::new(&[
         call(
             "writeNote",
             json!({"file": "journal.txt", "line": "Tuesday: rain."}),
         ),
         finish("Done."),
     ]);
-    let arguments = Office::arguments(&[]);
+    let arguments = OfficeProject::arguments(&[]);
     let mut session = Session::start(office.command(&arguments));
     session.expect("is held for 5 s; undo it with: windlass holds undo ");
     session.expect("\n");
@@ -185,38 +193,38 @@ fn a_written_line_can_be_undone_while_it_is_held() {
         .last()
         .unwrap()
         .to_owned();
-    let undone = run_as(&office.place, "bob", &["holds", "undo", &id]);
+    let undone = run_as(&office.project, "bob", &["holds", "undo", &id]);
     assert_eq!(undone.code, 0, "{undone:?}");
     session.expect("undone by bob");
     session.expect("Done.");
     assert_eq!(session.end(), 0);
     assert!(
         !office.file("journal.txt").exists(),
-        "the folder was never furnished"
+        "the folder was never created"
     );
 }
 
 #[test]
-fn an_interruption_during_a_hold_says_how_to_go_on_and_how_to_undo() {
-    let office = Office::new(&[
+fn interrupt_during_a_hold_prints_the_resume_and_undo_commands() {
+    let office = OfficeProject::new(&[
         call(
             "writeNote",
             json!({"file": "journal.txt", "line": "Tuesday: rain."}),
         ),
         finish("Done."),
     ]);
-    let arguments = Office::arguments(&[]);
+    let arguments = OfficeProject::arguments(&[]);
     let mut session = Session::start(office.command(&arguments));
     session.expect("is held for 5 s");
     session.interrupt();
     session.expect("windlass holds undo ");
-    session.expect("go on with: windlass runs resume ");
+    session.expect("resume with: windlass runs resume ");
     assert_eq!(session.end(), 130);
 }
 
 #[test]
-fn a_call_by_hand_passes_the_same_gate() {
-    let office = deletes();
+fn direct_call_passes_the_gate() {
+    let office = project_that_deletes();
     let arguments = [
         "tools",
         "call",
@@ -227,11 +235,11 @@ fn a_call_by_hand_passes_the_same_gate() {
         "agent.gram",
         "file=draft.txt",
     ];
-    let waits = office.told(&arguments);
+    let waits = office.run_command(&arguments);
     assert_eq!(waits.code, 4, "{waits:?}");
     let mut arguments = arguments.to_vec();
     arguments.push("--yes");
-    let done = office.told(&arguments);
+    let done = office.run_command(&arguments);
     assert_eq!(
         (done.code, done.out.as_str()),
         (0, "deleted draft.txt\n"),
@@ -240,62 +248,62 @@ fn a_call_by_hand_passes_the_same_gate() {
 }
 
 #[test]
-fn policies_of_the_operator_hold_and_mistakes_in_them_are_told_before_anything_runs() {
-    let office = deletes();
+fn operator_policies_apply_and_their_errors_are_reported_before_the_run() {
+    let office = project_that_deletes();
     let policy = r#"
         @id("all") permit (principal, action, resource);
         @id("kept") @reason("files of the office are kept")
         forbid (principal, action == Action::"deleteFile", resource);
     "#;
-    std::fs::write(office.place.path("policy.cedar"), policy).unwrap();
-    let told = office.run(&["--policy", "policy.cedar"]);
-    assert_eq!(told.code, 0, "{told:?}");
+    std::fs::write(office.project.path("policy.cedar"), policy).unwrap();
+    let output = office.run(&["--policy", "policy.cedar"]);
+    assert_eq!(output.code, 0, "{output:?}");
     assert!(
-        told.err.contains("denied: files of the office are kept"),
-        "{told:?}"
+        output.err.contains("denied: files of the office are kept"),
+        "{output:?}"
     );
     assert!(office.file("draft.txt").exists());
     std::fs::write(
-        office.place.path("policy.cedar"),
+        office.project.path("policy.cedar"),
         policy.replace("deleteFile", "delete"),
     )
     .unwrap();
-    let told = office.run(&["--policy", "policy.cedar"]);
-    assert_eq!(told.code, 1, "{told:?}");
+    let output = office.run(&["--policy", "policy.cedar"]);
+    assert_eq!(output.code, 1, "{output:?}");
     assert!(
-        told.err.contains("the policies do not fit the agent"),
-        "{told:?}"
+        output.err.contains("the policies do not fit the agent"),
+        "{output:?}"
     );
-    // The data directory is where an operator puts them for good.
-    std::fs::create_dir_all(office.place.path("data")).unwrap();
-    std::fs::write(office.place.path("data").join("policy.cedar"), policy).unwrap();
-    let told = office.run(&[]);
+    // A policy file in the data directory applies to all runs.
+    std::fs::create_dir_all(office.project.path("data")).unwrap();
+    std::fs::write(office.project.path("data").join("policy.cedar"), policy).unwrap();
+    let output = office.run(&[]);
     assert!(
-        told.err.contains("files of the office are kept"),
-        "{told:?}"
+        output.err.contains("files of the office are kept"),
+        "{output:?}"
     );
 }
 
 #[test]
-fn a_model_may_ask_the_person_who_is_there() {
-    let office = Office::new(&[
+fn model_can_ask_the_user_a_question() {
+    let office = OfficeProject::new(&[
         call(
             "ask_human",
             json!({"question": "Which file?", "options": ["draft", "journal"]}),
         ),
         finish("Thank you."),
     ]);
-    let told = office.run(&[]);
-    assert_eq!(told.code, 4, "{told:?}");
-    let id = word_after(&told.err, "windlass approvals show ").to_owned();
-    let run = word_after(&told.err, "windlass runs resume ").to_owned();
+    let output = office.run(&[]);
+    assert_eq!(output.code, 4, "{output:?}");
+    let id = word_after(&output.err, "windlass approvals show ").to_owned();
+    let run = word_after(&output.err, "windlass runs resume ").to_owned();
     let answered = run_as(
-        &office.place,
+        &office.project,
         "bob",
         &["approvals", "respond", &id, "journal"],
     );
     assert_eq!(answered.code, 0, "{answered:?}");
-    let done = office.told(&["runs", "resume", &run]);
+    let done = office.run_command(&["runs", "resume", &run]);
     assert!(done.err.contains("answered by bob"), "{done:?}");
     assert_eq!(done.out, "Thank you.\n");
     let silent = office.run(&["--no-questions"]);

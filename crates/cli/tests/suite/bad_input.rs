@@ -1,58 +1,58 @@
-//! Input that cannot be right: each kind gets a clear error, a place and a non-zero exit code.
+//! Invalid input: each kind gives a clear error with a location and a non-zero exit code.
 
 use insta::assert_snapshot;
 
-use super::program::Place;
+use super::program::TestProject;
 
 const TOOL: &str = "[t:Tool {description: \"Does what it should\"} | ()==>(::Text)]\n";
 
 fn check(content: &str) -> String {
-    Place::new()
+    TestProject::new()
         .with("agent.gram", content)
         .run(&["check", "agent.gram"])
 }
 
 #[test]
 fn a_file_that_is_not_utf8() {
-    let place = Place::new().with("agent.gram", b"(a)\n(b \xFF c)\n");
-    assert_snapshot!(place.run(&["check", "agent.gram"]));
+    let project = TestProject::new().with("agent.gram", b"(a)\n(b \xFF c)\n");
+    assert_snapshot!(project.run(&["check", "agent.gram"]));
 }
 
 #[test]
 fn a_missing_file() {
-    assert_snapshot!(Place::new().run(&["check", "missing.gram"]));
+    assert_snapshot!(TestProject::new().run(&["check", "missing.gram"]));
 }
 
 #[test]
 fn a_directory() {
-    let place = Place::new();
-    std::fs::create_dir(place.path("agents")).unwrap();
-    assert_snapshot!(place.run(&["check", "agents/"]));
+    let project = TestProject::new();
+    std::fs::create_dir(project.path("agents")).unwrap();
+    assert_snapshot!(project.run(&["check", "agents/"]));
 }
 
 #[test]
 fn a_file_of_two_gigabytes() {
-    let place = Place::new().with("huge.gram", "");
+    let project = TestProject::new().with("huge.gram", "");
     let file = std::fs::OpenOptions::new()
         .write(true)
-        .open(place.path("huge.gram"))
+        .open(project.path("huge.gram"))
         .unwrap();
     file.set_len(2 * 1024 * 1024 * 1024).unwrap();
-    assert_snapshot!(place.run(&["check", "huge.gram"]));
+    assert_snapshot!(project.run(&["check", "huge.gram"]));
 }
 
 #[test]
 fn a_device_that_never_ends() {
-    assert_snapshot!(Place::new().run(&["check", "/dev/zero"]));
+    assert_snapshot!(TestProject::new().run(&["check", "/dev/zero"]));
 }
 
 #[test]
 fn a_hundred_thousand_open_brackets() {
     let text = "[".repeat(100_000);
-    let told = Place::new()
+    let output = TestProject::new()
         .with("deep.gram", text)
         .run(&["check", "deep.gram"]);
-    let end: Vec<&str> = told.lines().rev().take(12).collect();
+    let end: Vec<&str> = output.lines().rev().take(12).collect();
     assert_snapshot!(end.into_iter().rev().collect::<Vec<_>>().join("\n"));
 }
 
@@ -60,7 +60,7 @@ fn a_hundred_thousand_open_brackets() {
 fn a_hundred_thousand_nested_brackets() {
     let text = "[|".repeat(100_000) + "a" + &"]".repeat(100_000);
     assert_snapshot!(
-        Place::new()
+        TestProject::new()
             .with("deep.gram", text)
             .run(&["check", "deep.gram"])
     );
@@ -70,11 +70,11 @@ fn a_hundred_thousand_nested_brackets() {
 fn a_hundred_thousand_nested_agents() {
     let agent = "[a:Agent {instruction: \"Do.\", model: \"m\"} | ";
     let text = agent.repeat(100_000) + "a" + &"]".repeat(100_000);
-    let told = Place::new()
+    let output = TestProject::new()
         .with("deep.gram", text)
         .run(&["check", "deep.gram"]);
-    assert_snapshot!(told.lines().take(9).collect::<Vec<_>>().join("\n"));
-    assert!(told.ends_with("--- exit code 1\n"));
+    assert_snapshot!(output.lines().take(9).collect::<Vec<_>>().join("\n"));
+    assert!(output.ends_with("--- exit code 1\n"));
 }
 
 #[test]
@@ -109,19 +109,19 @@ fn two_tools_of_one_name() {
 }
 
 #[test]
-fn text_that_would_steer_the_terminal_is_blotted_out() {
-    let told =
+fn control_characters_in_source_lines_are_replaced() {
+    let output =
         check("[`a\u{1b}[31mb`:Agent {instruction: \"\u{202e}\", modle: \"m\"}] \u{1b}[2J\n");
     assert!(
-        !told.contains('\u{1b}') && !told.contains('\u{202e}'),
-        "{told:?}"
+        !output.contains('\u{1b}') && !output.contains('\u{202e}'),
+        "{output:?}"
     );
-    assert_snapshot!(told);
+    assert_snapshot!(output);
 }
 
 #[test]
-fn names_that_would_steer_the_terminal_are_made_visible() {
-    let place = Place::new()
+fn control_characters_in_names_are_escaped() {
+    let project = TestProject::new()
         .with("a\u{1b}[31mb.gram", "(a)->(b)")
         .with("ok.gram", TOOL);
     for arguments in [
@@ -129,8 +129,8 @@ fn names_that_would_steer_the_terminal_are_made_visible() {
         &["schema", "ok.gram", "\u{1b}[31mq"],
         &["bind", "ok.gram", "--library", "\u{202e}q"],
     ] {
-        let told = place.run(arguments);
-        assert!(!told.contains(['\u{1b}', '\u{202e}']), "{told:?}");
+        let output = project.run(arguments);
+        assert!(!output.contains(['\u{1b}', '\u{202e}']), "{output:?}");
     }
     assert_snapshot!(check(
         "[`a\u{202e}b`:Agent {instruction: \"A.\", model: \"m\"}]"
@@ -144,17 +144,17 @@ fn lines_that_end_with_a_carriage_return_are_drawn_without_it() {
 
 #[test]
 fn standard_input_twice() {
-    assert_snapshot!(Place::new().run(&["check", "-", "-"]));
+    assert_snapshot!(TestProject::new().run(&["check", "-", "-"]));
 }
 
 #[test]
 fn standard_input_that_is_empty() {
-    assert_snapshot!(Place::new().run_with_input(&["check", "-"], ""));
+    assert_snapshot!(TestProject::new().run_with_input(&["check", "-"], ""));
 }
 
 #[test]
 fn no_arguments_and_wrong_arguments_end_with_code_2() {
-    let place = Place::new();
+    let project = TestProject::new();
     for arguments in [
         &[][..],
         &["chekc", "x"],
@@ -162,7 +162,10 @@ fn no_arguments_and_wrong_arguments_end_with_code_2() {
         &["check", "--jsno", "x"],
         &["bind", "x"],
     ] {
-        let told = place.run(arguments);
-        assert!(told.ends_with("--- exit code 2\n"), "{arguments:?}: {told}");
+        let output = project.run(arguments);
+        assert!(
+            output.ends_with("--- exit code 2\n"),
+            "{arguments:?}: {output}"
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use insta::assert_snapshot;
 
-use super::program::{Place, example};
+use super::program::{TestProject, example};
 use super::session::{Session, without_ids};
 
 const CHAT: [&str; 6] = [
@@ -16,24 +16,26 @@ const CHAT: [&str; 6] = [
     "scripted:answers.jsonl",
 ];
 
-/// With a model that greets Ada by a tool and then says what it is told to.
-fn place(answers: &[&str]) -> Place {
+/// A project with a model that greets Ada with a tool and then gives these answers.
+fn project(answers: &[&str]) -> TestProject {
     let answers: Vec<String> = answers
         .iter()
         .map(|text| format!("{{\"text\": \"{text}\"}}\n"))
         .collect();
-    Place::new().with("hello.gram", example("hello.gram")).with(
-        "answers.jsonl",
-        example("hello.answers.jsonl") + &answers.concat(),
-    )
+    TestProject::new()
+        .with("hello.gram", example("hello.gram"))
+        .with(
+            "answers.jsonl",
+            example("hello.answers.jsonl") + &answers.concat(),
+        )
 }
 
-/// The task and the conversation that the latest run was begun with.
-fn latest_task(place: &Place) -> serde_json::Value {
-    let listed = place.run(&["trace", "list", "--json", "--limit", "1"]);
+/// The task of the latest run, with its conversation.
+fn latest_task(project: &TestProject) -> serde_json::Value {
+    let listed = project.run(&["trace", "list", "--json", "--limit", "1"]);
     let line = listed.lines().find(|line| line.starts_with('{')).unwrap();
     let run: serde_json::Value = serde_json::from_str(line).unwrap();
-    let exported = place.run(&["trace", "export", run["run"].as_str().unwrap()]);
+    let exported = project.run(&["trace", "export", run["run"].as_str().unwrap()]);
     let first = exported.lines().find(|line| line.starts_with('{')).unwrap();
     let first: serde_json::Value = serde_json::from_str(first).unwrap();
     first["event"]["task"].clone()
@@ -41,33 +43,33 @@ fn latest_task(place: &Place) -> serde_json::Value {
 
 #[test]
 fn answers_go_to_standard_output_and_everything_else_to_standard_error() {
-    let said =
+    let input =
         "/help\n/tools\n/trace\n\n Say hello \\\nto Ada\nAnd now?\n/nothing here\n/quit\nnever\n";
-    let told = place(&["Now nothing."]).run_with_input(&CHAT, said);
-    assert_snapshot!(without_ids(&told));
+    let output = project(&["Now nothing."]).run_with_input(&CHAT, input);
+    assert_snapshot!(without_ids(&output));
 }
 
 #[test]
-fn the_trace_is_that_of_the_last_answer() {
-    let place = place(&["Fine."]);
-    let told = place.run_with_input(&CHAT, "Say hello to Ada\nHow are you?\n/trace\n");
-    let trace = told.split_once("of agent hello_world_agent").unwrap().1;
-    assert!(trace.contains("answer (0.50): Fine."), "{told}");
-    assert!(!trace.contains("sayHello"), "{told}");
+fn trace_command_shows_the_last_answer() {
+    let project = project(&["Fine."]);
+    let output = project.run_with_input(&CHAT, "Say hello to Ada\nHow are you?\n/trace\n");
+    let trace = output.split_once("of agent hello_world_agent").unwrap().1;
+    assert!(trace.contains("answer (0.50): Fine."), "{output}");
+    assert!(!trace.contains("sayHello"), "{output}");
 }
 
 #[test]
-fn nothing_said_is_nothing_told() {
-    let told = place(&[]).run_with_input(&CHAT, "");
+fn empty_input_prints_nothing() {
+    let output = project(&[]).run_with_input(&CHAT, "");
     let expected = "--- stderr\nmodel: scripted:answers.jsonl\n\n--- exit code 0\n";
-    assert_eq!(told, expected);
+    assert_eq!(output, expected);
 }
 
 #[test]
-fn what_was_said_before_goes_with_every_line() {
-    let place = place(&["Fine."]);
-    place.run_with_input(&CHAT, "Say hello to Ada\nHow are you?\n");
-    let task = latest_task(&place);
+fn each_task_carries_the_conversation_so_far() {
+    let project = project(&["Fine."]);
+    project.run_with_input(&CHAT, "Say hello to Ada\nHow are you?\n");
+    let task = latest_task(&project);
     assert_eq!(task["description"], "How are you?");
     let before = serde_json::json!([
         {"role": "user", "content": "Say hello to Ada"},
@@ -77,69 +79,76 @@ fn what_was_said_before_goes_with_every_line() {
 }
 
 #[test]
-fn a_conversation_is_taken_up_again() {
-    let place = place(&[]);
+fn conversation_is_resumed() {
+    let project = project(&[]);
     let resume = [&CHAT[..], &["--resume"]].concat();
-    let first = place.run_with_input(&resume, "Say hello to Ada\n");
+    let first = project.run_with_input(&resume, "Say hello to Ada\n");
     assert!(
-        first.contains("there is no conversation with `hello_world_agent` yet"),
+        first.contains("there is no conversation with `hello_world_agent` to resume"),
         "{first}"
     );
-    let place = place.with("answers.jsonl", "{\"text\": \"Ada.\"}\n");
-    let second = place.run_with_input(&resume, "Who was it?\n");
-    assert!(second.contains("2 messages taken up"), "{second}");
+    let project = project.with("answers.jsonl", "{\"text\": \"Ada.\"}\n");
+    let second = project.run_with_input(&resume, "Who was it?\n");
+    assert!(
+        second.contains("resuming a conversation of 2 messages"),
+        "{second}"
+    );
     assert_eq!(
-        latest_task(&place)["conversation"]
+        latest_task(&project)["conversation"]
             .as_array()
             .unwrap()
             .len(),
         2
     );
-    // Without the option, nothing is taken up.
-    let place = place.with("answers.jsonl", "{\"text\": \"Who?\"}\n");
-    let third = place.run_with_input(&CHAT, "Who was it?\n");
-    assert!(!third.contains("taken up"), "{third}");
-    assert!(latest_task(&place).get("conversation").is_none());
+    // Without the option, a new conversation starts.
+    let project = project.with("answers.jsonl", "{\"text\": \"Who?\"}\n");
+    let third = project.run_with_input(&CHAT, "Who was it?\n");
+    assert!(!third.contains("resuming a conversation"), "{third}");
+    assert!(latest_task(&project).get("conversation").is_none());
     // The latest is now the third.
-    let last = place.run_with_input(&resume, "/trace\n");
+    let last = project.run_with_input(&resume, "/trace\n");
     assert!(
-        last.contains("2 messages taken up") && last.contains("answer (0.50): Who?"),
+        last.contains("resuming a conversation of 2 messages")
+            && last.contains("answer (0.50): Who?"),
         "{last}"
     );
 }
 
 #[test]
-fn only_a_hundred_messages_are_kept() {
+fn conversation_keeps_at_most_100_messages() {
     let answers = vec!["Yes."; 51];
-    let place = place(&answers).with("answers.jsonl", "{\"text\": \"Yes.\"}\n".repeat(51));
-    let said: String = (1..=51)
+    let project = project(&answers).with("answers.jsonl", "{\"text\": \"Yes.\"}\n".repeat(51));
+    let input: String = (1..=51)
         .map(|number| format!("question {number}\n"))
         .collect();
-    place.run_with_input(&CHAT, said);
-    let place = place.with("answers.jsonl", "{\"text\": \"Yes.\"}\n");
-    let told = place.run_with_input(&[&CHAT[..], &["--resume"]].concat(), "One more\n");
-    assert!(told.contains("100 messages taken up"), "{told}");
+    project.run_with_input(&CHAT, input);
+    let project = project.with("answers.jsonl", "{\"text\": \"Yes.\"}\n");
+    let output = project.run_with_input(&[&CHAT[..], &["--resume"]].concat(), "One more\n");
+    assert!(
+        output.contains("resuming a conversation of 100 messages"),
+        "{output}"
+    );
     assert_eq!(
-        latest_task(&place)["conversation"][0]["content"],
+        latest_task(&project)["conversation"][0]["content"],
         "question 2"
     );
 }
 
 #[test]
-fn a_run_that_fails_is_explained_and_the_conversation_goes_on() {
-    let place = place(&[]);
-    let told = place.run_with_input(&CHAT, "Say hello to Ada\nHow are you?\n/help\n");
+fn failed_run_is_reported_and_the_conversation_continues() {
+    let project = project(&[]);
+    let output = project.run_with_input(&CHAT, "Say hello to Ada\nHow are you?\n/help\n");
     assert!(
-        told.contains("error: The script has no more than its 2 answers.\nhint: "),
-        "{told}"
+        output.contains("error: The script has no more than its 2 answers.\nhint: "),
+        "{output}"
     );
-    assert!(told.contains("/quit"), "{told}");
-    assert!(told.ends_with("--- exit code 0\n"), "{told}");
-    // What never reached the model was not said.
-    let place = place.with("answers.jsonl", "{\"text\": \"Yes.\"}\n");
-    place.run_with_input(&[&CHAT[..], &["--resume"]].concat(), "Still there?\n");
+    assert!(output.contains("/quit"), "{output}");
+    assert!(output.ends_with("--- exit code 0\n"), "{output}");
+    // A message that never reached the model is not stored.
+    let project = project.with("answers.jsonl", "{\"text\": \"Yes.\"}\n");
+    project.run_with_input(&[&CHAT[..], &["--resume"]].concat(), "Still there?\n");
     assert_eq!(
-        latest_task(&place)["conversation"]
+        latest_task(&project)["conversation"]
             .as_array()
             .unwrap()
             .len(),
@@ -148,31 +157,31 @@ fn a_run_that_fails_is_explained_and_the_conversation_goes_on() {
 }
 
 #[test]
-fn what_keeps_a_conversation_from_beginning_is_explained() {
-    let place = place(&[]).with(
+fn errors_before_a_conversation_are_reported() {
+    let project = project(&[]).with(
         "other.gram",
         "[other:Agent {instruction: \"Talk.\", model: \"m\"}]",
     );
-    let mut told = String::new();
+    let mut output = String::new();
     for arguments in [
         &["chat"][..],
         &["chat", "hello.gram"],
         &["chat", "none.gram"],
         &[&CHAT[..], &["--resume=nothing"]].concat(),
     ] {
-        let printed = place.run(arguments);
-        told += &format!("$ windlass {}\n{printed}\n", arguments.join(" "));
+        let printed = project.run(arguments);
+        output += &format!("$ windlass {}\n{printed}\n", arguments.join(" "));
     }
-    assert_snapshot!(told);
+    assert_snapshot!(output);
 }
 
 #[test]
-fn a_conversation_is_taken_up_with_the_agent_it_was_with() {
-    let place = place(&[]).with(
+fn conversation_cannot_be_resumed_with_another_agent() {
+    let project = project(&[]).with(
         "other.gram",
         "[other:Agent {instruction: \"Talk.\", model: \"m\"}]",
     );
-    let mut session = Session::at_a_terminal(&place.command(&CHAT));
+    let mut session = Session::at_a_terminal(&project.command(&CHAT));
     session.expect("> ");
     session.send("Say hello to Ada\r");
     session.expect("Nice to meet you.");
@@ -189,9 +198,12 @@ fn a_conversation_is_taken_up_with_the_agent_it_was_with() {
         .to_owned();
     assert_eq!(session.end(), 0);
     let resume = format!("--resume={id}");
-    let told = place.run(&[&CHAT[..], &[&resume]].concat());
-    assert!(told.contains("2 messages taken up"), "{told}");
-    let told = place.run(&[
+    let output = project.run(&[&CHAT[..], &[&resume]].concat());
+    assert!(
+        output.contains("resuming a conversation of 2 messages"),
+        "{output}"
+    );
+    let output = project.run(&[
         "chat",
         "other.gram",
         "--model",
@@ -199,19 +211,19 @@ fn a_conversation_is_taken_up_with_the_agent_it_was_with() {
         &resume,
     ]);
     assert!(
-        told.contains("is with the agent `hello_world_agent`, not with `other`"),
-        "{told}"
+        output.contains("is with the agent `hello_world_agent`, not with `other`"),
+        "{output}"
     );
-    assert!(told.ends_with("exit code 1\n"), "{told}");
+    assert!(output.ends_with("exit code 1\n"), "{output}");
 }
 
 #[test]
-fn lines_are_edited_and_remembered_at_a_terminal() {
-    let place = place(&["Again."]);
-    let mut session = Session::at_a_terminal(&place.command(&CHAT));
-    session.expect("hello_world_agent: /help lists the commands");
+fn terminal_input_has_editing_and_history() {
+    let project = project(&["Again."]);
+    let mut session = Session::at_a_terminal(&project.command(&CHAT));
+    session.expect("hello_world_agent: type /help for the commands");
     session.expect("> ");
-    // Tab completes, Ctrl-C forgets what was typed.
+    // Tab completes, Ctrl-C discards the line.
     session.send("/to\t\r");
     session.expect("sayHello  reversible");
     session.expect("> ");
@@ -221,35 +233,35 @@ fn lines_are_edited_and_remembered_at_a_terminal() {
     session.expect("Nice to meet you.");
     session.expect("> ");
     session.send("\x04");
-    session.expect("to go on: windlass chat hello.gram --resume=");
+    session.expect("resume with: windlass chat hello.gram --resume=");
     assert_eq!(session.end(), 0);
-    assert_eq!(latest_task(&place)["description"], "Say hello to Ada");
+    assert_eq!(latest_task(&project)["description"], "Say hello to Ada");
 
-    let history = std::fs::metadata(place.path("data/chat_history")).unwrap();
+    let history = std::fs::metadata(project.path("data/chat_history")).unwrap();
     assert_eq!(history.permissions().mode() & 0o777, 0o600);
-    // The arrow up brings it back in the next conversation. What is pasted is one line.
-    let place = place.with(
+    // The arrow up recalls it in the next conversation. Pasted text is one message.
+    let project = project.with(
         "answers.jsonl",
         "{\"text\": \"Once.\"}\n{\"text\": \"Twice.\"}\n",
     );
-    let mut session = Session::at_a_terminal(&place.command(&CHAT));
+    let mut session = Session::at_a_terminal(&project.command(&CHAT));
     session.expect("> ");
     session.send("\x1b[A!\r");
     session.expect("Once.");
     session.expect("> ");
-    assert_eq!(latest_task(&place)["description"], "Say hello to Ada!");
+    assert_eq!(latest_task(&project)["description"], "Say hello to Ada!");
     session.send("\x1b[200~one \\\ntwo\x1b[201~\r");
     session.expect("Twice.");
     session.expect("> ");
-    assert_eq!(latest_task(&place)["description"], "one \\\ntwo");
+    assert_eq!(latest_task(&project)["description"], "one \\\ntwo");
     session.send("/quit\r");
     assert_eq!(session.end(), 0);
 }
 
-/// With an agent whose tool goes on until there is a file.
-fn slow_place() -> Place {
+/// A project with an agent whose tool waits for a file.
+fn slow_place() -> TestProject {
     let calls = "{\"thought\": \"I wait.\", \"calls\": [{\"tool\": \"wait\", \"arguments\": {\"json\": {}}}]}\n";
-    Place::new()
+    TestProject::new()
         .with("agent.gram", r#"[waiter:Agent {instruction: "Wait.", model: "m"} |
             [wait:Tool {description: "Waits until there is a file", risk: reversible} | ()==>(::Text)]]"#)
         .with("tools.toml", "name = \"tools\"\n[tools.wait]\ndescription = \"Waits until there is a file\"\nsignature = \"() --> IO Text\"\ncommand = [\"sh\", \"-c\", \"while [ ! -e go -a -e tools.toml ]; do sleep 0.02; done; echo waited\"]\n")
@@ -266,40 +278,43 @@ const SLOW_CHAT: [&str; 6] = [
 ];
 
 #[test]
-fn an_interrupt_stops_the_work_and_not_the_conversation() {
-    let place = slow_place();
-    let mut session = Session::start(place.command(&SLOW_CHAT));
-    // Twice stops at once: the tool never ends by itself.
+fn interrupt_stops_the_run_and_not_the_conversation() {
+    let project = slow_place();
+    let mut session = Session::start(project.command(&SLOW_CHAT));
+    // Two interrupts stop at once: the tool does not end by itself.
     session.send("wait\n");
     session.expect("1. wait I wait.");
     session.interrupt();
     session.expect("stopping after this step");
     session.interrupt();
     session.expect("\nstopped\n");
-    // Once stops after the step.
+    // One interrupt stops after the step.
     session.send("wait again\n");
     session.expect("1. wait I wait.");
     session.interrupt();
     session.expect("stopping after this step");
-    std::fs::write(place.path("go"), "").unwrap();
+    std::fs::write(project.path("go"), "").unwrap();
     session.expect("call 0: waited");
-    session.expect("go on with: windlass runs resume ");
+    session.expect("resume with: windlass runs resume ");
     session.send("Are you there?\n");
     session.expect("Here I am.");
     assert_eq!(session.end(), 0);
-    // The agent knows what it did not come to an end with.
-    let told = &latest_task(&place)["conversation"];
-    assert_eq!(told[2]["content"], "wait again");
-    assert_eq!(told[3]["content"], "(I was stopped before I could answer.)");
+    // The conversation records that the answer was interrupted.
+    let conversation = &latest_task(&project)["conversation"];
+    assert_eq!(conversation[2]["content"], "wait again");
+    assert_eq!(
+        conversation[3]["content"],
+        "(I was stopped before I could answer.)"
+    );
 }
 
 #[test]
-fn the_keys_of_a_terminal_stop_the_work_too() {
-    let place = slow_place();
-    let mut session = Session::at_a_terminal(&place.command(&SLOW_CHAT));
+fn ctrl_c_at_a_terminal_stops_the_run() {
+    let project = slow_place();
+    let mut session = Session::at_a_terminal(&project.command(&SLOW_CHAT));
     session.expect("> ");
     session.send("wait\r");
-    session.expect("a tool is at work");
+    session.expect("running a tool");
     session.send("\x03");
     session.expect("stopping after this step");
     session.send("\x03");
@@ -310,9 +325,9 @@ fn the_keys_of_a_terminal_stop_the_work_too() {
 }
 
 #[test]
-fn an_interrupt_ends_a_conversation_that_waits_for_a_pipe() {
-    let place = place(&[]);
-    let mut session = Session::start(place.command(&CHAT));
+fn interrupt_ends_a_conversation_that_reads_a_pipe() {
+    let project = project(&[]);
+    let mut session = Session::start(project.command(&CHAT));
     session.send("/help\n");
     session.expect("/quit");
     assert_eq!(session.interrupt_until_the_end(), 130);

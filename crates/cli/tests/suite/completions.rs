@@ -1,14 +1,14 @@
-//! The scripts by which shells complete.
+//! Shell completion scripts.
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::program::Place;
+use super::program::TestProject;
 
 /// The names of the program's commands, from its help.
 fn commands() -> Vec<String> {
-    let help = Place::new().run(&["--help"]);
+    let help = TestProject::new().run(&["--help"]);
     let (_, after) = help.split_once("Commands:\n").unwrap();
     let listed = after.lines().take_while(|line| !line.is_empty());
     let names: Vec<String> = listed
@@ -24,14 +24,14 @@ fn commands() -> Vec<String> {
 fn every_shell_completes_every_command() {
     let commands = commands();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = Place::new().run(&["completions", shell]);
+        let script = TestProject::new().run(&["completions", shell]);
         assert!(script.ends_with("exit code 0\n"), "{script}");
         for command in &commands {
             assert!(script.contains(command.as_str()), "{shell} lacks {command}");
         }
     }
     assert!(
-        Place::new()
+        TestProject::new()
             .run(&["completions", "dos"])
             .ends_with("exit code 2\n")
     );
@@ -50,14 +50,14 @@ fn the_guide_to_the_commands_has_every_command() {
 }
 
 #[test]
-fn bash_reads_its_script() {
-    let output = Place::new()
+fn bash_accepts_its_completion_script() {
+    let output = TestProject::new()
         .command(&["completions", "bash"])
         .output()
         .unwrap();
     let bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn();
     let Ok(mut bash) = bash else {
-        // There is no bash here that could read it.
+        // There is no bash on this machine.
         return;
     };
     bash.stdin

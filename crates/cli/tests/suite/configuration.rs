@@ -1,12 +1,12 @@
-//! The configuration from the command line: shown, checked, laid over each other, begun with.
+//! The configuration: `config`, `init`, `doctor`, layers, limits and permissions.
 
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::program::{Place, example};
+use super::program::{TestProject, example};
 use super::session::without_ids;
 
-/// A file with ten mistakes, each of another kind.
+/// A file with ten errors of different kinds.
 const TEN_MISTAKES: &str = r#"
 environment = "prodction"
 libraries = "tools.toml"
@@ -27,49 +27,50 @@ environment_overrides.moon = { enabled = true }
 send = "harmless"
 "#;
 
-fn without_place(place: &Place, told: &str) -> String {
-    let directory = place.path("").display().to_string();
+fn without_paths(project: &TestProject, output: &str) -> String {
+    let directory = project.path("").display().to_string();
     let directory = directory.trim_end_matches('/');
-    let resolved = place.path("").canonicalize().unwrap();
+    let resolved = project.path("").canonicalize().unwrap();
     let resolved = resolved.display().to_string();
-    told.replace(&resolved, "[place]")
+    output
+        .replace(&resolved, "[place]")
         .replace(directory, "[place]")
 }
 
-fn told(place: &Place, arguments: &[&str]) -> String {
-    without_place(place, &place.run(arguments))
+fn run_normalized(project: &TestProject, arguments: &[&str]) -> String {
+    without_paths(project, &project.run(arguments))
 }
 
 #[test]
-fn a_configuration_with_ten_mistakes_shows_ten() {
-    let place = Place::new().with("windlass.toml", TEN_MISTAKES);
-    let checked = told(&place, &["config", "check"]);
+fn every_configuration_error_is_reported() {
+    let project = TestProject::new().with("windlass.toml", TEN_MISTAKES);
+    let checked = run_normalized(&project, &["config", "check"]);
     assert_snapshot!(checked);
-    let checked = place.run(&["config", "check", "--json"]);
+    let checked = project.run(&["config", "check", "--json"]);
     let line = checked.lines().find(|line| line.starts_with('{')).unwrap();
     let object: Value = serde_json::from_str(line).unwrap();
     assert_eq!(object["valid"], false);
     assert_eq!(object["errors"].as_array().unwrap().len(), 10);
-    // Nothing runs under it.
-    let place = place.with("hello.gram", example("hello.gram"));
-    let told = place.run(&["run", "hello.gram", "Greet Ada", "--library", "hello"]);
+    // No run starts with it.
+    let project = project.with("hello.gram", example("hello.gram"));
+    let output = project.run(&["run", "hello.gram", "Greet Ada", "--library", "hello"]);
     assert!(
-        told.contains("there are 10 mistakes in the configuration"),
-        "{told}"
+        output.contains("there are 10 mistakes in the configuration"),
+        "{output}"
     );
-    assert!(told.ends_with("exit code 1\n"), "{told}");
+    assert!(output.ends_with("exit code 1\n"), "{output}");
 }
 
 #[test]
-fn every_value_is_shown_with_where_it_comes_from() {
-    let place = Place::new()
+fn values_are_shown_with_their_origin() {
+    let project = TestProject::new()
         .with(
             "windlass.toml",
             "[gate]\nundo_window_seconds = 5\n[breaker]\nfailures = 7\n",
         )
         .with("admin.toml", "[ceilings]\ntimeout_seconds = 60\n");
-    std::fs::create_dir_all(place.path("config/windlass")).unwrap();
-    let place = place.with(
+    std::fs::create_dir_all(project.path("config/windlass")).unwrap();
+    let project = project.with(
         "config/windlass/windlass.toml",
         "environment = \"staging\"\n[gate]\nundo_window_seconds = 7\n",
     );
@@ -86,11 +87,11 @@ fn every_value_is_shown_with_where_it_comes_from() {
         shown += &format!(
             "$ windlass {}\n{}",
             arguments.join(" "),
-            told(&place, arguments)
+            run_normalized(&project, arguments)
         );
     }
     assert_snapshot!(shown);
-    let by_variable = place
+    let by_variable = project
         .command(&["config", "show", "environment"])
         .env("WINDLASS_ENVIRONMENT", "production")
         .output()
@@ -103,41 +104,41 @@ fn every_value_is_shown_with_where_it_comes_from() {
 }
 
 #[test]
-fn a_ceiling_of_the_machine_is_not_exceeded_by_a_project() {
-    let place = Place::new()
+fn project_cannot_exceed_a_ceiling_of_the_machine() {
+    let project = TestProject::new()
         .with("admin.toml", "[ceilings]\ntimeout_seconds = 20\n")
         .with(
             "windlass.toml",
             "[ceilings]\ntimeout_seconds = 200\n[categories.system_tools.tools.get_current_time]\ntimeout_seconds = 100\n",
         );
-    let listed = place.run(&["tools", "list", "--library", "builtin", "--json"]);
+    let listed = project.run(&["tools", "list", "--library", "builtin", "--json"]);
     let time = listed
         .lines()
         .find(|line| line.contains("get_current_time"));
     let time: Value = serde_json::from_str(time.unwrap()).unwrap();
     assert_eq!(time["timeout_seconds"], 20);
-    let checked = told(&place, &["config", "check"]);
+    let checked = run_normalized(&project, &["config", "check"]);
     assert!(checked.contains("warning"), "{checked}");
     assert!(checked.ends_with("exit code 0\n"), "{checked}");
 }
 
 #[test]
-fn a_project_that_was_begun_runs_and_nothing_is_wrong_with_it() {
-    let place = Place::new();
-    let begun = told(&place, &["init"]);
+fn initialized_project_runs_without_findings() {
+    let project = TestProject::new();
+    let begun = run_normalized(&project, &["init"]);
     assert_snapshot!(begun);
-    let again = told(&place, &["init"]);
-    assert!(again.contains("left as it is: ./windlass.toml"), "{again}");
-    let said = place.run(&["run", "assistant.gram", "Read the file welcome.md"]);
-    assert!(said.contains("under the blue pot"), "{said}");
-    assert!(said.ends_with("exit code 0\n"), "{said}");
-    let checked = place.run(&["check", "assistant.gram"]);
+    let again = run_normalized(&project, &["init"]);
+    assert!(again.contains("kept: ./windlass.toml"), "{again}");
+    let output = project.run(&["run", "assistant.gram", "Read the file welcome.md"]);
+    assert!(output.contains("under the blue pot"), "{output}");
+    assert!(output.ends_with("exit code 0\n"), "{output}");
+    let checked = project.run(&["check", "assistant.gram"]);
     assert!(checked.ends_with("exit code 0\n"), "{checked}");
-    let checked = place.run(&["fmt", "--check", "assistant.gram"]);
+    let checked = project.run(&["fmt", "--check", "assistant.gram"]);
     assert!(checked.ends_with("exit code 0\n"), "{checked}");
-    let checked = place.run(&["config", "check", "--agent-file", "assistant.gram"]);
+    let checked = project.run(&["config", "check", "--agent-file", "assistant.gram"]);
     assert!(checked.ends_with("exit code 0\n"), "{checked}");
-    let examined = place.run(&["doctor", "--offline", "--json"]);
+    let examined = project.run(&["doctor", "--offline", "--json"]);
     let line = examined.lines().find(|line| line.starts_with('{')).unwrap();
     let examined: Value = serde_json::from_str(line).unwrap();
     assert_eq!(examined["ok"], true, "{examined}");
@@ -155,13 +156,13 @@ fn a_project_that_was_begun_runs_and_nothing_is_wrong_with_it() {
         "policies",
         "models",
     ] {
-        assert!(about(thing), "{thing} was not looked at: {examined}");
+        assert!(about(thing), "{thing} was not checked: {examined}");
     }
 }
 
 #[test]
-fn a_doctor_has_a_fix_for_every_finding() {
-    let place = Place::new()
+fn doctor_proposes_a_fix_for_every_finding() {
+    let project = TestProject::new()
         .with(
             "windlass.toml",
             "policies = \"policy.cedar\"\nmodel = \"OpenAI/gpt-4o\"\n[files]\nroots = [\"gone\"]\n\
@@ -174,7 +175,7 @@ fn a_doctor_has_a_fix_for_every_finding() {
         )
         .with("agent.gram", example("hello.gram"))
         .with("broken.gram", "[a:Agent {");
-    let examined = place.run(&["doctor", "--json"]);
+    let examined = project.run(&["doctor", "--json"]);
     assert!(examined.ends_with("exit code 1\n"), "{examined}");
     let line = examined.lines().find(|line| line.starts_with('{')).unwrap();
     let examined: Value = serde_json::from_str(line).unwrap();
@@ -200,19 +201,19 @@ fn a_doctor_has_a_fix_for_every_finding() {
 }
 
 #[test]
-fn a_category_that_is_switched_off_takes_its_tools_along() {
-    let place = Place::new().with(
+fn disabling_a_category_disables_its_tools() {
+    let project = TestProject::new().with(
         "windlass.toml",
         "[categories.system_tools]\nenabled = true\nenvironment_overrides.production = { enabled = false }\n",
     );
     let call = ["tools", "call", "get_current_time", "--library", "builtin"];
-    let said = place.run(&call);
-    assert!(said.ends_with("exit code 0\n"), "{said}");
-    let said = place.run(&[&call[..], &["--set", "environment=production"]].concat());
-    assert!(said.contains("is switched off"), "{said}");
-    assert!(said.contains("windlass.toml:3"), "{said}");
-    assert!(said.ends_with("exit code 3\n"), "{said}");
-    let listed = place.run(&[
+    let output = project.run(&call);
+    assert!(output.ends_with("exit code 0\n"), "{output}");
+    let output = project.run(&[&call[..], &["--set", "environment=production"]].concat());
+    assert!(output.contains("is switched off"), "{output}");
+    assert!(output.contains("windlass.toml:3"), "{output}");
+    assert!(output.ends_with("exit code 3\n"), "{output}");
+    let listed = project.run(&[
         "tools",
         "list",
         "--library",
@@ -227,45 +228,45 @@ fn a_category_that_is_switched_off_takes_its_tools_along() {
 }
 
 #[test]
-fn a_permission_that_nobody_was_given_is_missing_and_one_that_was_is_there() {
+fn call_is_denied_without_and_allowed_with_the_permission() {
     let demand = "[categories.system_tools]\npermissions = [\"web:read\"]\n";
-    let place = Place::new().with("windlass.toml", demand);
+    let project = TestProject::new().with("windlass.toml", demand);
     let call = ["tools", "call", "get_current_time", "--library", "builtin"];
-    let said = place.run(&call);
-    assert!(said.contains("demands `web:read`"), "{said}");
-    assert!(said.ends_with("exit code 3\n"), "{said}");
+    let output = project.run(&call);
+    assert!(output.contains("demands `web:read`"), "{output}");
+    assert!(output.ends_with("exit code 3\n"), "{output}");
     let given = format!("{demand}[principals.\"*\"]\npermissions = [\"web:read\"]\n");
-    let place = place.with("windlass.toml", given);
-    assert!(place.run(&call).ends_with("exit code 0\n"));
+    let project = project.with("windlass.toml", given);
+    assert!(project.run(&call).ends_with("exit code 0\n"));
 }
 
 #[test]
-fn a_limit_holds_from_one_process_to_the_next() {
-    let place = Place::new().with(
+fn rate_limit_applies_across_processes() {
+    let project = TestProject::new().with(
         "windlass.toml",
         "[categories.system_tools.tools.get_current_time]\nrate_limits = { per_hour = 2 }\n",
     );
     let call = ["tools", "call", "get_current_time", "--library", "builtin"];
     for _ in 0..2 {
-        assert!(place.run(&call).ends_with("exit code 0\n"));
+        assert!(project.run(&call).ends_with("exit code 0\n"));
     }
-    let said = place.run(&call);
-    assert!(said.contains("per_hour = 2"), "{said}");
-    assert!(said.contains("try again at"), "{said}");
-    assert!(said.ends_with("exit code 6\n"), "{said}");
+    let output = project.run(&call);
+    assert!(output.contains("per_hour = 2"), "{output}");
+    assert!(output.contains("try again at"), "{output}");
+    assert!(output.ends_with("exit code 6\n"), "{output}");
 }
 
 #[test]
-fn calls_of_many_processes_at_once_take_no_more_than_there_is() {
-    let place = Place::new().with(
+fn rate_limit_holds_for_concurrent_processes() {
+    let project = TestProject::new().with(
         "windlass.toml",
         "[principals.\"*\"]\nrate_limits = { per_day = 5 }\n",
     );
-    place.run(&["runs", "list"]);
+    project.run(&["runs", "list"]);
     let call = ["tools", "call", "get_current_time", "--library", "builtin"];
     let children: Vec<_> = (0..12)
         .map(|_| {
-            let mut command = place.command(&call);
+            let mut command = project.command(&call);
             command.stdout(std::process::Stdio::null());
             command.stderr(std::process::Stdio::null()).spawn().unwrap()
         })
@@ -279,8 +280,8 @@ fn calls_of_many_processes_at_once_take_no_more_than_there_is() {
 }
 
 #[test]
-fn an_agent_does_not_write_the_rules_it_is_under() {
-    let place = Place::new()
+fn agent_cannot_write_its_configuration_and_policies() {
+    let project = TestProject::new()
         .with(
             "windlass.toml",
             "policies = \"policy.cedar\"\n[files]\nroots = [\".\"]\n[gate]\nundo_window_seconds = 0\n",
@@ -296,7 +297,7 @@ fn an_agent_does_not_write_the_rules_it_is_under() {
             "builtin",
             "content=x",
         ];
-        place.run(&[&call[..], &["mode=overwrite", &path]].concat())
+        project.run(&[&call[..], &["mode=overwrite", &path]].concat())
     };
     for path in [
         "windlass.toml",
@@ -305,11 +306,11 @@ fn an_agent_does_not_write_the_rules_it_is_under() {
         "Windlass.TOML",
         "data/x",
     ] {
-        let said = write(path);
-        assert!(!said.ends_with("exit code 0\n"), "{path}: {said}");
+        let output = write(path);
+        assert!(!output.ends_with("exit code 0\n"), "{path}: {output}");
     }
-    assert!(place.read("windlass.toml").contains("policies"));
-    assert!(place.read("policy.cedar").contains("permit"));
+    assert!(project.read("windlass.toml").contains("policies"));
+    assert!(project.read("policy.cedar").contains("permit"));
     assert!(write("notes.txt").ends_with("exit code 0\n"));
     let read = [
         "tools",
@@ -319,38 +320,38 @@ fn an_agent_does_not_write_the_rules_it_is_under() {
         "builtin",
         "path=data/windlass.db",
     ];
-    let said = place.run(&read);
-    assert!(said.contains("which agents do"), "{said}");
+    let output = project.run(&read);
+    assert!(output.contains("which agents do"), "{output}");
 }
 
 #[test]
-fn what_is_no_file_keeps_nobody_waiting() {
-    let place = Place::new();
+fn configuration_path_that_is_not_a_file_does_not_block() {
+    let project = TestProject::new();
     let made = std::process::Command::new("mkfifo")
-        .arg(place.path("windlass.toml"))
+        .arg(project.path("windlass.toml"))
         .status();
     assert!(made.unwrap().success());
-    let said = place.run(&["config", "check"]);
-    assert!(said.contains("it is no file"), "{said}");
-    std::fs::remove_file(place.path("windlass.toml")).unwrap();
-    std::os::unix::fs::symlink("nothing", place.path("admin.toml")).unwrap();
-    let said = place.run(&["config", "check"]);
-    assert!(said.contains("admin.toml` cannot be read"), "{said}");
+    let output = project.run(&["config", "check"]);
+    assert!(output.contains("it is no file"), "{output}");
+    std::fs::remove_file(project.path("windlass.toml")).unwrap();
+    std::os::unix::fs::symlink("nothing", project.path("admin.toml")).unwrap();
+    let output = project.run(&["config", "check"]);
+    assert!(output.contains("admin.toml` cannot be read"), "{output}");
 }
 
 #[test]
 fn executions_are_counted_and_listed() {
-    let place = Place::new();
+    let project = TestProject::new();
     let call = ["tools", "call", "get_current_time", "--library", "builtin"];
-    place.run(&call);
-    place.run(&[&call[..], &["timezone=Nowhere/Land"]].concat());
-    let stats = place.run(&["tools", "stats", "--json"]);
+    project.run(&call);
+    project.run(&[&call[..], &["timezone=Nowhere/Land"]].concat());
+    let stats = project.run(&["tools", "stats", "--json"]);
     let line = stats.lines().find(|line| line.starts_with('{')).unwrap();
     let stats: Value = serde_json::from_str(line).unwrap();
     assert_eq!(stats["tool"], "get_current_time");
     assert_eq!(stats["success_count"], 1);
     assert_eq!(stats["failure_count"], 1);
-    let results = place.run(&["tools", "results", "--json"]);
+    let results = project.run(&["tools", "results", "--json"]);
     let results: Vec<Value> = results
         .lines()
         .filter(|line| line.starts_with('{'))
@@ -360,8 +361,8 @@ fn executions_are_counted_and_listed() {
     assert!(results[0]["error_message"].is_string());
     assert_eq!(results[1]["status"], "success");
     assert!(results[1]["result_data"].is_string());
-    let told = without_ids(&place.run(&["tools", "stats"]));
-    assert!(told.contains("50 %"), "{told}");
-    let none = place.run(&["tools", "results", "--tool", "sayHello"]);
-    assert!(none.contains("no tool was executed"), "{none}");
+    let output = without_ids(&project.run(&["tools", "stats"]));
+    assert!(output.contains("50 %"), "{output}");
+    let none = project.run(&["tools", "results", "--tool", "sayHello"]);
+    assert!(none.contains("no tools have been called"), "{none}");
 }

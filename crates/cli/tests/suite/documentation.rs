@@ -1,15 +1,15 @@
-//! The gram in the guides is valid, and laid out as the formatter would.
+//! The gram in the guides is valid and formatted.
 
 use std::path::Path;
 
-use super::program::Place;
+use super::program::TestProject;
 
-/// The code blocks of a page: what stands after the fence, and the code.
+/// Returns the code blocks of a page: the language of the fence, and the code.
 fn blocks(page: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
-        // A gram text may hold fences of its own, which are never followed by a word there.
+        // A gram text may contain fences, which have no language.
         if let Some(language) = line
             .strip_prefix("```")
             .filter(|language| !language.is_empty())
@@ -45,9 +45,9 @@ fn every_gram_block_in_the_guides_is_valid() {
                 _ => continue,
             };
             count += 1;
-            let told = Place::new().run_with_input(arguments, &code);
-            let is_clean = told.ends_with("--- exit code 0\n") && !told.contains("--- stderr");
-            assert!(is_clean, "{page}:\n{code}\n{told}");
+            let output = TestProject::new().run_with_input(arguments, &code);
+            let is_clean = output.ends_with("--- exit code 0\n") && !output.contains("--- stderr");
+            assert!(is_clean, "{page}:\n{code}\n{output}");
         }
     }
     assert!(count >= 6, "only {count} blocks were found");

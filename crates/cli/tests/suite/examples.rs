@@ -1,4 +1,4 @@
-//! The agents that ship work with the embedded model alone.
+//! The example agents work with the embedded model.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 #[test]
-fn every_example_does_what_its_page_says() {
+fn examples_give_the_documented_answers() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let data = tempfile::tempdir().unwrap();
     let checks = std::fs::read_to_string(examples.join("checks.jsonl")).unwrap();
@@ -16,7 +16,7 @@ fn every_example_does_what_its_page_says() {
         let of = |name: &str| check[name].as_str().unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args(["run", of("agent"), of("task"), "--library", of("library")])
-            // Each for itself: what one teaches would help the next.
+            // Without learning, so that the examples do not influence each other.
             .arg("--no-learning")
             .args(["--model", "reflex"])
             .current_dir(&examples)
@@ -65,10 +65,10 @@ fn examples_are_in_the_canonical_layout() {
         .args(files)
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
+    let unformatted = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success(),
-        "{told}{}",
+        "{unformatted}{}",
         String::from_utf8_lossy(&output.stderr)
     );
 }

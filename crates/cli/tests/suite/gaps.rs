@@ -1,16 +1,16 @@
-//! What agents lack, through the program: found before, during and at load, told plainly, counted, and
-//! turned into specifications.
+//! Missing capabilities: detected before and during runs and at load, reported, counted, and turned into
+//! specifications.
 
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use super::program::{Place, example};
+use super::program::{TestProject, example};
 
 const CANNOT: &str = "none of my tools does";
 
-fn place() -> Place {
-    Place::new().with("hello.gram", example("hello.gram"))
+fn project() -> TestProject {
+    TestProject::new().with("hello.gram", example("hello.gram"))
 }
 
 fn output(command: &mut Command) -> (Output, String, String) {
@@ -20,8 +20,8 @@ fn output(command: &mut Command) -> (Output, String, String) {
     (output, out, err)
 }
 
-fn run(place: &Place, arguments: &[&str]) -> (String, String) {
-    let (_, out, err) = output(&mut place.command(arguments));
+fn run(project: &TestProject, arguments: &[&str]) -> (String, String) {
+    let (_, out, err) = output(&mut project.command(arguments));
     (out, err)
 }
 
@@ -45,7 +45,7 @@ fn lines(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Answers of a model that is scripted to say these.
+/// The script of a model that gives these answers.
 fn script(answers: &[Value]) -> String {
     answers.iter().map(|answer| format!("{answer}\n")).collect()
 }
@@ -57,10 +57,10 @@ fn finish(answer: &str) -> Value {
 }
 
 #[test]
-fn reflex_says_that_no_tool_fits_and_invents_nothing() {
-    let place = place();
+fn reflex_reports_a_missing_tool_and_calls_none() {
+    let project = project();
     let (out, err) = run(
-        &place,
+        &project,
         &task("Translate this letter into French", "reflex", &[]),
     );
     assert!(
@@ -68,23 +68,23 @@ fn reflex_says_that_no_tool_fits_and_invents_nothing() {
         "{out}"
     );
     assert!(
-        err.contains("gap: no tool here seems to do this: Translate this letter into French"),
+        err.contains("gap: no available tool seems to do this: Translate this letter into French"),
         "{err}"
     );
     assert!(
         !err.contains("sayHello `sayHello` fits"),
         "no tool was called: {err}"
     );
-    let (out, err) = run(&place, &task("Greet Ada", "reflex", &[]));
+    let (out, err) = run(&project, &task("Greet Ada", "reflex", &[]));
     assert_eq!(out, "Hello, Ada! Nice to meet you.\n");
     assert!(!err.contains("gap:"), "{err}");
 }
 
 #[test]
-fn reflex_does_what_it_can_and_says_what_it_could_not() {
-    let place = place();
+fn reflex_answers_in_part_and_reports_the_rest() {
+    let project = project();
     let asked = "Say hello to Ada, then translate the attached contract into French";
-    let (out, _) = run(&place, &task(asked, "reflex", &[]));
+    let (out, _) = run(&project, &task(asked, "reflex", &[]));
     assert!(out.contains("Hello, Ada"), "{out}");
     assert!(
         out.contains("I could not do this") && out.contains("contract"),
@@ -93,12 +93,12 @@ fn reflex_does_what_it_can_and_says_what_it_could_not() {
 }
 
 #[test]
-fn the_report_is_part_of_what_programs_read() {
-    let place = place();
+fn gap_report_is_in_the_json_output() {
+    let project = project();
     let asked = "Translate this letter into French";
-    let (out, _) = run(&place, &task(asked, "reflex", &["--json"]));
-    let told: Value = serde_json::from_str(&out).unwrap();
-    let gap = &told["gaps"][0];
+    let (out, _) = run(&project, &task(asked, "reflex", &["--json"]));
+    let printed: Value = serde_json::from_str(&out).unwrap();
+    let gap = &printed["gaps"][0];
     assert_eq!(gap["moment"], "before_run");
     assert_eq!(gap["missing_tools"], json!([asked]));
     assert_eq!(gap["existing_tools_checked"], json!(["sayHello"]));
@@ -106,51 +106,51 @@ fn the_report_is_part_of_what_programs_read() {
         gap["capabilities"][0]["nearest_tools"][0]["name"],
         "sayHello"
     );
-    let (out, _) = run(&place, &task("Greet Ada", "reflex", &["--json"]));
-    let told: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(told.get("gaps"), None);
+    let (out, _) = run(&project, &task("Greet Ada", "reflex", &["--json"]));
+    let printed: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(printed.get("gaps"), None);
 }
 
 #[test]
-fn a_model_is_told_what_no_tool_does() {
-    let place = place().with(
+fn offer_to_the_model_contains_the_gap() {
+    let project = project().with(
         "model.jsonl",
         script(&[finish("I cannot translate: I have no tool for it.")]),
     );
     let asked = "Translate this letter into French";
-    let (out, _) = run(&place, &task(asked, "scripted:model.jsonl", &["--jsonl"]));
+    let (out, _) = run(&project, &task(asked, "scripted:model.jsonl", &["--jsonl"]));
     let offered = lines(&out)
         .into_iter()
         .find(|line| line["event"] == "offered")
         .unwrap();
     assert_eq!(offered["gap"]["missing_tools"], json!([asked]));
-    // Both moments of one run are one wish, once.
-    let (out, _) = run(&place, &["gaps", "list", "--json"]);
-    let wishes = lines(&out);
-    assert_eq!(wishes.len(), 1, "{out}");
+    // Both reports of one run count as one capability.
+    let (out, _) = run(&project, &["gaps", "list", "--json"]);
+    let capabilities = lines(&out);
+    assert_eq!(capabilities.len(), 1, "{out}");
     assert_eq!(
-        (&wishes[0]["count"], &wishes[0]["tool"]),
+        (&capabilities[0]["count"], &capabilities[0]["tool"]),
         (&json!(1), &json!("translate_letter"))
     );
 }
 
 #[test]
-fn a_tool_that_a_model_asked_for_is_a_gap_of_the_run() {
+fn call_of_an_unknown_tool_is_a_gap_of_the_run() {
     let call = json!({"calls": [{"tool": "waveHand", "arguments": {"json": {"speed": 3}}}]});
-    let place = place().with("model.jsonl", script(&[call, finish("Hello!")]));
+    let project = project().with("model.jsonl", script(&[call, finish("Hello!")]));
     let (_, err) = run(
-        &place,
+        &project,
         &task("Say hello to Ada", "scripted:model.jsonl", &[]),
     );
     assert!(
-        err.contains("gap: for want of a tool this was not done: waveHand"),
+        err.contains("gap: not done, because a tool is missing: waveHand"),
         "{err}"
     );
-    let (out, _) = run(&place, &["gaps", "show", "waveHand", "--json"]);
+    let (out, _) = run(&project, &["gaps", "show", "waveHand", "--json"]);
     let shown: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(shown["times"][0]["moment"], "during_run");
     assert_eq!(shown["times"][0]["task"], "Say hello to Ada");
-    let (out, _) = run(&place, &["gaps", "propose", "waveHand"]);
+    let (out, _) = run(&project, &["gaps", "propose", "waveHand"]);
     assert!(
         out.contains("[waveHand:Tool") && out.contains("(speed::Int)"),
         "{out}"
@@ -158,24 +158,24 @@ fn a_tool_that_a_model_asked_for_is_a_gap_of_the_run() {
 }
 
 #[test]
-fn what_a_model_says_it_could_not_do_is_a_gap() {
-    let said = "I'm sorry, I don't have a tool to look into the calendar of Ada.";
-    let place = place()
+fn refusal_of_the_model_is_a_gap() {
+    let answer = "I'm sorry, I don't have a tool to look into the calendar of Ada.";
+    let project = project()
         .with("windlass.toml", "[gaps]\ncheck = false\n")
-        .with("model.jsonl", script(&[finish(said)]));
+        .with("model.jsonl", script(&[finish(answer)]));
     let asked = "When is Ada free next week?";
-    let (_, err) = run(&place, &task(asked, "scripted:model.jsonl", &[]));
+    let (_, err) = run(&project, &task(asked, "scripted:model.jsonl", &[]));
     assert!(
-        err.contains("gap: for want of a tool this was not done"),
+        err.contains("gap: not done, because a tool is missing"),
         "{err}"
     );
-    let (out, _) = run(&place, &["gaps", "list", "--json"]);
+    let (out, _) = run(&project, &["gaps", "list", "--json"]);
     assert_eq!(lines(&out)[0]["moments"], json!({"during_run": 1}));
 }
 
 #[test]
-fn a_model_names_what_it_needs_and_its_word_is_checked() {
-    let place = place()
+fn capabilities_named_by_the_model_are_checked() {
+    let project = project()
         .with("windlass.toml", "[gaps]\nask_model = true\n")
         .with(
             "model.jsonl",
@@ -185,24 +185,24 @@ fn a_model_names_what_it_needs_and_its_word_is_checked() {
             ]),
         );
     let (out, _) = run(
-        &place,
+        &project,
         &task("Do the usual for Ada", "scripted:model.jsonl", &["--json"]),
     );
-    let told: Value = serde_json::from_str(&out).unwrap();
-    let gap = &told["gaps"][0];
+    let printed: Value = serde_json::from_str(&out).unwrap();
+    let gap = &printed["gaps"][0];
     assert_eq!(
         gap["missing_tools"],
         json!(["convert 20 euros into dollars"]),
         "{out}"
     );
-    assert_eq!(told["response"]["answer"], "Done.");
+    assert_eq!(printed["response"]["answer"], "Done.");
 }
 
 #[test]
 fn a_specification_without_implementation_is_a_gap_at_load() {
     let file = r#"[a:Agent {instruction: "Do.", model: "m"} |
       [send_sms:Tool {description: "Sends a text message to a phone", risk: reversible} | (number::Text)==>(::Text)]]"#;
-    let place = place().with("sms.gram", file);
+    let project = project().with("sms.gram", file);
     let arguments = [
         "run",
         "sms.gram",
@@ -212,10 +212,10 @@ fn a_specification_without_implementation_is_a_gap_at_load() {
         "--model",
         "reflex",
     ];
-    let (output, _, err) = output(&mut place.command(&arguments));
+    let (output, _, err) = output(&mut project.command(&arguments));
     assert_eq!(output.status.code(), Some(1));
     assert!(err.contains("missing from the library"), "{err}");
-    let (out, _) = run(&place, &["gaps", "show", "send_sms", "--json"]);
+    let (out, _) = run(&project, &["gaps", "show", "send_sms", "--json"]);
     let shown: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(shown["times"][0]["moment"], "at_load");
     assert_eq!(shown["times"][0]["run"], Value::Null);
@@ -228,40 +228,40 @@ fn a_specification_without_implementation_is_a_gap_at_load() {
 }
 
 #[test]
-fn the_same_wish_in_other_words_is_counted_as_one() {
-    let place = place();
+fn different_wordings_of_a_capability_are_grouped() {
+    let project = project();
     for asked in [
         "Translate this letter into French",
         "Please translate my letter to German",
         "Book a flight from Berlin to Rome",
     ] {
-        run(&place, &task(asked, "reflex", &[]));
+        run(&project, &task(asked, "reflex", &[]));
     }
-    let (out, _) = run(&place, &["gaps", "list", "--json"]);
-    let wishes = lines(&out);
-    let told: Vec<(&str, u64)> = wishes
+    let (out, _) = run(&project, &["gaps", "list", "--json"]);
+    let capabilities = lines(&out);
+    let printed: Vec<(&str, u64)> = capabilities
         .iter()
-        .map(|wish| {
+        .map(|capability| {
             (
-                wish["tool"].as_str().unwrap(),
-                wish["this_week"].as_u64().unwrap(),
+                capability["tool"].as_str().unwrap(),
+                capability["this_week"].as_u64().unwrap(),
             )
         })
         .collect();
-    assert_eq!(told, [("translate_letter", 2), ("book_flight", 1)]);
-    let (out, _) = run(&place, &["gaps", "show", "translate"]);
-    assert!(out.contains("asked for 2 times this week"), "{out}");
-    let (out, _) = run(&place, &["gaps", "list"]);
+    assert_eq!(printed, [("translate_letter", 2), ("book_flight", 1)]);
+    let (out, _) = run(&project, &["gaps", "show", "translate"]);
+    assert!(out.contains("missing 2 times this week"), "{out}");
+    let (out, _) = run(&project, &["gaps", "list"]);
     assert!(out.starts_with("TOOL"), "{out}");
-    let (out, _) = run(&place, &["gaps", "list", "--agent", "nobody"]);
+    let (out, _) = run(&project, &["gaps", "list", "--agent", "nobody"]);
     assert_eq!(out, "");
 }
 
 #[test]
 fn a_proposal_is_added_to_an_agent_file_once() {
-    let place = place();
+    let project = project();
     run(
-        &place,
+        &project,
         &task(
             "Book a flight from Berlin to Rome for 2 people",
             "reflex",
@@ -269,7 +269,7 @@ fn a_proposal_is_added_to_an_agent_file_once() {
         ),
     );
     let (out, err) = run(
-        &place,
+        &project,
         &[
             "gaps",
             "propose",
@@ -279,10 +279,10 @@ fn a_proposal_is_added_to_an_agent_file_once() {
         ],
     );
     assert!(out.contains("[book_flight_people:Tool"), "{out}{err}");
-    let file = place.read("hello.gram");
+    let file = project.read("hello.gram");
     assert!(file.contains("(from_location::Text"), "{file}");
     assert!(file.starts_with("// The smallest useful agent"), "{file}");
-    let (checked, _, _) = output(&mut place.command(&["check", "hello.gram"]));
+    let (checked, _, _) = output(&mut project.command(&["check", "hello.gram"]));
     assert_eq!(checked.status.code(), Some(0));
     let again = [
         "gaps",
@@ -291,20 +291,20 @@ fn a_proposal_is_added_to_an_agent_file_once() {
         "--write",
         "hello.gram",
     ];
-    let (refused, _, err) = output(&mut place.command(&again));
+    let (refused, _, err) = output(&mut project.command(&again));
     assert_eq!(refused.status.code(), Some(1));
     assert!(err.contains("already; nothing was written"), "{err}");
-    assert_eq!(place.read("hello.gram"), file);
+    assert_eq!(project.read("hello.gram"), file);
 }
 
 #[test]
 fn a_task_can_be_checked_without_a_run() {
-    let place = place();
+    let project = project();
     let check = |asked: &str| {
         let arguments = ["gaps", "check", asked, "--agent", "hello.gram", "--json"];
-        let (output, out, _) = output(&mut place.command(&arguments));
-        let told: Value = serde_json::from_str(&out).unwrap();
-        (output.status.code(), told["gap"].as_bool().unwrap())
+        let (output, out, _) = output(&mut project.command(&arguments));
+        let printed: Value = serde_json::from_str(&out).unwrap();
+        (output.status.code(), printed["gap"].as_bool().unwrap())
     };
     assert_eq!(
         check("Return a friendly greeting message for Ada"),
@@ -314,8 +314,8 @@ fn a_task_can_be_checked_without_a_run() {
 }
 
 #[test]
-fn a_check_says_whether_a_run_would_tell_of_it() {
-    let place = place();
+fn check_reports_whether_a_run_would_report_the_gap() {
+    let project = project();
     let asked = "Calculate the square root of 144";
     let check = |threshold: &str| {
         let set = format!("gaps.threshold={threshold}");
@@ -328,27 +328,33 @@ fn a_check_says_whether_a_run_would_tell_of_it() {
             "--set",
             &set,
         ];
-        let (out, _) = run(&place, &arguments);
-        let (told, _) = run(&place, &[&arguments[..], &["--json"]].concat());
-        let told: Value = serde_json::from_str(&told).unwrap();
-        (out, told["told_before_run"].as_bool().unwrap())
+        let (out, _) = run(&project, &arguments);
+        let (printed, _) = run(&project, &[&arguments[..], &["--json"]].concat());
+        let printed: Value = serde_json::from_str(&printed).unwrap();
+        (out, printed["told_before_run"].as_bool().unwrap())
     };
-    let (out, is_told) = check("0.5");
-    assert!(is_told && out.contains("a run would tell of it"), "{out}");
-    let (out, is_told) = check("1.0");
-    assert!(!is_told && out.contains("a run would not tell"), "{out}");
-    assert!(out.starts_with("gap: no tool here"), "{out}");
+    let (out, is_reported) = check("0.5");
+    assert!(
+        is_reported && out.contains("a run would report it"),
+        "{out}"
+    );
+    let (out, is_reported) = check("1.0");
+    assert!(
+        !is_reported && out.contains("a run would not report"),
+        "{out}"
+    );
+    assert!(out.starts_with("gap: no available tool"), "{out}");
 }
 
-/// An agent whose tools ship with the program, without the settings they need.
-fn researcher() -> Place {
-    Place::new().with("researcher.gram", example("researcher.gram"))
+/// A project with built-in tools that are not configured.
+fn researcher() -> TestProject {
+    TestProject::new().with("researcher.gram", example("researcher.gram"))
 }
 
 const NOT_CONFIGURED: &str = "`web_search` is not configured: set `[search] endpoint`";
 
 #[test]
-fn a_task_for_a_tool_that_is_not_configured_is_a_gap_that_says_what_to_set() {
+fn gap_of_an_unconfigured_tool_names_the_setting() {
     let asked = "Search the web for the height of the Eiffel Tower";
     let arguments = ["run", "researcher.gram", asked, "--model", "reflex"];
     let (_, err) = run(&researcher(), &arguments);
@@ -357,7 +363,7 @@ fn a_task_for_a_tool_that_is_not_configured_is_a_gap_that_says_what_to_set() {
         line.contains(asked) && line.contains(NOT_CONFIGURED),
         "{err}"
     );
-    // What works is no gap, and what is configured is none either.
+    // A tool that works or is configured is not a gap.
     let time = [
         "run",
         "researcher.gram",
@@ -376,10 +382,10 @@ fn a_task_for_a_tool_that_is_not_configured_is_a_gap_that_says_what_to_set() {
 }
 
 #[test]
-fn a_call_of_a_tool_that_is_not_configured_is_a_gap_of_the_run() {
+fn call_of_an_unconfigured_tool_is_a_gap_of_the_run() {
     let call = json!({"calls": [{"tool": "web_search", "arguments": {"json": {"query": "Rust"}}}]});
     let answers = script(&[call, finish("I know nothing about it.")]);
-    let place = researcher().with("model.jsonl", answers);
+    let project = researcher().with("model.jsonl", answers);
     let arguments = [
         "run",
         "researcher.gram",
@@ -387,21 +393,21 @@ fn a_call_of_a_tool_that_is_not_configured_is_a_gap_of_the_run() {
         "--model",
         "scripted:model.jsonl",
     ];
-    let (_, err) = run(&place, &arguments);
+    let (_, err) = run(&project, &arguments);
     assert!(
         err.contains(&format!("gap: web_search: {NOT_CONFIGURED}")),
         "{err}"
     );
-    let (out, _) = run(&place, &["gaps", "list", "--json"]);
+    let (out, _) = run(&project, &["gaps", "list", "--json"]);
     assert_eq!(lines(&out)[0]["tool"], "web_search");
-    let (refused, _, err) = output(&mut place.command(&["gaps", "propose", "web_search"]));
+    let (refused, _, err) = output(&mut project.command(&["gaps", "propose", "web_search"]));
     assert_eq!(refused.status.code(), Some(1));
     assert!(err.contains(NOT_CONFIGURED), "{err}");
 }
 
 #[test]
-fn a_batch_tells_what_its_tasks_lacked() {
-    let place = place().with(
+fn batch_reports_gaps_of_its_tasks() {
+    let project = project().with(
         "tasks.jsonl",
         "{\"task_id\": \"one\", \"description\": \"Translate this letter into French\"}\n\
          {\"task_id\": \"two\", \"description\": \"Greet Ada\"}\n",
@@ -415,21 +421,21 @@ fn a_batch_tells_what_its_tasks_lacked() {
         "reflex",
     ];
     let (_, err) = run(
-        &place,
+        &project,
         &[&arguments[..], &["--tasks", "tasks.jsonl"]].concat(),
     );
-    let told: Vec<&str> = err.lines().filter(|line| line.contains("gap: ")).collect();
-    assert_eq!(told.len(), 1, "{err}");
+    let printed: Vec<&str> = err.lines().filter(|line| line.contains("gap: ")).collect();
+    assert_eq!(printed.len(), 1, "{err}");
     assert!(
-        told[0].starts_with("one: gap: no tool here seems to do this"),
+        printed[0].starts_with("one: gap: no available tool seems to do this"),
         "{err}"
     );
 }
 
 #[test]
-fn a_conversation_tells_what_showed_while_it_was_answered() {
+fn conversation_reports_gaps_of_its_runs() {
     let call = json!({"calls": [{"tool": "book_flight", "arguments": {"json": {"to": "Rome"}}}]});
-    let place = place().with("model.jsonl", script(&[call, finish("I could not.")]));
+    let project = project().with("model.jsonl", script(&[call, finish("I could not.")]));
     let arguments = [
         "chat",
         "hello.gram",
@@ -438,15 +444,15 @@ fn a_conversation_tells_what_showed_while_it_was_answered() {
         "--model",
         "scripted:model.jsonl",
     ];
-    let told = place.run_with_input(&arguments, "Say hello to Ada\n");
+    let printed = project.run_with_input(&arguments, "Say hello to Ada\n");
     assert!(
-        told.contains("gap: for want of a tool this was not done: book_flight"),
-        "{told}"
+        printed.contains("gap: not done, because a tool is missing: book_flight"),
+        "{printed}"
     );
 }
 
 #[test]
-fn a_program_that_cannot_load_its_agent_keeps_what_is_missing() {
+fn failed_binding_in_a_program_records_a_gap() {
     let file = r#"[a:Agent {instruction: "Do.", model: "m"} |
       [send_sms:Tool {description: "Sends a text message to a phone", risk: reversible} | (number::Text)==>(::Text)]]"#;
     let directory = tempfile::tempdir().unwrap();
@@ -457,38 +463,47 @@ fn a_program_that_cannot_load_its_agent_keeps_what_is_missing() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let refused = runtime.block_on(async { work.kept_in(directory.path()).await });
     assert!(refused.is_err());
-    let place = place();
+    let project = project();
     let data = directory.path().to_str().unwrap();
-    let (out, _) = run(&place, &["gaps", "list", "--json", "--data", data]);
-    let wish = &lines(&out)[0];
-    assert_eq!(wish["tool"], "send_sms");
-    assert_eq!(wish["moments"]["at_load"], 1);
+    let (out, _) = run(&project, &["gaps", "list", "--json", "--data", data]);
+    let capability = &lines(&out)[0];
+    assert_eq!(capability["tool"], "send_sms");
+    assert_eq!(capability["moments"]["at_load"], 1);
 }
 
 #[test]
-fn what_was_never_missing_is_not_shown() {
-    let place = place();
-    let (refused, _, err) = output(&mut place.command(&["gaps", "show", "fly"]));
+fn unknown_capability_is_not_shown() {
+    let project = project();
+    let (refused, _, err) = output(&mut project.command(&["gaps", "show", "fly"]));
     assert_eq!(refused.status.code(), Some(1));
     assert!(err.contains("nothing called `fly` was missing"), "{err}");
-    let (out, err) = run(&place, &["gaps", "list"]);
-    assert_eq!((out.as_str(), err.trim()), ("", "nothing was missing"));
+    let (out, err) = run(&project, &["gaps", "list"]);
+    assert_eq!(
+        (out.as_str(), err.trim()),
+        ("", "no missing capabilities are recorded")
+    );
 }
 
 #[test]
-fn gap_detection_is_scored() {
+fn gap_detection_is_evaluated() {
     let sample = include_str!("../../../learn/tests/data/gap.sample.jsonl");
-    let place = place().with("cases.jsonl", sample).with("none.jsonl", "");
-    let (out, _) = run(&place, &["eval", "gap", "--data", "cases.jsonl", "--json"]);
-    let told: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(told["n"], 80);
-    assert!(told["balanced_accuracy"].as_f64().unwrap() > 0.86, "{out}");
-    assert!(told["auroc"].as_f64().unwrap() > 0.92, "{out}");
+    let project = project().with("cases.jsonl", sample).with("none.jsonl", "");
+    let (out, _) = run(
+        &project,
+        &["eval", "gap", "--data", "cases.jsonl", "--json"],
+    );
+    let printed: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(printed["n"], 80);
     assert!(
-        told["shipped"]["balanced_accuracy"].as_f64().unwrap() > 0.87,
+        printed["balanced_accuracy"].as_f64().unwrap() > 0.86,
         "{out}"
     );
-    let (refused, _, err) = output(&mut place.command(&["eval", "gap", "--data", "none.jsonl"]));
+    assert!(printed["auroc"].as_f64().unwrap() > 0.92, "{out}");
+    assert!(
+        printed["shipped"]["balanced_accuracy"].as_f64().unwrap() > 0.87,
+        "{out}"
+    );
+    let (refused, _, err) = output(&mut project.command(&["eval", "gap", "--data", "none.jsonl"]));
     assert_eq!(refused.status.code(), Some(1));
     assert!(err.contains("at least two tasks"), "{err}");
 }

@@ -1,15 +1,14 @@
-//! Text that hides something, with the real program: whatever its source, nothing of it reaches a terminal
-//! as it is, and JSON keeps the same data.
+//! Hidden characters: from every source they are escaped on a terminal, and JSON keeps the same data.
 
 use serde_json::{Value, json};
 use windlass_spec::text::{TextUse, is_clean};
 
-use super::acting::{Office, call, finish};
-use super::program::Place;
-use super::seeded::{Told, run_as};
+use super::acting::{OfficeProject, call, finish};
+use super::program::TestProject;
+use super::seeded::{CommandOutput, run_as};
 use super::session::Session;
 
-/// A character of every class, and what it is shown as.
+/// A character of every class, and its escaped form.
 const HIDDEN: [(&str, &str); 9] = [
     ("\u{61c}", "\\u{61c}"),
     ("\u{2028}", "\\u{2028}"),
@@ -32,9 +31,9 @@ fn shown() -> String {
     format!("x{}y", pieces.join("-"))
 }
 
-/// An office whose model says this.
-fn office(turns: &[Value]) -> Place {
-    Office::new(turns).place
+/// An office project whose model gives these answers.
+fn office_project(turns: &[Value]) -> TestProject {
+    OfficeProject::new(turns).project
 }
 
 const RUN: [&str; 7] = [
@@ -47,29 +46,29 @@ const RUN: [&str; 7] = [
     "scripted:answers.jsonl",
 ];
 
-fn told(place: &Place, arguments: &[&str]) -> Told {
-    let told = run_as(place, "ann", arguments);
-    for printed in [&told.out, &told.err] {
+fn run_clean(project: &TestProject, arguments: &[&str]) -> CommandOutput {
+    let output = run_as(project, "ann", arguments);
+    for printed in [&output.out, &output.err] {
         assert!(is_clean(printed, TextUse::Display), "{printed:?}");
     }
-    told
+    output
 }
 
-fn run(place: &Place, more: &[&str]) -> Told {
-    told(place, &[&RUN[..], more].concat())
+fn run(project: &TestProject, more: &[&str]) -> CommandOutput {
+    run_clean(project, &[&RUN[..], more].concat())
 }
 
 #[test]
-fn a_final_answer_is_printed_with_nothing_hidden_in_it() {
-    let place = office(&[finish(&hostile())]);
-    let printed = run(&place, &[]);
+fn final_answer_is_printed_with_hidden_characters_escaped() {
+    let project = office_project(&[finish(&hostile())]);
+    let printed = run(&project, &[]);
     assert_eq!((printed.code, printed.out), (0, format!("{}\n", shown())));
 }
 
 #[test]
-fn a_final_answer_at_a_terminal_is_the_same() {
-    let place = office(&[finish(&hostile())]);
-    let mut command = place.command(&RUN);
+fn final_answer_at_a_terminal_is_escaped_too() {
+    let project = office_project(&[finish(&hostile())]);
+    let mut command = project.command(&RUN);
     command.env("WINDLASS_TEST_PRINCIPAL", "ann");
     let mut session = Session::at_a_terminal(&command);
     session.expect(&shown());
@@ -77,9 +76,9 @@ fn a_final_answer_at_a_terminal_is_the_same() {
 }
 
 #[test]
-fn json_holds_the_same_answer_in_escapes() {
-    let place = office(&[finish(&hostile())]);
-    let printed = run(&place, &["--json"]);
+fn json_output_escapes_hidden_characters_without_changing_the_value() {
+    let project = office_project(&[finish(&hostile())]);
+    let printed = run(&project, &["--json"]);
     assert_eq!(
         printed.json()["response"]["answer"],
         json!(hostile()),
@@ -89,36 +88,36 @@ fn json_holds_the_same_answer_in_escapes() {
 }
 
 #[test]
-fn pictographs_and_scripts_stay_readable() {
+fn emoji_and_scripts_are_not_escaped() {
     let answer =
         "A family 👨\u{200D}👩\u{200D}👧, ❤\u{FE0F}, می\u{200C}خواهم, 10\u{202F}€.\n\tIndented.";
-    let place = office(&[finish(answer)]);
-    assert_eq!(run(&place, &[]).out, format!("{answer}\n"));
+    let project = office_project(&[finish(answer)]);
+    assert_eq!(run(&project, &[]).out, format!("{answer}\n"));
 }
 
 #[test]
-fn a_task_and_a_result_are_shown_with_nothing_hidden_in_them() {
-    let place = office(&[call("listFiles", json!({})), finish(&hostile())]);
-    std::fs::write(place.path("files").join("a\u{202e}txt.exe"), "").unwrap();
+fn tasks_and_results_are_shown_with_hidden_characters_escaped() {
+    let project = office_project(&[call("listFiles", json!({})), finish(&hostile())]);
+    std::fs::write(project.path("files").join("a\u{202e}txt.exe"), "").unwrap();
     let task = hostile().replace(['\u{2028}', '\u{2029}'], "");
     let mut arguments = RUN.to_vec();
     arguments[2] = &task;
-    assert_eq!(told(&place, &arguments).code, 0);
-    let list = told(&place, &["runs", "list", "--json"]);
+    assert_eq!(run_clean(&project, &arguments).code, 0);
+    let list = run_clean(&project, &["runs", "list", "--json"]);
     let id = list.json()["run"].as_str().unwrap().to_owned();
     for command in [["runs", "show"], ["trace", "show"]] {
         let [group, verb] = command;
-        let printed = told(&place, &[group, verb, &id]);
+        let printed = run_clean(&project, &[group, verb, &id]);
         assert!(printed.out.contains("\\u{202e}"), "{printed:?}");
-        let printed = told(&place, &[group, verb, &id, "--json"]);
+        let printed = run_clean(&project, &[group, verb, &id, "--json"]);
         assert!(
             printed.json().to_string().contains('\u{202e}'),
             "{printed:?}"
         );
     }
-    told(&place, &["runs", "list"]);
-    told(&place, &["trace", "list"]);
-    let exported = told(&place, &["trace", "export", &id]);
+    run_clean(&project, &["runs", "list"]);
+    run_clean(&project, &["trace", "list"]);
+    let exported = run_clean(&project, &["trace", "export", &id]);
     assert!(exported.out.lines().count() > 3, "{exported:?}");
     for line in exported.out.lines() {
         let _: Value = serde_json::from_str(line).unwrap();
@@ -128,44 +127,44 @@ fn a_task_and_a_result_are_shown_with_nothing_hidden_in_them() {
 #[test]
 fn an_approval_shows_every_character_of_what_is_approved() {
     let file = format!("draft{}\u{a0}.txt", hostile());
-    let place = office(&[call("deleteFile", json!({ "file": file })), finish("Gone.")]);
-    assert_eq!(run(&place, &[]).code, 4);
-    let list = told(&place, &["approvals", "list", "--json"]);
+    let project = office_project(&[call("deleteFile", json!({ "file": file })), finish("Gone.")]);
+    assert_eq!(run(&project, &[]).code, 4);
+    let list = run_clean(&project, &["approvals", "list", "--json"]);
     let id = list.json()["id"].as_str().unwrap().to_owned();
-    let printed = told(&place, &["approvals", "show", &id]);
+    let printed = run_clean(&project, &["approvals", "show", &id]);
     let text = &printed.out;
     assert!(is_clean(text, TextUse::Exact), "{text:?}");
     for escape in ["\\u202e", "\\u061c", "\\udb40\\udc41", "\\u00a0", "\\u001b"] {
         assert!(text.contains(escape), "{escape}: {text}");
     }
-    let printed = told(&place, &["approvals", "show", &id, "--json"]);
+    let printed = run_clean(&project, &["approvals", "show", &id, "--json"]);
     assert!(
         printed.json().to_string().contains('\u{202e}'),
         "{printed:?}"
     );
-    told(&place, &["approvals", "list"]);
+    run_clean(&project, &["approvals", "list"]);
 }
 
 #[test]
-fn an_error_that_quotes_a_file_name_hides_nothing() {
-    let place = Place::new();
+fn file_names_in_errors_are_escaped() {
+    let project = TestProject::new();
     let name = hostile();
-    let missing = told(&place, &["check", &name]);
+    let missing = run_clean(&project, &["check", &name]);
     assert_eq!(missing.code, 1);
     assert!(missing.err.contains("\\u{202e}"), "{missing:?}");
-    let as_json = told(&place, &["check", &name, "--json"]);
+    let as_json = run_clean(&project, &["check", &name, "--json"]);
     assert_eq!(as_json.json()["file"], json!(name));
-    let place = place.with(
+    let project = project.with(
         "a.gram",
         format!("[t:Tool {{description: \"{}\"]\n", hostile()),
     );
-    let wrong = told(&place, &["check", "a.gram"]);
+    let wrong = run_clean(&project, &["check", "a.gram"]);
     assert_eq!(wrong.code, 1);
 }
 
 #[test]
-fn a_usage_error_quotes_what_was_typed_with_nothing_hidden_in_it() {
-    let place = Place::new();
+fn arguments_in_usage_errors_are_escaped() {
+    let project = TestProject::new();
     let option = format!("--{}", hostile());
     let color = format!("--color={}", hostile());
     for arguments in [
@@ -173,16 +172,16 @@ fn a_usage_error_quotes_what_was_typed_with_nothing_hidden_in_it() {
         &[&color, "check"],
         &["\u{202e}check"],
     ] {
-        let wrong = told(&place, arguments);
+        let wrong = run_clean(&project, arguments);
         assert_eq!(wrong.code, 2, "{wrong:?}");
         assert!(wrong.err.contains("\\u{202e}"), "{wrong:?}");
     }
 }
 
 #[test]
-fn formatted_text_is_kept_byte_for_byte_for_programs() {
+fn fmt_keeps_text_byte_for_byte_in_a_pipe() {
     let text = "[t:Tool {description: \"a\u{202e}b\"} | ()==>(::Text)]\n";
-    let place = Place::new();
-    let printed = place.run_with_input(&["fmt", "-"], text);
+    let project = TestProject::new();
+    let printed = project.run_with_input(&["fmt", "-"], text);
     assert!(printed.contains('\u{202e}'), "{printed:?}");
 }

@@ -1,13 +1,12 @@
-//! Processes are killed in the middle of their work, at every point before and after something is
-//! written down or done, by their own tools, and at random moments. Whatever happens: the work comes to
-//! its end, nothing that must not be is done twice, nothing is done that was not decided and approved
-//! before, and no decision of a person is lost.
+//! Processes are killed at every crash point before and after a write or an effect, by their own tools, and at
+//! random times. In all cases the run ends, no call that must not be repeated runs twice, no call runs without
+//! a decision and the needed approval, and no decision of an approver is lost.
 //!
-//! `WINDLASS_SOAK_KILLS` says how many random kills there are; `cargo xtask soak` wants many.
+//! `WINDLASS_SOAK_KILLS` sets the number of random kills; `cargo xtask soak` uses many.
 
-mod look;
 mod office;
 mod operator;
+mod stored_state;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,94 +19,104 @@ use windlass_core::run::{Event, RunEnd};
 use windlass_spec::{CallState, ErrorCategory};
 use windlass_store::RunState;
 
-use self::look::Look;
 use self::office::ANSWER;
-use self::operator::{Fate, Operator, Plan, Point};
+use self::operator::{CrashPlan, Goal, Operator, Point};
+use self::stored_state::StoredState;
 
-/// How much work is under way at the same time. Most of it waits.
+/// How many cases run at the same time. Most of them wait.
 const JOBS: usize = 8;
 
-/// The tools whose calls are never made again on their own account.
-const ONCE: [&str; 4] = ["post", "later", "pay", "wire"];
+/// The tools whose calls are never repeated automatically.
+const AT_MOST_ONCE: [&str; 4] = ["post", "later", "pay", "wire"];
 
-/// Those whose calls are, if nobody knows what became of them.
-const AGAIN: [&str; 2] = ["note", "stamp"];
+/// The tools whose calls are repeated if their result is unknown.
+const REPEATABLE: [&str; 2] = ["note", "stamp"];
 
-/// Tests of this file take turns: each has all cores busy.
-static TURN: Mutex<()> = Mutex::new(());
+/// Serializes the tests of this file, because each uses all cores.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Whatever was killed: the work is done in the end, once, or cancelled.
-fn check_end(operator: &Operator, look: &Look) {
-    look.check();
-    let is_finished = operator.plan == Plan::Finish;
-    let end = match operator.plan {
-        Plan::Finish => RunEnd::Completed,
-        Plan::Cancel => RunEnd::Cancelled,
+/// Checks the final state: all calls ran once, or the run is cancelled.
+fn check_end(operator: &Operator, stored: &StoredState) {
+    stored.check();
+    let is_finished = operator.goal == Goal::Finish;
+    let end = match operator.goal {
+        Goal::Finish => RunEnd::Completed,
+        Goal::Cancel => RunEnd::Cancelled,
     };
-    for seen in &look.runs {
-        assert_eq!(seen.run.end(), Some(&end), "{}", seen.run.id());
-        assert_eq!(seen.state, RunState::Ended, "{}", seen.run.id());
+    for recorded in &stored.runs {
+        assert_eq!(recorded.run.end(), Some(&end), "{}", recorded.run.id());
+        assert_eq!(
+            recorded.state,
+            RunState::ProcessResult,
+            "{}",
+            recorded.run.id()
+        );
     }
-    assert_eq!(look.runs.len(), 2, "one run and that of its sub-agent");
-    assert_eq!(look.open_mail(), 0, "something was never taken");
+    assert_eq!(stored.runs.len(), 2, "one run and that of its sub-agent");
+    assert_eq!(stored.open_mail(), 0, "an inbox command was never taken");
     let deaths = |tool: &str| {
         let deaths = operator.deaths.iter();
         deaths
             .filter(|death| death.in_flight.iter().any(|name| name == tool))
             .count()
     };
-    for tool in AGAIN {
-        assert_eq!(state(look, tool), CallState::Success, "{tool}");
-        // Once more each time nobody knew whether it was done.
+    for tool in REPEATABLE {
+        assert_eq!(state(stored, tool), CallState::Success, "{tool}");
+        // One repetition for each kill during the call.
         let most = 1 + deaths(tool);
         assert!(
-            (1..=most).contains(&look.count(tool)),
+            (1..=most).contains(&stored.count(tool)),
             "{tool}: {:?}",
-            look.effects
+            stored.effects
         );
     }
-    for tool in ONCE {
+    for tool in AT_MOST_ONCE {
         match deaths(tool) {
-            // What was asked about or deferred when all was cancelled.
-            0 if !is_finished && state(look, tool) == CallState::Pending => {
+            // The call waited or was deferred when the run was cancelled.
+            0 if !is_finished && state(stored, tool) == CallState::Pending => {
                 assert!(matches!(tool, "wire" | "later"), "{tool}");
-                assert_eq!(look.count(tool), 0, "`{tool}` was done though cancelled");
+                assert_eq!(stored.count(tool), 0, "`{tool}` was done though cancelled");
             }
             0 => {
-                assert_eq!(state(look, tool), CallState::Success, "{tool}");
-                assert_eq!(look.count(tool), 1, "`{tool}` was not done exactly once");
+                assert_eq!(state(stored, tool), CallState::Success, "{tool}");
+                assert_eq!(stored.count(tool), 1, "`{tool}` was not done exactly once");
             }
             died => {
                 assert_eq!(died, 1, "`{tool}` was begun again");
-                assert_eq!(state(look, tool), CallState::Unknown, "{tool}");
-                assert_eq!(answers(look, tool), 1, "nobody was asked about `{tool}`");
+                assert_eq!(state(stored, tool), CallState::Unknown, "{tool}");
+                assert_eq!(
+                    answers(stored, tool),
+                    1,
+                    "no question was asked about `{tool}`"
+                );
             }
         }
     }
     for tool in ["fire", "recall"] {
         assert_eq!(
-            look.count(tool),
+            stored.count(tool),
             0,
-            "`{tool}` was done in spite of a person"
+            "`{tool}` ran despite a rejection or an undo"
         );
     }
-    assert_eq!(failure(look, "fire"), ErrorCategory::Rejected);
-    assert_eq!(failure(look, "recall"), ErrorCategory::Cancelled);
-    let (_, asked) = look.call("ask_human").unwrap();
+    assert_eq!(failure(stored, "fire"), ErrorCategory::Rejected);
+    assert_eq!(failure(stored, "recall"), ErrorCategory::Cancelled);
+    let (_, asked) = stored.call("ask_human").unwrap();
     assert_eq!(asked.outcome().unwrap().unwrap(), ANSWER);
     if is_finished {
-        assert_eq!(state(look, "helper"), CallState::Success);
-        let outermost = look.outermost().unwrap();
+        assert_eq!(state(stored, "helper"), CallState::Success);
+        let outermost = stored.outermost().unwrap();
         assert_eq!(outermost.run.response().answer.as_str(), "all done");
     }
 }
 
-fn state(look: &Look, tool: &str) -> CallState {
-    look.call(tool).unwrap().1.state()
+fn state(stored: &StoredState, tool: &str) -> CallState {
+    stored.call(tool).unwrap().1.state()
 }
 
-fn failure(look: &Look, tool: &str) -> ErrorCategory {
-    look.call(tool)
+fn failure(stored: &StoredState, tool: &str) -> ErrorCategory {
+    stored
+        .call(tool)
         .unwrap()
         .1
         .outcome()
@@ -116,10 +125,10 @@ fn failure(look: &Look, tool: &str) -> ErrorCategory {
         .category
 }
 
-/// How often a person said what became of a call.
-fn answers(look: &Look, tool: &str) -> usize {
-    let (seen, call) = look.call(tool).unwrap();
-    let answers = seen.events.iter().filter(|event| match event {
+/// How often the operator reported the result of a lost call.
+fn answers(stored: &StoredState, tool: &str) -> usize {
+    let (recorded, call) = stored.call(tool).unwrap();
+    let answers = recorded.events.iter().filter(|event| match event {
         Event::Settled { approval, .. } => {
             approval.call() == call.id() && matches!(approval.outcome(), Some(Outcome::Answered(_)))
         }
@@ -128,22 +137,22 @@ fn answers(look: &Look, tool: &str) -> usize {
     answers.count()
 }
 
-/// Does the work with processes that die so, and tells what is left.
-fn work(plan: Plan, fate: Fate) -> (Operator, Look) {
-    let mut operator = Operator::new(plan, fate);
+/// Runs the work with this crash plan, and returns the final state.
+fn work(goal: Goal, fate: CrashPlan) -> (Operator, StoredState) {
+    let mut operator = Operator::new(goal, fate);
     let done = catch_unwind(AssertUnwindSafe(|| {
-        let look = operator.work();
-        check_end(&operator, &look);
-        look
+        let stored = operator.work();
+        check_end(&operator, &stored);
+        stored
     }));
     match done {
-        Ok(look) => (operator, look),
+        Ok(stored) => (operator, stored),
         Err(_) => panic!("{}\n{:#?}", operator.log.join("\n"), operator.deaths),
     }
 }
 
-/// Does the same with all cases, several at a time, and tells which failed.
-fn all_of<T: Sync + std::fmt::Debug>(cases: &[T], check: impl Fn(&T) + Sync) {
+/// Checks all cases, several at a time, and reports the failed ones.
+fn check_all<T: Sync + std::fmt::Debug>(cases: &[T], check: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -163,24 +172,24 @@ fn all_of<T: Sync + std::fmt::Debug>(cases: &[T], check: impl Fn(&T) + Sync) {
 }
 
 #[test]
-fn whoever_dies_at_a_point_is_gone_on_with_and_nothing_is_done_twice() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let began = Instant::now();
-    let points = work(Plan::Finish, Fate::Listed).0.points();
+fn run_resumes_after_a_kill_at_any_crash_point_without_repeating_effects() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let started = Instant::now();
+    let points = work(Goal::Finish, CrashPlan::Listed).0.points();
     let names: BTreeSet<&str> = points.iter().map(Point::name).collect();
-    for name in must_be_passed() {
+    for name in required_points() {
         assert!(names.contains(name.as_str()), "{name} is not in {names:?}");
     }
-    all_of(&points, |point| die_at(Plan::Finish, point));
+    check_all(&points, |point| die_at(Goal::Finish, point));
     let (points, names) = (points.len(), names.len());
-    let seconds = began.elapsed().as_secs();
+    let seconds = started.elapsed().as_secs();
     println!("killed at {points} points of {names} names in {seconds} s");
 }
 
 #[test]
-fn what_is_cancelled_stays_so_wherever_whoever_cancels_it_dies() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut points = work(Plan::Cancel, Fate::Listed).0.points();
+fn cancellation_survives_a_kill_of_the_cancelling_process() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut points = work(Goal::Cancel, CrashPlan::Listed).0.points();
     points.retain(|point| point.process.starts_with("cancel"));
     let names: BTreeSet<&str> = points.iter().map(Point::name).collect();
     for name in [
@@ -191,23 +200,23 @@ fn what_is_cancelled_stays_so_wherever_whoever_cancels_it_dies() {
     ] {
         assert!(names.contains(name), "{name} is not in {names:?}");
     }
-    all_of(&points, |point| die_at(Plan::Cancel, point));
+    check_all(&points, |point| die_at(Goal::Cancel, point));
 }
 
-/// Does the work, in which a process dies at a point.
-fn die_at(plan: Plan, point: &Point) {
-    let (operator, look) = work(plan, Fate::At(point.clone()));
+/// Runs the work and kills a process at a crash point.
+fn die_at(goal: Goal, point: &Point) {
+    let (operator, stored) = work(goal, CrashPlan::At(point.clone()));
     let died: Vec<&str> = operator
         .deaths
         .iter()
         .map(|death| death.process.as_str())
         .collect();
     assert_eq!(died, [point.process.as_str()], "{point:?} was not passed");
-    check_what_is_known(point, &operator.deaths[0].in_flight, &look);
+    check_effect_of_lost_call(point, &operator.deaths[0].in_flight, &stored);
 }
 
-/// What the work leads through, so that a point that is no longer there is missed.
-fn must_be_passed() -> Vec<String> {
+/// The crash points that the work must pass, so that a removed point is noticed.
+fn required_points() -> Vec<String> {
     let events = [
         "model_answered",
         "decided",
@@ -238,58 +247,58 @@ fn must_be_passed() -> Vec<String> {
     events.chain(others).collect()
 }
 
-/// Where the process died tells whether the effect came about that nobody knows of; and nobody is in
-/// the dark once something later than the end of the call was stored.
-fn check_what_is_known(point: &Point, in_flight: &[String], look: &Look) {
+/// The crash point determines whether a lost call had its effect. No call is lost once something after its end
+/// is stored.
+fn check_effect_of_lost_call(point: &Point, in_flight: &[String], stored: &StoredState) {
     let lost = in_flight
         .iter()
-        .filter(|tool| ONCE.contains(&tool.as_str()));
+        .filter(|tool| AT_MOST_ONCE.contains(&tool.as_str()));
     for tool in lost {
         let expected = match point.name() {
-            // The last of these may be stored together with the start.
+            // The last of these may be stored in the same transaction as the start.
             "append.after.call_started" | "effect.before" | "append.after.time_passed" => 0,
             "effect.after" => 1,
-            // Nobody waits until the end of a call is stored: who dies at once takes it along.
+            // The end of a call is stored asynchronously, so a kill right after it loses it.
             "model.before" | "model.after" | "start.before" | "end.before" => 1,
             name if name.starts_with("append.before.") => 1,
             name => panic!("`{tool}` was lost at {name}"),
         };
-        assert_eq!(look.count(tool), expected, "{tool}");
+        assert_eq!(stored.count(tool), expected, "{tool}");
     }
 }
 
 #[test]
-fn whoever_dies_by_its_own_tool_is_gone_on_with_and_the_tool_does_not_run_again() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let tools = ONCE.iter().chain(&AGAIN);
+fn run_resumes_after_its_tool_killed_the_process_without_repeating_the_call() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let tools = AT_MOST_ONCE.iter().chain(&REPEATABLE);
     let cases: Vec<(&str, &str)> = tools
         .flat_map(|tool| ["before", "after"].map(|side| (side, *tool)))
         .collect();
-    all_of(&cases, |(side, tool)| {
-        let (operator, look) = work(Plan::Finish, Fate::ByTool(format!("{side}.{tool}")));
+    check_all(&cases, |(side, tool)| {
+        let (operator, stored) = work(Goal::Finish, CrashPlan::ByTool(format!("{side}.{tool}")));
         assert_eq!(operator.deaths.len(), 1, "{:?}", operator.deaths);
         let is_lost = operator.deaths[0].in_flight.iter().any(|name| name == tool);
         assert!(is_lost, "the effect came before the journal");
         if *side == "after" {
-            let expected = if ONCE.contains(tool) { 1 } else { 2 };
-            assert_eq!(look.count(tool), expected);
+            let expected = if AT_MOST_ONCE.contains(tool) { 1 } else { 2 };
+            assert_eq!(stored.count(tool), expected);
         }
     });
 }
 
 #[test]
-fn whoever_dies_at_random_moments_is_gone_on_with_and_nothing_is_done_twice() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+fn run_resumes_after_random_kills_without_repeating_effects() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let wanted: usize = match std::env::var("WINDLASS_SOAK_KILLS") {
         Ok(count) => count.parse().expect("WINDLASS_SOAK_KILLS is a number"),
         Err(_) => 10,
     };
-    let began = Instant::now();
+    let started = Instant::now();
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    // How long the work takes while as much goes on as will.
+    // The duration of the work under the same load.
     let durations = Mutex::new(Vec::new());
-    all_of(&[(); JOBS], |()| {
-        let (operator, _) = work(Plan::Finish, Fate::After(Vec::new()));
+    check_all(&[(); JOBS], |()| {
+        let (operator, _) = work(Goal::Finish, CrashPlan::After(Vec::new()));
         durations.lock().unwrap().push(operator.worked());
     });
     let durations = durations.into_inner().unwrap();
@@ -297,39 +306,39 @@ fn whoever_dies_at_random_moments_is_gone_on_with_and_nothing_is_done_twice() {
 
     let tally = Mutex::new(Tally::default());
     let workers: Vec<u64> = (0..JOBS as u64).collect();
-    all_of(&workers, |worker| {
+    check_all(&workers, |worker| {
         let mut random = Random(since.as_nanos() as u64 ^ (worker << 32));
         while tally.lock().unwrap().kills < wanted {
             let count = 1 + random.below(3);
             let times = (0..count).map(|_| duration.mul_f64(random.fraction()));
             let times: Vec<Duration> = times.collect();
-            let plan = match random.below(5) {
-                0 => Plan::Cancel,
-                _ => Plan::Finish,
+            let goal = match random.below(5) {
+                0 => Goal::Cancel,
+                _ => Goal::Finish,
             };
-            let (operator, look) = work(plan, Fate::After(times));
-            tally.lock().unwrap().add(&operator, &look);
+            let (operator, stored) = work(goal, CrashPlan::After(times));
+            tally.lock().unwrap().add(&operator, &stored);
         }
     });
-    let seconds = began.elapsed().as_secs();
+    let seconds = started.elapsed().as_secs();
     println!("{:?} in {seconds} s", tally.into_inner().unwrap());
 }
 
-/// What was killed at random.
+/// Statistics of the random kills.
 #[derive(Debug, Default)]
 struct Tally {
     works: usize,
     kills: usize,
-    /// What kind of process was killed, and how often.
+    /// The number of kills by kind of process.
     processes: BTreeMap<String, usize>,
-    /// The tools that were at work then.
+    /// The tools that were running at the kills.
     in_flight: BTreeMap<String, usize>,
-    /// Calls that were not made again, because nobody knew.
+    /// Calls that were not repeated, because their result is unknown.
     unknown: usize,
 }
 
 impl Tally {
-    fn add(&mut self, operator: &Operator, look: &Look) {
+    fn add(&mut self, operator: &Operator, stored: &StoredState) {
         self.works += 1;
         self.kills += operator.deaths.len();
         for death in &operator.deaths {
@@ -339,14 +348,14 @@ impl Tally {
                 *self.in_flight.entry(tool.clone()).or_default() += 1;
             }
         }
-        let unknown = ONCE
+        let unknown = AT_MOST_ONCE
             .iter()
-            .filter(|tool| state(look, tool) == CallState::Unknown);
+            .filter(|tool| state(stored, tool) == CallState::Unknown);
         self.unknown += unknown.count();
     }
 }
 
-/// Random numbers that need not be good, only different each time.
+/// A simple random number generator.
 struct Random(u64);
 
 impl Random {

@@ -1,5 +1,5 @@
-//! Logs of the real program: off unless asked for, with the spans of a run, without secrets, and without
-//! content above the level `trace`.
+//! Logs: off by default, with the spans of a run, without secrets, and without content above the level
+//! `trace`.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -7,17 +7,17 @@ use std::net::TcpListener;
 use serde_json::{Value, json};
 use windlass_spec::text::{TextUse, is_clean};
 
-use super::acting::{Office, call};
-use super::program::Place;
-use super::seeded::{Told, run_as};
+use super::acting::{OfficeProject, call};
+use super::program::TestProject;
+use super::seeded::{CommandOutput, run_as};
 
 const SECRET: &str = "sk-live-0123456789";
 
-/// What stands in the arguments of the call and nowhere else.
+/// A text that is only in the arguments of the call.
 const ARGUMENT: &str = "journal-of-the-argument";
 
-/// An office whose model asks for the list of files and then to delete one.
-fn office() -> Office {
+/// An office project whose model lists the files and then deletes one.
+fn office_project() -> OfficeProject {
     let turns = [
         call("listFiles", json!({})),
         call(
@@ -25,10 +25,14 @@ fn office() -> Office {
             json!({"file": format!("{ARGUMENT}-{SECRET}\u{202e}")}),
         ),
     ];
-    Office::new(&turns)
+    OfficeProject::new(&turns)
 }
 
-fn run(office: &Office, options: &[&str], variables: &[(&str, &str)]) -> Told {
+fn run(
+    office_project: &OfficeProject,
+    options: &[&str],
+    variables: &[(&str, &str)],
+) -> CommandOutput {
     let task = format!("Keep order with {SECRET}.");
     let arguments = [
         "run",
@@ -39,32 +43,36 @@ fn run(office: &Office, options: &[&str], variables: &[(&str, &str)]) -> Told {
         "--model",
         "scripted:answers.jsonl",
     ];
-    let mut command = office.command(&[&arguments[..], options].concat());
+    let mut command = office_project.command(&[&arguments[..], options].concat());
     command
         .env("X_API_KEY", SECRET)
         .env_remove("WINDLASS_LOG")
         .env_remove("WINDLASS_LOG_FORMAT")
         .envs(variables.iter().copied());
-    Told::of(&mut command)
+    CommandOutput::of(&mut command)
 }
 
-fn has_log(told: &Told) -> bool {
-    told.err.contains("windlass_runtime")
+fn has_log(output: &CommandOutput) -> bool {
+    output.err.contains("windlass_runtime")
 }
 
 #[test]
 fn nothing_is_logged_unless_asked_for() {
-    let told = run(&office(), &[], &[]);
-    assert!(!has_log(&told), "{told:?}");
-    let told = run(&office(), &["--log", "off"], &[("WINDLASS_LOG", "debug")]);
-    assert!(!has_log(&told), "the option decides: {told:?}");
+    let output = run(&office_project(), &[], &[]);
+    assert!(!has_log(&output), "{output:?}");
+    let output = run(
+        &office_project(),
+        &["--log", "off"],
+        &[("WINDLASS_LOG", "debug")],
+    );
+    assert!(!has_log(&output), "the option decides: {output:?}");
 }
 
 #[test]
 fn the_spans_of_a_run_are_logged_with_their_ids() {
-    let told = run(&office(), &["--log", "windlass=debug"], &[]);
-    assert_eq!(told.code, 4, "{told:?}");
-    let log = &told.err;
+    let output = run(&office_project(), &["--log", "windlass=debug"], &[]);
+    assert_eq!(output.code, 4, "{output:?}");
+    let log = &output.err;
     for (span, field) in [
         ("run", "run.id="),
         ("turn", "turn=2"),
@@ -86,10 +94,10 @@ fn the_spans_of_a_run_are_logged_with_their_ids() {
 }
 
 #[test]
-fn no_content_is_logged_above_trace() {
-    // Also not by other crates.
-    let told = run(&office(), &["--log", "debug"], &[]);
-    let log: Vec<&str> = told
+fn content_is_logged_only_at_trace() {
+    // This includes other crates.
+    let output = run(&office_project(), &["--log", "debug"], &[]);
+    let log: Vec<&str> = output
         .err
         .lines()
         .filter(|line| line.starts_with("20"))
@@ -102,25 +110,28 @@ fn no_content_is_logged_above_trace() {
 }
 
 #[test]
-fn content_at_trace_holds_no_secret_and_nothing_hidden() {
+fn trace_logs_are_redacted_and_escaped() {
     for format in ["text", "json"] {
         let options = ["--log", "trace", "--log-format", format];
-        let told = run(&office(), &options, &[]);
-        assert!(told.err.contains(ARGUMENT), "{told:?}");
-        assert!(told.err.contains("Keep order with [redacted]"), "{told:?}");
-        assert!(!told.err.contains(SECRET), "{told:?}");
-        assert!(is_clean(&told.err, TextUse::Display), "{told:?}");
+        let output = run(&office_project(), &options, &[]);
+        assert!(output.err.contains(ARGUMENT), "{output:?}");
+        assert!(
+            output.err.contains("Keep order with [redacted]"),
+            "{output:?}"
+        );
+        assert!(!output.err.contains(SECRET), "{output:?}");
+        assert!(is_clean(&output.err, TextUse::Display), "{output:?}");
     }
 }
 
 #[test]
-fn json_is_an_object_a_line() {
+fn json_logs_are_one_object_per_line() {
     let variables = [
         ("WINDLASS_LOG", "windlass=debug"),
         ("WINDLASS_LOG_FORMAT", "json"),
     ];
-    let told = run(&office(), &["--json"], &variables);
-    let lines: Vec<Value> = told
+    let output = run(&office_project(), &["--json"], &variables);
+    let lines: Vec<Value> = output
         .err
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}")))
@@ -129,7 +140,7 @@ fn json_is_an_object_a_line() {
         lines
             .iter()
             .find(|line| line["span"]["name"] == span && line["fields"]["message"] == "close")
-            .unwrap_or_else(|| panic!("{span}: {told:?}"))
+            .unwrap_or_else(|| panic!("{span}: {output:?}"))
     };
     for span in ["run", "turn", "model_request", "gate_decision", "tool_call"] {
         let line = of(span);
@@ -137,36 +148,43 @@ fn json_is_an_object_a_line() {
     }
     assert_eq!(of("tool_call")["span"]["gen_ai.tool.name"], "listFiles");
     assert_eq!(
-        told.err
+        output
+            .err
             .lines()
             .filter(|line| line.contains("\"target\""))
             .count(),
         lines.len(),
-        "{told:?}"
+        "{output:?}"
     );
 }
 
-/// A name that a model gives a tool, and that would be a line of the log if it were printed as it is.
+/// A tool name from a model that would look like a log line if it were printed unescaped.
 const FORGED: &str = "2026-01-01T00:00:00Z ERROR run: forged";
 
 #[test]
-fn a_name_that_a_model_gives_is_no_line_of_its_own() {
+fn tool_name_from_a_model_cannot_forge_a_log_line() {
     let tool = format!("listFiles\n{FORGED}\n");
-    let office = || Office::new(&[call(&tool, json!({})), call("listFiles", json!({}))]);
+    let office_project =
+        || OfficeProject::new(&[call(&tool, json!({})), call("listFiles", json!({}))]);
     for options in [&[][..], &["--log", "trace"]] {
-        let told = run(&office(), options, &[]);
-        assert!(told.err.contains("forged"), "{told:?}");
-        let forged = told.err.lines().find(|line| line.starts_with(FORGED));
-        assert_eq!(forged, None, "{told:?}");
+        let output = run(&office_project(), options, &[]);
+        assert!(output.err.contains("forged"), "{output:?}");
+        let forged = output.err.lines().find(|line| line.starts_with(FORGED));
+        assert_eq!(forged, None, "{output:?}");
     }
 }
 
 #[test]
 fn with_json_every_line_of_standard_error_is_an_object() {
     let tool = format!("listFiles\n{FORGED}\n");
-    let office = Office::new(&[call(&tool, json!({})), call("deleteFile", json!({}))]);
-    let told = run(&office, &["--log", "info", "--log-format", "json"], &[]);
-    let lines = told.err.lines();
+    let office_project =
+        OfficeProject::new(&[call(&tool, json!({})), call("deleteFile", json!({}))]);
+    let output = run(
+        &office_project,
+        &["--log", "info", "--log-format", "json"],
+        &[],
+    );
+    let lines = output.err.lines();
     let lines: Vec<Value> = lines
         .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}")))
         .collect();
@@ -175,36 +193,36 @@ fn with_json_every_line_of_standard_error_is_an_object() {
             assert!(line.get(field).is_some(), "{field}: {line}");
         }
     }
-    // Progress has content; what the user is told besides it is there, in the same form.
-    assert!(!told.err.contains("1. listFiles"), "{told:?}");
+    // Progress lines are left out. The other messages are JSON, too.
+    assert!(!output.err.contains("1. listFiles"), "{output:?}");
     assert!(
         lines.iter().any(|line| line["target"] == "windlass"),
-        "{told:?}"
+        "{output:?}"
     );
 }
 
 #[test]
-fn a_target_has_a_level_of_its_own() {
-    let told = run(&office(), &["--log", "windlass_mcp=trace"], &[]);
-    assert!(!has_log(&told), "{told:?}");
+fn filter_selects_a_level_per_target() {
+    let output = run(&office_project(), &["--log", "windlass_mcp=trace"], &[]);
+    assert!(!has_log(&output), "{output:?}");
 }
 
 #[test]
 fn a_wrong_filter_is_a_usage_error() {
-    let told = run(&office(), &["--log", "windlass=loud"], &[]);
-    assert_eq!(told.code, 2, "{told:?}");
+    let output = run(&office_project(), &["--log", "windlass=loud"], &[]);
+    assert_eq!(output.code, 2, "{output:?}");
     assert!(
-        told.err.contains("`windlass=loud` is not a level"),
-        "{told:?}"
+        output.err.contains("`windlass=loud` is not a level"),
+        "{output:?}"
     );
-    let told = run(&office(), &[], &[("WINDLASS_LOG", "loud")]);
-    assert_eq!(told.code, 2, "{told:?}");
+    let output = run(&office_project(), &[], &[("WINDLASS_LOG", "loud")]);
+    assert_eq!(output.code, 2, "{output:?}");
     assert!(
-        told.err.starts_with("error: WINDLASS_LOG: `loud`"),
-        "{told:?}"
+        output.err.starts_with("error: WINDLASS_LOG: `loud`"),
+        "{output:?}"
     );
-    let told = run(&office(), &[], &[("WINDLASS_LOG_FORMAT", "xml")]);
-    assert_eq!(told.code, 2, "{told:?}");
+    let output = run(&office_project(), &[], &[("WINDLASS_LOG_FORMAT", "xml")]);
+    assert_eq!(output.code, 2, "{output:?}");
 }
 
 #[test]
@@ -222,9 +240,9 @@ fn requests_over_http_are_logged_with_host_and_status_and_without_path() {
         "name = \"web\"\n[tools.look]\ndescription = \"Looks something up\"\nsignature = \"(word: Text) --> IO Text\"\n\
          http = {{ method = \"GET\", url = \"http://{address}/look/{{word}}\", allowed_hosts = [\"127.0.0.1\"] }}\n"
     );
-    let place = Place::new().with("tools.toml", library);
-    let told = run_as(
-        &place,
+    let project = TestProject::new().with("tools.toml", library);
+    let output = run_as(
+        &project,
         "ann",
         &[
             "tools",
@@ -238,16 +256,23 @@ fn requests_over_http_are_logged_with_host_and_status_and_without_path() {
             "word=private",
         ],
     );
-    assert_eq!((told.code, told.out.as_str()), (0, "ok\n"), "{told:?}");
+    assert_eq!(
+        (output.code, output.out.as_str()),
+        (0, "ok\n"),
+        "{output:?}"
+    );
     answers.join().unwrap();
-    let line = told.err.lines().find(|line| line.contains("http_request{"));
-    let line = line.unwrap_or_else(|| panic!("{told:?}"));
+    let line = output
+        .err
+        .lines()
+        .find(|line| line.contains("http_request{"));
+    let line = line.unwrap_or_else(|| panic!("{output:?}"));
     assert!(line.contains("server.address=\"127.0.0.1\""), "{line}");
     assert!(line.contains("http.response.status_code=200"), "{line}");
-    let log = told.err.lines().filter(|line| line.starts_with("20"));
-    assert!(log.clone().count() > 2, "{told:?}");
+    let log = output.err.lines().filter(|line| line.starts_with("20"));
+    assert!(log.clone().count() > 2, "{output:?}");
     assert!(
         !log.into_iter().any(|line| line.contains("private")),
-        "{told:?}"
+        "{output:?}"
     );
 }

@@ -1,5 +1,4 @@
-//! Servers of MCP as people use them from the command line: adding and taking over, seeing what changed
-//! and accepting it, and that none is left behind when the program is told to end.
+//! MCP servers: add, import, show and accept changes, and stop all servers when the program ends.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
@@ -9,11 +8,11 @@ use serde_json::{Value, json};
 use windlass_core::run::Event;
 use windlass_store::RunFilter;
 
-use super::program::Place;
-use super::seeded::{Told, open, run_as};
+use super::program::TestProject;
+use super::seeded::{CommandOutput, open, run_as};
 
-/// A server of the legacy era that offers what stands in `tools.json` and puts its processes down in
-/// `processes`. Of its tools, `wait` is never answered. Neither the end of its input nor a signal ends it.
+/// A server of the legacy era that offers the tools of `tools.json` and records its processes in `processes`.
+/// It never answers the tool `wait`, and ignores the end of its input and signals.
 const SERVER: &str = r#"#!/bin/sh
 cd "$(dirname "$0")" || exit 1
 trap '' TERM INT HUP
@@ -49,43 +48,43 @@ fn tools(description: &str) -> String {
     .to_string()
 }
 
-/// A place with the server in it.
-fn desk() -> Place {
-    let place = Place::new()
+/// A project with the server program.
+fn project_with_server() -> TestProject {
+    let project = TestProject::new()
         .with("server", SERVER)
         .with("tools.json", tools("Looks something up"));
     let can_run = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(place.path("server"), can_run).unwrap();
-    place
+    std::fs::set_permissions(project.path("server"), can_run).unwrap();
+    project
 }
 
-/// The same, where the server was added.
-fn added() -> Place {
-    let place = desk();
-    let told = run(
-        &place,
+/// A project in which the server is added.
+fn project_with_added_server() -> TestProject {
+    let project = project_with_server();
+    let output = run(
+        &project,
         &["mcp", "add", "desk", "--trusted", "--", "./server"],
     );
-    assert_eq!(told.code, 0, "{told:?}");
-    place
+    assert_eq!(output.code, 0, "{output:?}");
+    project
 }
 
-fn run(place: &Place, arguments: &[&str]) -> Told {
-    run_as(place, "ann", arguments)
+fn run(project: &TestProject, arguments: &[&str]) -> CommandOutput {
+    run_as(project, "ann", arguments)
 }
 
-/// Waits for something that no event tells of: files and processes of others.
-fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "never: {what}");
+/// Waits for a condition without an event, such as files and other processes.
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(60), "never: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// The processes of the server, and of what it started, that are still there.
-fn left(place: &Place) -> Vec<String> {
-    let processes = std::fs::read_to_string(place.path("processes")).unwrap_or_default();
+/// The processes of the server and its children that still run.
+fn running_processes(project: &TestProject) -> Vec<String> {
+    let processes = std::fs::read_to_string(project.path("processes")).unwrap_or_default();
     let is_running = |process: &&str| {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
         let state = stat
@@ -101,21 +100,23 @@ fn left(place: &Place) -> Vec<String> {
         .collect()
 }
 
-/// What was killed takes a moment to be gone; what was not stays for minutes.
-fn nothing_is_left(place: &Place) {
-    eventually("the servers are gone", || left(place).is_empty());
+/// Waits until killed processes are gone. A process that was not killed stays for minutes.
+fn wait_until_servers_are_gone(project: &TestProject) {
+    eventually("the servers are gone", || {
+        running_processes(project).is_empty()
+    });
 }
 
-/// Starts the program so that signals end it, whatever whoever runs the tests ignores: a shell has its
-/// children in the background ignore interrupts, and `nohup` has them ignore hangups.
-fn spawn(place: &Place, arguments: &[&str]) -> Child {
-    let program = place.command(arguments);
+/// Starts the program with default signal handling, even if the test runner ignores signals: shells ignore
+/// interrupts for background jobs, and `nohup` ignores hangups.
+fn spawn(project: &TestProject, arguments: &[&str]) -> Child {
+    let program = project.command(arguments);
     let mut started = Command::new("env");
     started
         .args(["--default-signal=INT", "--default-signal=HUP"])
         .arg(program.get_program())
         .args(program.get_args())
-        .current_dir(place.path("."));
+        .current_dir(project.path("."));
     for (name, value) in program.get_envs() {
         match value {
             Some(value) => started.env(name, value),
@@ -138,16 +139,16 @@ fn send(signal: &str, child: &Child) {
 }
 
 #[test]
-fn a_program_that_is_told_to_end_ends_its_servers_and_leaves_its_run_to_be_resumed() {
+fn signal_stops_the_servers_and_leaves_the_run_resumable() {
     for (signal, code) in [("TERM", 143), ("HUP", 129)] {
-        let place = added();
-        let mut calling = spawn(&place, &["mcp", "call", "desk", "wait", "--yes"]);
-        eventually("a call", || place.path("calls").exists());
+        let project = project_with_added_server();
+        let mut calling = spawn(&project, &["mcp", "call", "desk", "wait", "--yes"]);
+        eventually("a call", || project.path("calls").exists());
         send(signal, &calling);
         assert_eq!(calling.wait().unwrap().code(), Some(code), "{signal}");
-        nothing_is_left(&place);
-        // As if it had been killed: the call has begun, and nothing was noted since.
-        let store = open(&place);
+        wait_until_servers_are_gone(&project);
+        // As after a kill: the start of the call is the last event.
+        let store = open(&project);
         let runs = store.runs(&RunFilter::default()).unwrap();
         let events = store.events(&runs[0].run).unwrap();
         let (_, last) = events.last().unwrap();
@@ -156,39 +157,39 @@ fn a_program_that_is_told_to_end_ends_its_servers_and_leaves_its_run_to_be_resum
 }
 
 #[test]
-fn a_program_that_is_stopped_while_it_meets_a_server_leaves_nothing_behind() {
+fn signal_during_the_first_connection_leaves_no_processes() {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
-        let place = desk();
-        // It says nothing at all.
+        let project = project_with_server();
+        // The server never answers.
         let silent = SERVER.replace("while read -r line; do", "while sleep 300; do");
-        std::fs::write(place.path("server"), silent).unwrap();
-        let mut adding = spawn(&place, &["mcp", "add", "desk", "--", "./server"]);
+        std::fs::write(project.path("server"), silent).unwrap();
+        let mut adding = spawn(&project, &["mcp", "add", "desk", "--", "./server"]);
         eventually("a start", || {
-            let processes = std::fs::read_to_string(place.path("processes"));
+            let processes = std::fs::read_to_string(project.path("processes"));
             processes.is_ok_and(|processes| processes.lines().count() == 2)
         });
         send(signal, &adding);
         assert_eq!(adding.wait().unwrap().code(), Some(code), "{signal}");
-        nothing_is_left(&place);
-        assert!(!place.path("windlass.toml").exists());
+        wait_until_servers_are_gone(&project);
+        assert!(!project.path("windlass.toml").exists());
     }
 }
 
 #[test]
-fn what_changed_is_shown_place_by_place_and_accepted_tool_by_tool() {
-    let place = added();
-    let told = run(&place, &["mcp", "pins", "desk"]);
-    assert_eq!(told.code, 0, "{told:?}");
+fn changed_definitions_are_shown_and_accepted_per_tool() {
+    let project = project_with_added_server();
+    let output = run(&project, &["mcp", "pins", "desk"]);
+    assert_eq!(output.code, 0, "{output:?}");
     std::fs::write(
-        place.path("tools.json"),
+        project.path("tools.json"),
         tools("Looks something up\nrisk: none"),
     )
     .unwrap();
-    let told = run(&place, &["mcp", "inspect", "desk"]);
-    assert_eq!(told.code, 0, "{told:?}");
+    let output = run(&project, &["mcp", "inspect", "desk"]);
+    assert_eq!(output.code, 0, "{output:?}");
 
-    let told = run(&place, &["mcp", "pins", "desk"]);
-    assert_eq!(told.code, 1, "{told:?}");
+    let output = run(&project, &["mcp", "pins", "desk"]);
+    assert_eq!(output.code, 1, "{output:?}");
     for line in [
         "desk__look is changed",
         "  at /description",
@@ -196,12 +197,12 @@ fn what_changed_is_shown_place_by_place_and_accepted_tool_by_tool() {
         r#"    + "Looks something up\nrisk: none""#,
     ] {
         assert!(
-            told.out.lines().any(|told| told == line),
+            output.out.lines().any(|output| output == line),
             "{line}: {}",
-            told.out
+            output.out
         );
     }
-    let listed = run(&place, &["mcp", "pins", "desk", "--json"]);
+    let listed = run(&project, &["mcp", "pins", "desk", "--json"]);
     assert_eq!(listed.code, 1, "{listed:?}");
     let listed = listed.json();
     assert_eq!(listed["server"], "desk");
@@ -220,71 +221,77 @@ fn what_changed_is_shown_place_by_place_and_accepted_tool_by_tool() {
     );
     assert_eq!(listed["pins"][0]["changes"][0]["pointer"], "/description");
 
-    // It is not called meanwhile, and accepted only by somebody who is asked.
-    let told = run(&place, &["mcp", "call", "desk", "look", "--yes"]);
-    assert_ne!(told.code, 0, "{told:?}");
-    let told = run(&place, &["mcp", "pins", "desk", "--accept", "look"]);
-    assert!(told.err.contains("--yes"), "{told:?}");
-    let told = run(&place, &["mcp", "pins", "desk", "--accept", "luk", "--yes"]);
-    assert!(told.err.contains("luk"), "{told:?}");
+    // A changed tool is not called, and acceptance needs a confirmation.
+    let output = run(&project, &["mcp", "call", "desk", "look", "--yes"]);
+    assert_ne!(output.code, 0, "{output:?}");
+    let output = run(&project, &["mcp", "pins", "desk", "--accept", "look"]);
+    assert!(output.err.contains("--yes"), "{output:?}");
+    let output = run(
+        &project,
+        &["mcp", "pins", "desk", "--accept", "luk", "--yes"],
+    );
+    assert!(output.err.contains("luk"), "{output:?}");
     let accept = ["mcp", "pins", "desk", "--accept", "look", "--yes"];
-    let told = run(&place, &accept);
-    assert_eq!(told.code, 0, "{told:?}");
-    let listed = run(&place, &["mcp", "pins", "desk", "--json"]).json();
+    let output = run(&project, &accept);
+    assert_eq!(output.code, 0, "{output:?}");
+    let listed = run(&project, &["mcp", "pins", "desk", "--json"]).json();
     assert_eq!(listed["pins"][0]["state"], "pinned");
     assert_eq!(listed["pins"][0]["accepted_by"], "ann");
-    let told = run(&place, &["mcp", "call", "desk", "look", "--yes", "--json"]);
-    assert!(told.out.contains("done"), "{told:?}");
+    let output = run(
+        &project,
+        &["mcp", "call", "desk", "look", "--yes", "--json"],
+    );
+    assert!(output.out.contains("done"), "{output:?}");
 }
 
 #[test]
-fn servers_of_another_client_are_taken_over_and_none_is_started() {
-    let place = desk();
-    let program = place.path("server").display().to_string();
+fn servers_of_another_client_are_imported_and_not_started() {
+    let project = project_with_server();
+    let program = project.path("server").display().to_string();
     let other = json!({"mcpServers": {
         "Desk": {"command": program, "env": {"API_KEY": "k-123", "PAGE": "50"}},
         "other": {"command": "other-server", "args": ["a"]},
     }});
-    let place = place.with("other.json", other.to_string());
-    let told = run(&place, &["mcp", "import", "other.json", "--only", "Desk"]);
-    assert_eq!(told.code, 0, "{told:?}");
-    assert!(told.err.contains("API_KEY"), "{told:?}");
-    let written = place.read("windlass.toml");
+    let project = project.with("other.json", other.to_string());
+    let output = run(&project, &["mcp", "import", "other.json", "--only", "Desk"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    assert!(output.err.contains("API_KEY"), "{output:?}");
+    let written = project.read("windlass.toml");
     assert!(written.contains("[servers.desk]"), "{written}");
     assert!(written.contains("env:API_KEY"), "{written}");
     assert!(
         !written.contains("k-123") && !written.contains("other"),
         "{written}"
     );
-    assert!(!place.path("processes").exists(), "nothing was started");
-    let listed = run(&place, &["mcp", "list", "--json"]).json();
+    assert!(!project.path("processes").exists(), "nothing was started");
+    let listed = run(&project, &["mcp", "list", "--json"]).json();
     assert_eq!(listed["name"], "desk");
-    assert_eq!(listed["tools"], Value::Null, "it was never met");
-    // What is there is left as it is.
-    let told = run(&place, &["mcp", "import", "other.json", "--only", "Desk"]);
-    assert_eq!(told.code, 1, "{told:?}");
-    assert_eq!(place.read("windlass.toml"), written);
-    let met = place
+    assert_eq!(listed["tools"], Value::Null, "it was never connected");
+    // An existing server is not changed.
+    let output = run(&project, &["mcp", "import", "other.json", "--only", "Desk"]);
+    assert_eq!(output.code, 1, "{output:?}");
+    assert_eq!(project.read("windlass.toml"), written);
+    let met = project
         .command(&["mcp", "inspect", "desk", "--json"])
         .env("API_KEY", "k-456")
         .output()
         .unwrap();
     let met: Value = serde_json::from_slice(&met.stdout).unwrap();
     assert_eq!(met["tools"].as_array().unwrap().len(), 2, "{met}");
-    nothing_is_left(&place);
+    wait_until_servers_are_gone(&project);
 }
 
 #[test]
-fn requests_to_a_server_are_logged_by_their_methods() {
-    let place = added();
-    let told = run(
-        &place,
+fn requests_to_a_server_are_logged_with_their_method() {
+    let project = project_with_added_server();
+    let output = run(
+        &project,
         &["mcp", "call", "desk", "look", "--log", "windlass_mcp=debug"],
     );
-    assert_eq!(told.code, 0, "{told:?}");
+    assert_eq!(output.code, 0, "{output:?}");
     for method in ["tools/list", "tools/call"] {
         let span = format!("mcp_request{{mcp.method.name=\"{method}\"");
-        assert!(told.err.contains(&span), "{span}: {told:?}");
+        assert!(output.err.contains(&span), "{span}: {output:?}");
     }
-    nothing_is_left(&place);
+    wait_until_servers_are_gone(&project);
 }

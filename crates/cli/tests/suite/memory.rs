@@ -1,17 +1,17 @@
-//! Memory from the command line: remembered, found, imported, exported, forgotten.
+//! Memory: add, search, import, export and forget documents.
 
 use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::program::{Place, example};
+use super::program::{TestProject, example};
 #[cfg(unix)]
 use super::session::Session;
 
-/// What a command prints on standard output, line by line as JSON, and its exit code.
-fn json(place: &Place, arguments: &[&str]) -> (Vec<Value>, i32) {
-    let output = place
+/// Returns the JSON lines on standard output, and the exit code.
+fn json(project: &TestProject, arguments: &[&str]) -> (Vec<Value>, i32) {
+    let output = project
         .command(arguments)
         .stdin(Stdio::null())
         .output()
@@ -21,25 +21,25 @@ fn json(place: &Place, arguments: &[&str]) -> (Vec<Value>, i32) {
     (lines.collect(), output.status.code().unwrap())
 }
 
-fn directory(place: &Place, files: &[(&str, &[u8])]) {
+fn write_files(project: &TestProject, files: &[(&str, &[u8])]) {
     for (name, content) in files {
-        let path = place.path(name);
+        let path = project.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 }
 
-fn count(place: &Place) -> usize {
-    json(place, &["memory", "list", "--json", "--limit", "10000"])
+fn count(project: &TestProject) -> usize {
+    json(project, &["memory", "list", "--json", "--limit", "10000"])
         .0
         .len()
 }
 
 #[test]
-fn what_is_added_is_found_listed_counted_and_forgotten() {
-    let place = Place::new();
+fn documents_are_added_searched_listed_and_deleted() {
+    let project = TestProject::new();
     let (added, code) = json(
-        &place,
+        &project,
         &[
             "memory",
             "add",
@@ -53,33 +53,36 @@ fn what_is_added_is_found_listed_counted_and_forgotten() {
     );
     assert_eq!((added[0]["outcome"].as_str(), code), (Some("added"), 0));
     let id = added[0]["id"].as_str().unwrap().to_owned();
-    let again = place.run(&[
+    let again = project.run(&[
         "memory",
         "add",
         "The March invoice is paid.",
         "--scope",
         "agent:clerk",
     ]);
-    assert!(again.contains(&format!("known already as {id}")), "{again}");
-    let piped = place.run_with_input(
+    assert!(
+        again.contains(&format!("already stored as {id}")),
+        "{again}"
+    );
+    let piped = project.run_with_input(
         &["memory", "add", "-", "--untrusted"],
         "The cat is called Mill.\n",
     );
-    assert!(piped.contains("remembered as doc-"), "{piped}");
+    assert!(piped.contains("stored as doc-"), "{piped}");
 
-    let found = place.run(&["memory", "search", "was the invoice paid"]);
+    let found = project.run(&["memory", "search", "was the invoice paid"]);
     assert!(
         found.contains(&id) && found.contains("words: the, invoice, paid"),
         "{found}"
     );
     let (hits, _) = json(
-        &place,
+        &project,
         &["memory", "search", "cat", "--json", "--limit", "1"],
     );
     assert_eq!(hits[0]["text"], "The cat is called Mill.");
     assert_eq!(hits[0]["tainted"], true);
     let (hits, _) = json(
-        &place,
+        &project,
         &[
             "memory",
             "search",
@@ -90,45 +93,45 @@ fn what_is_added_is_found_listed_counted_and_forgotten() {
         ],
     );
     assert!(hits.iter().all(|hit| hit["scope"] == "agent:clerk"));
-    let nowhere = place.run(&["memory", "search", "cat", "--scope", "run:r1"]);
+    let nowhere = project.run(&["memory", "search", "cat", "--scope", "run:r1"]);
     assert!(
-        nowhere.contains("nothing was found") && nowhere.contains("exit code 1"),
+        nowhere.contains("no documents found") && nowhere.contains("exit code 1"),
         "{nowhere}"
     );
 
-    let listed = place.run(&["memory", "list"]);
+    let listed = project.run(&["memory", "list"]);
     assert!(
         listed.contains("Invoice") && listed.contains("(untrusted)"),
         "{listed}"
     );
-    let (statistics, _) = json(&place, &["memory", "stats", "--json"]);
+    let (statistics, _) = json(&project, &["memory", "stats", "--json"]);
     assert_eq!(statistics[0]["scopes"].as_array().unwrap().len(), 2);
 
-    let forgotten = place.run(&["memory", "forget", &id[..12]]);
-    assert!(forgotten.contains(&format!("forgot {id}")), "{forgotten}");
-    let gone = place.run(&["memory", "forget", &id]);
+    let forgotten = project.run(&["memory", "forget", &id[..12]]);
+    assert!(forgotten.contains(&format!("deleted {id}")), "{forgotten}");
+    let gone = project.run(&["memory", "forget", &id]);
     assert!(
         gone.contains("there is no document") && gone.contains("exit code 1"),
         "{gone}"
     );
-    let compacted = place.run(&["memory", "compact"]);
+    let compacted = project.run(&["memory", "compact"]);
     assert!(compacted.contains("compacted from"), "{compacted}");
     for name in ["windlass.db", "windlass.db-wal"] {
-        let bytes = std::fs::read(place.path("data").join(name)).unwrap_or_default();
+        let bytes = std::fs::read(project.path("data").join(name)).unwrap_or_default();
         assert!(
             !bytes.windows(13).any(|window| window == b"March invoice"),
             "{name}"
         );
     }
-    let nothing = place.run(&["memory", "reembed"]);
-    assert!(nothing.contains("nothing to do"), "{nothing}");
+    let nothing = project.run(&["memory", "reembed"]);
+    assert!(nothing.contains("up to date"), "{nothing}");
 }
 
 #[test]
-fn a_directory_is_imported_and_only_what_changed_is_imported_again() {
-    let place = Place::new();
-    directory(
-        &place,
+fn only_changed_files_are_imported_again() {
+    let project = TestProject::new();
+    write_files(
+        &project,
         &[
             ("docs/a.md", b"# Harvest\n\nThe barley is ripe in July."),
             ("docs/deep/er/b.html", b"<html><title>Mill</title><body><p>The mill &amp; the river.</p><script>x()</script>"),
@@ -139,10 +142,10 @@ fn a_directory_is_imported_and_only_what_changed_is_imported_again() {
             ("docs/empty.txt", b" \n"),
         ],
     );
-    let file = std::fs::File::create(place.path("docs/huge.log")).unwrap();
+    let file = std::fs::File::create(project.path("docs/huge.log")).unwrap();
     file.set_len(1 << 30).unwrap();
     drop(file);
-    let (lines, code) = json(&place, &["memory", "import", "docs", "--json"]);
+    let (lines, code) = json(&project, &["memory", "import", "docs", "--json"]);
     assert_eq!(code, 1, "some were refused");
     let summary = lines.last().unwrap();
     assert_eq!(
@@ -171,7 +174,7 @@ fn a_directory_is_imported_and_only_what_changed_is_imported_again() {
         "there is nothing to remember: the text is empty"
     );
     let (hits, _) = json(
-        &place,
+        &project,
         &[
             "memory",
             "search",
@@ -184,30 +187,30 @@ fn a_directory_is_imported_and_only_what_changed_is_imported_again() {
     assert_eq!(hits[0]["title"], "Mill");
     assert!(!hits[0]["text"].as_str().unwrap().contains('<'));
     let (hits, _) = json(
-        &place,
+        &project,
         &["memory", "search", "barley", "--json", "--limit", "1"],
     );
     assert_eq!(hits[0]["title"], "Harvest");
 
-    std::fs::write(place.path("docs/deep/c.txt"), "Geese fly north.").unwrap();
-    let (lines, _) = json(&place, &["memory", "import", "docs", "--json"]);
+    std::fs::write(project.path("docs/deep/c.txt"), "Geese fly north.").unwrap();
+    let (lines, _) = json(&project, &["memory", "import", "docs", "--json"]);
     let summary = lines.last().unwrap();
     let counts = ["added", "replaced", "unchanged"].map(|name| summary[name].as_u64().unwrap());
     assert_eq!(counts, [0, 1, 2]);
-    let found = place.run(&["memory", "search", "geese"]);
+    let found = project.run(&["memory", "search", "geese"]);
     assert!(
         found.contains("north") && !found.contains("south"),
         "{found}"
     );
 }
 
-/// What an import says it did, and all texts that are remembered then.
-fn imported(place: &Place) -> ([u64; 3], Vec<String>) {
-    let (lines, code) = json(place, &["memory", "import", "docs", "--json"]);
+/// Imports `docs`, and returns the counts and all stored texts.
+fn imported(project: &TestProject) -> ([u64; 3], Vec<String>) {
+    let (lines, code) = json(project, &["memory", "import", "docs", "--json"]);
     assert_eq!(code, 0);
     let summary = lines.last().unwrap();
     let counts = ["added", "replaced", "unchanged"].map(|name| summary[name].as_u64().unwrap());
-    let (documents, _) = json(place, &["memory", "export"]);
+    let (documents, _) = json(project, &["memory", "export"]);
     let texts = documents.iter().map(|line| line["text"].as_str().unwrap());
     let mut texts: Vec<String> = texts.map(str::to_owned).collect();
     texts.sort();
@@ -215,35 +218,35 @@ fn imported(place: &Place) -> ([u64; 3], Vec<String>) {
 }
 
 #[test]
-fn a_file_that_becomes_the_same_as_another_leaves_nothing_old_behind() {
-    let place = Place::new();
-    directory(
-        &place,
+fn file_that_becomes_a_duplicate_replaces_its_old_text() {
+    let project = TestProject::new();
+    write_files(
+        &project,
         &[
             ("docs/a.txt", b"Geese fly north."),
             ("docs/z.txt", b"Geese fly south."),
         ],
     );
-    imported(&place);
-    directory(&place, &[("docs/z.txt", b"Geese fly north.")]);
+    imported(&project);
+    write_files(&project, &[("docs/z.txt", b"Geese fly north.")]);
     assert_eq!(
-        imported(&place),
+        imported(&project),
         ([0, 1, 1], vec!["Geese fly north.".to_owned()])
     );
-    assert_eq!(imported(&place).0, [0, 0, 2]);
+    assert_eq!(imported(&project).0, [0, 0, 2]);
 }
 
 #[test]
-fn a_copy_of_a_file_is_kept_when_the_file_changes() {
-    let place = Place::new();
-    directory(&place, &[("docs/z.txt", b"Geese fly south.")]);
-    imported(&place);
-    directory(&place, &[("docs/a.txt", b"Geese fly south.")]);
-    assert_eq!(imported(&place).0, [0, 0, 2]);
-    directory(&place, &[("docs/z.txt", b"Geese fly north.")]);
+fn copy_of_a_file_is_kept_when_the_file_changes() {
+    let project = TestProject::new();
+    write_files(&project, &[("docs/z.txt", b"Geese fly south.")]);
+    imported(&project);
+    write_files(&project, &[("docs/a.txt", b"Geese fly south.")]);
+    assert_eq!(imported(&project).0, [0, 0, 2]);
+    write_files(&project, &[("docs/z.txt", b"Geese fly north.")]);
     let both = vec!["Geese fly north.".to_owned(), "Geese fly south.".to_owned()];
-    assert_eq!(imported(&place), ([0, 1, 1], both));
-    let (documents, _) = json(&place, &["memory", "list", "--json"]);
+    assert_eq!(imported(&project), ([0, 1, 1], both));
+    let (documents, _) = json(&project, &["memory", "list", "--json"]);
     let mut sources: Vec<&str> = documents
         .iter()
         .map(|document| document["title"].as_str().unwrap())
@@ -253,10 +256,10 @@ fn a_copy_of_a_file_is_kept_when_the_file_changes() {
 }
 
 #[test]
-fn what_is_exported_is_imported_elsewhere_as_it_was() {
-    let place = Place::new();
+fn export_and_import_preserve_documents() {
+    let project = TestProject::new();
     let long = "A sentence that is said many times over. ".repeat(100);
-    place.run(&[
+    project.run(&[
         "memory",
         "add",
         &long,
@@ -265,7 +268,7 @@ fn what_is_exported_is_imported_elsewhere_as_it_was() {
         "--scope",
         "agent:clerk",
     ]);
-    place.run(&[
+    project.run(&[
         "memory",
         "add",
         "Told by a stranger.",
@@ -273,18 +276,18 @@ fn what_is_exported_is_imported_elsewhere_as_it_was() {
         "--source",
         "letter",
     ]);
-    let export = place
+    let export = project
         .command(&["memory", "export"])
         .output()
         .unwrap()
         .stdout;
-    std::fs::write(place.path("kept.jsonl"), &export).unwrap();
-    let other = Place::new();
-    let path = place.path("kept.jsonl");
-    let told = other.run(&["memory", "import", path.to_str().unwrap()]);
+    std::fs::write(project.path("kept.jsonl"), &export).unwrap();
+    let other = TestProject::new();
+    let path = project.path("kept.jsonl");
+    let output = other.run(&["memory", "import", path.to_str().unwrap()]);
     assert!(
-        told.contains("2 added, 0 replaced, 0 unchanged, 0 refused"),
-        "{told}"
+        output.contains("2 added, 0 replaced, 0 unchanged, 0 refused"),
+        "{output}"
     );
     let again = other
         .command(&["memory", "export"])
@@ -309,14 +312,14 @@ fn what_is_exported_is_imported_elsewhere_as_it_was() {
 }
 
 #[test]
-fn bad_input_is_refused_clearly_and_nothing_is_lost() {
-    let place = Place::new()
+fn bad_input_is_refused_and_loses_no_document() {
+    let project = TestProject::new()
         .with("huge.txt", "")
         .with("binary.bin", b"ab\0c");
-    place.run(&["memory", "add", "What was there."]);
+    project.run(&["memory", "add", "What was there."]);
     let file = std::fs::OpenOptions::new()
         .write(true)
-        .open(place.path("huge.txt"))
+        .open(project.path("huge.txt"))
         .unwrap();
     file.set_len(1 << 30).unwrap();
     let refusals: [(&[&str], &str); 10] = [
@@ -349,37 +352,37 @@ fn bad_input_is_refused_clearly_and_nothing_is_lost() {
         ),
         (&["memory", "import", "nowhere"], "`nowhere` cannot be read"),
     ];
-    for (arguments, told) in refusals {
-        let printed = place.run(arguments);
-        assert!(printed.contains(told), "{arguments:?}: {printed}");
+    for (arguments, expected) in refusals {
+        let printed = project.run(arguments);
+        assert!(printed.contains(expected), "{arguments:?}: {printed}");
         assert!(printed.contains("exit code 1"), "{arguments:?}: {printed}");
     }
     let endless = std::iter::repeat_n(b'x', 17 * 1024 * 1024).collect::<Vec<u8>>();
-    let printed = place.run_with_input(&["memory", "add", "-"], endless);
+    let printed = project.run_with_input(&["memory", "add", "-"], endless);
     assert!(
         printed.contains("the document has more than 16777216 bytes"),
         "{printed}"
     );
     let line = "endless ".repeat(200_000);
-    let printed = place.run_with_input(&["memory", "add", "-"], line.trim_end());
+    let printed = project.run_with_input(&["memory", "add", "-"], line.trim_end());
     assert!(printed.contains(" parts"), "{printed}");
-    let wrong = place.run(&["memory", "add", "x", "--scope", "everybody"]);
+    let wrong = project.run(&["memory", "add", "x", "--scope", "everybody"]);
     assert!(
         wrong.contains("a scope is `agent:NAME`, `principal` or `run:ID`"),
         "{wrong}"
     );
     assert!(wrong.contains("exit code 2"), "{wrong}");
-    assert_eq!(count(&place), 2);
+    assert_eq!(count(&project), 2);
 }
 
-/// Every command that needs no vectors goes on with a memory that another version's embedder made.
+/// Commands without vectors work on a memory of another embedder.
 #[test]
-fn a_memory_of_another_embedder_is_refused_where_vectors_are_compared_and_nowhere_else() {
-    let place = Place::new().with("note.txt", "Geese fly south.");
+fn memory_of_another_embedder_is_refused_only_for_vector_operations() {
+    let project = TestProject::new().with("note.txt", "Geese fly south.");
     for text in ["The kettle is blue.", "The kettle is old."] {
-        place.run(&["memory", "add", text]);
+        project.run(&["memory", "add", text]);
     }
-    let database = rusqlite::Connection::open(place.path("data/windlass.db")).unwrap();
+    let database = rusqlite::Connection::open(project.path("data/windlass.db")).unwrap();
     database
         .execute(
             "UPDATE memory_settings SET embedder = 'other', fingerprint = ?1, dimension = 512",
@@ -393,56 +396,59 @@ fn a_memory_of_another_embedder_is_refused_where_vectors_are_compared_and_nowher
         &["memory", "import", "note.txt"],
     ];
     for arguments in refused {
-        let told = place.run(arguments);
+        let output = project.run(arguments);
         for part in [
             "the memory was made with the embedder `other` (512 components), and this is `static-256` (256 \
              components); their vectors cannot be compared",
             "hint: `windlass memory reembed` makes all vectors anew; nothing else is changed",
             "exit code 1",
         ] {
-            assert!(told.contains(part), "{arguments:?}: {told}");
+            assert!(output.contains(part), "{arguments:?}: {output}");
         }
     }
-    assert_eq!(count(&place), 2);
-    let (documents, code) = json(&place, &["memory", "export"]);
+    assert_eq!(count(&project), 2);
+    let (documents, code) = json(&project, &["memory", "export"]);
     assert_eq!((documents.len(), code), (2, 0));
-    let (listed, _) = json(&place, &["memory", "list", "--json"]);
+    let (listed, _) = json(&project, &["memory", "list", "--json"]);
     let id = listed[0]["id"].as_str().unwrap();
-    let told = place.run(&["memory", "forget", id]);
+    let output = project.run(&["memory", "forget", id]);
     assert!(
-        told.contains(&format!("forgot {id}")) && told.contains("exit code 0"),
-        "{told}"
+        output.contains(&format!("deleted {id}")) && output.contains("exit code 0"),
+        "{output}"
     );
-    assert_eq!(count(&place), 1);
-    let told = place.run(&["memory", "stats"]);
+    assert_eq!(count(&project), 1);
+    let output = project.run(&["memory", "stats"]);
     assert!(
-        told.contains("embedder: `other` (512 components)"),
-        "{told}"
+        output.contains("embedder: `other` (512 components)"),
+        "{output}"
     );
-    let told = place.run(&["memory", "reembed"]);
-    assert!(told.contains("1 parts embedded anew"), "{told}");
-    let told = place.run(&["memory", "search", "kettle"]);
-    assert!(told.contains("The kettle is"), "{told}");
+    let output = project.run(&["memory", "reembed"]);
+    assert!(output.contains("1 parts re-embedded"), "{output}");
+    let output = project.run(&["memory", "search", "kettle"]);
+    assert!(output.contains("The kettle is"), "{output}");
 }
 
-/// On a terminal it is seen how far an import of an export is.
+/// On a terminal, the import of an export shows a progress bar.
 #[cfg(unix)]
 #[test]
-fn an_import_of_an_export_shows_how_far_it_is() {
-    let place = Place::new();
+fn import_of_an_export_shows_progress() {
+    let project = TestProject::new();
     for number in 0..40 {
         let text = format!("Lot {number} is kept.");
-        directory(&place, &[(&format!("docs/{number}.txt"), text.as_bytes())]);
+        write_files(
+            &project,
+            &[(&format!("docs/{number}.txt"), text.as_bytes())],
+        );
     }
-    place.run(&["memory", "import", "docs"]);
-    let export = place
+    project.run(&["memory", "import", "docs"]);
+    let export = project
         .command(&["memory", "export"])
         .output()
         .unwrap()
         .stdout;
-    std::fs::write(place.path("kept.jsonl"), &export).unwrap();
-    let other = Place::new();
-    let path = place.path("kept.jsonl");
+    std::fs::write(project.path("kept.jsonl"), &export).unwrap();
+    let other = TestProject::new();
+    let path = project.path("kept.jsonl");
     let arguments = ["memory", "import", path.to_str().unwrap()];
     let mut session = Session::at_a_terminal(&other.command(&arguments));
     session.expect(" left");
@@ -450,14 +456,17 @@ fn an_import_of_an_export_shows_how_far_it_is() {
     assert_eq!(session.end(), 0);
 }
 
-/// The process dies around every third write; each import goes on where the last one ended.
+/// The process is killed around several writes, and each import resumes.
 #[test]
-fn an_import_that_is_killed_is_gone_on_with_and_nothing_is_half_there() {
-    let place = Place::new();
+fn killed_import_resumes_without_partial_documents() {
+    let project = TestProject::new();
     let files = 8;
     for number in 0..files {
         let text = format!("Lot {number} is kept in barn {}. ", number * 7).repeat(60);
-        directory(&place, &[(&format!("docs/{number}.txt"), text.as_bytes())]);
+        write_files(
+            &project,
+            &[(&format!("docs/{number}.txt"), text.as_bytes())],
+        );
     }
     for (killed_at, most) in [
         ("remember.before#1", 0),
@@ -465,17 +474,17 @@ fn an_import_that_is_killed_is_gone_on_with_and_nothing_is_half_there() {
         ("remember.before#3", 3),
         ("remember.after#2", 5),
     ] {
-        let status = place
+        let status = project
             .command(&["memory", "import", "docs"])
             .env("WINDLASS_CRASH_AT", killed_at)
             .stderr(Stdio::null())
             .status()
             .unwrap();
         assert_eq!(status.code(), None, "it was to be killed at {killed_at}");
-        assert_eq!(count(&place), most);
-        whole(&place);
+        assert_eq!(count(&project), most);
+        assert_documents_complete(&project);
     }
-    let (lines, code) = json(&place, &["memory", "import", "docs", "--json"]);
+    let (lines, code) = json(&project, &["memory", "import", "docs", "--json"]);
     let summary = lines.last().unwrap();
     assert_eq!(
         (
@@ -485,13 +494,13 @@ fn an_import_that_is_killed_is_gone_on_with_and_nothing_is_half_there() {
         ),
         (Some(3), Some(5), 0)
     );
-    assert_eq!(count(&place), files);
-    whole(&place);
+    assert_eq!(count(&project), files);
+    assert_documents_complete(&project);
 }
 
-/// Every document that is there is there with all its text, and can be found.
-fn whole(place: &Place) {
-    let export = place
+/// Checks that every stored document is complete and can be found.
+fn assert_documents_complete(project: &TestProject) {
+    let export = project
         .command(&["memory", "export"])
         .output()
         .unwrap()
@@ -503,7 +512,7 @@ fn whole(place: &Place) {
         assert_eq!(text, std::fs::read_to_string(source).unwrap().trim());
         let number = Path::new(source).file_stem().unwrap().to_str().unwrap();
         let (hits, _) = json(
-            place,
+            project,
             &[
                 "memory",
                 "search",
@@ -519,13 +528,16 @@ fn whole(place: &Place) {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupted_import_ends_after_the_file_under_way() {
-    let place = Place::new();
+fn interrupted_import_ends_after_the_current_file() {
+    let project = TestProject::new();
     for number in 0..400 {
         let text = format!("Lot {number} is kept in barn {}. ", number * 7).repeat(200);
-        directory(&place, &[(&format!("docs/{number}.txt"), text.as_bytes())]);
+        write_files(
+            &project,
+            &[(&format!("docs/{number}.txt"), text.as_bytes())],
+        );
     }
-    let mut child = place
+    let mut child = project
         .command(&["memory", "import", "docs", "--json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -547,20 +559,20 @@ fn an_interrupted_import_ends_after_the_file_under_way() {
     assert_eq!(summary["interrupted"], true);
     let added = summary["added"].as_u64().unwrap();
     assert!(added < 400, "{added}");
-    assert_eq!(count(&place) as u64, added);
-    let (lines, code) = json(&place, &["memory", "import", "docs", "--json"]);
+    assert_eq!(count(&project) as u64, added);
+    let (lines, code) = json(&project, &["memory", "import", "docs", "--json"]);
     assert_eq!(
         (lines.last().unwrap()["unchanged"].as_u64(), code),
         (Some(added), 0)
     );
-    assert_eq!(count(&place), 400);
+    assert_eq!(count(&project), 400);
 }
 
-/// A tool of memory called by hand acts for who calls it, through the gate like any other.
+/// A memory tool that is called directly acts for the caller and passes the gate.
 #[test]
-fn tools_of_memory_are_called_by_hand() {
-    let place = Place::new().with("newsroom.gram", example("newsroom.gram"));
-    let told = place.run(&[
+fn memory_tools_can_be_called_directly() {
+    let project = TestProject::new().with("newsroom.gram", example("newsroom.gram"));
+    let output = project.run(&[
         "tools",
         "call",
         "remember",
@@ -569,15 +581,15 @@ fn tools_of_memory_are_called_by_hand() {
         "content=The kettle is blue.",
     ]);
     assert!(
-        told.contains("doc-") && told.contains("exit code 0"),
-        "{told}"
+        output.contains("doc-") && output.contains("exit code 0"),
+        "{output}"
     );
-    let told = place.run(&["memory", "search", "kettle"]);
+    let output = project.run(&["memory", "search", "kettle"]);
     assert!(
-        told.contains("The kettle is blue.") && told.contains("agent:by_hand"),
-        "{told}"
+        output.contains("The kettle is blue.") && output.contains("agent:by_hand"),
+        "{output}"
     );
-    let told = place.run(&[
+    let output = project.run(&[
         "tools",
         "call",
         "memory_search",
@@ -585,5 +597,5 @@ fn tools_of_memory_are_called_by_hand() {
         "builtin",
         "query=colour of the kettle",
     ]);
-    assert!(told.contains("The kettle is blue."), "{told}");
+    assert!(output.contains("The kettle is blue."), "{output}");
 }

@@ -1,4 +1,4 @@
-//! Plans from the command line: checked, carried out, drawn, marked, changed, and killed in the middle.
+//! Plans: check, run, show, mark, edit, and resume after a kill.
 
 use std::fmt::Write as _;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use super::program::Place;
+use super::program::TestProject;
 
 const AGENT: &str = r#"
 [clerk:Agent {instruction: "Do the work.", model: "m"} |
@@ -15,7 +15,7 @@ const AGENT: &str = r#"
   [pay:Tool {description: "Pays somebody", risk: irreversible} | (word::Text)==>(::Text)]]
 "#;
 
-/// Writes down what it was called with. Takes its time for words that say so.
+/// Records its arguments. Is slow or fails for certain words.
 const TOOL: &str = r#"
 arguments=$(cat)
 case "$arguments" in *slow*) sleep 0.3 ;; esac
@@ -24,7 +24,7 @@ echo "$arguments" >> effects
 echo "$arguments"
 "#;
 
-fn place(plan: &Value) -> Place {
+fn project(plan: &Value) -> TestProject {
     let mut library = "name = \"desk\"\n".to_owned();
     for (tool, description) in [("note", "Notes a word"), ("pay", "Pays somebody")] {
         let _ = write!(
@@ -33,7 +33,7 @@ fn place(plan: &Value) -> Place {
              signature = \"(word: Text) --> IO Text\"\ncommand = [\"sh\", \"tool.sh\"]\n"
         );
     }
-    Place::new()
+    TestProject::new()
         .with("agent.gram", AGENT)
         .with("desk.toml", library)
         .with("tool.sh", TOOL)
@@ -56,18 +56,18 @@ fn note(id: &str, word: &str, depends_on: &[&str]) -> Value {
     json!({"id": id, "tool": "note", "arguments": {"word": word}, "depends_on": depends_on})
 }
 
-/// What was told, without what differs from run to run.
-fn same(told: &str) -> String {
-    let mut same = String::new();
-    for word in told.split_inclusive([' ', '\n', ':', '.', '"']) {
+/// Replaces ids and times, which differ between runs.
+fn normalized(output: &str) -> String {
+    let mut normalized = String::new();
+    for word in output.split_inclusive([' ', '\n', ':', '.', '"']) {
         let bare = word.trim_end_matches([' ', '\n', ':', '.', '"']);
         match bare.len() == 32 && bare.chars().all(|c| c.is_ascii_hexdigit()) {
-            true => same.push_str(&word.replace(bare, "RUN")),
-            false => same.push_str(word),
+            true => normalized.push_str(&word.replace(bare, "RUN")),
+            false => normalized.push_str(word),
         }
     }
-    // How long tasks took, and tasks that run at the same time say so in any order.
-    let mut lines: Vec<String> = same
+    // Replaces durations, and sorts the lines of parallel tasks.
+    let mut lines: Vec<String> = normalized
         .lines()
         .map(|line| match line.find(" ms ") {
             Some(end) => {
@@ -83,22 +83,22 @@ fn same(told: &str) -> String {
     lines.join("\n")
 }
 
-fn run_of(place: &Place) -> String {
-    let listed = place.run(&["plan", "list", "--json"]);
+fn run_of(project: &TestProject) -> String {
+    let listed = project.run(&["plan", "list", "--json"]);
     let line = listed.lines().find(|line| line.starts_with('{')).unwrap();
     let plan: Value = serde_json::from_str(line).unwrap();
     plan["run"].as_str().unwrap().to_owned()
 }
 
-fn shown(place: &Place, plan: &str) -> Value {
-    let told = place.run(&["plan", "show", plan, "--json"]);
-    let line = told.lines().find(|line| line.starts_with('{'));
-    serde_json::from_str(line.unwrap_or_else(|| panic!("{told}"))).unwrap()
+fn shown(project: &TestProject, plan: &str) -> Value {
+    let output = project.run(&["plan", "show", plan, "--json"]);
+    let line = output.lines().find(|line| line.starts_with('{'));
+    serde_json::from_str(line.unwrap_or_else(|| panic!("{output}"))).unwrap()
 }
 
 #[test]
-fn a_plan_is_carried_out_and_drawn() {
-    let place = place(&json!({"goal": "Two words and a third", "tasks": [
+fn plan_runs_and_is_drawn() {
+    let project = project(&json!({"goal": "Two words and a third", "tasks": [
         note("first", "one", &[]),
         note("second", "two", &[]),
         {"id": "third", "tool": "note", "arguments": {"word": {"$from": "first"}},
@@ -106,22 +106,24 @@ fn a_plan_is_carried_out_and_drawn() {
         {"id": "fails", "tool": "note", "arguments": {"word": "bad"}, "on_failure": "skip_dependents"},
         note("never", "no", &["fails"]),
     ]}));
-    assert_snapshot!(same(&place.run(&RUN)));
-    let run = run_of(&place);
-    assert_snapshot!(same(
-        &place.run(&["plan", "show", &run, "--graph", "mermaid"])
+    assert_snapshot!(normalized(&project.run(&RUN)));
+    let run = run_of(&project);
+    assert_snapshot!(normalized(
+        &project.run(&["plan", "show", &run, "--graph", "mermaid"])
     ));
-    assert_snapshot!(same(&place.run(&["plan", "show", &run, "--graph", "dot"])));
-    assert_eq!(place.read("effects").lines().count(), 3);
-    let plan = shown(&place, &run);
+    assert_snapshot!(normalized(
+        &project.run(&["plan", "show", &run, "--graph", "dot"])
+    ));
+    assert_eq!(project.read("effects").lines().count(), 3);
+    let plan = shown(&project, &run);
     assert_eq!(plan["status"], "error");
     assert_eq!(plan["tasks"][4]["status"], "skipped");
     assert!(plan["tasks"][0]["ended_at"].is_string());
 }
 
 #[test]
-fn what_is_wrong_with_a_plan_is_said_at_once() {
-    let place = place(&json!({"tasks": [
+fn every_error_of_a_plan_is_reported() {
+    let project = project(&json!({"tasks": [
         {"id": "a", "tool": "noted", "arguments": {"word": "x"}},
         {"id": "b", "tool": "note", "arguments": {"words": "x"}},
         {"id": "c", "agent": "clark", "description": "Help"},
@@ -139,76 +141,76 @@ fn what_is_wrong_with_a_plan_is_said_at_once() {
     let huge: Vec<Value> = (0..10_000)
         .map(|n| note(&format!("t{n}"), "x", &[]))
         .collect();
-    let place = place.with("huge.json", json!({"tasks": huge}).to_string());
-    let mut told = String::new();
+    let project = project.with("huge.json", json!({"tasks": huge}).to_string());
+    let mut output = String::new();
     for file in ["plan", "circle", "none", "text", "other", "huge", "missing"] {
         let file = format!("{file}.json");
         let mut arguments = RUN.to_vec();
         arguments[3] = &file;
-        let _ = writeln!(told, "{file}\n{}", place.run(&arguments));
+        let _ = writeln!(output, "{file}\n{}", project.run(&arguments));
         arguments[1] = "check";
-        assert!(place.run(&arguments).contains("exit code 1"), "{file}");
+        assert!(project.run(&arguments).contains("exit code 1"), "{file}");
     }
-    assert_snapshot!(told);
-    assert_eq!(place.read("effects"), "");
+    assert_snapshot!(output);
+    assert_eq!(project.read("effects"), "");
 }
 
 #[test]
-fn a_plan_waits_for_a_person_and_is_marked_changed_and_gone_on_with() {
+fn plan_with_manual_task_is_marked_edited_and_resumed() {
     let by_hand = json!({"id": "sign", "description": "Sign it", "depends_on": ["draft"]});
-    let place = place(&json!({"tasks": [
+    let project = project(&json!({"tasks": [
         note("draft", "draft", &[]), by_hand, note("old", "old", &["sign"]),
     ]}));
-    let told = place.run(&RUN);
-    assert!(told.contains("exit code 4"), "{told}");
-    assert!(told.contains("windlass plan mark"), "{told}");
-    let run = run_of(&place);
-    let too_early = place.run(&["plan", "mark", &run, "old", "success"]);
+    let output = project.run(&RUN);
+    assert!(output.contains("exit code 4"), "{output}");
+    assert!(output.contains("windlass plan mark"), "{output}");
+    let run = run_of(&project);
+    let too_early = project.run(&["plan", "mark", &run, "old", "success"]);
     assert!(too_early.contains("exit code 8"), "{too_early}");
-    let unknown = place.run(&["plan", "mark", &run, "sing", "success", "--json"]);
+    let unknown = project.run(&["plan", "mark", &run, "sing", "success", "--json"]);
     assert!(
         unknown.contains("exit code 7") && unknown.contains("no_such_task"),
         "{unknown}"
     );
     let changed =
         json!({"tasks": [note("draft", "draft", &[]), by_hand, note("new", "new", &["sign"])]});
-    let place = place.with("changed.json", changed.to_string());
-    let told = place.run(&["plan", "edit", &run, "changed.json"]);
-    assert!(told.contains("exit code 0"), "{told}");
+    let project = project.with("changed.json", changed.to_string());
+    let output = project.run(&["plan", "edit", &run, "changed.json"]);
+    assert!(output.contains("exit code 0"), "{output}");
     let spoilt = json!({"tasks": [note("draft", "other", &[])]});
-    let place = place.with("spoilt.json", spoilt.to_string());
-    let told = place.run(&["plan", "edit", &run, "spoilt.json"]);
+    let project = project.with("spoilt.json", spoilt.to_string());
+    let output = project.run(&["plan", "edit", &run, "spoilt.json"]);
     assert!(
-        told.contains("exit code 8") && told.contains("`draft`"),
-        "{told}"
+        output.contains("exit code 8") && output.contains("`draft`"),
+        "{output}"
     );
-    let told = place.run(&[
+    let output = project.run(&[
         "plan", "mark", &run, "sign", "success", "--result", "\"Bob\"",
     ]);
     assert!(
-        told.contains(&format!("windlass runs resume {run}")),
-        "{told}"
+        output.contains(&format!("windlass runs resume {run}")),
+        "{output}"
     );
-    let told = place.run(&["runs", "resume", &run]);
-    assert!(told.contains("exit code 0"), "{told}");
-    let plan = shown(&place, &run);
+    let output = project.run(&["runs", "resume", &run]);
+    assert!(output.contains("exit code 0"), "{output}");
+    let plan = shown(&project, &run);
     assert_eq!(plan["status"], "success");
     assert_eq!(plan["tasks"][1]["result"], "Bob");
     assert_eq!(plan["tasks"][2]["id"], "new");
-    assert_eq!(place.read("effects").lines().count(), 2);
-    let late = place.run(&["plan", "mark", &run, "new", "skipped"]);
+    assert_eq!(project.read("effects").lines().count(), 2);
+    let late = project.run(&["plan", "mark", &run, "new", "skipped"]);
     assert!(late.contains("exit code 8"), "{late}");
 }
 
 #[test]
-fn a_model_makes_a_plan_only_if_it_may() {
+fn model_makes_plans_only_with_the_plans_option() {
     let tasks = json!({"tasks": [note("a", "one", &[]), note("b", "two", &["a"])]});
     let script = [
         json!({"calls": [{"tool": "create_execution_plan", "arguments": {"json": tasks}}]}),
         json!({"text": "Both are noted."}),
     ];
     let script: String = script.iter().map(|line| format!("{line}\n")).collect();
-    let place = place(&json!({})).with("script.jsonl", script);
+    let project = project(&json!({})).with("script.jsonl", script);
     let run = [
         "run",
         "agent.gram",
@@ -218,43 +220,42 @@ fn a_model_makes_a_plan_only_if_it_may() {
         "--model",
         "scripted:script.jsonl",
     ];
-    let told = place.run(&run);
-    assert!(told.contains("create_execution_plan"), "{told}");
-    assert_eq!(place.read("effects"), "");
-    let told = place.run(&[&run[..], &["--plans"]].concat());
-    assert!(told.contains("Both are noted."), "{told}");
-    assert_eq!(place.read("effects").lines().count(), 2);
+    let output = project.run(&run);
+    assert!(output.contains("create_execution_plan"), "{output}");
+    assert_eq!(project.read("effects"), "");
+    let output = project.run(&[&run[..], &["--plans"]].concat());
+    assert!(output.contains("Both are noted."), "{output}");
+    assert_eq!(project.read("effects").lines().count(), 2);
 }
 
 #[test]
-fn a_busy_plan_takes_a_mark_and_the_command_says_so() {
+fn running_plan_accepts_a_mark() {
     let tasks: Vec<Value> = (0..6)
         .map(|number| note(&format!("t{number}"), &format!("slow{number}"), &[]))
         .collect();
-    let place = place(&json!({"execution_mode": "sequential", "tasks": tasks}));
-    let mut child = place
+    let project = project(&json!({"execution_mode": "sequential", "tasks": tasks}));
+    let mut child = project
         .command(&RUN)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    while place.read("effects").is_empty() {
+    while project.read("effects").is_empty() {
         assert_eq!(child.try_wait().unwrap(), None);
         std::thread::sleep(Duration::from_millis(5));
     }
-    let told = place.run(&["plan", "mark", &run_of(&place), "t5", "skipped"]);
-    assert!(told.contains("`t5` is marked skipped"), "{told}");
+    let output = project.run(&["plan", "mark", &run_of(&project), "t5", "skipped"]);
+    assert!(output.contains("`t5` marked skipped"), "{output}");
     child.wait().unwrap();
-    let effects = place.read("effects");
+    let effects = project.read("effects");
     assert!(
         effects.contains("slow4") && !effects.contains("slow5"),
         "{effects}"
     );
 }
 
-/// Eight slow notes that wait for some of those before them, and a payment in their midst; always the same
-/// for a number.
+/// Eight slow notes with random dependencies, and a payment. The number is the seed.
 fn random_tasks(number: u64) -> Vec<Value> {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = move |below: u64| {
@@ -281,12 +282,12 @@ fn random_tasks(number: u64) -> Vec<Value> {
     tasks
 }
 
-/// Tasks, with the places in a journal at which something happened to them.
-type Places = Vec<(String, usize)>;
+/// Tasks with positions in the journal.
+type TaskPositions = Vec<(String, usize)>;
 
-/// What happened to the tasks of a plan, from the journal of its run: where they began and where they ended.
-fn course(place: &Place, run: &str) -> (Places, Places) {
-    let exported = place.run(&["trace", "export", run]);
+/// The positions in the journal at which tasks started and ended.
+fn task_positions(project: &TestProject, run: &str) -> (TaskPositions, TaskPositions) {
+    let exported = project.run(&["trace", "export", run]);
     let events: Vec<Value> = exported
         .lines()
         .filter(|line| line.starts_with('{'))
@@ -296,23 +297,23 @@ fn course(place: &Place, run: &str) -> (Places, Places) {
         let events = events.iter().enumerate();
         let found = events.filter(|(_, line)| line["event"]["event"] == kind);
         found
-            .map(|(place, line)| (line["event"]["task"].as_str().unwrap().to_owned(), place))
+            .map(|(position, line)| (line["event"]["task"].as_str().unwrap().to_owned(), position))
             .collect()
     };
     (of("task_started"), of("task_ended"))
 }
 
 #[test]
-fn a_plan_whose_process_is_killed_is_done_in_order_and_once() {
+fn killed_plan_resumes_in_order_and_runs_each_task_once() {
     for number in 1..=2 {
         kill_again_and_again(number);
     }
 }
 
 fn kill_again_and_again(number: u64) {
-    // A random moment each time; what cannot be undone is never done twice.
+    // Kills at increasing times. An irreversible call never runs twice.
     let tasks = random_tasks(number);
-    let place = place(&json!({ "tasks": tasks }));
+    let project = project(&json!({ "tasks": tasks }));
     let mut run: Option<String> = None;
     for life in 0..40u64 {
         let arguments: Vec<String> = match &run {
@@ -320,14 +321,14 @@ fn kill_again_and_again(number: u64) {
             Some(run) => ["runs", "resume", run].map(str::to_owned).to_vec(),
         };
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let mut child = place
+        let mut child = project
             .command(&arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // In the end it is left alone, however slow the machine is.
+        // The last processes are not killed, even on a slow machine.
         let patience = match life {
             0..30 => Duration::from_millis(150 + life * 40),
             _ => Duration::from_secs(60),
@@ -346,31 +347,31 @@ fn kill_again_and_again(number: u64) {
             if status.code() == Some(0) {
                 break;
             }
-            // It waits for a person now.
+            // The run waits for an approval.
             assert_eq!(status.code(), Some(4));
-            let listed = place.run(&["approvals", "list", "--json"]);
+            let listed = project.run(&["approvals", "list", "--json"]);
             let asked = listed.lines().find(|line| line.starts_with('{')).unwrap();
             let asked: Value = serde_json::from_str(asked).unwrap();
             let call = asked["call"].as_str().unwrap_or_else(|| panic!("{asked}"));
-            let told = place.run(&["approvals", "approve", call, "--yes"]);
-            assert!(told.contains("exit code 0"), "{told}");
+            let output = project.run(&["approvals", "approve", call, "--yes"]);
+            assert!(output.contains("exit code 0"), "{output}");
         }
         if run.is_none() {
-            let listed = place.run(&["plan", "list", "--json"]);
-            run = listed.contains("\"run\"").then(|| run_of(&place));
-            // Killed before the plan was made: nothing happened, and it is begun again.
+            let listed = project.run(&["plan", "list", "--json"]);
+            run = listed.contains("\"run\"").then(|| run_of(&project));
+            // Killed before the plan was stored: nothing happened, and the command runs again.
             if run.is_none() {
-                assert_eq!(place.read("effects"), "");
+                assert_eq!(project.read("effects"), "");
             }
         }
     }
     let run = run.unwrap();
-    let plan = shown(&place, &run);
+    let plan = shown(&project, &run);
     assert_eq!(plan["status"], "success", "{plan}");
-    let (started, ended) = course(&place, &run);
+    let (started, ended) = task_positions(&project, &run);
     let places = |of: &[(String, usize)], task: &str| -> Vec<usize> {
         let found = of.iter().filter(|(name, _)| name == task);
-        found.map(|(_, place)| *place).collect()
+        found.map(|(_, position)| *position).collect()
     };
     for task in &tasks {
         let id = task["id"].as_str().unwrap();
@@ -385,7 +386,7 @@ fn kill_again_and_again(number: u64) {
             assert!(before < places(&started, id)[0], "{number}: {id} waits");
         }
     }
-    let effects = place.read("effects");
+    let effects = project.read("effects");
     assert_eq!(effects.matches("payday").count(), 1, "{effects}");
     for number in 0..8 {
         assert!(

@@ -1,13 +1,13 @@
-//! Policies are checked, explained and held against past calls from the command line.
+//! Policies: check, explain and replay.
 
 use serde_json::{Value, json};
 
-use super::program::Place;
-use super::seeded::{AGENT, Told, begin, open, run_as};
+use super::program::TestProject;
+use super::seeded::{AGENT, CommandOutput, open, run_as, start_run};
 
 const PERMIT: &str = "@id(\"calls\") permit (principal, action in Action::\"tools\", resource);\n";
 
-/// Large payments are refused, whoever approves them.
+/// Denies large payments.
 const LARGE: &str = r#"
 // @match     {"tool": "pay", "input": {"to": "bob", "amount": 750}}
 // @not_match {"tool": "pay", "input": {"to": "bob", "amount": 20}}
@@ -17,63 +17,75 @@ forbid (principal, action == Action::"pay", resource)
 when { context.input.amount > 500 };
 "#;
 
-fn place(policy: &str) -> Place {
-    Place::new()
+fn project(policy: &str) -> TestProject {
+    TestProject::new()
         .with("clerk.gram", AGENT)
         .with("new.cedar", policy)
 }
 
-fn check(place: &Place, options: &[&str]) -> Told {
+fn check(project: &TestProject, options: &[&str]) -> CommandOutput {
     let arguments = [
         &["policy", "check", "new.cedar", "--agent", "clerk.gram"],
         options,
     ]
     .concat();
-    run_as(place, "bea", &arguments)
+    run_as(project, "bea", &arguments)
 }
 
 #[test]
-fn the_default_policies_are_fine_and_can_be_printed() {
-    let place = place("");
-    let told = run_as(&place, "bea", &["policy", "check"]);
-    assert_eq!(told.code, 0, "{told:?}");
+fn default_policies_are_valid_and_can_be_printed() {
+    let project = project("");
+    let output = run_as(&project, "bea", &["policy", "check"]);
+    assert_eq!(output.code, 0, "{output:?}");
     assert!(
-        told.out
+        output
+            .out
             .starts_with("default policies: valid, 4 rules for 0 tools\n"),
-        "{told:?}"
+        "{output:?}"
     );
-    assert!(!told.err.contains("warning"), "{told:?}");
-    let told = run_as(&place, "bea", &["policy", "check", "--agent", "clerk.gram"]);
+    assert!(!output.err.contains("warning"), "{output:?}");
+    let output = run_as(
+        &project,
+        "bea",
+        &["policy", "check", "--agent", "clerk.gram"],
+    );
     assert!(
-        told.out.contains("4 rules for 4 tools") && told.err.is_empty(),
-        "{told:?}"
+        output.out.contains("4 rules for 4 tools") && output.err.is_empty(),
+        "{output:?}"
     );
-    let shown = run_as(&place, "bea", &["policy", "show"]);
+    let shown = run_as(&project, "bea", &["policy", "show"]);
     assert!(
         shown.out.contains("@id(\"irreversible-asks\")"),
         "{shown:?}"
     );
-    let place = place.with("new.cedar", &shown.out);
-    assert_eq!(check(&place, &[]).code, 0, "what is printed can be loaded");
+    let project = project.with("new.cedar", &shown.out);
+    assert_eq!(
+        check(&project, &[]).code,
+        0,
+        "what is printed can be loaded"
+    );
 }
 
 #[test]
-fn a_valid_file_is_told_with_its_rules() {
-    let place = place(&format!("{PERMIT}{LARGE}"));
-    let told = check(&place, &[]);
-    assert_eq!((told.code, told.err.as_str()), (0, ""), "{told:?}");
+fn check_of_a_valid_file_lists_its_rules() {
+    let project = project(&format!("{PERMIT}{LARGE}"));
+    let output = check(&project, &[]);
+    assert_eq!((output.code, output.err.as_str()), (0, ""), "{output:?}");
     assert_eq!(
-        told.out,
+        output.out,
         "new.cedar: valid, 2 rules for 4 tools\n  1:1 permit `calls`\n  \
          5:1 forbid `no-large-payments`: payments over 500 are made by hand\n"
     );
-    let told = check(&place, &["--json"]).json();
-    assert_eq!((&told["valid"], &told["tools"]), (&json!(true), &json!(4)));
-    assert_eq!(told["rules"][1]["effect"], "forbid");
+    let output = check(&project, &["--json"]).json();
+    assert_eq!(
+        (&output["valid"], &output["tools"]),
+        (&json!(true), &json!(4))
+    );
+    assert_eq!(output["rules"][1]["effect"], "forbid");
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told_with_its_place() {
+fn policy_errors_are_reported_with_their_location() {
     for (policy, place_and_message, problem) in [
         (
             "permit (principal, action, resource)",
@@ -104,19 +116,19 @@ fn what_is_wrong_with_a_file_is_told_with_its_place() {
             "missing_id",
         ),
     ] {
-        let place = place(policy);
-        let told = check(&place, &[]);
+        let project = project(policy);
+        let output = check(&project, &[]);
         assert!(
-            told.code == 1 && told.err.contains(place_and_message),
-            "{problem}: {told:?}"
+            output.code == 1 && output.err.contains(place_and_message),
+            "{problem}: {output:?}"
         );
-        assert_eq!(told.out, "");
-        let told = check(&place, &["--json"]);
-        assert_eq!(told.code, 1);
-        let told = told.json();
-        assert_eq!(told["valid"], false);
-        assert_eq!(told["errors"][0]["problem"], problem, "{told}");
-        assert!(told["errors"][0]["line"].is_u64(), "{told}");
+        assert_eq!(output.out, "");
+        let output = check(&project, &["--json"]);
+        assert_eq!(output.code, 1);
+        let output = output.json();
+        assert_eq!(output["valid"], false);
+        assert_eq!(output["errors"][0]["problem"], problem, "{output}");
+        assert!(output["errors"][0]["line"].is_u64(), "{output}");
 
         for arguments in [
             &[
@@ -133,64 +145,64 @@ fn what_is_wrong_with_a_file_is_told_with_its_place() {
             ][..],
             &["policy", "replay", "new.cedar", "--agent", "clerk.gram"],
         ] {
-            let told = run_as(&place, "bea", arguments);
+            let output = run_as(&project, "bea", arguments);
             assert!(
-                told.code == 1 && told.err.contains(place_and_message),
-                "{told:?}"
+                output.code == 1 && output.err.contains(place_and_message),
+                "{output:?}"
             );
         }
     }
 }
 
 #[test]
-fn files_that_are_not_there_or_not_given_are_told() {
-    let place = place(LARGE);
-    let told = run_as(&place, "bea", &["policy", "check", "old.cedar"]);
+fn missing_files_are_reported() {
+    let project = project(LARGE);
+    let output = run_as(&project, "bea", &["policy", "check", "old.cedar"]);
     assert!(
-        told.code == 1 && told.err.contains("there is no file `old.cedar`"),
-        "{told:?}"
+        output.code == 1 && output.err.contains("file `old.cedar` not found"),
+        "{output:?}"
     );
-    let told = run_as(&place, "bea", &["policy", "check", "new.cedar"]);
+    let output = run_as(&project, "bea", &["policy", "check", "new.cedar"]);
     assert!(
-        told.code == 1 && told.err.contains("with `--agent`"),
-        "{told:?}"
+        output.code == 1 && output.err.contains("with `--agent`"),
+        "{output:?}"
     );
-    let told = run_as(
-        &place,
+    let output = run_as(
+        &project,
         "bea",
         &["policy", "check", "new.cedar", "--agent", "none.gram"],
     );
     assert!(
-        told.code == 1 && told.err.contains("there is no file `none.gram`"),
-        "{told:?}"
+        output.code == 1 && output.err.contains("file `none.gram` not found"),
+        "{output:?}"
     );
 }
 
 #[test]
-fn a_decision_is_explained_with_the_risk_it_rests_on() {
-    let place = place(&format!("{PERMIT}{LARGE}"));
+fn decision_is_explained_with_its_risk() {
+    let project = project(&format!("{PERMIT}{LARGE}"));
     let explain = |options: &[&str]| {
         let arguments = [&["policy", "explain", "--agent", "clerk.gram"], options].concat();
-        run_as(&place, "bea", &arguments)
+        run_as(&project, "bea", &arguments)
     };
     let pay = ["--tool", "pay", "--args", r#"{"to": "bob", "amount": 750}"#];
-    let told = explain(&pay);
+    let output = explain(&pay);
     for part in [
         "ask",
         "rule `irreversible-asks`",
         "risk: irreversible by declaration",
         "default policies",
     ] {
-        assert!(told.out.contains(part), "{part}: {told:?}");
+        assert!(output.out.contains(part), "{part}: {output:?}");
     }
-    let told = explain(&[&pay[..], &["--policy", "new.cedar", "--json"]].concat()).json();
-    assert_eq!(told["explanation"]["decision"]["verdict"], "deny");
+    let output = explain(&[&pay[..], &["--policy", "new.cedar", "--json"]].concat()).json();
+    assert_eq!(output["explanation"]["decision"]["verdict"], "deny");
     assert_eq!(
-        told["explanation"]["decision"]["rules"],
+        output["explanation"]["decision"]["rules"],
         json!(["no-large-payments"])
     );
-    assert_eq!(told["request"]["principal"], "bea");
-    assert_eq!(told["request"]["agent"], "clerk");
+    assert_eq!(output["request"]["principal"], "bea");
+    assert_eq!(output["request"]["agent"], "clerk");
 
     let mail = [
         "--tool",
@@ -200,30 +212,30 @@ fn a_decision_is_explained_with_the_risk_it_rests_on() {
         "--json",
     ];
     let verdict = |options: &[&str]| {
-        let told = explain(&[&mail[..], options].concat()).json();
-        told["explanation"]["decision"]["verdict"].clone()
+        let output = explain(&[&mail[..], options].concat()).json();
+        output["explanation"]["decision"]["verdict"].clone()
     };
     assert_eq!(verdict(&[]), "hold");
     assert_eq!(verdict(&["--confidence", "0.9"]), "hold");
     assert_eq!(verdict(&["--confidence", "0.5"]), "ask");
     assert_eq!(verdict(&["--tainted"]), "ask");
 
-    explain(&["--tool", "pey"]).is_refused(2, "did you mean `pay`?");
-    explain(&["--tool", "pay", "--args", "{}"]).is_refused(2, "/amount");
-    explain(&["--tool", "pay", "--args", "x"]).is_refused(2, "not JSON");
-    explain(&[&mail[..4], &["--confidence", "2"]].concat()).is_refused(2, "2");
+    explain(&["--tool", "pey"]).assert_refused(2, "did you mean `pay`?");
+    explain(&["--tool", "pay", "--args", "{}"]).assert_refused(2, "/amount");
+    explain(&["--tool", "pay", "--args", "x"]).assert_refused(2, "not JSON");
+    explain(&[&mail[..4], &["--confidence", "2"]].concat()).assert_refused(2, "2");
 }
 
 #[test]
-fn the_environment_is_what_rules_see() {
+fn rules_see_the_environment() {
     let policy = format!(
         "{PERMIT}@id(\"not-here\") forbid (principal, action == Action::\"search\", resource) \
          when {{ context.environment == \"production\" }};"
     );
-    let place = place(&policy);
+    let project = project(&policy);
     let verdict = |environment: &str| {
-        let told = run_as(
-            &place,
+        let output = run_as(
+            &project,
             "bea",
             &[
                 "policy",
@@ -241,7 +253,7 @@ fn the_environment_is_what_rules_see() {
                 "--json",
             ],
         );
-        told.json()["explanation"]["decision"]["verdict"].clone()
+        output.json()["explanation"]["decision"]["verdict"].clone()
     };
     assert_eq!(
         (verdict("production"), verdict("local")),
@@ -250,33 +262,38 @@ fn the_environment_is_what_rules_see() {
 }
 
 #[test]
-fn changed_policies_are_held_against_recorded_calls() {
-    let place = place(&format!("{PERMIT}{LARGE}"));
-    let store = open(&place);
+fn changed_policies_are_replayed_on_recorded_calls() {
+    let project = project(&format!("{PERMIT}{LARGE}"));
+    let store = open(&project);
     let pay = |amount: i64| ("pay", json!({"to": "bob", "amount": amount}));
-    drop(begin(
+    drop(start_run(
         &store,
         "r1",
         &[pay(10), pay(750), ("search", json!({"query": "x"}))],
     ));
-    drop(begin(&store, "r2", &[pay(900)]));
+    drop(start_run(&store, "r2", &[pay(900)]));
 
-    let told = run_as(&place, "bea", &["policy", "replay", "new.cedar"]);
-    assert_eq!(told.code, 0, "{told:?}");
+    let output = run_as(&project, "bea", &["policy", "replay", "new.cedar"]);
+    assert_eq!(output.code, 0, "{output:?}");
     assert!(
-        told.err.contains(
-            "2 of 4 recorded calls would be decided differently, 0 of them less strictly"
+        output.err.contains(
+            "2 of 4 decisions about recorded calls would change, 0 of them to a less strict one"
         ),
-        "{told:?}"
+        "{output:?}"
     );
     assert!(
-        told.out
+        output
+            .out
             .contains(r#"r1:1:1 pay {"to":"bob","amount":750}: ask -> deny"#),
-        "{told:?}"
+        "{output:?}"
     );
 
-    let told = run_as(&place, "bea", &["policy", "replay", "new.cedar", "--json"]);
-    let lines: Vec<Value> = told
+    let output = run_as(
+        &project,
+        "bea",
+        &["policy", "replay", "new.cedar", "--json"],
+    );
+    let lines: Vec<Value> = output
         .out
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -286,19 +303,19 @@ fn changed_policies_are_held_against_recorded_calls() {
     assert_eq!(lines[0]["after"]["rules"], json!(["no-large-payments"]));
     assert_eq!(lines[0]["weaker"], false);
 
-    let place = place.with("none.cedar", PERMIT);
-    let told = run_as(
-        &place,
+    let project = project.with("none.cedar", PERMIT);
+    let output = run_as(
+        &project,
         "bea",
         &["policy", "replay", "none.cedar", "--old", "new.cedar"],
     );
     assert!(
-        told.err.contains("2 of 4") && told.err.contains("2 of them less strictly"),
-        "{told:?}"
+        output.err.contains("2 of 4") && output.err.contains("2 of them to a less strict one"),
+        "{output:?}"
     );
-    assert!(told.out.contains("deny -> ask (weaker)"), "{told:?}");
+    assert!(output.out.contains("deny -> ask (weaker)"), "{output:?}");
     let same = run_as(
-        &place,
+        &project,
         "bea",
         &["policy", "replay", "new.cedar", "--old", "new.cedar"],
     );
@@ -309,14 +326,14 @@ fn changed_policies_are_held_against_recorded_calls() {
 
     let other = "[a:Agent {instruction: \"x\", model: \"OpenAI/x\"} | [search:Tool {description: \
                  \"Searches for something\", risk: reversible, typeSignature: \"(query: Text) --> IO Text\"}]]";
-    let place = place.with("other.gram", other);
-    let told = run_as(
-        &place,
+    let project = project.with("other.gram", other);
+    let output = run_as(
+        &project,
         "bea",
         &["policy", "replay", "none.cedar", "--agent", "other.gram"],
     );
     assert!(
-        told.err.contains("0 of 1") && told.err.contains("3 calls of tools"),
-        "{told:?}"
+        output.err.contains("0 of 1") && output.err.contains("3 calls of tools"),
+        "{output:?}"
     );
 }

@@ -1,16 +1,16 @@
-//! Runs the program in a directory of its own.
+//! Runs the program in a temporary directory.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A place to run the program in, gone at the end of the test.
-pub(super) struct Place {
+/// A temporary project directory, deleted at the end of the test.
+pub(super) struct TestProject {
     directory: tempfile::TempDir,
 }
 
-impl Place {
+impl TestProject {
     pub(super) fn new() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
@@ -38,13 +38,13 @@ impl Place {
             .env_remove("NO_COLOR")
             .env_remove("OPENAI_API_KEY")
             .env("WINDLASS_DATA", self.path("data"))
-            // Nobody's own configuration.
+            // Ignores the configuration of the user who runs the tests.
             .env("XDG_CONFIG_HOME", self.path("config"))
             .env("WINDLASS_TEST_ADMIN_FILE", self.path("admin.toml"));
         command
     }
 
-    /// Runs the program and tells everything it printed and how it ended.
+    /// Runs the program and returns its output and exit code.
     pub(super) fn run(&self, arguments: &[&str]) -> String {
         self.run_with_input(arguments, "")
     }
@@ -62,17 +62,17 @@ impl Place {
         let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
-        let mut told = String::new();
+        let mut printed = String::new();
         let parts = [("stdout", &output.stdout), ("stderr", &output.stderr)];
         for (name, bytes) in parts.into_iter().filter(|(_, bytes)| !bytes.is_empty()) {
-            writeln!(told, "--- {name}\n{}", String::from_utf8_lossy(bytes)).unwrap();
+            writeln!(printed, "--- {name}\n{}", String::from_utf8_lossy(bytes)).unwrap();
         }
-        writeln!(told, "--- exit code {:?}", output.status.code().unwrap()).unwrap();
-        told
+        writeln!(printed, "--- exit code {:?}", output.status.code().unwrap()).unwrap();
+        printed
     }
 }
 
-/// A file that ships with the project.
+/// Reads an example file.
 pub(super) fn example(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../examples")

@@ -1,5 +1,5 @@
-//! The configuration changes while an agent works: what is under way ends as it began, what comes
-//! next is judged anew, and what cannot be used changes nothing.
+//! Configuration changes during a run: running calls are not affected, the next call uses the new configuration,
+//! and an invalid configuration changes nothing.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::program::Place;
+use super::program::TestProject;
 
 const AGENT: &str = r#"
 [clerk:Agent {description: "Writes notes down", instruction: "Note what you are told.", model: "m"} |
@@ -18,7 +18,7 @@ const AGENT: &str = r#"
   [note:Tool {description: "Looks at the notes again", risk: reversible, category: "analysis_tools"} | (text::Text)==>(::Text)]]
 "#;
 
-/// Waits until a file is there, and says on the way that it waits.
+/// Waits until a file exists, and creates another file while it waits.
 const LIBRARY: &str = r#"
 name = "notes"
 [tools.wait]
@@ -40,15 +40,15 @@ fn call(tool: &str, name: &str, value: &str) -> String {
 const OFF: &str = "libraries = [\"notes.toml\"]\n[categories.analysis_tools]\nenabled = false\n";
 const ON: &str = "libraries = [\"notes.toml\"]\n";
 
-/// A run under way, whose events are read as they come.
-struct Working {
+/// A running agent whose events are collected.
+struct RunningAgent {
     child: Child,
     events: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Working {
-    fn start(place: &Place) -> Self {
-        let mut child = place
+impl RunningAgent {
+    fn start(project: &TestProject) -> Self {
+        let mut child = project
             .command(&[
                 "run",
                 "agent.gram",
@@ -63,21 +63,21 @@ impl Working {
             .spawn()
             .unwrap();
         let events: Arc<Mutex<Vec<Value>>> = Arc::default();
-        let (told, lines) = (
+        let (sink, lines) = (
             Arc::clone(&events),
             BufReader::new(child.stdout.take().unwrap()),
         );
         std::thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
                 if let Ok(event) = serde_json::from_str(&line) {
-                    told.lock().unwrap().push(event);
+                    sink.lock().unwrap().push(event);
                 }
             }
         });
         Self { child, events }
     }
 
-    /// Waits until so many events of a kind have come, and gives the last.
+    /// Waits for this many events of a kind, and returns the last.
     fn until(&self, kind: &str, count: usize) -> Value {
         let started = Instant::now();
         loop {
@@ -102,19 +102,19 @@ impl Working {
     }
 }
 
-fn waits(place: &Place, file: &str) {
+fn wait_for_tool(project: &TestProject, file: &str) {
     let started = Instant::now();
-    while !place.path(&format!("{file}.waits")).exists() {
+    while !project.path(&format!("{file}.waits")).exists() {
         assert!(
             started.elapsed() < Duration::from_secs(30),
-            "nobody waits for {file}"
+            "no tool waits for {file}"
         );
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-fn place(script: &[String]) -> Place {
-    Place::new()
+fn project(script: &[String]) -> TestProject {
+    TestProject::new()
         .with("agent.gram", AGENT)
         .with("notes.toml", LIBRARY)
         .with("windlass.toml", ON)
@@ -129,22 +129,22 @@ fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
 }
 
 #[test]
-fn a_tool_that_is_switched_off_while_an_agent_works_is_gone_for_it() {
-    let place = place(&[
+fn tool_disabled_during_a_run_is_denied_and_no_longer_offered() {
+    let project = project(&[
         call("wait", "file", "go"),
         call("note", "text", "one"),
         call("wait", "file", "on"),
         call("note", "text", "two"),
     ]);
-    let working = Working::start(&place);
-    waits(&place, "go");
-    std::fs::write(place.path("windlass.toml"), OFF).unwrap();
+    let working = RunningAgent::start(&project);
+    wait_for_tool(&project, "go");
+    std::fs::write(project.path("windlass.toml"), OFF).unwrap();
     working.until("configuration_changed", 1);
-    std::fs::write(place.path("go"), "").unwrap();
-    waits(&place, "on");
-    std::fs::write(place.path("windlass.toml"), ON).unwrap();
+    std::fs::write(project.path("go"), "").unwrap();
+    wait_for_tool(&project, "on");
+    std::fs::write(project.path("windlass.toml"), ON).unwrap();
     working.until("configuration_changed", 2);
-    std::fs::write(place.path("on"), "").unwrap();
+    std::fs::write(project.path("on"), "").unwrap();
     let events = working.end();
     let decided: Vec<&str> = of_kind(&events, "decided")
         .iter()
@@ -155,14 +155,14 @@ fn a_tool_that_is_switched_off_while_an_agent_works_is_gone_for_it() {
     let why = denied["reason"].as_str().unwrap();
     assert!(why.contains("switched off"), "{why}");
     assert!(why.contains("windlass.toml:3"), "{why}");
-    // The model is no longer shown it, and then again.
+    // The tool is no longer offered to the model, and later it is again.
     let offered: Vec<String> = of_kind(&events, "offered")
         .iter()
         .map(|event| event["tools"].to_string())
         .collect();
     assert_eq!(offered, ["[\"wait\"]", "[\"wait\",\"note\"]"]);
-    assert_eq!(place.read("effects"), "{\"text\":\"two\"}");
-    // Each decision says under which configuration it was made.
+    assert_eq!(project.read("effects"), "{\"text\":\"two\"}");
+    // Each decision records its configuration.
     let under: Vec<Value> = of_kind(&events, "decided")
         .iter()
         .map(|event| event["decision"]["configuration"].clone())
@@ -172,11 +172,11 @@ fn a_tool_that_is_switched_off_while_an_agent_works_is_gone_for_it() {
 }
 
 #[test]
-fn what_cannot_be_used_keeps_what_held_and_says_why() {
-    let place = place(&[call("wait", "file", "go"), call("note", "text", "one")]);
-    let working = Working::start(&place);
-    waits(&place, "go");
-    let file = place.path("windlass.toml");
+fn invalid_configuration_keeps_the_previous_one_and_reports_the_reason() {
+    let project = project(&[call("wait", "file", "go"), call("note", "text", "one")]);
+    let working = RunningAgent::start(&project);
+    wait_for_tool(&project, "go");
+    let file = project.path("windlass.toml");
     let mut refused = 0;
     let mut refuse = |expected: &str| {
         refused += 1;
@@ -184,8 +184,8 @@ fn what_cannot_be_used_keeps_what_held_and_says_why() {
         let why = event["why"].as_str().unwrap().to_owned();
         assert!(why.contains(expected), "{expected}: {why}");
     };
-    // Wrong, half written, emptied, gone, a link to nothing, a directory, not a text, without policies
-    // or libraries.
+    // Invalid, incomplete, empty, missing, a dangling link, a directory, not a text, without its policies or
+    // libraries.
     std::fs::write(&file, "[categories.analysis_tools]\nenabled = 1\n").unwrap();
     refuse("expected true or false");
     std::fs::write(&file, "[categories.analysis_too").unwrap();
@@ -194,7 +194,7 @@ fn what_cannot_be_used_keeps_what_held_and_says_why() {
     refuse("it is empty now");
     std::fs::remove_file(&file).unwrap();
     refuse("cannot be read");
-    std::os::unix::fs::symlink(place.path("nothing"), &file).unwrap();
+    std::os::unix::fs::symlink(project.path("nothing"), &file).unwrap();
     refuse("cannot be read");
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
@@ -210,7 +210,7 @@ fn what_cannot_be_used_keeps_what_held_and_says_why() {
     refuse("none.cedar");
     std::fs::write(&file, "libraries = [\"other.toml\"]\n").unwrap();
     refuse("other.toml");
-    std::fs::write(place.path("go"), "").unwrap();
+    std::fs::write(project.path("go"), "").unwrap();
     let events = working.end();
     let decided: Vec<&Value> = of_kind(&events, "decided");
     assert_eq!(decided.len(), 2);
@@ -220,9 +220,9 @@ fn what_cannot_be_used_keeps_what_held_and_says_why() {
 }
 
 #[test]
-fn policies_that_change_hold_for_what_comes_next() {
-    let place = place(&[call("wait", "file", "go"), call("note", "text", "one")]);
-    let place = place
+fn changed_policies_apply_to_the_next_call() {
+    let project = project(&[call("wait", "file", "go"), call("note", "text", "one")]);
+    let project = project
         .with(
             "windlass.toml",
             format!("policies = \"policy.cedar\"\n{ON}"),
@@ -231,39 +231,39 @@ fn policies_that_change_hold_for_what_comes_next() {
             "policy.cedar",
             "@id(\"all\") permit (principal, action, resource);\n",
         );
-    let working = Working::start(&place);
-    waits(&place, "go");
+    let working = RunningAgent::start(&project);
+    wait_for_tool(&project, "go");
     std::fs::write(
-        place.path("policy.cedar"),
+        project.path("policy.cedar"),
         "@id(\"all\") permit (principal, action, resource);\n\
          @id(\"no-notes\") @reason(\"no notes today\") forbid (principal, action == Action::\"note\", resource);\n",
     )
     .unwrap();
     working.until("configuration_changed", 1);
-    std::fs::write(place.path("go"), "").unwrap();
+    std::fs::write(project.path("go"), "").unwrap();
     let events = working.end();
     let decided = of_kind(&events, "decided");
     assert_eq!(decided[1]["decision"]["reason"], "no notes today");
 }
 
 #[test]
-fn a_file_rewritten_a_thousand_times_under_load_leads_to_no_wrong_decision() {
+fn frequent_rewrites_of_the_configuration_cause_no_wrong_decision() {
     let script: Vec<String> = (0..40)
         .map(|number| call("note", "text", &format!("number {number}")))
         .collect();
-    let place = place(&script);
+    let project = project(&script);
     let over = AtomicBool::new(false);
     let (mut allowed, mut denied) = (0, 0);
     let mut meant: BTreeMap<String, String> = BTreeMap::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..1000 {
-                // Each is told apart by its digest, and some are written in two halves or are wrong.
+                // Each version has its own digest. Some are written in two steps or are invalid.
                 let text = match number % 2 {
                     0 => format!("{ON}[breaker]\nfailures = {}\n", number + 1),
                     _ => format!("{OFF}[breaker]\nfailures = {}\n", number + 1),
                 };
-                let file = place.path("windlass.toml");
+                let file = project.path("windlass.toml");
                 match number % 10 {
                     3 => {
                         let (first, second) = text.split_at(text.len() / 2);
@@ -272,7 +272,7 @@ fn a_file_rewritten_a_thousand_times_under_load_leads_to_no_wrong_decision() {
                     }
                     7 => std::fs::write(&file, "not a configuration").unwrap(),
                     _ => {
-                        let other = place.path("windlass.toml.new");
+                        let other = project.path("windlass.toml.new");
                         std::fs::write(&other, text).unwrap();
                         std::fs::rename(&other, &file).unwrap();
                     }
@@ -282,7 +282,7 @@ fn a_file_rewritten_a_thousand_times_under_load_leads_to_no_wrong_decision() {
             over.store(true, Ordering::SeqCst);
         });
         while !over.load(Ordering::SeqCst) {
-            let mut run = place.command(&[
+            let mut run = project.command(&[
                 "run",
                 "agent.gram",
                 "Note it",
@@ -293,7 +293,7 @@ fn a_file_rewritten_a_thousand_times_under_load_leads_to_no_wrong_decision() {
                 "41",
             ]);
             let output = run.stdin(Stdio::null()).output().unwrap();
-            // A file that cannot be used when a run begins keeps it from beginning.
+            // An invalid file at the start prevents the run.
             let printed = String::from_utf8_lossy(&output.stdout).into_owned();
             let events: Vec<Value> = printed
                 .lines()
@@ -303,7 +303,7 @@ fn a_file_rewritten_a_thousand_times_under_load_leads_to_no_wrong_decision() {
                 let decision = &event["decision"];
                 let under = decision["configuration"].as_str().unwrap().to_owned();
                 let verdict = decision["verdict"].as_str().unwrap().to_owned();
-                // Whoever is told to have decided under a configuration decided as it says.
+                // All decisions under one configuration are the same.
                 let known = meant.entry(under).or_insert_with(|| verdict.clone());
                 assert_eq!(*known, verdict, "{decision}");
                 match verdict.as_str() {

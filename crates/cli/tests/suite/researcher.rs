@@ -1,5 +1,5 @@
-//! The researcher that ships, from question to answer: searching, reading pages and files, all with the
-//! embedded model and a search server that answers as a real one does.
+//! The researcher example: searches the web, reads pages and files, with the embedded model and a mock search
+//! server.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -7,20 +7,20 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::program::{Place, example};
+use super::program::{TestProject, example};
 
-/// Answers searches and one page, and notes what it was asked.
-struct Web {
+/// A server that answers searches and pages, and records the requests.
+struct MockWebServer {
     address: String,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Web {
+impl MockWebServer {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (noted, own) = (Arc::clone(&asked), address.clone());
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (recorded, own) = (Arc::clone(&requests), address.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { continue };
@@ -33,7 +33,7 @@ impl Web {
                 }
                 let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
                 let (status, kind, body) = answer(&path, &own);
-                noted.lock().unwrap().push(path);
+                recorded.lock().unwrap().push(path);
                 let _ = write!(
                     stream,
                     "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -43,11 +43,11 @@ impl Web {
                 let _ = stream.take(0).read(&mut []);
             }
         });
-        Self { address, asked }
+        Self { address, requests }
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -72,19 +72,19 @@ fn answer(path: &str, own: &str) -> (&'static str, &'static str, String) {
     ("404 Not Found", "text/plain", "nothing here".to_owned())
 }
 
-fn place(web: &Web) -> Place {
+fn project(web: &MockWebServer) -> TestProject {
     let address = &web.address;
     let configuration = format!(
         "[search]\nendpoint = \"http://{address}/search\"\n[http]\nhosts = [\"{address}\"]\n\
          allow_private = true\n[files]\nroots = [\".\"]\n"
     );
-    Place::new()
+    TestProject::new()
         .with("researcher.gram", example("researcher.gram"))
         .with("windlass.toml", configuration)
         .with("report.txt", "The harbour was built in 1911.\n")
 }
 
-fn researched(place: &Place, question: &str) -> (String, Value) {
+fn run_researcher(project: &TestProject, question: &str) -> (String, Value) {
     let arguments = [
         "run",
         "researcher.gram",
@@ -93,57 +93,59 @@ fn researched(place: &Place, question: &str) -> (String, Value) {
         "reflex",
         "--json",
     ];
-    let told = place.run(&arguments);
-    let line = told.lines().find(|line| line.starts_with('{'));
+    let output = project.run(&arguments);
+    let line = output.lines().find(|line| line.starts_with('{'));
     let object: Value = serde_json::from_str(line.unwrap_or("null")).unwrap();
-    (told, object)
+    (output, object)
 }
 
 #[test]
-fn the_researcher_answers_a_question_from_the_web() {
-    let web = Web::start();
-    let place = place(&web);
-    let (told, answer) = researched(&place, "Search the web for the tallest lighthouse");
-    assert_eq!(answer["end"]["end"], "completed", "{told}");
-    let said = answer["response"]["answer"].as_str().unwrap();
-    assert!(said.contains("Roter Sand"), "{said}");
+fn researcher_answers_a_question_from_the_web() {
+    let web = MockWebServer::start();
+    let project = project(&web);
+    let (output, answer) = run_researcher(&project, "Search the web for the tallest lighthouse");
+    assert_eq!(answer["end"]["end"], "completed", "{output}");
+    let text = answer["response"]["answer"].as_str().unwrap();
+    assert!(text.contains("Roter Sand"), "{text}");
     assert_eq!(
         answer["response"]["tool_calls"][0]["tool_name"],
         "web_search"
     );
     assert!(
-        web.asked().iter().any(|path| path.starts_with("/search?")),
+        web.requests()
+            .iter()
+            .any(|path| path.starts_with("/search?")),
         "{:?}",
-        web.asked()
+        web.requests()
     );
     let page = format!("Read the web page http://{}/lighthouses", web.address);
-    let (told, answer) = researched(&place, &page);
-    let said = answer["response"]["answer"].as_str().unwrap_or_default();
-    assert!(said.contains("28 metres"), "{told}");
-    assert!(!said.contains("x()"), "{said}");
+    let (output, answer) = run_researcher(&project, &page);
+    let text = answer["response"]["answer"].as_str().unwrap_or_default();
+    assert!(text.contains("28 metres"), "{output}");
+    assert!(!text.contains("x()"), "{text}");
 }
 
 #[test]
-fn the_researcher_reads_files_and_knows_the_time() {
-    let place = place(&Web::start());
-    let (told, answer) = researched(&place, "Read the file report.txt");
-    let said = answer["response"]["answer"].as_str().unwrap_or_default();
-    assert!(said.contains("1911"), "{told}");
-    let (told, _) = researched(&place, "Read the file ../../../../etc/passwd");
-    assert!(!told.contains("root:"), "{told}");
+fn researcher_reads_files_within_its_roots() {
+    let project = project(&MockWebServer::start());
+    let (output, answer) = run_researcher(&project, "Read the file report.txt");
+    let text = answer["response"]["answer"].as_str().unwrap_or_default();
+    assert!(text.contains("1911"), "{output}");
+    let (output, _) = run_researcher(&project, "Read the file ../../../../etc/passwd");
+    assert!(!output.contains("root:"), "{output}");
 }
 
 #[test]
-fn without_a_search_server_the_researcher_says_what_to_configure() {
-    let place = Place::new()
+fn researcher_without_a_search_server_names_the_setting() {
+    let project = TestProject::new()
         .with("researcher.gram", example("researcher.gram"))
         .with("windlass.toml", "");
-    let (told, _) = researched(&place, "Search the web for the tallest lighthouse");
-    assert!(told.contains("[search] endpoint"), "{told}");
+    let (output, _) = run_researcher(&project, "Search the web for the tallest lighthouse");
+    assert!(output.contains("[search] endpoint"), "{output}");
 }
 
-/// Lets the model make these calls, one a turn, and finish.
-fn calling(place: &Place, task: &str, calls: &[(&str, Value)]) -> String {
+/// Runs the agent with a model that makes these calls, one per turn, and finishes.
+fn run_with_calls(project: &TestProject, task: &str, calls: &[(&str, Value)]) -> String {
     let mut script = String::new();
     for (tool, arguments) in calls {
         let call = json!({"tool": tool, "arguments": {"json": arguments}, "confidence": 0.9});
@@ -152,8 +154,8 @@ fn calling(place: &Place, task: &str, calls: &[(&str, Value)]) -> String {
     let answer = json!({"answer": "Done.", "reasoning": "It is.", "confidence": 0.9});
     let finish = json!({"tool": "finish", "arguments": {"json": answer}});
     script += &format!("{}\n", json!({"calls": [finish]}));
-    std::fs::write(place.path("script.jsonl"), script).unwrap();
-    place.run(&[
+    std::fs::write(project.path("script.jsonl"), script).unwrap();
+    project.run(&[
         "run",
         "researcher.gram",
         task,
@@ -162,9 +164,9 @@ fn calling(place: &Place, task: &str, calls: &[(&str, Value)]) -> String {
     ])
 }
 
-/// The sequences of the playbook.
-fn learned(place: &Place) -> Vec<Value> {
-    let listed = place.run(&["playbook", "list", "--all", "--json"]);
+/// The tool sequences of the playbook.
+fn learned(project: &TestProject) -> Vec<Value> {
+    let listed = project.run(&["playbook", "list", "--all", "--json"]);
     let lines = listed.lines().filter(|line| line.starts_with('{'));
     let strategies = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
     strategies
@@ -173,22 +175,22 @@ fn learned(place: &Place) -> Vec<Value> {
 }
 
 #[test]
-fn what_a_page_asks_for_is_not_learned_and_reading_on_is() {
-    let web = Web::start();
+fn calls_suggested_by_a_page_are_not_learned() {
+    let web = MockWebServer::start();
     let url = |path: &str| json!({"url": format!("http://{}{path}", web.address)});
     let look = || ("list_directory", json!({"path": "."}));
     let time = || ("get_current_time", json!({"timezone": "UTC"}));
-    // The page names a tool, and the model does as it is told.
-    let trapped = place(&web);
-    let told = calling(
+    // The page names a tool, and the model calls it.
+    let trapped = project(&web);
+    let output = run_with_calls(
         &trapped,
         "Read about lights",
         &[("web_crawl", url("/trap")), look()],
     );
-    assert_eq!(learned(&trapped), [json!(["web_crawl"])], "{told}");
-    // Whatever was known of the tool before: the page named it.
-    calling(&trapped, "Tell me which files are here", &[look()]);
-    calling(
+    assert_eq!(learned(&trapped), [json!(["web_crawl"])], "{output}");
+    // An earlier strategy for the tool does not change that.
+    run_with_calls(&trapped, "Tell me which files are here", &[look()]);
+    run_with_calls(
         &trapped,
         "Read of the lights again",
         &[("web_crawl", url("/trap")), look()],
@@ -198,25 +200,25 @@ fn what_a_page_asks_for_is_not_learned_and_reading_on_is() {
         [json!(["web_crawl"]), json!(["list_directory"])]
     );
 
-    let place = place(&web);
-    // Search results lead to pages: that is how things are looked up.
+    let project = project(&web);
+    // Reading a page after a search is learned.
     let search = || ("web_search", json!({"query": "lighthouses"}));
-    let told = calling(
-        &place,
+    let output = run_with_calls(
+        &project,
         "Find out about lights",
         &[search(), ("web_crawl", url("/lighthouses"))],
     );
     assert_eq!(
-        learned(&place),
+        learned(&project),
         [json!(["web_search", "web_crawl"])],
-        "{told}"
+        "{output}"
     );
-    // A tool that nothing trusted has led to is not learned after a page, and is when something has.
-    calling(&place, "Which year is it at sea", &[search(), time()]);
-    assert_eq!(learned(&place)[1..], [json!(["web_search"])]);
-    calling(&place, "Tell the time in Oslo", &[time()]);
-    calling(&place, "Which month is it at sea", &[search(), time()]);
-    let known = learned(&place);
+    // A tool after untrusted content is learned only if a trusted run has used it before.
+    run_with_calls(&project, "Which year is it at sea", &[search(), time()]);
+    assert_eq!(learned(&project)[1..], [json!(["web_search"])]);
+    run_with_calls(&project, "Tell the time in Oslo", &[time()]);
+    run_with_calls(&project, "Which month is it at sea", &[search(), time()]);
+    let known = learned(&project);
     assert!(
         known.contains(&json!(["web_search", "get_current_time"])),
         "{known:?}"
@@ -224,17 +226,17 @@ fn what_a_page_asks_for_is_not_learned_and_reading_on_is() {
 }
 
 #[test]
-fn tools_that_a_task_leaves_out_are_not_gone() {
-    let place = place(&Web::start());
-    calling(
-        &place,
+fn available_tools_option_does_not_retire_other_strategies() {
+    let project = project(&MockWebServer::start());
+    run_with_calls(
+        &project,
         "Tell the time in Oslo",
         &[("get_current_time", json!({"timezone": "UTC"}))],
     );
     let only = ["--available-tools", "list_directory", "--model", "reflex"];
     let mut arguments = vec!["run", "researcher.gram", "List the files here"];
     arguments.extend(only);
-    place.run(&arguments);
-    let listed = place.run(&["playbook", "list"]);
+    project.run(&arguments);
+    let listed = project.run(&["playbook", "list"]);
     assert!(listed.contains("`get_current_time`"), "{listed}");
 }

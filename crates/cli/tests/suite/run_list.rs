@@ -1,4 +1,4 @@
-//! Where runs stand, and how they are cancelled.
+//! Listing, showing and cancelling runs.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use windlass_core::run::{Event, RunEnd};
 use windlass_spec::{RunId, SecurityLevel};
 use windlass_store::{Durability, InboxAction, RunFilter, RunState};
 
-use super::program::Place;
+use super::program::TestProject;
 use super::seeded::{
-    ask, at, authorize, begin, begin_for, call, hold, leave, open, request, run_as, stored,
-    wants_to_pay,
+    ask, at, authorize, call, hold, open, project_with_pending_payment, request, run_as,
+    start_child_run, start_run, stored, suspend,
 };
 
-/// Implementations that are not called.
+/// Implementations that are never called.
 const TOOLS: &str = r#"
 name = "tools"
 [tools.pay]
@@ -39,12 +39,12 @@ fn id(run: &str) -> RunId {
     RunId::new(run).unwrap()
 }
 
-/// A run that is open, one that waits and one that ended.
-fn three() -> Place {
-    let place = wants_to_pay(SecurityLevel::High);
-    let store = open(&place);
-    drop(begin(&store, "r2", &[]));
-    let journal = begin(&store, "r3", &[("search", json!({"query": "x"}))]);
+/// A project with an open, a waiting and an ended run.
+fn project_with_three_runs() -> TestProject {
+    let project = project_with_pending_payment(SecurityLevel::High);
+    let store = open(&project);
+    drop(start_run(&store, "r2", &[]));
+    let journal = start_run(&store, "r3", &[("search", json!({"query": "x"}))]);
     journal
         .append(
             &Event::Cancelled {
@@ -55,19 +55,19 @@ fn three() -> Place {
         )
         .unwrap();
     journal.end(&RunEnd::Cancelled).unwrap();
-    place
+    project
 }
 
 #[test]
-fn runs_are_listed_by_where_they_stand() {
-    let place = three();
+fn runs_are_listed_by_state() {
+    let project = project_with_three_runs();
     let list = |arguments: &[&str]| {
-        let told = run_as(
-            &place,
+        let output = run_as(
+            &project,
             "bea",
             &[&["runs", "list", "--json"], arguments].concat(),
         );
-        let mut runs: Vec<String> = told
+        let mut runs: Vec<String> = output
             .out
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).unwrap())
@@ -88,8 +88,8 @@ fn runs_are_listed_by_where_they_stand() {
     assert_eq!(list(&["--agent", "clerk", "--limit", "2"]).len(), 2);
     assert!(list(&["--agent", "nobody"]).is_empty());
 
-    let told = run_as(&place, "bea", &["runs", "list"]);
-    let row = told
+    let output = run_as(&project, "bea", &["runs", "list"]);
+    let row = output
         .out
         .lines()
         .find(|line| line.starts_with("r3"))
@@ -101,22 +101,22 @@ fn runs_are_listed_by_where_they_stand() {
         "clerk",
         "Settle what is due.",
     ] {
-        assert!(row.contains(part), "{part}: {told:?}");
+        assert!(row.contains(part), "{part}: {output:?}");
     }
-    let told = run_as(&place, "bea", &["runs", "list", "--agent", "nobody"]);
-    assert_eq!(told.err, "there are no such runs\n");
+    let output = run_as(&project, "bea", &["runs", "list", "--agent", "nobody"]);
+    assert_eq!(output.err, "no runs match\n");
     assert_eq!(
-        run_as(&place, "bea", &["runs", "list", "--state", "lost"]).code,
+        run_as(&project, "bea", &["runs", "list", "--state", "lost"]).code,
         2
     );
 }
 
 #[test]
 fn a_run_is_shown_with_what_it_waits_for() {
-    let place = three();
-    let told = run_as(&place, "bea", &["runs", "show", "r1"]);
+    let project = project_with_three_runs();
+    let output = run_as(&project, "bea", &["runs", "show", "r1"]);
     for part in [
-        "run r1 is waiting for a person",
+        "run r1: waiting for an approval or answer",
         "agent     clerk",
         "task      Settle what is due.",
         "for       ada",
@@ -126,35 +126,43 @@ fn a_run_is_shown_with_what_it_waits_for() {
         "windlass approvals show r1:1:0",
         "windlass runs cancel r1",
     ] {
-        assert!(told.out.contains(part), "{part}:\n{}", told.out);
+        assert!(output.out.contains(part), "{part}:\n{}", output.out);
     }
     assert!(
-        !told.out.contains("resume"),
-        "there is something to decide first: {}",
-        told.out
+        !output.out.contains("resume"),
+        "a request must be decided first: {}",
+        output.out
     );
-    run_as(&place, "bea", &["approvals", "reject", "r1"]);
-    let told = run_as(&place, "bea", &["runs", "show", "r1"]);
-    assert!(told.out.contains("windlass runs resume r1"), "{}", told.out);
-
-    let told = run_as(&place, "bea", &["runs", "show", "r3"]);
+    run_as(&project, "bea", &["approvals", "reject", "r1"]);
+    let output = run_as(&project, "bea", &["runs", "show", "r1"]);
     assert!(
-        told.out.contains("run r3 is over: cancelled"),
+        output.out.contains("windlass runs resume r1"),
         "{}",
-        told.out
+        output.out
     );
-    assert!(told.out.contains("windlass trace show r3"), "{}", told.out);
-    run_as(&place, "bea", &["runs", "show", "r9"]).is_refused(7, "begins with `r9`");
-    run_as(&place, "bea", &["runs", "show", "r"]).is_refused(2, "several runs");
+
+    let output = run_as(&project, "bea", &["runs", "show", "r3"]);
+    assert!(
+        output.out.contains("run r3: ended (cancelled)"),
+        "{}",
+        output.out
+    );
+    assert!(
+        output.out.contains("windlass trace show r3"),
+        "{}",
+        output.out
+    );
+    run_as(&project, "bea", &["runs", "show", "r9"]).assert_refused(7, "begins with `r9`");
+    run_as(&project, "bea", &["runs", "show", "r"]).assert_refused(2, "several runs");
 }
 
 #[test]
-fn a_run_waits_for_what_its_sub_agents_ask() {
-    let place = Place::new();
-    let store = open(&place);
-    leave(begin(&store, "r1", &[]));
+fn run_waits_for_requests_of_its_sub_agents() {
+    let project = TestProject::new();
+    let store = open(&project);
+    suspend(start_run(&store, "r1", &[]));
     let arguments = json!({"to": "bob", "amount": 10});
-    let journal = begin_for(
+    let journal = start_child_run(
         &store,
         "r1.1.0",
         Some("r1:1:0"),
@@ -168,7 +176,7 @@ fn a_run_waits_for_what_its_sub_agents_ask() {
         ),
     );
     hold(&journal, "r1.1.0:1:1", 0, 60);
-    let shown = run_as(&place, "bea", &["runs", "show", "r1", "--json"]).json();
+    let shown = run_as(&project, "bea", &["runs", "show", "r1", "--json"]).json();
     assert_eq!(shown["questions"][0]["call"], "r1.1.0:1:0");
     assert_eq!(shown["holds"][0]["call"], "r1.1.0:1:1");
     assert_eq!(
@@ -179,17 +187,17 @@ fn a_run_waits_for_what_its_sub_agents_ask() {
             "windlass runs cancel r1"
         ])
     );
-    let inner = run_as(&place, "bea", &["runs", "show", "r1.1.0"]);
+    let inner = run_as(&project, "bea", &["runs", "show", "r1.1.0"]);
     assert!(inner.out.contains("works for r1:1:0"), "{inner:?}");
 }
 
 #[test]
-fn a_run_that_nobody_has_in_hand_is_cancelled_at_once_with_all_that_works_for_it() {
-    let place = Place::new();
-    let store = open(&place);
-    leave(begin(&store, "r1", &[]));
+fn unowned_run_is_cancelled_at_once_with_its_sub_runs() {
+    let project = TestProject::new();
+    let store = open(&project);
+    suspend(start_run(&store, "r1", &[]));
     let arguments = json!({"to": "bob", "amount": 10});
-    let journal = begin_for(
+    let journal = start_child_run(
         &store,
         "r1.1.0",
         Some("r1:1:0"),
@@ -203,20 +211,20 @@ fn a_run_that_nobody_has_in_hand_is_cancelled_at_once_with_all_that_works_for_it
         ),
     );
     hold(&journal, "r1.1.0:1:1", 0, 60);
-    leave(journal);
-    leave(begin(&store, "r10", &[]));
+    suspend(journal);
+    suspend(start_run(&store, "r10", &[]));
 
-    let told = run_as(&place, "bea", &["runs", "cancel", "r1"]);
+    let output = run_as(&project, "bea", &["runs", "cancel", "r1"]);
     assert_eq!(
-        (told.out.as_str(), told.code),
+        (output.out.as_str(), output.code),
         ("cancelled: r1\n", 0),
-        "{told:?}"
+        "{output:?}"
     );
     for run in ["r1", "r1.1.0"] {
         let summary = store.summary(&id(run)).unwrap();
         assert_eq!(
             (summary.state, summary.end),
-            (RunState::Ended, Some(RunEnd::Cancelled))
+            (RunState::ProcessResult, Some(RunEnd::Cancelled))
         );
         assert_eq!(
             store.fold(&id(run)).unwrap().end(),
@@ -224,11 +232,11 @@ fn a_run_that_nobody_has_in_hand_is_cancelled_at_once_with_all_that_works_for_it
         );
         assert!(
             store.inbox(&id(run)).unwrap().is_empty(),
-            "the mail was taken"
+            "the inbox is empty"
         );
     }
     assert_eq!(
-        stored(&place, "r1.1.0:1:0").status(),
+        stored(&project, "r1.1.0:1:0").status(),
         ApprovalStatus::Cancelled
     );
     let held = store.hold(&call("r1.1.0:1:1")).unwrap();
@@ -239,15 +247,15 @@ fn a_run_that_nobody_has_in_hand_is_cancelled_at_once_with_all_that_works_for_it
         "another run"
     );
 
-    let again = run_as(&place, "bea", &["runs", "cancel", "r1", "--json"]);
-    again.is_refused(8, "has ended");
+    let again = run_as(&project, "bea", &["runs", "cancel", "r1", "--json"]);
+    again.assert_refused(8, "has ended");
     assert_eq!(again.json()["error"], "ended");
-    run_as(&place, "bea", &["runs", "cancel", "r9"]).is_refused(7, "r9");
+    run_as(&project, "bea", &["runs", "cancel", "r9"]).assert_refused(7, "r9");
 }
 
 #[test]
-fn what_people_decided_before_a_run_is_cancelled_is_in_its_journal() {
-    let place = Place::new()
+fn decisions_before_a_cancellation_are_in_the_journal() {
+    let project = TestProject::new()
         .with("agent.gram", super::seeded::AGENT)
         .with(
             "answers.jsonl",
@@ -263,16 +271,16 @@ fn what_people_decided_before_a_run_is_cancelled_is_in_its_journal() {
         "--model",
         "scripted:answers.jsonl",
     ];
-    let told = run_as(&place, "bea", &run);
-    assert_eq!(told.code, 4, "{told:?}");
-    let store = open(&place);
+    let output = run_as(&project, "bea", &run);
+    assert_eq!(output.code, 4, "{output:?}");
+    let store = open(&project);
     let run = store.runs(&RunFilter::default()).unwrap()[0].run.clone();
     run_as(
-        &place,
+        &project,
         "bea",
         &["approvals", "respond", run.as_str(), "this"],
     );
-    run_as(&place, "bea", &["runs", "cancel", run.as_str()]);
+    run_as(&project, "bea", &["runs", "cancel", run.as_str()]);
     assert!(store.inbox(&run).unwrap().is_empty());
     let events = store.events(&run).unwrap();
     let last: Vec<&Event> = events
@@ -286,11 +294,11 @@ fn what_people_decided_before_a_run_is_cancelled_is_in_its_journal() {
 }
 
 #[test]
-fn a_run_that_came_to_its_end_when_its_process_died_keeps_that_end() {
-    let place = Place::new();
-    let store = open(&place);
-    let journal = begin(&store, "r1", &[]);
-    // No calls is a mistake; three such turns in a row are the end.
+fn run_that_ended_before_the_cancellation_keeps_its_outcome() {
+    let project = TestProject::new();
+    let store = open(&project);
+    let journal = start_run(&store, "r1", &[]);
+    // A turn without calls is a mistake. Three in a row end the run.
     for second in 1..10 {
         let run = store.fold(&id("r1")).unwrap();
         if run.end().is_some() {
@@ -304,53 +312,55 @@ fn a_run_that_came_to_its_end_when_its_process_died_keeps_that_end() {
         journal.append(&answered, Durability::Synced).unwrap();
     }
     drop(journal);
-    let told = run_as(&place, "bea", &["runs", "cancel", "r1"]);
-    told.is_refused(8, "came to its end before it could be cancelled: failed");
-    assert_eq!(store.summary(&id("r1")).unwrap().state, RunState::Ended);
+    let output = run_as(&project, "bea", &["runs", "cancel", "r1"]);
+    output.assert_refused(8, "ended before it could be cancelled: failed");
+    assert_eq!(
+        store.summary(&id("r1")).unwrap().state,
+        RunState::ProcessResult
+    );
 }
 
 #[test]
-fn a_process_that_has_a_run_in_hand_is_told_and_waited_for() {
-    let place = Place::new();
-    let store = open(&place);
-    let journal = begin(&store, "r1", &[]);
+fn cancel_signals_the_owner_and_waits_for_it() {
+    let project = TestProject::new();
+    let store = open(&project);
+    let journal = start_run(&store, "r1", &[]);
     let owner = std::thread::spawn(move || {
         loop {
-            let mail = journal.inbox().unwrap();
-            if let Some(mail) = mail.iter().find(|mail| mail.action == InboxAction::Cancel) {
+            let inbox = journal.inbox().unwrap();
+            if let Some(inbox) = inbox
+                .iter()
+                .find(|inbox| inbox.action == InboxAction::Cancel)
+            {
                 let event = journal
                     .redacted(Event::Cancelled {
                         by: None,
                         at: at(0),
                     })
                     .unwrap();
-                journal.append_taking(&event, mail.id).unwrap();
+                journal.append_taking(&event, inbox.id).unwrap();
                 journal.end(&RunEnd::Cancelled).unwrap();
                 return;
             }
             std::thread::sleep(Duration::from_millis(10));
         }
     });
-    let told = run_as(&place, "bea", &["runs", "cancel", "r1"]);
+    let output = run_as(&project, "bea", &["runs", "cancel", "r1"]);
     owner.join().unwrap();
-    assert_eq!(
-        told.out,
-        "cancelled: r1, by the process that had it in hand\n"
-    );
+    assert_eq!(output.out, "cancelled: r1, by the process that drives it\n");
 }
 
 #[test]
-fn a_process_that_does_not_stop_its_run_is_not_waited_for_forever() {
-    let place = Place::new();
-    let store = open(&place);
-    let journal = begin(&store, "r1", &[]);
-    let told = run_as(&place, "bea", &["runs", "cancel", "r1", "--json"]);
-    assert_eq!(told.code, 5, "{told:?}");
+fn cancel_times_out_if_the_owner_does_not_stop() {
+    let project = TestProject::new();
+    let store = open(&project);
+    let journal = start_run(&store, "r1", &[]);
+    let output = run_as(&project, "bea", &["runs", "cancel", "r1", "--json"]);
+    assert_eq!(output.code, 5, "{output:?}");
     assert!(
-        told.err
-            .contains("was told to stop, but has not within 10 s"),
-        "{told:?}"
+        output.err.contains("has not stopped within 10 s"),
+        "{output:?}"
     );
-    assert_eq!(told.json()["state"], "open");
+    assert_eq!(output.json()["state"], "open");
     assert_eq!(journal.inbox().unwrap()[0].action, InboxAction::Cancel);
 }

@@ -1,11 +1,11 @@
-//! Whole runs from the command line, with a scripted model and real tools.
+//! Runs with a scripted model and real tools.
 
 use insta::assert_snapshot;
 
-use super::program::{Place, example};
+use super::program::{TestProject, example};
 
-fn place() -> Place {
-    Place::new()
+fn project() -> TestProject {
+    TestProject::new()
         .with("hello.gram", example("hello.gram"))
         .with("answers.jsonl", example("hello.answers.jsonl"))
 }
@@ -20,9 +20,9 @@ const RUN: [&str; 7] = [
     "scripted:answers.jsonl",
 ];
 
-/// What was told, with ids and times, which differ from run to run, taken out.
-fn without_ids(told: &str) -> String {
-    let words = told.split_inclusive([' ', '\n', '"', '(', ':']);
+/// Replaces run ids, which differ between runs.
+fn without_ids(output: &str) -> String {
+    let words = output.split_inclusive([' ', '\n', '"', '(', ':']);
     words
         .map(|word| {
             let bare = word.trim_end_matches([' ', '\n', '"', '(', ':']);
@@ -36,9 +36,10 @@ fn without_ids(told: &str) -> String {
         .collect()
 }
 
-fn run_id(place: &Place) -> String {
-    let told = place.run(&["trace", "list"]);
-    told.lines()
+fn run_id(project: &TestProject) -> String {
+    let output = project.run(&["trace", "list"]);
+    output
+        .lines()
         .nth(1)
         .unwrap()
         .split(' ')
@@ -49,13 +50,13 @@ fn run_id(place: &Place) -> String {
 
 #[test]
 fn a_run_prints_its_answer_on_standard_output_and_the_rest_on_standard_error() {
-    assert_snapshot!(without_ids(&place().run(&RUN)));
+    assert_snapshot!(without_ids(&project().run(&RUN)));
 }
 
 #[test]
 fn a_run_prints_its_response_as_json() {
-    let told = place().run(&[&RUN[..], &["--json"]].concat());
-    let line = told.lines().find(|line| line.starts_with('{')).unwrap();
+    let output = project().run(&[&RUN[..], &["--json"]].concat());
+    let line = output.lines().find(|line| line.starts_with('{')).unwrap();
     let printed: serde_json::Value = serde_json::from_str(line).unwrap();
     assert_eq!(printed["end"]["end"], "completed");
     assert_eq!(
@@ -71,8 +72,8 @@ fn a_run_prints_its_response_as_json() {
 
 #[test]
 fn a_run_prints_every_event_as_a_line() {
-    let told = place().run(&[&RUN[..], &["--jsonl"]].concat());
-    let kinds: Vec<String> = told
+    let output = project().run(&[&RUN[..], &["--jsonl"]].concat());
+    let kinds: Vec<String> = output
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter_map(|event| Some(event["event"].as_str()?.to_owned()))
@@ -91,11 +92,11 @@ fn a_run_prints_every_event_as_a_line() {
 }
 
 #[test]
-fn a_trace_tells_how_a_run_came_about() {
-    let place = place();
-    place.run(&RUN);
-    let id = run_id(&place);
-    let shown = place.run(&["trace", "show", &id[..12]]);
+fn trace_shows_the_steps_of_a_run() {
+    let project = project();
+    project.run(&RUN);
+    let id = run_id(&project);
+    let shown = project.run(&["trace", "show", &id[..12]]);
     for part in [
         "1. The user wants a greeting for Ada.",
         "sayHello {\"name\":\"Ada\"} [success] allowed",
@@ -103,7 +104,7 @@ fn a_trace_tells_how_a_run_came_about() {
     ] {
         assert!(shown.contains(part), "{shown}");
     }
-    let exported = place.run(&["trace", "export", &id]);
+    let exported = project.run(&["trace", "export", &id]);
     assert_eq!(
         exported
             .lines()
@@ -111,26 +112,26 @@ fn a_trace_tells_how_a_run_came_about() {
             .count(),
         6
     );
-    assert!(place.run(&["trace", "purge"]).contains("0 runs purged"));
+    assert!(project.run(&["trace", "purge"]).contains("0 runs purged"));
     assert!(
-        place
+        project
             .run(&["trace", "purge", "--days", "0"])
             .contains("1 runs purged")
     );
 }
 
 #[test]
-fn a_run_at_its_limit_still_answers_and_says_so() {
-    let told = place().run(&[&RUN[..], &["--max-iterations", "1"]].concat());
+fn run_at_its_turn_limit_still_answers_and_reports_it() {
+    let output = project().run(&[&RUN[..], &["--max-iterations", "1"]].concat());
     assert!(
-        told.contains("ran out of turns") && told.ends_with("exit code 1\n"),
-        "{told}"
+        output.contains("reached its limit of turns") && output.ends_with("exit code 1\n"),
+        "{output}"
     );
 }
 
 #[test]
-fn what_cannot_be_run_is_explained() {
-    let place = place()
+fn errors_before_a_run_are_reported() {
+    let project = project()
         .with(
             "notes.gram",
             "[a:Agent {instruction: \"Note.\", model: \"OpenAI/gpt-4o\"} |\n\
@@ -141,7 +142,7 @@ fn what_cannot_be_run_is_explained() {
             "name = \"notes\"\n[tools.erase]\ndescription = \"Erases all notes for good\"\n\
              signature = \"() --> IO Text\"\ncommand = [\"true\"]\n",
         );
-    let mut told = String::new();
+    let mut output = String::new();
     for arguments in [
         &["run", "hello.gram", "hi"][..],
         &[
@@ -187,23 +188,23 @@ fn what_cannot_be_run_is_explained() {
         &["run", "none.gram", "hi"],
         &["trace", "show", "zzz"],
     ] {
-        told += &format!(
+        output += &format!(
             "$ windlass {}\n{}\n",
             arguments.join(" "),
-            place.run(arguments)
+            project.run(arguments)
         );
     }
-    assert_snapshot!(told);
+    assert_snapshot!(output);
 }
 
 #[test]
-fn an_agent_runs_with_commands_and_no_rust() {
-    let place = Place::new()
+fn agent_runs_with_command_tools_only() {
+    let project = TestProject::new()
         .with("agent.gram", r#"[a:Agent {instruction: "Count.", model: "m"} |
             [count:Tool {description: "Counts the bytes of its arguments", risk: reversible} | (text::Text)==>(::Text)]]"#)
         .with("tools.toml", "name = \"tools\"\n[tools.count]\ndescription = \"Counts the bytes of its arguments\"\nsignature = \"(text: Text) --> IO Text\"\ncommand = [\"cat\"]\n")
         .with("answers.jsonl", "{\"calls\": [{\"tool\": \"count\", \"arguments\": {\"json\": {\"text\": \"abc\"}}}]}\n{\"text\": \"done\"}\n");
-    let told = place.run(&[
+    let output = project.run(&[
         "run",
         "agent.gram",
         "count",
@@ -212,19 +213,19 @@ fn an_agent_runs_with_commands_and_no_rust() {
         "--model",
         "scripted:answers.jsonl",
     ]);
-    assert!(told.ends_with("exit code 0\n"), "{told}");
-    assert!(told.contains("done"), "{told}");
+    assert!(output.ends_with("exit code 0\n"), "{output}");
+    assert!(output.contains("done"), "{output}");
 }
 
 #[test]
-fn a_script_that_sub_agents_share_is_gone_on_with_where_all_of_them_were() {
-    let place = Place::new()
+fn resumed_script_continues_after_the_answers_of_all_sub_agents() {
+    let project = TestProject::new()
         .with("agent.gram", r#"[clerk:Agent {instruction: "Do it.", model: "m"} |
             [helper:Agent {description: "Wires money", instruction: "Wire it.", model: "m"} |
                 [wire:Tool {description: "Wires money abroad", risk: irreversible} | ()==>(::Text)]]]"#)
         .with("tools.toml", "name = \"tools\"\n[tools.wire]\ndescription = \"Wires money abroad\"\nsignature = \"() --> IO Text\"\ncommand = [\"echo\", \"wired\"]\n")
         .with("answers.jsonl", "{\"calls\": [{\"tool\": \"helper\", \"arguments\": {\"json\": {\"task\": \"Wire it.\"}}}]}\n{\"calls\": [{\"tool\": \"wire\", \"arguments\": {\"json\": {}}}]}\n{\"text\": \"It is wired.\"}\n{\"text\": \"All is done.\"}\n");
-    let told = place.run(&[
+    let output = project.run(&[
         "run",
         "agent.gram",
         "wire",
@@ -233,12 +234,12 @@ fn a_script_that_sub_agents_share_is_gone_on_with_where_all_of_them_were() {
         "--model",
         "scripted:answers.jsonl",
     ]);
-    assert!(told.ends_with("exit code 4\n"), "{told}");
+    assert!(output.ends_with("exit code 4\n"), "{output}");
     // The latest run is that of the sub-agent.
-    let latest = run_id(&place);
+    let latest = run_id(&project);
     let (outermost, _) = latest.split_once('.').unwrap();
-    place.run(&["approvals", "approve", &latest, "--yes"]);
-    let told = place.run(&["runs", "resume", outermost]);
-    assert!(told.contains("All is done."), "{told}");
-    assert_eq!(told.matches("call 0: wired").count(), 1, "{told}");
+    project.run(&["approvals", "approve", &latest, "--yes"]);
+    let output = project.run(&["runs", "resume", outermost]);
+    assert!(output.contains("All is done."), "{output}");
+    assert_eq!(output.matches("call 0: wired").count(), 1, "{output}");
 }

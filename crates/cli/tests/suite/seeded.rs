@@ -1,5 +1,4 @@
-//! A data directory with runs in it that want something of people, made as their owners make them, and
-//! the program as different people use it.
+//! Projects with stored runs that wait for approvals, and the program as different users run it.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use windlass_spec::{
 };
 use windlass_store::{Durability, NewRun, RunJournal, Store};
 
-use super::program::Place;
+use super::program::TestProject;
 
 pub(super) const AGENT: &str = r#"
 [clerk:Agent {instruction: "Do the office's work.", model: "OpenAI/gpt-4o-mini"} |
@@ -40,7 +39,7 @@ pub(super) fn text(content: &str) -> NonEmptyText {
     NonEmptyText::new(content).unwrap()
 }
 
-pub(super) fn who(principal: &str) -> Identity {
+pub(super) fn identity(principal: &str) -> Identity {
     Identity::new(text("local"), Principal::new(principal).unwrap())
 }
 
@@ -55,23 +54,23 @@ pub(super) fn object(value: Value) -> Map<String, Value> {
     fields
 }
 
-pub(super) fn open(place: &Place) -> Store {
-    Store::open(place.path("data").join("windlass.db")).unwrap()
+pub(super) fn open(project: &TestProject) -> Store {
+    Store::open(project.path("data").join("windlass.db")).unwrap()
 }
 
-/// Begins a run on behalf of `ada` that asked for these calls in its first turn.
-pub(super) fn begin(store: &Store, run: &str, calls: &[(&str, Value)]) -> RunJournal {
-    begin_for(store, run, None, calls)
+/// Starts a run on behalf of `ada` that requests these calls in its first turn.
+pub(super) fn start_run(store: &Store, run: &str, calls: &[(&str, Value)]) -> RunJournal {
+    start_child_run(store, run, None, calls)
 }
 
-/// The same, as the work for a call of another run.
-pub(super) fn begin_for(
+/// Starts a run for a call of a parent run.
+pub(super) fn start_child_run(
     store: &Store,
     run: &str,
     parent: Option<&str>,
     calls: &[(&str, Value)],
 ) -> RunJournal {
-    begin_as(store, "local", run, parent, calls)
+    start_run_of_tenant(store, "local", run, parent, calls)
 }
 
 /// How the agents of a run are bound that the program started.
@@ -79,8 +78,8 @@ fn assembly() -> Map<String, Value> {
     object(json!({"library": "tools.toml", "mode": "exact", "dialect": "auto"}))
 }
 
-/// The same, for a tenant.
-pub(super) fn begin_as(
+/// Starts a run of a tenant.
+pub(super) fn start_run_of_tenant(
     store: &Store,
     tenant: &str,
     run: &str,
@@ -149,7 +148,7 @@ pub(super) fn question(options: &[&str], free_text: bool) -> Question {
     })
 }
 
-pub(super) fn work_by_hand() -> Question {
+pub(super) fn manual_work() -> Question {
     Question::Intervene(Intervene {
         status: InterventionStatus::HumanRequired,
         intervention_type: InterventionType::Captcha,
@@ -162,12 +161,12 @@ pub(super) fn work_by_hand() -> Question {
     })
 }
 
-/// A question about a call, asked a minute ago.
+/// A request about a call, asked a minute ago.
 pub(super) fn request(id: &str, question: Question) -> Request {
-    Request::new(call(id), who("ada"), question, at(-60))
+    Request::new(call(id), identity("ada"), question, at(-60))
 }
 
-/// Puts a question to people.
+/// Stores a request.
 pub(super) fn ask(journal: &RunJournal, request: Request) {
     let event = Event::TimePassed { at: at(-58) };
     let event = journal.redacted(event).unwrap();
@@ -175,12 +174,12 @@ pub(super) fn ask(journal: &RunJournal, request: Request) {
     journal.append_asking(&event, &approval).unwrap();
 }
 
-/// Holds a call since some seconds ago.
+/// Stores a call that is held since some seconds ago.
 pub(super) fn hold(journal: &RunJournal, id: &str, since: i64, window: u64) {
     let arguments = object(json!({"to": "bob", "text": "hi"}));
     let held = Hold::new(
         call(id),
-        who("ada"),
+        identity("ada"),
         ToolName::new("mail").unwrap(),
         arguments,
         at(-since),
@@ -190,51 +189,51 @@ pub(super) fn hold(journal: &RunJournal, id: &str, since: i64, window: u64) {
     journal.append_holding(&event, &held).unwrap();
 }
 
-/// Leaves a run as one that waits for people, with no process at it.
-pub(super) fn leave(journal: RunJournal) {
+/// Suspends a run: it waits, and no process owns it.
+pub(super) fn suspend(journal: RunJournal) {
     journal.end(&RunEnd::WaitingForPerson).unwrap();
 }
 
-/// A run `r1` that waits for leave to pay.
-pub(super) fn wants_to_pay(level: SecurityLevel) -> Place {
-    let place = Place::new();
-    let store = open(&place);
+/// A project with a run `r1` that waits for approval of a payment.
+pub(super) fn project_with_pending_payment(level: SecurityLevel) -> TestProject {
+    let project = TestProject::new();
+    let store = open(&project);
     let arguments = json!({"to": "bob", "amount": 10});
-    let journal = begin(&store, "r1", &[("pay", arguments.clone())]);
+    let journal = start_run(&store, "r1", &[("pay", arguments.clone())]);
     ask(
         &journal,
         request("r1:1:0", authorize("pay", arguments, level)),
     );
-    leave(journal);
-    place
+    suspend(journal);
+    project
 }
 
-/// A run `r1` that waits for leave to send a mail.
-pub(super) fn wants_to_mail() -> Place {
-    let place = Place::new();
-    let store = open(&place);
+/// A project with a run `r1` that waits for approval of a mail.
+pub(super) fn project_with_pending_mail() -> TestProject {
+    let project = TestProject::new();
+    let store = open(&project);
     let arguments = json!({"to": "bob", "text": "hi"});
-    let journal = begin(&store, "r1", &[("mail", arguments.clone())]);
+    let journal = start_run(&store, "r1", &[("mail", arguments.clone())]);
     let question = authorize("mail", arguments, SecurityLevel::Medium);
     assert_eq!(
         question.authorize().unwrap().risk,
         RiskLevel::ReversibleWithDelay
     );
     ask(&journal, request("r1:1:0", question));
-    leave(journal);
-    place
+    suspend(journal);
+    project
 }
 
-/// What the program did for somebody.
+/// The output and exit code of a command.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct CommandOutput {
     pub(super) out: String,
     pub(super) err: String,
     pub(super) code: i32,
 }
 
-impl Told {
-    /// Runs a command to its end, with nothing to read.
+impl CommandOutput {
+    /// Runs a command to its end, without input.
     pub(super) fn of(command: &mut Command) -> Self {
         let output = command.stdin(Stdio::null()).output().unwrap();
         Self {
@@ -244,25 +243,25 @@ impl Told {
         }
     }
 
-    /// The one JSON object that was printed.
+    /// The JSON object on standard output.
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// That it was refused so, and said why and what to do.
-    pub(super) fn is_refused(&self, code: i32, why: &str) {
-        let is_said = self.err.starts_with("error: ") && self.err.contains(why);
-        assert!(self.code == code && is_said, "{code}, {why}: {self:?}");
+    /// Checks that the command was refused with this exit code and reason.
+    pub(super) fn assert_refused(&self, code: i32, why: &str) {
+        let has_message = self.err.starts_with("error: ") && self.err.contains(why);
+        assert!(self.code == code && has_message, "{code}, {why}: {self:?}");
     }
 }
 
-/// Runs the program as one user of the machine.
-pub(super) fn run_as(place: &Place, user: &str, arguments: &[&str]) -> Told {
-    let mut command = place.command(arguments);
-    Told::of(command.env("WINDLASS_TEST_PRINCIPAL", user))
+/// Runs the program as this user.
+pub(super) fn run_as(project: &TestProject, user: &str, arguments: &[&str]) -> CommandOutput {
+    let mut command = project.command(arguments);
+    CommandOutput::of(command.env("WINDLASS_TEST_PRINCIPAL", user))
 }
 
-/// The current form of the question about a call.
-pub(super) fn stored(place: &Place, id: &str) -> Approval {
-    open(place).approval(&call(id), at(0)).unwrap()
+/// The stored request about a call.
+pub(super) fn stored(project: &TestProject, id: &str) -> Approval {
+    open(project).approval(&call(id), at(0)).unwrap()
 }

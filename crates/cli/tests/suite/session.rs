@@ -1,12 +1,12 @@
-//! The program while it runs: what it prints is waited for, and it can be typed to and interrupted.
+//! A running program: waits for its output, types input, and interrupts it.
 
 use std::io::{Read, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Far longer than anything takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Far longer than any step takes on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running program.
 pub(super) struct Session {
@@ -14,7 +14,7 @@ pub(super) struct Session {
     input: Option<ChildStdin>,
     printed: Receiver<Vec<u8>>,
     text: String,
-    /// How much of the text was waited for already.
+    /// The length of the text that is already matched.
     seen: usize,
 }
 
@@ -27,8 +27,8 @@ impl Session {
             .spawn()
             .unwrap();
         let (sender, printed) = channel();
-        pass_on(child.stdout.take().unwrap(), sender.clone());
-        pass_on(child.stderr.take().unwrap(), sender);
+        forward(child.stdout.take().unwrap(), sender.clone());
+        forward(child.stderr.take().unwrap(), sender);
         Self {
             input: child.stdin.take(),
             child,
@@ -38,7 +38,7 @@ impl Session {
         }
     }
 
-    /// The program at a terminal of its own, which `script` of util-linux gives it.
+    /// Starts the program at a pseudo-terminal, with `script` of util-linux.
     pub(super) fn at_a_terminal(command: &Command) -> Self {
         let words: Vec<String> = std::iter::once(command.get_program())
             .chain(command.get_args())
@@ -61,9 +61,9 @@ impl Session {
         Self::start(script)
     }
 
-    /// Waits until this is printed, after what was waited for before.
+    /// Waits until this text is printed, after the previous match.
     pub(super) fn expect(&mut self, text: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(start) = self.text[self.seen..].find(text) {
                 self.seen += start + text.len();
@@ -78,9 +78,9 @@ impl Session {
         }
     }
 
-    /// Waits for something that the program does elsewhere.
+    /// Waits for a condition outside of the output.
     pub(super) fn wait_until(&mut self, is_done: impl Fn() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !is_done() {
             assert!(self.child.try_wait().unwrap().is_none(), "it ended");
             assert!(Instant::now() < deadline, "it does not do it");
@@ -88,7 +88,7 @@ impl Session {
         }
     }
 
-    /// The last whole line of what was waited for.
+    /// The last complete line of the matched text.
     pub(super) fn last_line(&self) -> &str {
         self.text[..self.seen]
             .trim_end()
@@ -103,22 +103,22 @@ impl Session {
         input.flush().unwrap();
     }
 
-    /// As Ctrl-C does it.
+    /// Sends SIGINT, as Ctrl-C does.
     pub(super) fn interrupt(&self) {
         let id = self.child.id().to_string();
-        let told = Command::new("kill").args(["-INT", &id]).status().unwrap();
-        assert!(told.success());
+        let status = Command::new("kill").args(["-INT", &id]).status().unwrap();
+        assert!(status.success());
     }
 
-    /// Waits for its end and tells the exit code.
+    /// Waits for the end and returns the exit code.
     pub(super) fn end(mut self) -> i32 {
         drop(self.input.take());
         self.child.wait().unwrap().code().unwrap()
     }
 
-    /// Interrupts it until it has ended, and tells the exit code. Its input stays open.
+    /// Interrupts the program until it ends, and returns the exit code. The input stays open.
     pub(super) fn interrupt_until_the_end(mut self) -> i32 {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code().unwrap();
@@ -137,7 +137,7 @@ impl Drop for Session {
     }
 }
 
-fn pass_on(mut from: impl Read + Send + 'static, to: Sender<Vec<u8>>) {
+fn forward(mut from: impl Read + Send + 'static, to: Sender<Vec<u8>>) {
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -148,10 +148,10 @@ fn pass_on(mut from: impl Read + Send + 'static, to: Sender<Vec<u8>>) {
     });
 }
 
-/// What was told, with ids and times, which differ from run to run, taken out.
-pub(super) fn without_ids(told: &str) -> String {
+/// Replaces ids and times, which differ between runs.
+pub(super) fn without_ids(output: &str) -> String {
     let is_end = |c: char| !c.is_ascii_alphanumeric() && !"-:.".contains(c);
-    let words = told.split_inclusive(is_end);
+    let words = output.split_inclusive(is_end);
     words
         .map(|word| {
             let bare = word.trim_end_matches(is_end);

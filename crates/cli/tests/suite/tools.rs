@@ -1,9 +1,9 @@
-//! Tools from the command line: listed, described, called by hand.
+//! Tools: list, describe and call them.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use super::program::{Place, example};
+use super::program::{TestProject, example};
 use super::session::{Session, without_ids};
 
 const LIBRARY: &str = r#"
@@ -29,27 +29,27 @@ const AGENT: &str = r#"[a:Agent {instruction: "Echo.", model: "m"} |
   [fail:Tool {description: "Never does what it should", risk: reversible, timeout_seconds: 5} | ()==>(::Text)]]
 [other:Tool {description: "Is implemented nowhere"} | ()==>(::Text)]"#;
 
-fn place() -> Place {
-    Place::new()
+fn project() -> TestProject {
+    TestProject::new()
         .with("tools.toml", LIBRARY)
         .with("agent.gram", AGENT)
         .with("newsroom.gram", example("newsroom.gram"))
         .with("newsroom.toml", example("newsroom.toml"))
 }
 
-/// Runs commands one after another and tells all they printed.
-fn told(place: &Place, commands: &[&[&str]]) -> String {
-    let told = commands.iter().map(|arguments| {
-        let printed = place.run(arguments);
+/// Runs commands one after another and returns their output.
+fn run_all(project: &TestProject, commands: &[&[&str]]) -> String {
+    let output = commands.iter().map(|arguments| {
+        let printed = project.run(arguments);
         format!("$ windlass {}\n{printed}\n", arguments.join(" "))
     });
-    without_ids(&told.collect::<String>())
+    without_ids(&output.collect::<String>())
 }
 
 #[test]
-fn tools_are_listed_with_what_they_take() {
-    assert_snapshot!(told(
-        &place(),
+fn tools_are_listed_with_their_signatures() {
+    assert_snapshot!(run_all(
+        &project(),
         &[
             &["tools", "list"],
             &["tools", "list", "--json"],
@@ -71,8 +71,8 @@ fn tools_are_listed_with_what_they_take() {
 
 #[test]
 fn a_tool_is_described() {
-    assert_snapshot!(told(
-        &place(),
+    assert_snapshot!(run_all(
+        &project(),
         &[
             &["tools", "describe", "echo", "--library", "tools.toml"],
             &[
@@ -99,9 +99,9 @@ fn a_tool_is_described() {
 }
 
 #[test]
-fn a_tool_that_is_not_there_is_explained() {
-    assert_snapshot!(told(
-        &place(),
+fn unknown_tool_is_reported() {
+    assert_snapshot!(run_all(
+        &project(),
         &[
             &["tools", "describe", "ecoh", "--library", "tools.toml"],
             &[
@@ -138,7 +138,7 @@ fn a_tool_that_is_not_there_is_explained() {
 
 #[test]
 fn a_call_prints_its_result() {
-    let place = place().with("text.txt", "from a file\n");
+    let project = project().with("text.txt", "from a file\n");
     let call = ["tools", "call", "echo", "--library", "tools.toml"];
     let typed = [
         "text=@text.txt",
@@ -148,8 +148,8 @@ fn a_call_prints_its_result() {
         "tags=b",
         "home={\"zip\": 1}",
     ];
-    assert_snapshot!(told(
-        &place,
+    assert_snapshot!(run_all(
+        &project,
         &[
             &[
                 "tools",
@@ -170,10 +170,10 @@ fn a_call_prints_its_result() {
 }
 
 #[test]
-fn arguments_that_do_not_fit_are_refused_as_for_a_model() {
+fn invalid_arguments_are_refused_as_for_a_model() {
     let call = ["tools", "call", "echo", "--library", "tools.toml"];
-    assert_snapshot!(told(
-        &place(),
+    assert_snapshot!(run_all(
+        &project(),
         &[
             &[&call[..], &["times=x", "loud=maybe", "txt=a"]].concat(),
             &[&call[..], &["--args", "{\"text\": 1, \"home\": {}}"]].concat(),
@@ -187,12 +187,12 @@ fn arguments_that_do_not_fit_are_refused_as_for_a_model() {
 }
 
 #[test]
-fn a_call_that_fails_says_why() {
+fn failed_call_reports_its_reason() {
     let call = ["tools", "call", "fail", "--library", "tools.toml"];
-    assert_snapshot!(told(
-        &place(),
+    assert_snapshot!(run_all(
+        &project(),
         &[
-            // Nothing is known of it, so it would wait for a person.
+            // The risk is unknown, so without `--yes` the call would need approval.
             &[&call[..], &["--yes"]].concat(),
             &[&call[..], &["--agent-file", "agent.gram", "--json"]].concat(),
         ]
@@ -200,9 +200,9 @@ fn a_call_that_fails_says_why() {
 }
 
 #[test]
-fn a_call_by_hand_passes_the_gate_and_is_in_the_journal() {
-    let place = place();
-    place.run(&[
+fn direct_call_passes_the_gate_and_is_in_the_journal() {
+    let project = project();
+    project.run(&[
         "tools",
         "call",
         "sayHello",
@@ -210,10 +210,10 @@ fn a_call_by_hand_passes_the_gate_and_is_in_the_journal() {
         "hello",
         "name=Ada",
     ]);
-    let listed = place.run(&["trace", "list", "--json"]);
+    let listed = project.run(&["trace", "list", "--json"]);
     let line = listed.lines().find(|line| line.starts_with('{')).unwrap();
     let run: Value = serde_json::from_str(line).unwrap();
-    let exported = place.run(&["trace", "export", run["run"].as_str().unwrap()]);
+    let exported = project.run(&["trace", "export", run["run"].as_str().unwrap()]);
     let events: Vec<Value> = exported
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
@@ -241,12 +241,12 @@ fn a_call_by_hand_passes_the_gate_and_is_in_the_journal() {
 
 #[test]
 fn an_interrupt_cancels_a_call() {
-    let place = place();
+    let project = project();
     let call = ["tools", "call", "wait", "--library", "tools.toml", "file=x"];
-    let mut session = Session::start(place.command(&call));
-    session.wait_until(|| place.path("started").exists());
+    let mut session = Session::start(project.command(&call));
+    session.wait_until(|| project.path("started").exists());
     session.interrupt();
     assert_eq!(session.end(), 130);
-    let listed = place.run(&["trace", "list"]);
+    let listed = project.run(&["trace", "list"]);
     assert!(listed.contains("cancelled"), "{listed}");
 }

@@ -1,10 +1,10 @@
-//! Servers from a checked tree.
+//! Builds the settings of servers from a checked tree.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use windlass_spec::server::{
-    CommandTransport, DEFAULT_START_TIMEOUT, Given, HttpTransport, OAuth, ServerName,
+    CommandTransport, DEFAULT_START_TIMEOUT, EnvTemplate, HttpTransport, OAuth, ServerName,
     ServerSettings, Transport,
 };
 
@@ -57,14 +57,14 @@ fn http(url: String, node: &Node) -> HttpTransport {
             client_id: text(node, &["client_id"]),
             client_secret: node
                 .get("client_secret")
-                .and_then(|node| Given::new(node.text()?).ok()),
+                .and_then(|node| EnvTemplate::new(node.text()?).ok()),
             scopes: texts(node.items(&["scopes"])),
         }),
     }
 }
 
-fn given(node: &Node, key: &str) -> BTreeMap<String, Given> {
+fn given(node: &Node, key: &str) -> BTreeMap<String, EnvTemplate> {
     node.entries(&[key])
-        .filter_map(|(name, node)| Some((name.to_owned(), Given::new(node.text()?).ok()?)))
+        .filter_map(|(name, node)| Some((name.to_owned(), EnvTemplate::new(node.text()?).ok()?)))
         .collect()
 }

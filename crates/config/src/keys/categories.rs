@@ -1,6 +1,6 @@
-//! The keys of categories and their tools, and of rate limits, which stand in many places.
+//! The keys of categories and their tools, and of rate limits, which several tables have.
 
-use super::{Default, Key, Map, Range, Shape};
+use super::{DefaultValue, Key, Map, Range, Shape};
 use crate::form::Form;
 
 pub(super) const CATEGORIES: Map = Map {
@@ -11,43 +11,43 @@ pub(super) const CATEGORIES: Map = Map {
             name: "enabled",
             about: "Whether its tools can be used.",
             shape: Shape::Boolean,
-            default: Default::Boolean(true),
+            default: DefaultValue::Boolean(true),
         },
         Key {
             name: "permissions",
-            about: "What its tools demand of whom they are called for.",
+            about: "The permissions that its tools require of the principal.",
             shape: Shape::Texts(Form::Permission),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "schema",
-            about: "What its global_config can hold, as a record type such as `{region: Text, page_size: Maybe Int}`. A category that is not predefined is declared by it.",
+            about: "The type of its global_config, a record type such as `{region: Text, page_size: Maybe Int}`. Declares a category that is not predefined.",
             shape: Shape::Text(Form::Record),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "global_config",
-            about: "Values for all of its tools: a parameter of that name has the value when a call leaves it out.",
+            about: "Values for all of its tools. A parameter of that name gets the value if a call omits it.",
             shape: Shape::Anything,
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "rate_limits",
-            about: "How many calls may be made to all of its tools together.",
+            about: "The rate limits of all of its tools together.",
             shape: Shape::Table(RATE_LIMITS),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "environment_overrides",
-            about: "What is different in some environments.",
+            about: "Overrides for single environments.",
             shape: Shape::Map(&CATEGORY_OVERRIDES),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "tools",
-            about: "What is set for single tools, which belong to this category thereby.",
+            about: "Settings of single tools. A tool that is listed here belongs to this category.",
             shape: Shape::Map(&TOOLS),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
     ]),
     fixed: &[],
@@ -62,9 +62,9 @@ const CATEGORY_OVERRIDES: Map = Map {
 
 const ENABLED_THERE: Key = Key {
     name: "enabled",
-    about: "Whether it can be used there.",
+    about: "Whether it can be used in this environment.",
     shape: Shape::Boolean,
-    default: Default::Nothing,
+    default: DefaultValue::Nothing,
 };
 
 const TOOLS: Map = Map {
@@ -75,22 +75,22 @@ const TOOLS: Map = Map {
             name: "enabled",
             about: "Whether it can be used.",
             shape: Shape::Boolean,
-            default: Default::Boolean(true),
+            default: DefaultValue::Boolean(true),
         },
         Key {
             name: "permissions",
-            about: "What it demands beside what its category demands.",
+            about: "The permissions that it requires in addition to those of its category.",
             shape: Shape::Texts(Form::Permission),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         PARAMETERS,
         LIMITS_OF_A_TOOL,
         TIMEOUT,
         Key {
             name: "environment_overrides",
-            about: "What is different in some environments.",
+            about: "Overrides for single environments.",
             shape: Shape::Map(&TOOL_OVERRIDES),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
     ]),
     fixed: &[],
@@ -105,23 +105,23 @@ const TOOL_OVERRIDES: Map = Map {
 
 const PARAMETERS: Key = Key {
     name: "parameters",
-    about: "The values that its parameters have when a call leaves them out.",
+    about: "The values of parameters that a call omits.",
     shape: Shape::Anything,
-    default: Default::Nothing,
+    default: DefaultValue::Nothing,
 };
 
 const LIMITS_OF_A_TOOL: Key = Key {
     name: "rate_limits",
-    about: "How many calls may be made to it.",
+    about: "The rate limits of the tool.",
     shape: Shape::Table(RATE_LIMITS),
-    default: Default::Nothing,
+    default: DefaultValue::Nothing,
 };
 
 const TIMEOUT: Key = Key {
     name: "timeout_seconds",
-    about: "How long a call may take; what its specification says if this is left out, else 30 seconds.",
+    about: "How long a call may take. Defaults to the timeout in the specification, else to 30 seconds.",
     shape: Shape::Integer(TIMEOUT_RANGE),
-    default: Default::Nothing,
+    default: DefaultValue::Nothing,
 };
 
 pub(super) const TIMEOUT_RANGE: Range = Range {
@@ -139,32 +139,32 @@ const POSITIVE: Shape = Shape::Integer(Range {
 pub(super) const RATE_LIMITS: &[Key] = &[
     Key {
         name: "per_second",
-        about: "Calls begun within a second.",
+        about: "Calls started within a second.",
         shape: POSITIVE,
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "per_minute",
-        about: "Calls begun within a minute.",
+        about: "Calls started within a minute.",
         shape: POSITIVE,
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "per_hour",
-        about: "Calls begun within an hour.",
+        about: "Calls started within an hour.",
         shape: POSITIVE,
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "per_day",
-        about: "Calls begun within a day.",
+        about: "Calls started within a day.",
         shape: POSITIVE,
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "concurrent",
         about: "Calls running at the same time.",
         shape: POSITIVE,
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
 ];

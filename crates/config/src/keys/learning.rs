@@ -1,6 +1,6 @@
 //! The keys of `learning`.
 
-use super::{Default, Key, Range, Shape};
+use super::{DefaultValue, Key, Range, Shape};
 use crate::form::Form;
 
 pub(super) const LEARNING: &[Key] = &[
@@ -8,76 +8,76 @@ pub(super) const LEARNING: &[Key] = &[
         name: "enabled",
         about: "Whether strategies are recalled for tasks and learned from runs.",
         shape: Shape::Boolean,
-        default: Default::Boolean(true),
+        default: DefaultValue::Boolean(true),
     },
     Key {
         name: "frozen",
-        about: "Whether the playbook is only read, and stays as it is.",
+        about: "Whether the playbook is read-only.",
         shape: Shape::Boolean,
-        default: Default::Boolean(false),
+        default: DefaultValue::Boolean(false),
     },
     Key {
         name: "recall",
-        about: "How many strategies a model is shown at most.",
+        about: "The most strategies that a model is shown.",
         shape: Shape::Integer(Range {
             min: 0,
             max: 20,
             unit: "strategies",
         }),
-        default: Default::Integer(3),
+        default: DefaultValue::Integer(3),
     },
     Key {
         name: "similarity_floor",
-        about: "How similar to the task a strategy must be to be shown.",
+        about: "The least similarity to the task of a strategy that is shown.",
         shape: Shape::Fraction,
-        default: Default::Number(0.25),
+        default: DefaultValue::Number(0.25),
     },
     Key {
         name: "min_confidence",
-        about: "A run of which the model is less sure than this is no success to learn from.",
+        about: "The least confidence of a run that counts as a success.",
         shape: Shape::Fraction,
-        default: Default::Number(0.5),
+        default: DefaultValue::Number(0.5),
     },
     Key {
         name: "checker",
-        about: "A command that says whether an answer is right: it reads the run as JSON and ends with 0 if it is, 1 if not, and anything else if that cannot be told.",
+        about: "A command that checks an answer. It reads the run as JSON and exits with 0 if the answer is correct, 1 if it is not, and another code if that is unknown.",
         shape: Shape::Texts(Form::Text),
-        default: Default::Texts(&[]),
+        default: DefaultValue::Texts(&[]),
     },
     Key {
         name: "wording",
-        about: "Whether the model puts what is learned in its own words, which are checked.",
+        about: "Whether the model rewords what is learned. Its wording is checked.",
         shape: Shape::Boolean,
-        default: Default::Boolean(false),
+        default: DefaultValue::Boolean(false),
     },
     Key {
         name: "max_strategies",
-        about: "How many strategies of a domain are in use at most.",
+        about: "The most strategies of a domain that are in use.",
         shape: Shape::Integer(Range {
             min: 1,
             max: 1_000_000,
             unit: "strategies",
         }),
-        default: Default::Integer(500),
+        default: DefaultValue::Integer(500),
     },
     Key {
         name: "max_tokens",
-        about: "How many tokens their words have at most.",
+        about: "The most tokens that the texts of these strategies have.",
         shape: Shape::Integer(Range {
             min: 100,
             max: 100_000_000,
             unit: "tokens",
         }),
-        default: Default::Integer(60_000),
+        default: DefaultValue::Integer(60_000),
     },
     Key {
         name: "unused_after",
-        about: "After how many runs that neither prove nor recall it a strategy is retired.",
+        about: "The number of runs that neither confirm nor recall a strategy after which it is retired.",
         shape: Shape::Integer(Range {
             min: 1,
             max: 1_000_000_000,
             unit: "runs",
         }),
-        default: Default::Integer(2_000),
+        default: DefaultValue::Integer(2_000),
     },
 ];

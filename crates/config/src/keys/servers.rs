@@ -1,6 +1,6 @@
 //! The keys of servers.
 
-use super::{Default, Key, Map, Range, Shape};
+use super::{DefaultValue, Key, Map, Range, Shape};
 use crate::form::Form;
 
 pub(super) const SERVERS: Map = Map {
@@ -9,79 +9,79 @@ pub(super) const SERVERS: Map = Map {
     each: Shape::Table(&[
         Key {
             name: "command",
-            about: "The program that is the server: a path from the directory of this file, or a name that is looked up in PATH. No shell reads it.",
+            about: "The program of the server: a path relative to the directory of this file, or a name that is looked up in PATH. It is not a shell command.",
             shape: Shape::Text(Form::Path),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "arguments",
-            about: "What the program is started with.",
+            about: "The arguments of the program.",
             shape: Shape::Texts(Form::Argument),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "directory",
-            about: "Where the program is started, from the directory of this file.",
+            about: "The working directory of the program, relative to the directory of this file.",
             shape: Shape::Text(Form::Path),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "environment",
-            about: "The variables that the program gets besides PATH, HOME and LANG; `env:NAME` is the value of the variable NAME.",
+            about: "The environment variables of the program in addition to PATH, HOME and LANG. `env:NAME` is the value of the variable NAME.",
             shape: Shape::Map(&ENVIRONMENT),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "parts",
-            about: "Files and directories that belong to the program, from the directory of this file: when one of them changes, somebody has to agree before it is started again.",
+            about: "Files and directories of the program, relative to the directory of this file. If one of them changes, the change must be accepted before the program starts again.",
             shape: Shape::Texts(Form::Path),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "url",
-            about: "The address of the server, if it is none that is started.",
+            about: "The URL of the server, if it is not a program.",
             shape: Shape::Text(Form::Url),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "headers",
-            about: "What is sent with every request; `env:NAME` at the end is the value of the variable NAME.",
+            about: "The headers of every request. `env:NAME` at the end is the value of the variable NAME.",
             shape: Shape::Map(&HEADERS),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "oauth",
-            about: "How to get leave from whoever guards the server.",
+            about: "How to get authorization for the server with OAuth.",
             shape: Shape::Table(OAUTH),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "enabled",
             about: "Whether the server is used.",
             shape: Shape::Boolean,
-            default: Default::Boolean(true),
+            default: DefaultValue::Boolean(true),
         },
         Key {
             name: "trusted",
-            about: "Whether what the server says of its own tools may lower their risk.",
+            about: "Whether the server's own hints about its tools may lower their risk.",
             shape: Shape::Boolean,
-            default: Default::Boolean(false),
+            default: DefaultValue::Boolean(false),
         },
         Key {
             name: "sampling",
-            about: "Whether the server may ask the model of a run something.",
+            about: "Whether the server may request completions from the model of a run (sampling).",
             shape: Shape::Boolean,
-            default: Default::Boolean(false),
+            default: DefaultValue::Boolean(false),
         },
         Key {
             name: "start_timeout_seconds",
-            about: "How long the server may take until it answers for the first time.",
+            about: "How long the server may take until its first answer.",
             shape: Shape::Integer(Range {
                 min: 1,
                 max: 600,
                 unit: "seconds",
             }),
-            default: Default::Integer(60),
+            default: DefaultValue::Integer(60),
         },
     ]),
     fixed: &[],
@@ -104,20 +104,20 @@ const HEADERS: Map = Map {
 const OAUTH: &[Key] = &[
     Key {
         name: "client_id",
-        about: "The name that this program was registered under beforehand, if it was.",
+        about: "The client ID, if Windlass is registered with the authorization server.",
         shape: Shape::Text(Form::Text),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "client_secret",
-        about: "What proves that name: `env:NAME`, the variable that holds it.",
+        about: "The client secret: `env:NAME`, the variable that contains it.",
         shape: Shape::Text(Form::Given),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "scopes",
-        about: "What leave is asked for, if not what the server says.",
+        about: "The scopes to request, if not those that the server names.",
         shape: Shape::Texts(Form::Text),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
 ];

@@ -4,181 +4,181 @@
 use super::categories::{CATEGORIES, RATE_LIMITS, TIMEOUT_RANGE};
 use super::learning::LEARNING;
 use super::servers::SERVERS;
-use super::{Default, Key, Map, Range, Shape};
+use super::{DefaultValue, Key, Map, Range, Shape};
 use crate::form::Form;
 
-/// What the whole of a configuration looks like.
+/// The shape of a whole configuration.
 pub(crate) const ROOT: Shape = Shape::Table(KEYS);
 
 const KEYS: &[Key] = &[
     Key {
         name: "environment",
-        about: "Which of the environments this is.",
+        about: "The current environment.",
         shape: Shape::Text(Form::Environment),
-        default: Default::Text("development"),
+        default: DefaultValue::Text("development"),
     },
     Key {
         name: "environments",
-        about: "Environments that exist beside development, staging and production.",
+        about: "Environments in addition to development, staging and production.",
         shape: Shape::Texts(Form::Environment),
-        default: Default::Texts(&[]),
+        default: DefaultValue::Texts(&[]),
     },
     Key {
         name: "model",
-        about: "The model that agents are given in place of the one they declare, such as `reflex` or `Ollama/llama3`.",
+        about: "The model that agents use instead of the one they declare, such as `reflex` or `Ollama/llama3`.",
         shape: Shape::Text(Form::Text),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "base_url",
-        about: "Where the model is asked, if not where its provider usually is.",
+        about: "The base URL of the model, if it is not its provider's usual one.",
         shape: Shape::Text(Form::Url),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "libraries",
-        about: "Where the tools come from: `builtin` for those that come with the program, or paths of library files from the directory of this file.",
+        about: "The sources of tools: `builtin` for the tools of the program, or paths of library files, relative to the directory of this file.",
         shape: Shape::Texts(Form::Path),
-        default: Default::Texts(&["builtin"]),
+        default: DefaultValue::Texts(&["builtin"]),
     },
     Key {
         name: "policies",
-        about: "The file with the policies, from the directory of this file; without it the built-in ones hold.",
+        about: "The file with the policies, relative to the directory of this file. Without it, the built-in policies apply.",
         shape: Shape::Text(Form::Path),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "data_directory",
-        about: "Where runs are kept, from the directory of this file.",
+        about: "The directory where runs are stored, relative to the directory of this file.",
         shape: Shape::Text(Form::Path),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "permissions",
-        about: "Permissions that exist beside the built-in ones and Slack's scopes, such as `crm:read`.",
+        about: "Permissions in addition to the built-in ones and Slack's scopes, such as `crm:read`.",
         shape: Shape::Texts(Form::Permission),
-        default: Default::Texts(&[]),
+        default: DefaultValue::Texts(&[]),
     },
     Key {
         name: "gate",
-        about: "What every call passes before it runs.",
+        about: "The gate that every call passes before it runs.",
         shape: Shape::Table(GATE),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "risk",
-        about: "How reversible tools are, whatever else speaks about it.",
+        about: "How reversible tools are. Takes precedence over every other source.",
         shape: Shape::Map(&RISK),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "principals",
-        about: "What is granted to those whom agents act for; `*` is everybody. Nobody holds a permission that is not granted here.",
+        about: "The permissions and rate limits of principals. `*` stands for every principal. A permission that is not granted here is denied.",
         shape: Shape::Map(&PRINCIPALS),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "agents",
-        about: "What holds for single agents, whomever they act for.",
+        about: "Settings of single agents, for any principal.",
         shape: Shape::Map(&AGENTS),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "categories",
-        about: "Tools that belong together: what they demand and what is set for them.",
+        about: "Categories of tools with their required permissions and settings.",
         shape: Shape::Map(&CATEGORIES),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "servers",
-        about: "MCP servers whose tools can be used, each by a name that its tools' names begin with.",
+        about: "MCP servers by name. The names of their tools start with the name of the server.",
         shape: Shape::Map(&SERVERS),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "ceilings",
-        about: "Limits that nothing else in the configuration exceeds. The lowest of all layers holds.",
+        about: "Limits that no other value of the configuration can exceed. The lowest value of all layers applies.",
         shape: Shape::Table(CEILINGS),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "breaker",
-        about: "When a tool that keeps failing is left alone for a while.",
+        about: "The circuit breaker for tools that keep failing.",
         shape: Shape::Table(BREAKER),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "selection",
         about: "Which tools a model is shown when there are many.",
         shape: Shape::Table(SELECTION),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "intents",
-        about: "What people want, by examples of how they say it.",
+        about: "The intents of user requests, defined by examples.",
         shape: Shape::Map(&INTENTS),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "gaps",
-        about: "What is found out about tools that a task lacks.",
+        about: "The detection of missing tools.",
         shape: Shape::Table(GAPS),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "learning",
-        about: "What runs teach: strategies in a playbook, recalled for tasks like theirs.",
+        about: "Learning from runs: strategies in a playbook that are recalled for similar tasks.",
         shape: Shape::Table(LEARNING),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "files",
         about: "What the built-in file tools may do.",
         shape: Shape::Table(FILES),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "http",
         about: "What the built-in web tools may do.",
         shape: Shape::Table(HTTP),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "search",
-        about: "Where the built-in web search asks.",
+        about: "The built-in web search.",
         shape: Shape::Table(SEARCH),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "automation",
-        about: "What drives a browser for the built-in web automation.",
+        about: "The service for the built-in web automation.",
         shape: Shape::Table(AUTOMATION),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
 ];
 
 const GATE: &[Key] = &[
     Key {
         name: "undo_window_seconds",
-        about: "How long a call can be undone before it takes effect, if its specification does not say.",
+        about: "How long a call can be undone before it takes effect, if its specification does not set it.",
         shape: Shape::Integer(Range {
             min: 0,
             max: 86_400,
             unit: "seconds",
         }),
-        default: Default::Integer(10),
+        default: DefaultValue::Integer(10),
     },
     Key {
         name: "confidence_threshold",
-        about: "A stated confidence below this needs a person, where a call can be undone only for a while.",
+        about: "A call with an undo window and a stated confidence below this needs approval.",
         shape: Shape::Fraction,
-        default: Default::Number(0.8),
+        default: DefaultValue::Number(0.8),
     },
     Key {
         name: "without_confidence",
-        about: "What happens to such a call when no confidence is stated: it is held for the undo window, or a person is asked.",
+        about: "What happens to such a call without a stated confidence: it is held for the undo window, or it needs approval.",
         shape: Shape::Words(&["hold", "ask"]),
-        default: Default::Text("hold"),
+        default: DefaultValue::Text("hold"),
     },
 ];
 
@@ -195,9 +195,9 @@ const PRINCIPALS: Map = Map {
     each: Shape::Table(&[
         Key {
             name: "permissions",
-            about: "The permissions it holds.",
+            about: "The permissions that are granted to it.",
             shape: Shape::Texts(Form::Permission),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         RATE_LIMITS_OF_A_PRINCIPAL,
     ]),
@@ -206,9 +206,9 @@ const PRINCIPALS: Map = Map {
 
 const RATE_LIMITS_OF_A_PRINCIPAL: Key = Key {
     name: "rate_limits",
-    about: "How many calls may be made for it.",
+    about: "The rate limits of calls that are made for it.",
     shape: Shape::Table(RATE_LIMITS),
-    default: Default::Nothing,
+    default: DefaultValue::Nothing,
 };
 
 const AGENTS: Map = Map {
@@ -217,15 +217,15 @@ const AGENTS: Map = Map {
     each: Shape::Table(&[
         Key {
             name: "permissions",
-            about: "The only permissions that count when it calls a tool; all that its principal holds if this is left out.",
+            about: "The permissions that it may use. Defaults to all permissions of its principal.",
             shape: Shape::Texts(Form::Permission),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "servers",
-            about: "Servers whose usable tools it is all given, beside those that it declares.",
+            about: "Servers of which it gets all usable tools, in addition to the tools that it declares.",
             shape: Shape::Texts(Form::Server),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
     ]),
     fixed: &[],
@@ -234,57 +234,57 @@ const AGENTS: Map = Map {
 const CEILINGS: &[Key] = &[
     Key {
         name: "rate_limits",
-        about: "The most calls that any tool, category or principal may be allowed.",
+        about: "The highest rate limits that any tool, category or principal may have.",
         shape: Shape::Table(RATE_LIMITS),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "timeout_seconds",
-        about: "The longest that a call to any tool may take.",
+        about: "The longest timeout that any tool may have.",
         shape: Shape::Integer(TIMEOUT_RANGE),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
 ];
 
 const BREAKER: &[Key] = &[
     Key {
         name: "failures",
-        about: "After how many failures in a row a tool is left alone.",
+        about: "The number of consecutive failures after which a tool is blocked.",
         shape: Shape::Integer(Range {
             min: 1,
             max: 1_000,
             unit: "failures",
         }),
-        default: Default::Integer(5),
+        default: DefaultValue::Integer(5),
     },
     Key {
         name: "cooldown_seconds",
-        about: "How long it is left alone before one call may try again.",
+        about: "How long the tool stays blocked before one call may try again.",
         shape: Shape::Integer(Range {
             min: 1,
             max: 86_400,
             unit: "seconds",
         }),
-        default: Default::Integer(30),
+        default: DefaultValue::Integer(30),
     },
 ];
 
 const SELECTION: &[Key] = &[
     Key {
         name: "token_budget",
-        about: "How many tokens the tools shown to a model may take; the best fitting ones are shown.",
+        about: "The most tokens that the tools shown to a model may take. The best matching tools are shown.",
         shape: Shape::Integer(Range {
             min: 1,
             max: 10_000_000,
             unit: "tokens",
         }),
-        default: Default::Integer(4_000),
+        default: DefaultValue::Integer(4_000),
     },
     Key {
         name: "always",
         about: "Tools that are always shown.",
         shape: Shape::Texts(Form::Tool),
-        default: Default::Texts(&[]),
+        default: DefaultValue::Texts(&[]),
     },
 ];
 
@@ -294,97 +294,97 @@ const INTENTS: Map = Map {
     each: Shape::Table(&[
         Key {
             name: "examples",
-            about: "How people say it.",
+            about: "Examples of requests with this intent.",
             shape: Shape::Texts(Form::Text),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "tools",
-            about: "Tools that can do it.",
+            about: "Tools that can serve it.",
             shape: Shape::Texts(Form::Tool),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "context",
-            about: "What must be known to do it.",
+            about: "Information that is needed to serve it.",
             shape: Shape::Texts(Form::Text),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
         Key {
             name: "fallbacks",
-            about: "What else can be done if its tools fail.",
+            about: "Alternatives if its tools fail.",
             shape: Shape::Texts(Form::Text),
-            default: Default::Nothing,
+            default: DefaultValue::Nothing,
         },
     ]),
     fixed: &[Key {
         name: "threshold",
-        about: "An intent that is less sure than this is none.",
+        about: "The least confidence at which an intent is recognised.",
         shape: Shape::Fraction,
-        default: Default::Number(0.5),
+        default: DefaultValue::Number(0.5),
     }],
 };
 
 const GAPS: &[Key] = &[
     Key {
         name: "check",
-        about: "Whether it is found out before a run if any tool does what the task asks.",
+        about: "Whether missing tools are detected before a run.",
         shape: Shape::Boolean,
-        default: Default::Boolean(true),
+        default: DefaultValue::Boolean(true),
     },
     Key {
         name: "threshold",
-        about: "What is less likely missing than this is not told before a run.",
+        about: "The least probability at which a missing tool is reported before a run.",
         shape: Shape::Fraction,
-        default: Default::Number(0.9),
+        default: DefaultValue::Number(0.9),
     },
     Key {
         name: "ask_model",
-        about: "Whether the model is asked which capabilities a task needs; its word is held against the tools.",
+        about: "Whether the model is asked which capabilities a task needs. Its answer is compared with the tools.",
         shape: Shape::Boolean,
-        default: Default::Boolean(false),
+        default: DefaultValue::Boolean(false),
     },
 ];
 
 const FILES: &[Key] = &[
     Key {
         name: "roots",
-        about: "The directories that file tools may work in, from the directory of this file; without any they work nowhere.",
+        about: "The directories that file tools may access, relative to the directory of this file. Without any, file tools have no access.",
         shape: Shape::Texts(Form::Path),
-        default: Default::Texts(&[]),
+        default: DefaultValue::Texts(&[]),
     },
     Key {
         name: "max_bytes",
         about: "The largest file that is read or written.",
         shape: Shape::Integer(BYTES),
-        default: Default::Integer(1_048_576),
+        default: DefaultValue::Integer(1_048_576),
     },
 ];
 
 const HTTP: &[Key] = &[
     Key {
         name: "hosts",
-        about: "The hosts that web tools may ask: `example.org`, `*.example.org` for all below it, or `*` for all public ones; a port may follow, as in `example.org:8443`.",
+        about: "The hosts that web tools may contact: `example.org`, `*.example.org` for its subdomains, or `*` for all public hosts. A port may follow, as in `example.org:8443`.",
         shape: Shape::Texts(Form::Host),
-        default: Default::Texts(&[]),
+        default: DefaultValue::Texts(&[]),
     },
     Key {
         name: "max_bytes",
-        about: "The largest answer that is taken.",
+        about: "The largest response that is accepted.",
         shape: Shape::Integer(BYTES),
-        default: Default::Integer(2_097_152),
+        default: DefaultValue::Integer(2_097_152),
     },
     Key {
         name: "timeout_seconds",
         about: "How long a single request may take, redirects included.",
         shape: Shape::Integer(TIMEOUT_RANGE),
-        default: Default::Integer(20),
+        default: DefaultValue::Integer(20),
     },
     Key {
         name: "allow_private",
-        about: "Whether hosts that are listed by a private or local address may be asked.",
+        about: "Whether listed hosts with a private or local address may be contacted.",
         shape: Shape::Boolean,
-        default: Default::Boolean(false),
+        default: DefaultValue::Boolean(false),
     },
 ];
 
@@ -397,25 +397,25 @@ const BYTES: Range = Range {
 const SEARCH: &[Key] = &[
     Key {
         name: "endpoint",
-        about: "The address of a SearxNG server.",
+        about: "The URL of a SearxNG server.",
         shape: Shape::Text(Form::Url),
-        default: Default::Nothing,
+        default: DefaultValue::Nothing,
     },
     Key {
         name: "max_results",
-        about: "The most results that a search gives.",
+        about: "The most results that a search returns.",
         shape: Shape::Integer(Range {
             min: 1,
             max: 50,
             unit: "results",
         }),
-        default: Default::Integer(10),
+        default: DefaultValue::Integer(10),
     },
 ];
 
 const AUTOMATION: &[Key] = &[Key {
     name: "endpoint",
-    about: "The address of a service that drives a browser.",
+    about: "The URL of a service that drives a browser.",
     shape: Shape::Text(Form::Url),
-    default: Default::Nothing,
+    default: DefaultValue::Nothing,
 }];

@@ -1,4 +1,4 @@
-//! What is set above a ceiling is lowered to it, and whoever set it is told.
+//! Warns about values above a ceiling. Such a value is lowered to the ceiling.
 
 use crate::mistake::Mistake;
 use crate::tree::{Node, dotted};
@@ -40,7 +40,7 @@ impl Ceilings<'_> {
         }
     }
 
-    /// Compares a value with the ceiling that stands under the same keys.
+    /// Compares a value with the ceiling of the same key.
     fn compare(&mut self, node: &Node, keys: &[&str], path: &[&str]) {
         let ceiling = self.tree.at(&[&["ceilings"], keys].concat());
         let (Some(ceiling), Some(value)) = (ceiling, node.integer()) else {
@@ -49,7 +49,7 @@ impl Ceilings<'_> {
         if let Some(most) = ceiling.integer().filter(|most| value > *most) {
             let key = dotted(&[path, keys].concat());
             let message = format!(
-                "{value} is above the ceiling that {} sets; {most} holds",
+                "{value} is above the ceiling at {}; using {most}",
                 ceiling.origin
             );
             self.mistakes

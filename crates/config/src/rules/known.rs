@@ -1,4 +1,4 @@
-//! What exists according to a configuration: environments, permissions and categories.
+//! The environments, permissions and categories that a configuration knows.
 
 use windlass_spec::registry::{Categories, CategoryName, Environments, Vocabulary};
 

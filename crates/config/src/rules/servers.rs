@@ -1,17 +1,17 @@
-//! What servers must be to be reached: one way each, no secret in plain sight, and known to whom they
-//! are given.
+//! The rules for MCP servers: one transport each, no secrets in the configuration, and only declared
+//! servers for agents.
 
 use windlass_spec::nearest;
-use windlass_spec::server::{Given, is_open, looks_secret, secret_arguments};
+use windlass_spec::server::{EnvTemplate, is_unencrypted, looks_secret, secret_arguments};
 
 use crate::mistake::{Mistake, did_you_mean, quoted};
 use crate::tree::{Node, dotted};
 
-/// Keys that only a server that is started can have.
-const OF_COMMANDS: [&str; 4] = ["arguments", "directory", "environment", "parts"];
+/// Keys that only a server with a `command` can have.
+const COMMAND_KEYS: [&str; 4] = ["arguments", "directory", "environment", "parts"];
 
-/// Keys that only a server at an address can have.
-const OF_ADDRESSES: [&str; 2] = ["headers", "oauth"];
+/// Keys that only a server with a `url` can have.
+const URL_KEYS: [&str; 2] = ["headers", "oauth"];
 
 pub(super) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
     let mut rules = Servers { mistakes };
@@ -46,7 +46,7 @@ impl Servers<'_> {
         let (wrong, message) = match (node.get("command"), node.get("url")) {
             (Some(command), Some(url)) => {
                 let message = format!(
-                    "a server has a `command` or a `url`, not both; the command is at {}",
+                    "a server cannot have both a `command` and a `url`; the command is at {}",
                     command.origin
                 );
                 self.error(url, &path("url"), message, "remove one of the two");
@@ -58,8 +58,8 @@ impl Servers<'_> {
                 self.error(node, &["servers", name], message, help);
                 return;
             }
-            (Some(_), None) => (&OF_ADDRESSES[..], "is for servers with a `url`"),
-            (None, Some(_)) => (&OF_COMMANDS[..], "is for servers with a `command`"),
+            (Some(_), None) => (&URL_KEYS[..], "is only for servers with a `url`"),
+            (None, Some(_)) => (&COMMAND_KEYS[..], "is only for servers with a `command`"),
         };
         for &key in wrong {
             if let Some(node) = node.get(key) {
@@ -83,16 +83,17 @@ impl Servers<'_> {
         }
         let arguments: Vec<String> = rest.iter().map(|word| format!("\"{word}\"")).collect();
         let help = format!(
-            "if it is started with arguments, write them apart: command = \"{first}\" and arguments = [{}]",
+            "write arguments in their own key: command = \"{first}\" and arguments = [{}]",
             arguments.join(", ")
         );
         let path = ["servers", name, "command"];
-        // A path may well hold blanks; a name that is looked up does not.
+        // A path may contain spaces; a name that is looked up in PATH does not.
         if !first.contains('/') {
-            let message = "no shell reads this: it is the name of one program, and holds blanks";
+            let message =
+                "this is the name of one program, not a shell command, and must not contain spaces";
             self.error(node, &path, message, &help);
         } else if rest.iter().any(|word| word.starts_with('-')) {
-            let message = "no shell reads this: it is the path of one program";
+            let message = "this is the path of one program, not a shell command";
             self.warning(node, &path, message, &help);
         }
     }
@@ -108,19 +109,17 @@ impl Servers<'_> {
                     false => "",
                 };
                 let help = format!(
-                    "put it into an environment variable and name that: {} = \"{example}env:NAME\"",
+                    "put it into an environment variable and refer to that: {} = \"{example}env:NAME\"",
                     dotted(&[key])
                 );
-                let message =
-                    "this looks like a secret, which does not belong into a configuration";
+                let message = "this looks like a secret; a configuration must not contain secrets";
                 self.error(node, &["servers", name, table, key], message, &help);
             }
         }
         let secret = node.at(&["oauth", "client_secret"]);
-        if let Some(node) = secret.filter(|node| variable(node) == Some(false)) {
-            let help =
-                "put it into an environment variable and name that: client_secret = \"env:NAME\"";
-            let message = "a secret does not belong into a configuration";
+        if let Some(node) = secret.filter(|node| has_variable(node) == Some(false)) {
+            let help = "put it into an environment variable and refer to that: client_secret = \"env:NAME\"";
+            let message = "a configuration must not contain secrets";
             self.error(
                 node,
                 &["servers", name, "oauth", "client_secret"],
@@ -131,7 +130,7 @@ impl Servers<'_> {
         self.arguments(name, node);
     }
 
-    /// Arguments cannot name variables, so what looks like a secret among them is a warning.
+    /// Warns about arguments that look like secrets. It is no error, because arguments cannot refer to variables.
     fn arguments(&mut self, name: &str, node: &Node) {
         let items = node.items(&["arguments"]);
         let text = |item: &Node| item.text().unwrap_or_default().to_owned();
@@ -139,8 +138,8 @@ impl Servers<'_> {
         for (index, (item, secret)) in items.iter().zip(secret_arguments(&texts)).enumerate() {
             if secret.is_some() {
                 let key = format!("{}[{index}]", dotted(&["servers", name, "arguments"]));
-                let message = "this looks like a secret, and everybody on this machine can see what a program is started with";
-                let help = "most servers take their secrets from variables: write it under `environment` as \"env:NAME\"";
+                let message = "this looks like a secret, and every user of this machine can see the arguments of a program";
+                let help = "most servers read secrets from environment variables: set it under `environment` as \"env:NAME\"";
                 let mistake = Mistake::warning(&item.origin, key, message);
                 self.mistakes.push(mistake.help(help.to_owned()));
             }
@@ -149,17 +148,16 @@ impl Servers<'_> {
 
     fn open_address(&mut self, name: &str, node: &Node) {
         let url = node.get("url").and_then(|node| Some((node, node.text()?)));
-        let Some((place, _)) = url.filter(|(_, url)| is_open(url)) else {
+        let Some((place, _)) = url.filter(|(_, url)| is_unencrypted(url)) else {
             return;
         };
         let has_secret = node.get("oauth").is_some()
             || node
                 .entries(&["headers"])
-                .any(|(_, node)| variable(node) == Some(true));
+                .any(|(_, node)| has_variable(node) == Some(true));
         if has_secret {
-            let message =
-                "a secret would go to another machine where everybody on the way can read it";
-            let help = "write https:// instead of http://";
+            let message = "this sends a secret unencrypted to another machine";
+            let help = "use https:// instead of http://";
             self.error(place, &["servers", name, "url"], message, help);
         }
     }
@@ -174,7 +172,7 @@ impl Servers<'_> {
                 let help = match (nearest(name, known.iter().copied()), known.is_empty()) {
                     (Some(meant), _) => did_you_mean(Some(meant)).unwrap_or_default(),
                     (None, true) => format!("declare it: [servers.{name}]"),
-                    (None, false) => format!("known are {}", quoted(known.iter().copied())),
+                    (None, false) => format!("known servers: {}", quoted(known.iter().copied())),
                 };
                 let key = format!("{}[{index}]", dotted(&["agents", agent, "servers"]));
                 let message = format!("there is no server `{name}`");
@@ -185,8 +183,8 @@ impl Servers<'_> {
     }
 }
 
-/// Whether a text names a variable, if it is a sound text.
-fn variable(node: &Node) -> Option<bool> {
-    let given = Given::new(node.text()?).ok()?;
+/// Whether a string refers to a variable. `None` if it is not a valid string.
+fn has_variable(node: &Node) -> Option<bool> {
+    let given = EnvTemplate::new(node.text()?).ok()?;
     Some(given.variable().is_some())
 }

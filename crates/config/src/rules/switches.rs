@@ -1,5 +1,5 @@
-//! Whether what is switched on can be on: a tool of a category that is off stays off, whatever is
-//! said about the tool.
+//! Checks that a tool is not enabled in a disabled category. Such a tool stays disabled, regardless of
+//! its own settings.
 
 use crate::mistake::Mistake;
 use crate::tree::{Node, dotted};
@@ -8,16 +8,18 @@ pub(super) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
     for (name, category) in tree.entries(&["categories"]) {
         for (tool, node) in category.entries(&["tools"]) {
             let path = ["categories", name, "tools", tool];
-            if let (Some(on), Some(off)) = (switched(node, true), off_everywhere(category)) {
+            if let (Some(on), Some(off)) =
+                (enabled_key(node, true), disabling_key_everywhere(category))
+            {
                 let message = format!("has no effect: `{name}` is switched off at {}", off.origin);
                 let key = dotted(&[&path[..], &["enabled"]].concat());
                 mistakes.push(Mistake::warning(&on.origin, key, message));
             }
             for (environment, node) in node.entries(&["environment_overrides"]) {
-                let Some(on) = switched(node, true) else {
+                let Some(on) = enabled_key(node, true) else {
                     continue;
                 };
-                if let Some(off) = off_in(category, environment) {
+                if let Some(off) = disabling_key(category, environment) {
                     let rest = ["environment_overrides", environment, "enabled"];
                     let key = dotted(&[&path[..], &rest].concat());
                     let message = format!(
@@ -34,24 +36,24 @@ pub(super) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// The `enabled` of a node, if it is there and so.
-fn switched(node: &Node, on: bool) -> Option<&Node> {
+/// The `enabled` key of a node, if it is set to this value.
+fn enabled_key(node: &Node, on: bool) -> Option<&Node> {
     node.get("enabled")
         .filter(|node| node.boolean() == Some(on))
 }
 
-/// What switches a category off in an environment.
-fn off_in<'n>(category: &'n Node, environment: &str) -> Option<&'n Node> {
+/// The key that disables a category in an environment.
+fn disabling_key<'n>(category: &'n Node, environment: &str) -> Option<&'n Node> {
     let there = category.at(&["environment_overrides", environment]);
     match there.filter(|there| there.get("enabled").is_some()) {
-        Some(there) => switched(there, false),
-        None => switched(category, false),
+        Some(there) => enabled_key(there, false),
+        None => enabled_key(category, false),
     }
 }
 
-/// What switches a category off, if it is on nowhere.
-fn off_everywhere(category: &Node) -> Option<&Node> {
+/// The key that disables a category, if no environment enables it.
+fn disabling_key_everywhere(category: &Node) -> Option<&Node> {
     let mut elsewhere = category.entries(&["environment_overrides"]);
-    let on_somewhere = elsewhere.any(|(_, node)| switched(node, true).is_some());
-    switched(category, false).filter(|_| !on_somewhere)
+    let on_somewhere = elsewhere.any(|(_, node)| enabled_key(node, true).is_some());
+    enabled_key(category, false).filter(|_| !on_somewhere)
 }

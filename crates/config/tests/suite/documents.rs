@@ -1,4 +1,4 @@
-//! What is written about the configuration agrees with it: the schema, the starter, the guide.
+//! The schema, the starter file and the guide agree with the table of keys.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn crate_file(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Set `UPDATE_SCHEMAS=1` to write it anew.
+/// Set `UPDATE_SCHEMAS=1` to regenerate the schema.
 #[test]
 fn the_committed_schema_is_up_to_date() {
     let path = crate_file("schemas/windlass.schema.json");
@@ -27,7 +27,7 @@ fn the_committed_schema_is_up_to_date() {
 }
 
 #[test]
-fn the_schema_is_one_and_describes_every_key() {
+fn the_schema_is_valid_and_describes_every_key() {
     let schema = schema();
     assert!(jsonschema::meta::is_valid(&schema));
     fn walk(schema: &Value, path: &str) {
@@ -44,13 +44,13 @@ fn the_schema_is_one_and_describes_every_key() {
     walk(&schema, "");
 }
 
-/// A file as JSON, as an editor would hold it against the schema.
-fn as_json(text: &str) -> Value {
+/// A file as JSON, as an editor validates it against the schema.
+fn toml_to_json(text: &str) -> Value {
     json!(toml::from_str::<toml::Table>(text).unwrap())
 }
 
 #[test]
-fn schema_and_loading_agree() {
+fn the_schema_accepts_what_loading_accepts() {
     let schema = jsonschema::validator_for(&schema()).unwrap();
     for (text, good) in [
         (starter(), true),
@@ -93,12 +93,12 @@ fn schema_and_loading_agree() {
         ("libraries = \"builtin\"", false),
     ] {
         assert_eq!(load_project(text).is_ok(), good, "{text}");
-        assert_eq!(schema.is_valid(&as_json(text)), good, "{text}");
+        assert_eq!(schema.is_valid(&toml_to_json(text)), good, "{text}");
     }
 }
 
 #[test]
-fn the_table_of_keys_knows_the_words_of_the_specification() {
+fn the_table_of_keys_has_the_values_of_the_specification() {
     let schema = schema();
     let limits = &schema["properties"]["ceilings"]["properties"]["rate_limits"]["properties"];
     let windows: Vec<&str> = limits
@@ -115,14 +115,14 @@ fn the_table_of_keys_knows_the_words_of_the_specification() {
 }
 
 #[test]
-fn the_starter_is_without_mistakes() {
+fn the_starter_loads_without_mistakes() {
     let configuration = configured(starter());
     assert_eq!(configuration.files().roots, [Path::new("/project/notes")]);
 }
 
-/// What stands in the starter's comments must work as well.
+/// The commented-out keys of the starter must load as well.
 #[test]
-fn the_starter_works_with_its_comments_taken_out() {
+fn the_commented_keys_of_the_starter_load_without_mistakes() {
     let mut text = String::new();
     for line in starter().lines() {
         let code = line.strip_prefix("# ").filter(|rest| {
@@ -145,7 +145,7 @@ fn the_starter_works_with_its_comments_taken_out() {
 fn the_guide_mentions_every_key() {
     let guide = fs::read_to_string(crate_file("../../docs/configuration.md")).unwrap();
     for key in key_names() {
-        // Rate limits are the same wherever they stand, and described once.
+        // Rate limits are the same in all tables, and described once.
         let key = match key.split_once(".rate_limits.") {
             Some((_, window)) => window,
             None => &key,
@@ -157,9 +157,9 @@ fn the_guide_mentions_every_key() {
     }
 }
 
-/// The examples of the guide are loaded as they stand.
+/// Every TOML example of the guide loads.
 #[test]
-fn the_examples_of_the_guide_are_without_mistakes() {
+fn the_examples_of_the_guide_load_without_mistakes() {
     let guide = fs::read_to_string(crate_file("../../docs/configuration.md")).unwrap();
     let blocks: Vec<&str> = guide
         .split("```toml\n")

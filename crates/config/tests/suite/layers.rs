@@ -1,10 +1,10 @@
-//! Which layer wins, and where values come from.
+//! The precedence of layers, and the origins of values.
 
 use serde_json::json;
-use windlass_config::{Layer, Loaded, load};
+use windlass_config::{Layer, LoadedConfiguration, load};
 use windlass_spec::registry::Window;
 
-use super::{project, shown, source};
+use super::{project, render, source};
 
 fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     let owned = pairs
@@ -17,17 +17,17 @@ fn flags(flags: &[&str]) -> Vec<String> {
     flags.iter().map(|flag| (*flag).to_owned()).collect()
 }
 
-fn loaded(pairs: &[(&str, &str)], given: &[&str]) -> Loaded {
+fn loaded(pairs: &[(&str, &str)], given: &[&str]) -> LoadedConfiguration {
     load(
         &[project("model = \"file\"")],
         variables(pairs),
         &flags(given),
     )
-    .unwrap_or_else(|mistakes| panic!("{}", shown(&mistakes)))
+    .unwrap_or_else(|mistakes| panic!("{}", render(&mistakes)))
 }
 
 fn refused(pairs: &[(&str, &str)], given: &[&str]) -> String {
-    shown(&load(&[], variables(pairs), &flags(given)).expect_err("something is wrong"))
+    render(&load(&[], variables(pairs), &flags(given)).expect_err("something is wrong"))
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn tables_merge_and_lists_replace() {
 }
 
 #[test]
-fn the_lowest_ceiling_of_all_layers_holds() {
+fn the_lowest_ceiling_of_all_layers_applies() {
     let sources = [
         source(
             Layer::Admin,
@@ -110,9 +110,9 @@ fn the_lowest_ceiling_of_all_layers_holds() {
         .map(|window| ceilings.rate_limits.get(window).unwrap().get());
     assert_eq!(limits, [20, 10, 1]);
     assert_eq!(
-        shown(&loaded.warnings),
-        "windlass.toml:2:1: warning: ceilings.timeout_seconds: 200 does not raise the ceiling of 100 that admin.toml:2 sets\n\
-         the flag `ceilings.timeout_seconds`: warning: ceilings.timeout_seconds: 150 does not raise the ceiling of 100 that admin.toml:2 sets"
+        render(&loaded.warnings),
+        "windlass.toml:2:1: warning: ceilings.timeout_seconds: 200 cannot raise the ceiling of 100 at admin.toml:2\n\
+         the flag `ceilings.timeout_seconds`: warning: ceilings.timeout_seconds: 150 cannot raise the ceiling of 100 at admin.toml:2"
     );
     let origin = loaded
         .configuration
@@ -121,7 +121,7 @@ fn the_lowest_ceiling_of_all_layers_holds() {
 }
 
 #[test]
-fn some_variables_have_names_of_their_own() {
+fn some_keys_have_variables_with_short_names() {
     let pairs = [
         ("WINDLASS_ENVIRONMENT", "staging"),
         ("WINDLASS_BASE_URL", "http://localhost:1"),
@@ -139,7 +139,7 @@ fn some_variables_have_names_of_their_own() {
         configuration.data_directory().unwrap().to_str(),
         Some("/data")
     );
-    // Set to nothing is not set.
+    // An empty variable counts as unset.
     assert_eq!(configuration.model(), Some("file"));
 }
 
@@ -163,11 +163,11 @@ fn any_key_can_be_set_by_a_variable() {
     assert!(configuration.http().allow_private);
     let tool = configuration.tool(&"search".parse().unwrap(), None);
     assert_eq!(json!(tool.parameters), json!({ "limit": 3 }));
-    let told = refused(&[("WINDLASS_CONFIG__gate__undo_windo_seconds", "5")], &[]);
-    assert!(told.starts_with("WINDLASS_CONFIG__gate__undo_windo_seconds: gate.undo_windo_seconds: there is no such key"), "{told}");
+    let message = refused(&[("WINDLASS_CONFIG__gate__undo_windo_seconds", "5")], &[]);
+    assert!(message.starts_with("WINDLASS_CONFIG__gate__undo_windo_seconds: gate.undo_windo_seconds: there is no such key"), "{message}");
     assert!(
-        told.contains("did you mean `undo_window_seconds`?"),
-        "{told}"
+        message.contains("did you mean `undo_window_seconds`?"),
+        "{message}"
     );
 }
 
@@ -191,30 +191,36 @@ fn any_key_can_be_set_by_a_flag() {
 
 #[test]
 fn flags_are_checked_like_files() {
-    let told = refused(&[], &["gate.undo_window_seconds=soon"]);
-    assert!(told.contains("gate.undo_window_seconds: expected a whole number, 0 to 86400 seconds, found the text \"soon\""), "{told}");
-    let told = refused(&[], &["undo"]);
-    assert!(told.contains("this is not a key and a value"), "{told}");
-    let told = refused(&[], &["gate=5"]);
+    let message = refused(&[], &["gate.undo_window_seconds=soon"]);
+    assert!(message.contains("gate.undo_window_seconds: expected a whole number, 0 to 86400 seconds, found the string \"soon\""), "{message}");
+    let message = refused(&[], &["undo"]);
     assert!(
-        told.contains("gate: this is a table, not a single value"),
-        "{told}"
+        message.contains("this is not in the form KEY=VALUE"),
+        "{message}"
     );
-    assert!(told.contains("gate.KEY=VALUE"), "{told}");
-    let told = refused(&[], &["environment=prod"]);
-    assert!(told.contains("there is no environment `prod`"), "{told}");
-    assert!(told.contains("did you mean `production`?"), "{told}");
+    let message = refused(&[], &["gate=5"]);
+    assert!(
+        message.contains("gate: this is a table, not a single value"),
+        "{message}"
+    );
+    assert!(message.contains("gate.KEY=VALUE"), "{message}");
+    let message = refused(&[], &["environment=prod"]);
+    assert!(
+        message.contains("there is no environment `prod`"),
+        "{message}"
+    );
+    assert!(message.contains("did you mean `production`?"), "{message}");
 }
 
 #[test]
-fn everything_that_holds_is_shown_with_its_origin() {
+fn all_effective_values_are_listed_with_their_origins() {
     let loaded = loaded(
         &[("WINDLASS_ENVIRONMENT", "staging")],
         &["search.max_results=7"],
     );
     let all = loaded.configuration.shown();
     let find = |key: &str| {
-        let found = all.iter().find(|shown| shown.key == key);
+        let found = all.iter().find(|entry| entry.key == key);
         let found = found.unwrap_or_else(|| panic!("{key} is not shown"));
         (found.value.clone(), found.layer, found.origin.as_str())
     };
@@ -239,7 +245,7 @@ fn everything_that_holds_is_shown_with_its_origin() {
 }
 
 #[test]
-fn what_looks_like_a_secret_is_not_shown() {
+fn values_that_look_like_secrets_are_hidden() {
     let text = "[categories.crm_tools]\nschema = \"{api_key: Text, region: Text}\"\nglobal_config = { api_key = \"xyz\", region = \"eu\" }\n[categories.crm_tools.tools.find]\nparameters = { auth = { password = [\"xyz\"] } }\n[selection]\ntoken_budget = 5";
     let configuration = load(&[project(text)], [], &[]).unwrap().configuration;
     let all = configuration.shown();
@@ -253,7 +259,7 @@ fn what_looks_like_a_secret_is_not_shown() {
     );
     let find = |key: &str| {
         all.iter()
-            .find(|shown| shown.key == key)
+            .find(|entry| entry.key == key)
             .unwrap()
             .value
             .clone()
@@ -270,7 +276,7 @@ fn what_looks_like_a_secret_is_not_shown() {
 }
 
 #[test]
-fn the_digest_tells_values_apart_and_nothing_else() {
+fn the_digest_depends_only_on_the_values() {
     let digest = |text: &str| super::configured(text).digest().to_owned();
     let one =
         digest("model = \"a\"\n[gate]\nundo_window_seconds = 5\nwithout_confidence = \"ask\"");
@@ -283,7 +289,7 @@ fn the_digest_tells_values_apart_and_nothing_else() {
         one,
         digest("model = \"b\"\n[gate]\nundo_window_seconds = 5")
     );
-    // What is set to its built-in value is as if it was not set.
+    // A key that is set to its built-in value counts as unset.
     assert_eq!(digest("[gate]\nundo_window_seconds = 10"), digest(""));
     assert_eq!(
         digest("[gate]\nconfidence_threshold = 1"),

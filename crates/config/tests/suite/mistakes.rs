@@ -1,11 +1,11 @@
-//! How mistakes are told: all of them, each with its place and what to do.
+//! The messages for mistakes: all at once, each with its position and a fix.
 
 use windlass_config::{Layer, load};
 
-use super::{project, shown, source, wrong};
+use super::{load_errors, project, render, source};
 
 #[test]
-fn ten_mistakes_show_ten() {
+fn all_mistakes_of_a_file_are_reported_at_once() {
     let text = r#"enviroment = "production"
 libraries = "builtin"
 
@@ -30,9 +30,9 @@ enabled = "yes"
 [http]
 timeout = 5
 "#;
-    let told = wrong(text);
-    insta::assert_snapshot!(told);
-    let lines = told
+    let message = load_errors(text);
+    insta::assert_snapshot!(message);
+    let lines = message
         .lines()
         .filter(|line| line.starts_with("windlass.toml:"));
     assert_eq!(lines.count(), 10);
@@ -40,30 +40,30 @@ timeout = 5
 
 #[test]
 fn an_unknown_key_names_the_nearest() {
-    let told = wrong("[gate]\nundo_window = 5");
+    let message = load_errors("[gate]\nundo_window = 5");
     assert_eq!(
-        told,
+        message,
         "windlass.toml:2:1: gate.undo_window: there is no such key\n  \
-         help: did you mean `undo_window_seconds`? Known here are `undo_window_seconds`, `confidence_threshold`, `without_confidence`"
+         help: did you mean `undo_window_seconds`? Known keys: `undo_window_seconds`, `confidence_threshold`, `without_confidence`"
     );
 }
 
 #[test]
-fn a_key_in_the_wrong_table_is_sent_to_the_right_one() {
-    let told = wrong("[gate]\ntoken_budget = 5");
+fn a_key_in_the_wrong_table_names_the_right_table() {
+    let message = load_errors("[gate]\ntoken_budget = 5");
     assert!(
-        told.ends_with("help: `token_budget` belongs in [selection]"),
-        "{told}"
+        message.ends_with("help: `token_budget` belongs in [selection]"),
+        "{message}"
     );
-    let told = wrong("[search]\npolicies = \"p.cedar\"");
+    let message = load_errors("[search]\npolicies = \"p.cedar\"");
     assert!(
-        told.ends_with("`policies` belongs in the file itself, before the first [table]"),
-        "{told}"
+        message.ends_with("`policies` belongs in the file itself, before the first [table]"),
+        "{message}"
     );
 }
 
 #[test]
-fn a_wrong_type_says_what_was_found_and_what_fits() {
+fn a_wrong_type_names_the_expected_and_the_found_type() {
     for (text, expected) in [
         (
             "environment = 5",
@@ -71,28 +71,25 @@ fn a_wrong_type_says_what_was_found_and_what_fits() {
         ),
         (
             "environments = \"qa\"",
-            "expected a list of texts, found the text \"qa\"\n  help: a list of one is written [\"qa\"]",
+            "expected a list of strings, found the string \"qa\"\n  help: write a list: [\"qa\"]",
         ),
         (
             "[gate]\nundo_window_seconds = \"5\"",
-            "expected a whole number, 0 to 86400 seconds, found the text \"5\"\n  help: numbers have no quotes: 5",
+            "expected a whole number, 0 to 86400 seconds, found the string \"5\"\n  help: write the number without quotes: 5",
         ),
         ("gate = 5", "expected a table, found the number 5"),
         (
             "[http]\nallow_private = \"true\"",
-            "expected true or false, found the text \"true\"\n  help: write it without quotes: true",
+            "expected true or false, found the string \"true\"\n  help: write it without quotes: true",
         ),
         (
             "environments = [5]",
             "environments[0]: expected the name of an environment, found the number 5",
         ),
-        (
-            "model = true",
-            "expected a text that says something, found true",
-        ),
+        ("model = true", "expected a non-empty string, found true"),
         (
             "model = 2020-01-01",
-            "a date cannot stand here; write it as a text, in quotes",
+            "a date is not allowed here; write it as a string, in quotes",
         ),
         (
             "[files]\nmax_bytes = 99999999999999999999",
@@ -103,64 +100,64 @@ fn a_wrong_type_says_what_was_found_and_what_fits() {
             "expected a table, found a list",
         ),
     ] {
-        let told = wrong(text);
-        assert!(told.ends_with(expected), "{text}: {told}");
+        let message = load_errors(text);
+        assert!(message.ends_with(expected), "{text}: {message}");
     }
 }
 
 #[test]
-fn a_text_that_cannot_be_read_is_told_with_its_place() {
-    let told = wrong("model = \"a\"\nenvironment = \n[gate]\nundo_windo_seconds = 5\n");
-    let first = told.lines().next().unwrap();
-    assert!(first.starts_with("windlass.toml:2:"), "{told}");
-    // What else can be told is told as well.
+fn a_syntax_error_is_reported_with_its_position() {
+    let message = load_errors("model = \"a\"\nenvironment = \n[gate]\nundo_windo_seconds = 5\n");
+    let first = message.lines().next().unwrap();
+    assert!(first.starts_with("windlass.toml:2:"), "{message}");
+    // Mistakes in other lines are reported as well.
     assert!(
-        told.contains("windlass.toml:4:1: gate.undo_windo_seconds: there is no such key"),
-        "{told}"
+        message.contains("windlass.toml:4:1: gate.undo_windo_seconds: there is no such key"),
+        "{message}"
     );
-    let told = wrong("model = \"a\"\nmodel = \"b\"");
+    let message = load_errors("model = \"a\"\nmodel = \"b\"");
     assert!(
-        told.starts_with("windlass.toml:2:1: duplicate key"),
-        "{told}"
+        message.starts_with("windlass.toml:2:1: duplicate key"),
+        "{message}"
     );
 }
 
 #[test]
-fn what_follows_from_a_broken_line_is_not_told() {
-    let told = wrong("[gate\nundo_window_seconds = 5\n[search]\nmax_result = 5");
-    let lines: Vec<&str> = told.lines().collect();
+fn consequences_of_a_syntax_error_are_not_reported() {
+    let message = load_errors("[gate\nundo_window_seconds = 5\n[search]\nmax_result = 5");
+    let lines: Vec<&str> = message.lines().collect();
     assert!(
         lines[0].starts_with("windlass.toml:1:6: unclosed table"),
-        "{told}"
+        "{message}"
     );
     assert!(
         lines[1].starts_with("windlass.toml:4:1: search.max_result: there is no such key"),
-        "{told}"
+        "{message}"
     );
-    let told = wrong("[gate\nundo_window_seconds = 5");
-    assert_eq!(told.lines().count(), 1, "{told}");
-    // One mistake in a line is enough.
-    let told = wrong("libraries = [\"a\"\ny = 3\n");
-    assert_eq!(told.matches("windlass.toml:2:").count(), 1, "{told}");
+    let message = load_errors("[gate\nundo_window_seconds = 5");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    // Only the first syntax error of a line is reported.
+    let message = load_errors("libraries = [\"a\"\ny = 3\n");
+    assert_eq!(message.matches("windlass.toml:2:").count(), 1, "{message}");
 }
 
 #[test]
-fn what_a_broken_line_may_declare_is_not_called_unknown() {
-    let told = wrong("environment = \"qa\"\nenvironments = [\"qa\"\n[gate]\n");
-    assert!(!told.contains("there is no environment"), "{told}");
+fn a_name_that_an_unreadable_line_may_declare_is_not_unknown() {
+    let message = load_errors("environment = \"qa\"\nenvironments = [\"qa\"\n[gate]\n");
+    assert!(!message.contains("there is no environment"), "{message}");
 }
 
 #[test]
 fn columns_count_characters() {
-    let told = wrong("principals = { \"ä\u{20ac}\" = { permissions = [\"x:y\"] } }");
+    let message = load_errors("principals = { \"ä\u{20ac}\" = { permissions = [\"x:y\"] } }");
     assert!(
-        told.starts_with("windlass.toml:1:40: principals.\"ä€\".permissions[0]"),
-        "{told}"
+        message.starts_with("windlass.toml:1:40: principals.\"ä€\".permissions[0]"),
+        "{message}"
     );
 }
 
 #[test]
-fn mistakes_come_in_the_order_of_layers_and_lines() {
+fn mistakes_are_sorted_by_layer_and_line() {
     let sources = [
         project("[gate]\nb = 1\na = 1"),
         source(Layer::User, "user.toml", "x = 1"),
@@ -179,5 +176,5 @@ fn mistakes_come_in_the_order_of_layers_and_lines() {
         "WINDLASS_ENVIRONMENT:0",
         "the flag `y`:0",
     ];
-    assert_eq!(places, expected, "{}", shown(&mistakes));
+    assert_eq!(places, expected, "{}", render(&mistakes));
 }

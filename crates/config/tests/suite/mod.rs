@@ -1,4 +1,4 @@
-//! The tests, one file a subject, and what they have in common.
+//! The tests, one file for each subject, and their helpers.
 
 mod documents;
 mod layers;
@@ -11,7 +11,7 @@ mod values;
 
 use std::path::PathBuf;
 
-use windlass_config::{Configuration, Layer, Loaded, Mistake, Source, load};
+use windlass_config::{Configuration, Layer, LoadedConfiguration, Mistake, Source, load};
 
 /// A project's file.
 fn project(text: &str) -> Source {
@@ -27,34 +27,34 @@ fn source(layer: Layer, name: &str, text: &str) -> Source {
     }
 }
 
-fn load_project(text: &str) -> Result<Loaded, Vec<Mistake>> {
+fn load_project(text: &str) -> Result<LoadedConfiguration, Vec<Mistake>> {
     load(&[project(text)], [], &[])
 }
 
-/// What a project's file makes, when nothing is wrong with it.
+/// Loads a project's file that has no mistakes.
 fn configured(text: &str) -> Configuration {
-    let loaded = load_project(text).unwrap_or_else(|mistakes| panic!("{}", shown(&mistakes)));
-    assert!(loaded.warnings.is_empty(), "{}", shown(&loaded.warnings));
+    let loaded = load_project(text).unwrap_or_else(|mistakes| panic!("{}", render(&mistakes)));
+    assert!(loaded.warnings.is_empty(), "{}", render(&loaded.warnings));
     loaded.configuration
 }
 
-/// All mistakes of a project's file as text; warnings too.
-fn wrong(text: &str) -> String {
+/// The errors and warnings of a project's file that cannot be loaded, as text.
+fn load_errors(text: &str) -> String {
     match load_project(text) {
-        Err(mistakes) => shown(&mistakes),
+        Err(mistakes) => render(&mistakes),
         Ok(loaded) => panic!("nothing is wrong: {:?}", loaded.warnings),
     }
 }
 
-/// The warnings about a project's file that can be loaded.
-fn warned(text: &str) -> String {
+/// The warnings of a project's file that can be loaded, as text.
+fn load_warnings(text: &str) -> String {
     match load_project(text) {
-        Ok(loaded) => shown(&loaded.warnings),
-        Err(mistakes) => panic!("{}", shown(&mistakes)),
+        Ok(loaded) => render(&loaded.warnings),
+        Err(mistakes) => panic!("{}", render(&mistakes)),
     }
 }
 
-fn shown(mistakes: &[Mistake]) -> String {
+fn render(mistakes: &[Mistake]) -> String {
     let lines: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
     lines.join("\n")
 }

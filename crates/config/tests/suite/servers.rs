@@ -1,4 +1,4 @@
-//! MCP servers: how they are reached, and what is wrong with them.
+//! The settings of MCP servers, and the mistakes in them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use windlass_spec::server::{
     CommandTransport, HttpTransport, ServerName, ServerSettings, Transport,
 };
 
-use super::{configured, project, shown, source, warned, wrong};
+use super::{configured, load_errors, load_warnings, project, render, source};
 
 fn command(settings: &ServerSettings) -> &CommandTransport {
     match &settings.transport {
@@ -25,7 +25,7 @@ fn http(settings: &ServerSettings) -> &HttpTransport {
 }
 
 #[test]
-fn a_program_is_read_with_everything_that_can_be_said_of_it() {
+fn all_settings_of_a_command_server_are_read() {
     let configuration = configured(
         r#"
 [servers.time]
@@ -73,7 +73,7 @@ start_timeout_seconds = 5
 }
 
 #[test]
-fn an_address_is_read_with_everything_that_can_be_said_of_it() {
+fn all_settings_of_a_url_server_are_read() {
     let configuration = configured(
         r#"
 [servers.b]
@@ -111,7 +111,7 @@ oauth = {}
 }
 
 #[test]
-fn what_is_left_out_is_careful() {
+fn the_defaults_of_a_server_are_restrictive() {
     let configuration = configured("[servers.time]\ncommand = \"mcp-server-time\"");
     let time = &configuration.servers()[0];
     assert_eq!(command(time).program, "mcp-server-time");
@@ -121,40 +121,43 @@ fn what_is_left_out_is_careful() {
 }
 
 #[test]
-fn a_server_is_reached_in_one_way() {
+fn a_server_has_either_a_command_or_a_url() {
     assert_eq!(
-        wrong("[servers.time]\nenabled = true"),
+        load_errors("[servers.time]\nenabled = true"),
         "windlass.toml:1:10: servers.time: a server needs a `command` or a `url`\n  \
          help: write command = \"...\" if it is a program, or url = \"https://...\""
     );
     assert_eq!(
-        wrong("[servers.time]\ncommand = \"x\"\nurl = \"https://example.org\""),
-        "windlass.toml:3:1: servers.time.url: a server has a `command` or a `url`, not both; the command is at windlass.toml:2\n  \
+        load_errors("[servers.time]\ncommand = \"x\"\nurl = \"https://example.org\""),
+        "windlass.toml:3:1: servers.time.url: a server cannot have both a `command` and a `url`; the command is at windlass.toml:2\n  \
          help: remove one of the two"
     );
-    let told = wrong("[servers.time]\ncommand = \"x\"\nheaders = { A = \"b\" }\noauth = {}");
+    let message =
+        load_errors("[servers.time]\ncommand = \"x\"\nheaders = { A = \"b\" }\noauth = {}");
     assert!(
-        told.contains("windlass.toml:3:1: servers.time.headers: is for servers with a `url`"),
-        "{told}"
+        message
+            .contains("windlass.toml:3:1: servers.time.headers: is only for servers with a `url`"),
+        "{message}"
     );
     assert!(
-        told.contains("windlass.toml:4:1: servers.time.oauth: is for servers with a `url`"),
-        "{told}"
+        message.contains("windlass.toml:4:1: servers.time.oauth: is only for servers with a `url`"),
+        "{message}"
     );
-    let told = wrong("[servers.time]\nurl = \"https://example.org\"\narguments = []\nparts = []");
+    let message =
+        load_errors("[servers.time]\nurl = \"https://example.org\"\narguments = []\nparts = []");
     assert!(
-        told.contains("3:1: servers.time.arguments: is for servers with a `command`"),
-        "{told}"
+        message.contains("3:1: servers.time.arguments: is only for servers with a `command`"),
+        "{message}"
     );
     assert!(
-        told.contains("4:1: servers.time.parts: is for servers with a `command`"),
-        "{told}"
+        message.contains("4:1: servers.time.parts: is only for servers with a `command`"),
+        "{message}"
     );
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
-    let told = wrong(
+fn all_mistakes_of_servers_are_reported_at_once() {
+    let message = load_errors(
         r#"
 [servers.Time]
 command = "x"
@@ -182,48 +185,48 @@ servers = ["ticket", "zzz"]
         "4:10: servers.a: a server needs a `command` or a `url`",
         "5:1: servers.a.comand: there is no such key\n  help: did you mean `command`?",
         "7:1: servers.b.command: expected a path, found the number 5",
-        "8:1: servers.b.arguments: expected a list of texts, found the text \"--x\"\n  help: a list of one is written [\"--x\"]",
+        "8:1: servers.b.arguments: expected a list of strings, found the string \"--x\"\n  help: write a list: [\"--x\"]",
         "9:1: servers.b.start_timeout_seconds: 0 is not 1 to 600 seconds",
-        "11:1: servers.c.url: `example.org` is not an address that begins with http:// or https://",
-        "13:1: servers.d.command: no shell reads this: it is the name of one program, and holds blanks\n  \
-         help: if it is started with arguments, write them apart: command = \"npx\" and arguments = [\"-y\", \"some-server\"]",
+        "11:1: servers.c.url: `example.org` is not a URL that starts with http:// or https://",
+        "13:1: servers.d.command: this is the name of one program, not a shell command, and must not contain spaces\n  \
+         help: write arguments in their own key: command = \"npx\" and arguments = [\"-y\", \"some-server\"]",
         "servers.d.environment.A-B: `A-B` is not the name of an environment variable",
-        "servers.d.environment.API_TOKEN: this looks like a secret, which does not belong into a configuration\n  \
-         help: put it into an environment variable and name that: API_TOKEN = \"env:NAME\"",
-        "servers.d.environment.N: expected a text, found a number\n  help: write it in quotes, as a text",
-        "servers.d.environment.V: after `env:` stands the name of an environment variable",
-        "16:1: servers.tickets.url: an address in a configuration holds no user and password",
+        "servers.d.environment.API_TOKEN: this looks like a secret; a configuration must not contain secrets\n  \
+         help: put it into an environment variable and refer to that: API_TOKEN = \"env:NAME\"",
+        "servers.d.environment.N: expected a string, found a number\n  help: write it in quotes, as a string",
+        "servers.d.environment.V: `env:` must be followed by the name of an environment variable",
+        "16:1: servers.tickets.url: a URL in a configuration must not contain a user or password",
         "servers.tickets.headers.\"a b\": `a b` is not the name of a header",
-        "servers.tickets.headers.Host: the header `Host` belongs to the protocol",
-        "servers.tickets.headers.Mcp-Name: the header `Mcp-Name` belongs to the protocol",
-        "servers.tickets.headers.authorization: this looks like a secret, which does not belong into a configuration\n  \
-         help: put it into an environment variable and name that: authorization = \"Bearer env:NAME\"",
-        "servers.tickets.oauth.client_secret: a secret does not belong into a configuration",
+        "servers.tickets.headers.Host: the header `Host` is reserved by the protocol",
+        "servers.tickets.headers.Mcp-Name: the header `Mcp-Name` is reserved by the protocol",
+        "servers.tickets.headers.authorization: this looks like a secret; a configuration must not contain secrets\n  \
+         help: put it into an environment variable and refer to that: authorization = \"Bearer env:NAME\"",
+        "servers.tickets.oauth.client_secret: a configuration must not contain secrets",
         "agents.helper.servers[0]: there is no server `ticket`\n  help: did you mean `tickets`?",
-        "agents.helper.servers[1]: there is no server `zzz`\n  help: known are `a`, `b`, `c`, `d`, `tickets`",
+        "agents.helper.servers[1]: there is no server `zzz`\n  help: known servers: `a`, `b`, `c`, `d`, `tickets`",
     ] {
-        assert!(told.contains(expected), "{expected}\n---\n{told}");
+        assert!(message.contains(expected), "{expected}\n---\n{message}");
     }
     // No secret is repeated.
     assert!(
-        !told.contains("abcdef") && !told.contains("1234567"),
-        "{told}"
+        !message.contains("abcdef") && !message.contains("1234567"),
+        "{message}"
     );
-    let lines = told
+    let lines = message
         .lines()
         .filter(|line| line.starts_with("windlass.toml:"));
-    assert_eq!(lines.count(), 20, "{told}");
+    assert_eq!(lines.count(), 20, "{message}");
 }
 
 #[test]
-fn secrets_do_not_travel_in_the_open() {
+fn secrets_are_not_sent_unencrypted() {
     let server = |url: &str, rest: &str| format!("[servers.a]\nurl = \"{url}\"\n{rest}");
     let secret = "headers = { X-Key = \"env:KEY\" }";
     for rest in [secret, "oauth = {}", "[servers.a.oauth]\nscopes = [\"a\"]"] {
         assert_eq!(
-            wrong(&server("http://example.org/mcp", rest)),
-            "windlass.toml:2:1: servers.a.url: a secret would go to another machine where everybody on the way can read it\n  \
-             help: write https:// instead of http://"
+            load_errors(&server("http://example.org/mcp", rest)),
+            "windlass.toml:2:1: servers.a.url: this sends a secret unencrypted to another machine\n  \
+             help: use https:// instead of http://"
         );
         configured(&server("https://example.org/mcp", rest));
         configured(&server("http://127.0.0.1:9/mcp", rest));
@@ -235,34 +238,34 @@ fn secrets_do_not_travel_in_the_open() {
 }
 
 #[test]
-fn odd_commands_and_arguments_are_warned_about() {
-    let told = warned("[servers.a]\ncommand = \"/usr/bin/env -S python\"");
+fn suspicious_commands_and_arguments_cause_warnings() {
+    let message = load_warnings("[servers.a]\ncommand = \"/usr/bin/env -S python\"");
     assert!(
-        told.contains(
-            "warning: servers.a.command: no shell reads this: it is the path of one program"
+        message.contains(
+            "warning: servers.a.command: this is the path of one program, not a shell command"
         ),
-        "{told}"
+        "{message}"
     );
-    let told = warned(
+    let message = load_warnings(
         "[servers.a]\ncommand = \"x\"\narguments = [\"--api-key=abcdef\", \"--token\", \"abcdef\", \"--max-tokens=500\"]",
     );
     assert!(
-        told.contains("warning: servers.a.arguments[0]: this looks like a secret"),
-        "{told}"
+        message.contains("warning: servers.a.arguments[0]: this looks like a secret"),
+        "{message}"
     );
     assert!(
-        told.contains("warning: servers.a.arguments[2]: this looks like a secret"),
-        "{told}"
+        message.contains("warning: servers.a.arguments[2]: this looks like a secret"),
+        "{message}"
     );
-    assert_eq!(told.matches("warning:").count(), 2, "{told}");
-    assert!(!told.contains("abcdef"), "{told}");
+    assert_eq!(message.matches("warning:").count(), 2, "{message}");
+    assert!(!message.contains("abcdef"), "{message}");
     configured(
         "[servers.a]\ncommand = \"/opt/My Tools/server\"\narguments = [\"--zone\", \"$(pwd)/x\", \"--verbose\"]",
     );
 }
 
 #[test]
-fn layers_add_to_servers_and_an_agent_can_be_given_any_of_them() {
+fn layers_merge_servers_and_agents_can_name_them() {
     let user = source(
         Layer::User,
         "user.toml",
@@ -282,7 +285,7 @@ fn layers_add_to_servers_and_an_agent_can_be_given_any_of_them() {
         [variable],
         &["servers.time.environment.C=3".to_owned()],
     )
-    .unwrap_or_else(|mistakes| panic!("{}", shown(&mistakes)));
+    .unwrap_or_else(|mistakes| panic!("{}", render(&mistakes)));
     let time = &loaded.configuration.servers()[0];
     assert!(time.is_trusted);
     let command = command(time);
@@ -301,22 +304,22 @@ fn layers_add_to_servers_and_an_agent_can_be_given_any_of_them() {
             .collect::<Vec<_>>(),
         ["time"]
     );
-    let shown = loaded.configuration.shown();
-    let trusted = shown
+    let entries = loaded.configuration.shown();
+    let trusted = entries
         .iter()
-        .find(|one| one.key == "servers.time.trusted")
+        .find(|entry| entry.key == "servers.time.trusted")
         .unwrap();
     assert_eq!(trusted.layer, Layer::Variable);
 }
 
 #[test]
-fn secrets_among_arguments_are_not_shown() {
+fn secrets_in_arguments_are_hidden() {
     let text = "[servers.a]\ncommand = \"x\"\narguments = [\"--api-key=abcdef\", \"sk-123456\", \"--token\", \"tttttt\", \"plain\"]";
     let configuration = load(&[project(text)], [], &[]).unwrap().configuration;
-    let shown = configuration.shown();
-    let arguments = shown
+    let entries = configuration.shown();
+    let arguments = entries
         .iter()
-        .find(|one| one.key == "servers.a.arguments")
+        .find(|entry| entry.key == "servers.a.arguments")
         .unwrap();
     assert_eq!(
         arguments.value,

@@ -1,11 +1,11 @@
-//! What holds for single tools.
+//! The settings of single tools.
 
 use serde_json::json;
 use windlass_config::{Configuration, ToolSettings};
 use windlass_spec::registry::Window;
 use windlass_spec::{NonEmptyText, Signature, TimeoutSeconds, ToolAttributes, ToolSpecification};
 
-use super::{configured, load_project, shown};
+use super::{configured, load_project, render};
 
 fn specification(name: &str, attributes: ToolAttributes) -> ToolSpecification {
     let signature = "(query: Text, page_size: Maybe Int, region: Maybe Text) --> Text";
@@ -54,7 +54,7 @@ fn crm(environment: &str) -> Configuration {
 }
 
 #[test]
-fn timeout_is_that_of_the_override_else_the_tools_else_the_specifications_else_30() {
+fn timeout_comes_from_override_then_tool_then_specification_then_default() {
     let find = of_category("find", "web_tools");
     assert_eq!(settings(&crm("production"), &find).timeout.get(), 10);
     assert_eq!(settings(&crm("development"), &find).timeout.get(), 20);
@@ -86,7 +86,7 @@ fn no_timeout_is_above_the_ceiling() {
 }
 
 #[test]
-fn what_is_set_holds_in_the_environment_it_is_set_for() {
+fn an_override_applies_in_its_environment_only() {
     let find = of_category("find", "crm_tools");
     let here = settings(&crm("development"), &find);
     assert_eq!(here.category.as_ref().unwrap().as_str(), "crm_tools");
@@ -110,7 +110,7 @@ fn what_is_set_holds_in_the_environment_it_is_set_for() {
 fn parameters_come_from_the_tool_else_from_its_category() {
     let find = of_category("find", "crm_tools");
     let here = settings(&crm("development"), &find);
-    // `other` is no parameter of the tool.
+    // `other` is not a parameter of the tool.
     assert_eq!(
         json!(here.parameters),
         json!({ "region": "eu", "page_size": 20 })
@@ -124,7 +124,7 @@ fn parameters_come_from_the_tool_else_from_its_category() {
 }
 
 #[test]
-fn a_tool_belongs_to_the_category_that_configures_it_else_to_its_own() {
+fn a_tool_belongs_to_the_category_that_configures_it_else_to_its_declared_one() {
     let find = of_category("find", "web_tools");
     let category = |configuration: &Configuration, tool| settings(configuration, tool).category;
     assert_eq!(
@@ -137,13 +137,13 @@ fn a_tool_belongs_to_the_category_that_configures_it_else_to_its_own() {
     );
     let lost = of_category("lost", "nowhere");
     assert_eq!(category(&Configuration::default(), &lost), None);
-    // A sibling that is not configured demands what its category demands.
+    // A tool without settings requires the permissions of its category.
     let sibling = of_category("list", "crm_tools");
     assert_eq!(settings(&crm("development"), &sibling).demands.len(), 1);
 }
 
 #[test]
-fn a_tool_can_demand_more_than_its_category() {
+fn a_tool_can_require_more_permissions_than_its_category() {
     let text = "[categories.file_tools]\npermissions = [\"files:read\"]\n[categories.file_tools.tools.delete_file]\npermissions = [\"files:delete\"]";
     let configuration = configured(text);
     let demands = |name: &str| settings(&configuration, &of_category(name, "file_tools")).demands;
@@ -153,7 +153,7 @@ fn a_tool_can_demand_more_than_its_category() {
 }
 
 #[test]
-fn why_a_tool_is_switched_off_is_told() {
+fn the_reason_why_a_tool_is_switched_off_is_described() {
     let find = of_category("find", "crm_tools");
     let off = settings(&crm("staging"), &find)
         .switched_off
@@ -210,17 +210,17 @@ fn a_ceiling_is_the_limit_of_tools_that_have_none() {
     let find = of_category("find", "web_tools");
     let here = settings(&ceiling, &find);
     assert_eq!(here.rate_limits.get(Window::PerMinute).unwrap().get(), 7);
-    // Of all tools of a category together only if it has a limit of its own.
+    // The ceiling limits all tools of a category together only if the category has a limit.
     assert!(here.category_rate_limits.is_empty());
     assert!(ceiling.principal("alice").rate_limits.is_empty());
 }
 
 fn checked(text: &str, tools: &[ToolSpecification]) -> String {
-    shown(&load_project(text).unwrap().configuration.check_tools(tools))
+    render(&load_project(text).unwrap().configuration.check_tools(tools))
 }
 
 #[test]
-fn parameters_fit_the_signature_of_the_tool() {
+fn parameters_must_fit_the_signature_of_the_tool() {
     let text = "[categories.web_tools.tools.find]\nparameters = { page_size = \"many\", qery = \"x\" }\n\
         [categories.web_tools.tools.find.environment_overrides.staging]\nparameters = { region = 5 }";
     assert_eq!(
@@ -232,51 +232,51 @@ fn parameters_fit_the_signature_of_the_tool() {
 }
 
 #[test]
-fn global_config_fits_the_tools_that_take_it() {
+fn global_config_must_fit_the_parameters_of_tools() {
     let text = "[categories.crm_tools]\nschema = \"{page_size: Text}\"\nglobal_config = { page_size = \"many\" }";
-    let told = checked(text, &[of_category("find", "crm_tools")]);
+    let message = checked(text, &[of_category("find", "crm_tools")]);
     assert_eq!(
-        told,
+        message,
         "windlass.toml:3:19: categories.crm_tools.global_config.page_size: does not fit the tool `find`: expected Int, found \"many\""
     );
 }
 
 #[test]
-fn the_category_of_a_tool_exists() {
-    let told = checked("", &[of_category("find", "web_tool")]);
-    assert!(told.starts_with("the specification of `find`: category: there is no category `web_tool`\n  help: did you mean `web_tools`?"), "{told}");
-    let told = checked(
+fn the_category_of_a_tool_must_exist() {
+    let message = checked("", &[of_category("find", "web_tool")]);
+    assert!(message.starts_with("the specification of `find`: category: there is no category `web_tool`\n  help: did you mean `web_tools`?"), "{message}");
+    let message = checked(
         "[categories.file_tools.tools.find]",
         &[of_category("find", "web_tools")],
     );
-    assert!(told.contains("warning: categories.file_tools.tools.find: its specification says that it belongs to `web_tools`; `file_tools` holds"), "{told}");
+    assert!(message.contains("warning: categories.file_tools.tools.find: its specification declares the category `web_tools`; using `file_tools`"), "{message}");
 }
 
 #[test]
-fn a_tool_of_a_category_that_does_not_exist_is_off() {
+fn a_tool_of_an_unknown_category_is_switched_off() {
     let lost = of_category("lost", "nowhere");
     let off = settings(&Configuration::default(), &lost).switched_off;
     assert_eq!(
         off.unwrap().to_string(),
         "its category `nowhere` does not exist"
     );
-    // The category that configures it counts.
+    // The category that configures the tool takes precedence.
     let found = configured("[categories.web_tools.tools.lost]");
     assert_eq!(settings(&found, &lost).switched_off, None);
 }
 
 #[test]
-fn agents_that_exist_nowhere_are_told() {
+fn unknown_agents_cause_warnings() {
     let configuration = configured("[agents.reseacher]\npermissions = []\n[agents.writer]");
     let agents = ["researcher", "writer"].map(|name| name.parse().unwrap());
     assert_eq!(
-        shown(&configuration.check_agents(&agents)),
+        render(&configuration.check_agents(&agents)),
         "windlass.toml:1:9: warning: agents.reseacher: there is no agent `reseacher`\n  help: did you mean `researcher`?"
     );
 }
 
 #[test]
-fn tools_that_exist_nowhere_are_told() {
+fn unknown_tools_cause_warnings() {
     let text = "[risk]\nfnd = \"reversible\"\n[selection]\nalways = [\"find\", \"finish\"]\n\
         [intents.fetch]\ntools = [\"get\"]\n[categories.web_tools.tools.find_all]";
     let tools = [of_category("find", "web_tools")];

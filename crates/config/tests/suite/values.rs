@@ -1,4 +1,4 @@
-//! Single values: what fits, what does not, and what comes of them.
+//! Single values: which are accepted, which are refused, and how they are read.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use windlass_config::{Configuration, Library, WithoutConfidence};
 use windlass_spec::RiskLevel;
 use windlass_spec::registry::{Environment, Permission, Window};
 
-use super::{configured, wrong};
+use super::{configured, load_errors};
 
 #[test]
-fn without_a_file_the_built_in_values_hold() {
+fn without_a_file_the_built_in_values_apply() {
     let built_in = Configuration::default();
     assert_eq!(built_in.environment(), &Environment::DEVELOPMENT);
     assert_eq!(built_in.model(), None);
@@ -96,7 +96,7 @@ endpoint = "http://localhost:9000"
 "#;
 
 #[test]
-fn everything_that_is_set_can_be_asked_for() {
+fn every_key_has_an_accessor() {
     let full = configured(FULL);
     assert_eq!(full.environment().as_str(), "qa");
     assert_eq!(full.environments().iter().count(), 4);
@@ -163,7 +163,7 @@ fn permission(name: &str) -> Permission {
 }
 
 #[test]
-fn nobody_holds_what_is_not_granted() {
+fn permissions_that_are_not_granted_are_denied() {
     let built_in = Configuration::default();
     assert!(built_in.principal("alice").permissions.is_empty());
     let full = configured(FULL);
@@ -172,7 +172,7 @@ fn nobody_holds_what_is_not_granted() {
 }
 
 #[test]
-fn what_everybody_holds_adds_to_what_one_holds() {
+fn permissions_of_every_principal_add_to_those_of_one() {
     let alice = configured(FULL).principal("alice");
     let held = ["crm:read", "files:write", "web:read"].map(permission);
     assert_eq!(alice.permissions, held.into());
@@ -181,12 +181,12 @@ fn what_everybody_holds_adds_to_what_one_holds() {
 }
 
 #[test]
-fn an_agent_narrows_what_its_principal_holds() {
+fn an_agent_restricts_the_permissions_of_its_principal() {
     let full = configured(FULL);
     let researcher = "researcher".parse().unwrap();
     let counts = full.permissions("alice", &researcher);
     assert_eq!(counts, ["crm:read", "web:read"].map(permission).into());
-    // It never adds: bob does not hold crm:read.
+    // It never adds permissions: bob does not have crm:read.
     let counts = full.permissions("bob", &researcher);
     assert_eq!(counts, [permission("web:read")].into());
     let other = "writer".parse().unwrap();
@@ -202,68 +202,68 @@ fn an_agent_narrows_what_its_principal_holds() {
 #[test]
 fn undo_window_is_0_to_86400_seconds() {
     for bad in ["-1", "86401"] {
-        let told = wrong(&format!("[gate]\nundo_window_seconds = {bad}"));
+        let message = load_errors(&format!("[gate]\nundo_window_seconds = {bad}"));
         let line = "windlass.toml:2:1: gate.undo_window_seconds";
-        assert_eq!(told, format!("{line}: {bad} is not 0 to 86400 seconds"));
+        assert_eq!(message, format!("{line}: {bad} is not 0 to 86400 seconds"));
     }
 }
 
 #[test]
 fn confidence_threshold_is_0_to_1() {
     for bad in ["1.5", "-0.1", "2"] {
-        let told = wrong(&format!("[gate]\nconfidence_threshold = {bad}"));
+        let message = load_errors(&format!("[gate]\nconfidence_threshold = {bad}"));
         assert!(
-            told.ends_with(&format!("{bad} is not a number from 0 to 1")),
-            "{told}"
+            message.ends_with(&format!("{bad} is not a number from 0 to 1")),
+            "{message}"
         );
     }
-    assert!(wrong("[gate]\nconfidence_threshold = nan").contains("not a number"));
+    assert!(load_errors("[gate]\nconfidence_threshold = nan").contains("NaN"));
 }
 
 #[test]
 fn risk_levels_are_a_closed_set() {
-    let told = wrong("[risk]\nsend_email = \"ireversible\"");
+    let message = load_errors("[risk]\nsend_email = \"ireversible\"");
     assert!(
-        told.contains("`ireversible` is not one of `reversible`"),
-        "{told}"
+        message.contains("`ireversible` is not one of `reversible`"),
+        "{message}"
     );
     assert!(
-        told.contains("help: did you mean `irreversible`?"),
-        "{told}"
+        message.contains("help: did you mean `irreversible`?"),
+        "{message}"
     );
 }
 
 #[test]
 fn without_confidence_is_hold_or_ask() {
-    let told = wrong("[gate]\nwithout_confidence = \"allow\"");
+    let message = load_errors("[gate]\nwithout_confidence = \"allow\"");
     assert!(
-        told.contains("`allow` is not one of `hold`, `ask`"),
-        "{told}"
+        message.contains("`allow` is not one of `hold`, `ask`"),
+        "{message}"
     );
 }
 
 #[test]
 fn rate_limits_are_positive_integers() {
     for bad in ["0", "-5", "4294967296"] {
-        let told = wrong(&format!(
+        let message = load_errors(&format!(
             "[principals.a]\nrate_limits = {{ per_minute = {bad} }}"
         ));
         let line = "windlass.toml:2:17: principals.a.rate_limits.per_minute";
-        assert_eq!(told, format!("{line}: {bad} is not a positive integer"));
+        assert_eq!(message, format!("{line}: {bad} is not a positive integer"));
     }
-    let told = wrong("[principals.a]\nrate_limits = { per_minute = 1.5 }");
+    let message = load_errors("[principals.a]\nrate_limits = { per_minute = 1.5 }");
     assert!(
-        told.contains("expected a positive integer, found the number 1.5"),
-        "{told}"
+        message.contains("expected a positive integer, found the number 1.5"),
+        "{message}"
     );
 }
 
 #[test]
 fn windows_of_rate_limits_are_a_closed_set() {
-    let told = wrong("[ceilings.rate_limits]\nper_week = 1");
+    let message = load_errors("[ceilings.rate_limits]\nper_week = 1");
     assert!(
-        told.contains("ceilings.rate_limits.per_week: there is no such key"),
-        "{told}"
+        message.contains("ceilings.rate_limits.per_week: there is no such key"),
+        "{message}"
     );
     for window in Window::ALL {
         configured(&format!("[ceilings.rate_limits]\n{window} = 1"));
@@ -273,44 +273,47 @@ fn windows_of_rate_limits_are_a_closed_set() {
 #[test]
 fn timeout_is_1_to_300_seconds() {
     for bad in [0, 301] {
-        let told = wrong(&format!(
+        let message = load_errors(&format!(
             "[categories.web_tools.tools.x]\ntimeout_seconds = {bad}"
         ));
         let key = "categories.web_tools.tools.x.timeout_seconds";
         assert_eq!(
-            told,
+            message,
             format!("windlass.toml:2:1: {key}: {bad} is not 1 to 300 seconds")
         );
     }
 }
 
 #[test]
-fn names_of_environments_have_a_form() {
-    let told = wrong("environments = [\"QA\"]\nenvironment = \"qa\"");
+fn names_of_environments_are_checked() {
+    let message = load_errors("environments = [\"QA\"]\nenvironment = \"qa\"");
     assert!(
-        told.starts_with("windlass.toml:1:17: environments[0]: `QA` is not the name"),
-        "{told}"
+        message.starts_with("windlass.toml:1:17: environments[0]: `QA` is not the name"),
+        "{message}"
     );
-    // What may have been declared is not called unknown.
-    assert_eq!(told.lines().count(), 1, "{told}");
+    // A name that may be declared is not reported as unknown.
+    assert_eq!(message.lines().count(), 1, "{message}");
 }
 
 #[test]
-fn addresses_are_of_the_web_and_hold_no_password() {
+fn urls_are_http_and_contain_no_password() {
     for (bad, why) in [
-        ("ftp://example.org", "begins with http:// or https://"),
-        ("example.org", "begins with http:// or https://"),
-        ("https://", "names no host"),
-        ("https://a:b@example.org", "holds no user and password"),
-        ("https://exa mple.org", "holds no blanks"),
+        ("ftp://example.org", "starts with http:// or https://"),
+        ("example.org", "starts with http:// or https://"),
+        ("https://", "has no host"),
+        (
+            "https://a:b@example.org",
+            "must not contain a user or password",
+        ),
+        ("https://exa mple.org", "must not contain spaces"),
     ] {
-        let told = wrong(&format!("[search]\nendpoint = \"{bad}\""));
-        assert!(told.contains(why), "{told}");
+        let message = load_errors(&format!("[search]\nendpoint = \"{bad}\""));
+        assert!(message.contains(why), "{message}");
     }
 }
 
 #[test]
-fn hosts_are_exact_or_with_a_star_in_front() {
+fn hosts_are_exact_or_start_with_a_wildcard() {
     for good in [
         "example.org",
         "*.example.org:8443",
@@ -323,9 +326,9 @@ fn hosts_are_exact_or_with_a_star_in_front() {
         configured(&format!("[http]\nhosts = [\"{good}\"]"));
     }
     for (bad, why) in [
-        ("https://example.org", "is an address; write the host alone"),
-        ("example.*", "`*` elsewhere"),
-        ("*example.org", "`*` elsewhere"),
+        ("https://example.org", "is a URL; write only the host"),
+        ("example.*", "`*` that is not at the start"),
+        ("*example.org", "`*` that is not at the start"),
         ("example.org:0", "port"),
         ("a/b", "is not a host"),
         ("user@example.org", "is not a host"),
@@ -334,10 +337,10 @@ fn hosts_are_exact_or_with_a_star_in_front() {
         ("[::1", "is not a host"),
         ("", "is not a host"),
     ] {
-        let told = wrong(&format!("[http]\nhosts = [\"{bad}\"]"));
+        let message = load_errors(&format!("[http]\nhosts = [\"{bad}\"]"));
         assert!(
-            told.contains("http.hosts[0]") && told.contains(why),
-            "{bad}: {told}"
+            message.contains("http.hosts[0]") && message.contains(why),
+            "{bad}: {message}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What a person decides, what comes of it, and why a decision is refused.
+//! The decisions of people, the outcomes of questions, and why a decision is refused.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,44 +8,43 @@ use super::ApprovalStatus;
 use super::digest::Digest;
 use super::identity::Principal;
 
-/// What a person decides about a question.
+/// A person's decision about a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum PersonDecision {
     /// The call may run as it is.
     Approve,
-    /// The call may run with other arguments. Whoever takes the decision has checked them against the
-    /// tool's schema.
+    /// The call may run with other arguments. The caller has checked them against the tool's schema.
     ApproveEdited {
         /// The arguments.
         arguments: Map<String, Value>,
     },
-    /// The call may not run; the question is not answered; the work will not be done.
+    /// The call may not run, the question is not answered, or the work is not done.
     Reject {
-        /// What the model is told.
+        /// The message for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<NonEmptyText>,
     },
-    /// The call does not run; the model gets this instead of what the tool would have said.
+    /// The call does not run; the model gets this value instead of the tool's result.
     Respond {
-        /// What the model gets.
+        /// The value.
         value: Value,
     },
-    /// The answer to a question in words.
+    /// The answer to a question.
     Answer {
         /// The answer.
         text: NonEmptyText,
     },
-    /// What had to be done by hand is done.
+    /// The manual work is done.
     Done {
-        /// What there is to say about it.
+        /// A note about it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<NonEmptyText>,
     },
 }
 
 impl PersonDecision {
-    /// The word for it.
+    /// The name in records and messages.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -58,100 +57,100 @@ impl PersonDecision {
         }
     }
 
-    /// Whether it lets a call run, if enough others agree.
+    /// Whether it allows a call to run, if enough approvers agree.
     #[must_use]
-    pub const fn lets_run(&self) -> bool {
+    pub const fn is_approval(&self) -> bool {
         matches!(self, Self::Approve | Self::ApproveEdited { .. })
     }
 }
 
-/// One person's decision, as it is kept.
+/// A recorded decision of one person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Decided {
-    /// Who.
+    /// The person.
     pub by: Principal,
     /// When.
     pub at: Timestamp,
-    /// About what exactly: of a call that may run, the digest of what may run.
+    /// The digest of what was decided about: for an approval, that of the call that may run.
     pub digest: Digest,
-    /// What.
+    /// The decision.
     #[serde(flatten)]
     pub decision: PersonDecision,
 }
 
-/// What came of a question.
+/// The outcome of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// The call may run, once, with exactly these arguments.
+    /// The call may run once, with exactly these arguments.
     Run {
         /// The arguments.
         arguments: Map<String, Value>,
-        /// Their digest, with the tool's name.
+        /// The digest of the tool and the arguments.
         digest: Digest,
-        /// Whether they are other arguments than those asked about.
+        /// Whether they differ from the arguments that were asked about.
         is_edited: bool,
     },
     /// The call does not run; this is its result.
     Responded(Value),
-    /// A person said no.
+    /// It was rejected.
     Rejected {
-        /// Who.
+        /// The person.
         by: Principal,
-        /// What the model is told.
+        /// The message for the model.
         message: Option<NonEmptyText>,
     },
     /// A person answered.
     Answered(NonEmptyText),
-    /// A person did it.
+    /// The manual work is done.
     Done(Option<NonEmptyText>),
-    /// Nobody decided in time.
+    /// It expired.
     Expired,
     /// The question was withdrawn.
     Cancelled,
 }
 
-/// What a decision that was taken changed.
+/// The effect of an accepted decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changed {
+pub enum DecisionEffect {
     /// The question is settled.
     Settled,
-    /// Somebody else has to agree before it is.
-    AwaitsAnother,
+    /// Another approver has to agree first.
+    NeedsAnotherApprover,
 }
 
-/// Why a decision was not taken. Nothing changed.
+/// Why a decision is refused. Nothing changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecideError {
-    /// It is settled already.
+    /// It is already settled.
     #[error("it is already {0}")]
     NotPending(ApprovalStatus),
-    /// It is too late.
+    /// It has expired.
     #[error("it expired at {0}")]
     Expired(Timestamp),
-    /// The decision is about something else than what is asked now.
-    #[error("the decision is about {found}, but what is asked is {asked}")]
+    /// The decision is about another digest than the current one.
+    #[error("the decision is about {found}, but the question is about {asked}")]
     DigestDiffers {
-        /// What is asked.
+        /// The digest of the question.
         asked: Digest,
-        /// What the decision is about.
+        /// The digest of the decision.
         found: Digest,
     },
-    /// Somebody changed the arguments since they were asked about.
-    #[error("{0} changed the arguments; say which ones you approve by their digest")]
+    /// The arguments were edited since they were asked about.
+    #[error("{0} edited the arguments; state the digest that you approve")]
     DigestNeeded(Principal),
-    /// Two people want different arguments.
+    /// The two approvers chose different arguments.
     #[error("{0} approved other arguments; approve the same ones, or reject the call")]
     OtherArguments(Principal),
-    /// One person cannot be two.
-    #[error("{0} has approved already; a second person has to")]
+    /// The same person has approved twice.
+    #[error("{0} has already approved; another approver is required")]
     SamePrincipal(Principal),
-    /// This person is not among those who may decide.
+    /// The principal is not an approver of this question.
     #[error("{0} may not decide about this")]
     NotEntitled(Principal),
-    /// The question cannot be answered like this.
-    #[error("`{decision}` is no answer to this question")]
+    /// The decision does not fit the question.
+    #[error("`{decision}` does not fit this question")]
     DoesNotFit {
-        /// The word for the decision.
+        /// The name of the decision.
         decision: &'static str,
     },
 }

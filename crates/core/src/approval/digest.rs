@@ -1,11 +1,10 @@
-//! What an approval is bound to: the SHA-256 of a canonical JSON text.
+//! The digest that an approval is bound to: the SHA-256 of a canonical JSON text.
 //!
-//! In canonical JSON the keys of an object are sorted by their bytes, nothing stands between the
-//! tokens, and a number is written by its value: `1`, `1.0` and `10e-1` are one number and have one
-//! digest, `-0` is `0`. Whole numbers are written in full, so that two large ones never fall together
-//! the way they would as floating-point numbers; others with the fewest digits that read back as the
-//! same number. Texts are taken as they are: two spellings of one letter are two texts, because a
-//! tool may tell them apart.
+//! Canonical JSON has object keys sorted by their bytes, no whitespace between tokens, and numbers
+//! written by value: `1`, `1.0` and `10e-1` are the same number and have the same digest, `-0` is `0`.
+//! Integers are written in full, so that two large ones stay different, which they would not as
+//! floating-point numbers. Other numbers have the fewest digits that parse back to the same value. Texts
+//! are not normalized: two spellings of one letter are two texts, because a tool may distinguish them.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -17,14 +16,14 @@ use windlass_spec::ToolName;
 
 const PREFIX: &str = "sha256:";
 
-/// The digest of one exact call or question. Written `sha256:` and 64 lower-case hexadecimal digits.
+/// The digest of one exact call or question: `sha256:` and 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
 
-/// A text that is no digest.
+/// A text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no digest; one is written sha256: and 64 digits of 0-9 and a-f")]
+#[error("`{0}` is not a digest; write `sha256:` and 64 digits of 0-9 and a-f")]
 pub struct NotADigest(String);
 
 impl Digest {
@@ -50,7 +49,7 @@ impl Digest {
     }
 }
 
-/// A JSON value as the one text all its spellings share.
+/// Returns the canonical JSON text of a value.
 #[must_use]
 pub fn canonical(value: &Value) -> String {
     let mut text = String::new();
@@ -104,7 +103,7 @@ fn canonical_number(number: &Number) -> String {
             if float == 0.0 {
                 "0".to_owned()
             } else if float.fract() == 0.0 {
-                // All digits of a whole number, as an integer of that value is written.
+                // All digits of a whole number, like an integer of that value.
                 format!("{float:.0}")
             } else {
                 format!("{float:e}")
@@ -133,7 +132,7 @@ impl FromStr for Digest {
     fn from_str(text: &str) -> Result<Self, NotADigest> {
         let refused = || NotADigest(text.chars().take(80).collect());
         let digits = text.strip_prefix(PREFIX).ok_or_else(refused)?;
-        // One digest has one text, so capitals are refused.
+        // Each digest has one spelling, so capitals are refused.
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if digits.len() != 64 || !digits.bytes().all(is_digit) {
             return Err(refused());
@@ -158,7 +157,7 @@ impl TryFrom<String> for Digest {
 impl From<Digest> for String {
     fn from(digest: Digest) -> Self {
         let mut text = Self::new();
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "{digest}");
         text
     }

@@ -1,4 +1,4 @@
-//! An approval as the envelope that tells others that somebody is asked.
+//! An approval as the response envelope that reports a pending question.
 
 use windlass_spec::envelope::{AskHuman, AuthorizationRequest, Intervention, PendingCall};
 use windlass_spec::{NonEmptyText, ToolResponse};
@@ -6,8 +6,8 @@ use windlass_spec::{NonEmptyText, ToolResponse};
 use super::{Approval, Question};
 
 impl Approval {
-    /// The answer that says a person is asked: `request_authorization` for a call, `ask_human` for
-    /// everything else.
+    /// The response that reports the pending question: `request_authorization` for a call, `ask_human`
+    /// for everything else.
     #[must_use]
     pub fn response(&self) -> ToolResponse {
         let request = self.request();

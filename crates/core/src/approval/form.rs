@@ -1,5 +1,5 @@
-//! The written form of an approval. Reading one asks and decides again what is said to have been asked
-//! and decided, so that what nobody could have given is refused.
+//! The serialized form of an approval. Deserializing replays the request and the decisions, so that an
+//! approval that could not have been given is refused.
 
 use serde::{Deserialize, Serialize, Serializer};
 use windlass_spec::{RunId, Timestamp};
@@ -32,7 +32,7 @@ impl Serialize for Approval {
     }
 }
 
-/// An approval as it is written, which may be any.
+/// A deserialized approval that is not checked yet.
 #[derive(Deserialize)]
 pub(super) struct RawApproval {
     run: RunId,
@@ -49,7 +49,7 @@ pub(super) struct RawApproval {
 impl TryFrom<RawApproval> for Approval {
     type Error = ApprovalError;
 
-    /// Asks again and decides again what is said to have been decided.
+    /// Replays the request and the decisions.
     fn try_from(raw: RawApproval) -> Result<Self, ApprovalError> {
         let mut approval = Self::ask(raw.request)?;
         if raw.run != *approval.run() {
@@ -74,10 +74,10 @@ impl TryFrom<RawApproval> for Approval {
                 ApprovalStatus::Pending | ApprovalStatus::Approved | ApprovalStatus::Rejected => {}
             }
         }
-        let is_so = approval.status == raw.status
+        let is_consistent = approval.status == raw.status
             && approval.settled_at == raw.settled_at
             && approval.decisions == raw.decisions;
-        if is_so {
+        if is_consistent {
             Ok(approval)
         } else {
             let reason = format!(

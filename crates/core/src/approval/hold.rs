@@ -1,4 +1,4 @@
-//! Holds: the time between the decision that a call may run and its start, in which it can be undone.
+//! Holds: the undo window between the decision that a call may run and its start.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use super::digest::Digest;
 use super::identity::{Identity, Principal};
 use super::later;
 
-/// How long a call is held, unless something else is said.
+/// The undo window, unless another one is set.
 pub const DEFAULT_UNDO_WINDOW: Duration = Duration::from_secs(10);
 
-/// Where a held call stands.
+/// The status of a held call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoldStatus {
     /// It waits and can be undone.
     Held,
-    /// A person let it go before its time.
+    /// A person released it early.
     Released,
     /// It is about to run, runs, or ran.
     Started,
     /// A person undid it.
     Undone,
-    /// It was given up, for instance because its run was stopped.
+    /// It was cancelled, for instance because its run was cancelled.
     Cancelled,
 }
 
@@ -40,7 +40,7 @@ impl HoldStatus {
         Self::Cancelled,
     ];
 
-    /// The word for it.
+    /// The name in records and messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl HoldStatus {
         }
     }
 
-    /// Whether the call may yet start.
+    /// Whether the call may still start.
     #[must_use]
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Held | Self::Released)
@@ -65,7 +65,7 @@ impl fmt::Display for HoldStatus {
     }
 }
 
-/// Why nothing was done about a hold.
+/// Why an operation on a hold is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HoldError {
     /// It is no longer held.
@@ -74,19 +74,19 @@ pub enum HoldError {
     /// It is still held.
     #[error("the call is held until {0}")]
     NotDue(Timestamp),
-    /// This person has no say in it.
-    #[error("{0} has no say in this")]
+    /// The principal belongs to another tenant.
+    #[error("{0} may not decide about this call")]
     NotEntitled(Principal),
 }
 
-/// Why something is no hold.
+/// Why a stored value is not a valid hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotAHold {
-    /// What is stored is not what was held.
-    #[error("the digest is not the one of what is held")]
+pub enum InvalidHold {
+    /// The stored digest is not that of the call.
+    #[error("the digest does not match the held call")]
     OtherDigest,
-    /// What is stored cannot have come about.
-    #[error("a call that is {0} could not have come to be so as recorded")]
+    /// The stored fields contradict the status.
+    #[error("the record of a call that is {0} contradicts itself")]
     Impossible(HoldStatus),
 }
 
@@ -104,15 +104,15 @@ pub struct Hold {
     due_at: Timestamp,
     status: HoldStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
-    decided: Option<HoldDecided>,
+    decided: Option<HoldDecision>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Timestamp>,
 }
 
-/// Who undid or released a held call.
+/// Who undid or released a held call, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HoldDecided {
-    /// Who.
+pub struct HoldDecision {
+    /// The person.
     pub by: Principal,
     /// When.
     pub at: Timestamp,
@@ -149,31 +149,31 @@ impl Hold {
         &self.call
     }
 
-    /// The run it is of.
+    /// The run of the call.
     #[must_use]
     pub const fn run(&self) -> &RunId {
         &self.call.run
     }
 
-    /// On whose behalf the run acts.
+    /// The principal that the run acts for.
     #[must_use]
     pub const fn principal(&self) -> &Identity {
         &self.principal
     }
 
-    /// The tool that would run.
+    /// The tool of the call.
     #[must_use]
     pub const fn tool_name(&self) -> &ToolName {
         &self.tool_name
     }
 
-    /// What it would run with.
+    /// The arguments of the call.
     #[must_use]
     pub const fn tool_args(&self) -> &Map<String, Value> {
         &self.tool_args
     }
 
-    /// The digest of both.
+    /// The digest of tool and arguments.
     #[must_use]
     pub const fn digest(&self) -> Digest {
         self.digest
@@ -185,13 +185,13 @@ impl Hold {
         self.held_at
     }
 
-    /// From when on it may start.
+    /// When it may start.
     #[must_use]
     pub const fn due_at(&self) -> Timestamp {
         self.due_at
     }
 
-    /// Where it stands.
+    /// Its status.
     #[must_use]
     pub const fn status(&self) -> HoldStatus {
         self.status
@@ -199,37 +199,36 @@ impl Hold {
 
     /// Who undid or released it.
     #[must_use]
-    pub const fn decided(&self) -> Option<&HoldDecided> {
+    pub const fn decided(&self) -> Option<&HoldDecision> {
         self.decided.as_ref()
     }
 
-    /// When it started or was given up.
+    /// When it started or was cancelled.
     #[must_use]
     pub const fn ended_at(&self) -> Option<Timestamp> {
         self.ended_at
     }
 
-    /// Undoes the call: it never runs. As long as it has not started that is possible, also after
-    /// its time.
+    /// Undoes the call: it never runs. Possible until it starts, even after its undo window.
     ///
     /// # Errors
-    /// If it is no longer held, or they have no say in it.
+    /// If it is no longer held, or the principal belongs to another tenant.
     pub fn undo(&mut self, by: &Identity, at: Timestamp) -> Result<(), HoldError> {
         self.decide(HoldStatus::Undone, by, at)
     }
 
-    /// Lets the call go before its time.
+    /// Releases the call early.
     ///
     /// # Errors
-    /// If it is no longer held, or they have no say in it.
+    /// If it is no longer held, or the principal belongs to another tenant.
     pub fn release(&mut self, by: &Identity, at: Timestamp) -> Result<(), HoldError> {
         self.decide(HoldStatus::Released, by, at)
     }
 
-    /// Notes that the call is about to run.
+    /// Records that the call is about to run.
     ///
     /// # Errors
-    /// If it is still to be held, or must not run any more.
+    /// If its undo window is not over, or it must not run any more.
     pub fn start(&mut self, at: Timestamp) -> Result<(), HoldError> {
         match self.status {
             HoldStatus::Held if at < self.due_at => Err(HoldError::NotDue(self.due_at)),
@@ -243,7 +242,7 @@ impl Hold {
         }
     }
 
-    /// Gives the call up if it has not started. Says whether it did.
+    /// Cancels the call if it has not started. Returns whether it did.
     pub fn cancel(&mut self, at: Timestamp) -> bool {
         let is_open = self.status.is_open();
         if is_open {
@@ -265,7 +264,7 @@ impl Hold {
             return Err(HoldError::TooLate(self.status));
         }
         self.status = status;
-        self.decided = Some(HoldDecided {
+        self.decided = Some(HoldDecision {
             by: by.principal.clone(),
             at,
         });
@@ -278,7 +277,7 @@ impl Hold {
     }
 }
 
-/// A hold as it is written, which may be any.
+/// A deserialized hold that is not checked yet.
 #[derive(Deserialize)]
 struct RawHold {
     call: CallId,
@@ -291,29 +290,29 @@ struct RawHold {
     due_at: Timestamp,
     status: HoldStatus,
     #[serde(default)]
-    decided: Option<HoldDecided>,
+    decided: Option<HoldDecision>,
     #[serde(default)]
     ended_at: Option<Timestamp>,
 }
 
 impl TryFrom<RawHold> for Hold {
-    type Error = NotAHold;
+    type Error = InvalidHold;
 
-    fn try_from(raw: RawHold) -> Result<Self, NotAHold> {
+    fn try_from(raw: RawHold) -> Result<Self, InvalidHold> {
         if raw.digest != Digest::of_call(&raw.tool_name, &raw.tool_args) {
-            return Err(NotAHold::OtherDigest);
+            return Err(InvalidHold::OtherDigest);
         }
         let is_possible = match (raw.status, &raw.decided, raw.ended_at) {
             (HoldStatus::Held, None, None)
             | (HoldStatus::Released | HoldStatus::Undone, Some(_), None)
             | (HoldStatus::Started, Some(_), Some(_))
             | (HoldStatus::Cancelled, _, Some(_)) => true,
-            // Nobody let it go, so it had to wait.
+            // It was not released, so its undo window had to pass.
             (HoldStatus::Started, None, Some(at)) => at >= raw.due_at,
             _ => false,
         };
         if !is_possible {
-            return Err(NotAHold::Impossible(raw.status));
+            return Err(InvalidHold::Impossible(raw.status));
         }
         Ok(Self {
             call: raw.call,

@@ -1,4 +1,4 @@
-//! Who asks and who decides.
+//! Principals and identities.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use windlass_spec::NonEmptyText;
 use windlass_spec::text::{TextUse, is_clean};
 
-/// The name of a person or program: something visible, without blanks around it, so that one of them
-/// cannot pass for two.
+/// The name of a person or program: visible characters without surrounding blanks, so that one principal
+/// cannot pass as two.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Principal(String);
 
-/// A text that names nobody.
+/// A text that is not a valid principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a principal is 1 to {} visible characters without blanks around them",
@@ -22,20 +22,20 @@ pub struct Principal(String);
 pub struct NotAPrincipal;
 
 impl Principal {
-    /// How many characters a name may have.
+    /// The maximum number of characters.
     pub const MAX: usize = 256;
 
-    /// Checks and takes a name.
+    /// Makes a principal from a checked name.
     ///
     /// # Errors
-    /// If it is empty, too long, or holds what cannot be seen.
+    /// If it is empty, too long, or contains invisible characters.
     pub fn new(name: impl Into<String>) -> Result<Self, NotAPrincipal> {
         let name = name.into();
-        let is_sound = !name.is_empty()
+        let is_valid = !name.is_empty()
             && name.trim() == name
             && name.chars().count() <= Self::MAX
             && is_clean(&name, TextUse::Name);
-        is_sound.then_some(Self(name)).ok_or(NotAPrincipal)
+        is_valid.then_some(Self(name)).ok_or(NotAPrincipal)
     }
 
     /// The name.
@@ -44,10 +44,10 @@ impl Principal {
         &self.0
     }
 
-    /// Whether both may be one and the same. Many systems do not tell capitals apart in names, so
-    /// where two people are needed, names that differ in nothing else are taken for one.
+    /// Whether both may be the same person. Many systems ignore case in names, so names that differ only
+    /// in case count as one where two approvers are needed.
     #[must_use]
-    pub fn may_be(&self, other: &Self) -> bool {
+    pub fn is_same_person(&self, other: &Self) -> bool {
         self.0.to_lowercase() == other.0.to_lowercase()
     }
 }
@@ -80,7 +80,7 @@ impl From<Principal> for String {
     }
 }
 
-/// A principal of a tenant. Nobody has a say in what is another tenant's.
+/// A principal of a tenant. A principal cannot decide about calls of another tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// The organisation.

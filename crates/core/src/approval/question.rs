@@ -1,4 +1,4 @@
-//! What a person is asked: leave for one exact call, a question, or work that only hands can do.
+//! Questions to people: authorization of one exact call, a question, or manual work.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,140 +11,140 @@ use super::ApprovalError;
 use super::decision::PersonDecision;
 use super::digest::Digest;
 
-/// What a person is asked.
+/// A question to a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Question {
-    /// May this call run?
+    /// Whether a call may run.
     Authorize(Authorize),
-    /// What do you say?
+    /// A question in natural language.
     Ask(Ask),
-    /// Will you do this by hand?
+    /// A request for manual work.
     Intervene(Intervene),
 }
 
-/// The one call that leave is asked for.
+/// The call to authorize.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Authorize {
-    /// The tool that would be called.
+    /// The tool of the call.
     pub tool_name: ToolName,
-    /// What it would be called with.
+    /// The arguments of the call.
     pub tool_args: Map<String, Value>,
-    /// Why it is wanted.
+    /// The reason for the call or for the question.
     pub reason: NonEmptyText,
     /// How reversible the call is.
     pub risk: RiskLevel,
-    /// How much care the decision needs.
+    /// The security level that the decision needs.
     pub security_level: SecurityLevel,
-    /// The rule that wants a person asked.
+    /// The policy rule that requires the approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// The stored credentials the call would use.
+    /// The stored credentials that the call would use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<CredentialUse>,
 }
 
-/// Stored credentials that a call would use, without what is secret in them. Shown to the person; the
-/// decision is about the call.
+/// Stored credentials that a call would use, without their secrets. Shown to the approver; the decision
+/// is about the call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CredentialUse {
     /// How they log in, such as `social`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth_type: Option<String>,
-    /// Whose they are.
+    /// The provider they belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// Where they would be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Which they are.
+    /// A preview of the credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential_preview: Option<Value>,
-    /// What the page looks like.
+    /// A screenshot of the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screenshot: Option<String>,
-    /// Anything else worth knowing.
+    /// Other details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }
 
-/// A question in words.
+/// A question in natural language.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ask {
     /// The question.
     pub question: NonEmptyText,
-    /// What the person should know to answer it.
+    /// Context for the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// The answers to choose from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<NonEmptyText>,
-    /// Whether the person may answer in their own words.
-    #[serde(default = "yes")]
+    /// Whether the person may answer with free text.
+    #[serde(default = "default_free_text")]
     pub free_text: bool,
-    /// What is to be filled in, if the answer is more than words.
+    /// The form to fill in, if the answer is structured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Box<FormRequest>>,
 }
 
-/// What a server wants filled in while a call of one of its tools is under way. What the person fills
-/// in goes to the server and to nobody else; the call goes on with it.
+/// A form that a server asks for while a call of one of its tools is running. The filled-in data goes
+/// only to the server, and the call continues with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FormRequest {
-    /// Who asks: the operator's name for the server.
+    /// The operator's name for the server.
     pub server: NonEmptyText,
-    /// The JSON Schema of what is to be filled in, which is an object.
+    /// The JSON Schema of the form, which is an object.
     pub schema: Value,
-    /// The page where it has to be done instead, if it is not to be filled in here.
+    /// The page to use instead, if the form cannot be filled in here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
 impl FormRequest {
-    /// What is to be filled in, field by field.
+    /// The fields of the form.
     #[must_use]
     pub fn fields(&self) -> Vec<Field> {
-        let read = Signature::near_schemas(&self.schema, None);
+        let read = Signature::from_schemas_approximately(&self.schema, None);
         read.map_or_else(|_| Vec::new(), |read| read.into_parts().0)
     }
 
-    /// What is wrong with what somebody filled in.
+    /// The errors in a filled-in form.
     #[must_use]
     pub fn misfits(&self, filled: &Value) -> Vec<Misfit> {
         Type::Record(self.fields()).misfits(filled)
     }
 }
 
-const fn yes() -> bool {
+const fn default_free_text() -> bool {
     true
 }
 
-/// Something a person has to do by hand.
+/// Manual work for a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Intervene {
-    /// Whether credentials or hands are needed.
+    /// Whether credentials or manual work are needed.
     pub status: InterventionStatus,
     /// What has to be done.
     pub intervention_type: InterventionType,
-    /// Whose page or service it is.
+    /// The provider of the page or service.
     pub provider: NonEmptyText,
-    /// How it is said to the person.
+    /// The message for the person.
     pub message: NonEmptyText,
-    /// Where it has to be done.
+    /// The address to do it at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// What the page looks like.
+    /// A screenshot of the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screenshot: Option<String>,
     /// Where the person can log in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth_url: Option<String>,
-    /// Anything else worth knowing.
+    /// Other details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }
 
-/// The least care a decision about a call of that risk needs. Policy may only raise it.
+/// The lowest security level for a call of that risk. Policy may only raise it.
 #[must_use]
 pub const fn least_security_level(risk: RiskLevel) -> SecurityLevel {
     match risk {
@@ -155,7 +155,7 @@ pub const fn least_security_level(risk: RiskLevel) -> SecurityLevel {
 }
 
 impl Question {
-    /// The word for its kind.
+    /// The name of the kind.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -165,7 +165,7 @@ impl Question {
         }
     }
 
-    /// What is to be filled in, if something is.
+    /// The form to fill in, if there is one.
     #[must_use]
     pub fn form(&self) -> Option<&FormRequest> {
         match self {
@@ -174,7 +174,7 @@ impl Question {
         }
     }
 
-    /// The call that leave is asked for, if it is.
+    /// The call to authorize, if there is one.
     #[must_use]
     pub const fn authorize(&self) -> Option<&Authorize> {
         match self {
@@ -183,7 +183,7 @@ impl Question {
         }
     }
 
-    /// What the person reads first, unless something else is said.
+    /// The default headline for the person.
     #[must_use]
     pub const fn headline(&self) -> &NonEmptyText {
         match self {
@@ -193,20 +193,19 @@ impl Question {
         }
     }
 
-    /// The digest of exactly this question. That of a call depends on nothing but the tool and its
-    /// arguments.
+    /// The digest of this question. For a call it depends only on the tool and its arguments.
     #[must_use]
     pub fn digest(&self) -> Digest {
         match self {
             Self::Authorize(call) => Digest::of_call(&call.tool_name, &call.tool_args),
-            // The fields are texts and JSON, which can always be written as JSON.
+            // The fields are texts and JSON, so serialization cannot fail.
             Self::Ask(_) | Self::Intervene(_) => {
                 Digest::of_json(&serde_json::to_value(self).unwrap_or(Value::Null))
             }
         }
     }
 
-    /// How many different people have to say yes.
+    /// How many different approvers are needed.
     #[must_use]
     pub fn needed(&self) -> usize {
         match self.authorize() {
@@ -220,7 +219,7 @@ impl Question {
             Self::Authorize(call) => {
                 let least = least_security_level(call.risk);
                 if call.security_level < least {
-                    return Err(ApprovalError::TooLittleCare {
+                    return Err(ApprovalError::SecurityLevelTooLow {
                         risk: call.risk,
                         least,
                     });
@@ -241,7 +240,7 @@ impl Question {
         Ok(())
     }
 
-    /// Whether the decision is one this question can be answered with.
+    /// Whether the decision fits this question.
     pub(super) fn fits(&self, decision: &PersonDecision) -> bool {
         match (self, decision) {
             (_, PersonDecision::Reject { .. })

@@ -1,5 +1,5 @@
-//! Standing approvals: leave given beforehand, for a tool or for one exact call of it, in one run or
-//! until a date. They never cover more than they say, and nothing that two people must agree to.
+//! Standing approvals authorize calls in advance: for a tool or for one exact call, in one run or until
+//! a date. They never cover calls that need two approvers.
 
 use serde::{Deserialize, Serialize};
 use windlass_spec::{RiskLevel, RunId, SecurityLevel, Timestamp, ToolName};
@@ -7,53 +7,53 @@ use windlass_spec::{RiskLevel, RunId, SecurityLevel, Timestamp, ToolName};
 use super::digest::Digest;
 use super::identity::{Identity, Principal};
 
-/// What a standing approval is about.
+/// What a standing approval covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "scope", rename_all = "snake_case")]
-pub enum Scope {
+pub enum StandingScope {
     /// The tool with any arguments.
     Tool,
-    /// The tool with exactly the arguments of this digest. That of a call without arguments covers
-    /// calls without arguments only.
+    /// The tool with exactly the arguments of this digest. The digest of a call without arguments covers
+    /// only calls without arguments.
     ToolWithArguments {
         /// The digest of the call.
         digest: Digest,
     },
 }
 
-/// How far a standing approval reaches.
+/// How long a standing approval is valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reach", rename_all = "snake_case")]
 pub enum Reach {
-    /// To the end of one run. Runs it starts are not covered.
+    /// Until one run ends. Its child runs are not covered.
     Run {
         /// The run.
         run: RunId,
     },
-    /// To a point in time, which is not covered itself.
+    /// Until a time, exclusive.
     Until {
-        /// The point.
+        /// The time.
         until: Timestamp,
     },
 }
 
-/// Why something is no standing approval.
+/// Why a value is not a valid standing approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotAStanding {
+pub enum InvalidStanding {
     /// It would cover nothing.
-    #[error("it ends before it begins")]
+    #[error("it ends before it starts")]
     EndsTooEarly,
 }
 
-/// Leave given beforehand.
+/// An approval of calls in advance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "RawStanding")]
-pub struct Standing {
+pub struct StandingApproval {
     #[serde(flatten)]
     principal: Identity,
     tool_name: ToolName,
     #[serde(flatten)]
-    scope: Scope,
+    scope: StandingScope,
     #[serde(flatten)]
     reach: Reach,
     covers_irreversible: bool,
@@ -63,10 +63,10 @@ pub struct Standing {
     revoked: Option<Revoked>,
 }
 
-/// Who took a standing approval back.
+/// Who revoked a standing approval, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revoked {
-    /// Who.
+    /// The person.
     pub by: Principal,
     /// When.
     pub at: Timestamp,
@@ -75,39 +75,39 @@ pub struct Revoked {
 /// A call that a standing approval may cover.
 #[derive(Debug, Clone, Copy)]
 pub struct StandingCall<'a> {
-    /// On whose behalf it would run.
+    /// The principal it would run for.
     pub principal: &'a Identity,
-    /// In which run.
+    /// Its run.
     pub run: &'a RunId,
-    /// Which tool.
+    /// Its tool.
     pub tool: &'a ToolName,
     /// The digest of the tool and its arguments.
     pub digest: Digest,
     /// How reversible it is.
     pub risk: RiskLevel,
-    /// How much care a decision about it needs.
+    /// The security level that a decision about it needs.
     pub security_level: SecurityLevel,
     /// When.
     pub at: Timestamp,
 }
 
-impl Standing {
-    /// Leave for calls of a tool that are made on behalf of `principal`.
+impl StandingApproval {
+    /// Makes a standing approval for calls of a tool on behalf of `principal`.
     ///
     /// # Errors
-    /// If it ends before it begins.
+    /// If it ends before it starts.
     pub fn new(
         principal: Identity,
         tool_name: ToolName,
-        scope: Scope,
+        scope: StandingScope,
         reach: Reach,
         granted_by: Principal,
         granted_at: Timestamp,
-    ) -> Result<Self, NotAStanding> {
+    ) -> Result<Self, InvalidStanding> {
         if let Reach::Until { until } = reach
             && until <= granted_at
         {
-            return Err(NotAStanding::EndsTooEarly);
+            return Err(InvalidStanding::EndsTooEarly);
         }
         Ok(Self {
             principal,
@@ -121,7 +121,7 @@ impl Standing {
         })
     }
 
-    /// The same leave for calls that cannot be undone too. Only the operator says so.
+    /// Also covers irreversible calls. Only the operator sets this.
     #[must_use]
     pub fn also_irreversible(mut self) -> Self {
         self.covers_irreversible = true;
@@ -132,8 +132,8 @@ impl Standing {
     #[must_use]
     pub fn covers(&self, call: &StandingCall<'_>) -> bool {
         let is_in_scope = match self.scope {
-            Scope::Tool => true,
-            Scope::ToolWithArguments { digest } => digest == call.digest,
+            StandingScope::Tool => true,
+            StandingScope::ToolWithArguments { digest } => digest == call.digest,
         };
         let is_in_reach = match &self.reach {
             Reach::Run { run } => run == call.run,
@@ -146,11 +146,11 @@ impl Standing {
             && is_in_reach
             && call.at >= self.granted_at
             && (call.risk != RiskLevel::Irreversible || self.covers_irreversible)
-            // One person's leave, however given, is not two people's.
+            // A standing approval comes from one person and cannot replace two approvers.
             && call.security_level != SecurityLevel::Critical
     }
 
-    /// Takes it back. Says whether it was still in force.
+    /// Revokes it. Returns whether it was still in force.
     pub fn revoke(&mut self, by: &Principal, at: Timestamp) -> bool {
         let is_in_force = self.revoked.is_none();
         if is_in_force {
@@ -159,7 +159,7 @@ impl Standing {
         is_in_force
     }
 
-    /// On whose behalf the calls are made.
+    /// The principal that the calls are made for.
     #[must_use]
     pub const fn principal(&self) -> &Identity {
         &self.principal
@@ -171,54 +171,54 @@ impl Standing {
         &self.tool_name
     }
 
-    /// What it is about.
+    /// What it covers.
     #[must_use]
-    pub const fn scope(&self) -> Scope {
+    pub const fn scope(&self) -> StandingScope {
         self.scope
     }
 
-    /// How far it reaches.
+    /// How long it is valid.
     #[must_use]
     pub const fn reach(&self) -> &Reach {
         &self.reach
     }
 
-    /// Whether it covers calls that cannot be undone.
+    /// Whether it covers irreversible calls.
     #[must_use]
     pub const fn covers_irreversible(&self) -> bool {
         self.covers_irreversible
     }
 
-    /// Who gave it.
+    /// Who granted it.
     #[must_use]
     pub const fn granted_by(&self) -> &Principal {
         &self.granted_by
     }
 
-    /// When it was given.
+    /// When it was granted.
     #[must_use]
     pub const fn granted_at(&self) -> Timestamp {
         self.granted_at
     }
 
-    /// Who took it back.
+    /// Who revoked it, and when.
     #[must_use]
     pub const fn revoked(&self) -> Option<&Revoked> {
         self.revoked.as_ref()
     }
 }
 
-/// A standing approval as it is written, which may be any.
+/// A deserialized standing approval that is not checked yet.
 #[derive(Deserialize)]
 struct RawStanding {
     #[serde(flatten)]
     principal: Identity,
     tool_name: ToolName,
     #[serde(flatten)]
-    scope: Scope,
+    scope: StandingScope,
     #[serde(flatten)]
     reach: Reach,
-    // Whoever does not say so does not mean it.
+    // Irreversible calls are covered only if that is stated.
     #[serde(default)]
     covers_irreversible: bool,
     granted_by: Principal,
@@ -227,10 +227,10 @@ struct RawStanding {
     revoked: Option<Revoked>,
 }
 
-impl TryFrom<RawStanding> for Standing {
-    type Error = NotAStanding;
+impl TryFrom<RawStanding> for StandingApproval {
+    type Error = InvalidStanding;
 
-    fn try_from(raw: RawStanding) -> Result<Self, NotAStanding> {
+    fn try_from(raw: RawStanding) -> Result<Self, InvalidStanding> {
         let standing = Self::new(
             raw.principal,
             raw.tool_name,

@@ -1,4 +1,4 @@
-//! The rules of approvals, one test each.
+//! Tests of approvals, holds and standing approvals.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -23,7 +23,7 @@ fn text(content: &str) -> NonEmptyText {
     NonEmptyText::new(content).unwrap()
 }
 
-fn who(principal: &str) -> Identity {
+fn identity(principal: &str) -> Identity {
     Identity::new(text("acme"), Principal::new(principal).unwrap())
 }
 
@@ -78,7 +78,7 @@ fn intervene() -> Question {
 }
 
 fn pending(question: Question) -> Approval {
-    Approval::ask(Request::new(call(), who("ada"), question, at(0))).unwrap()
+    Approval::ask(Request::new(call(), identity("ada"), question, at(0))).unwrap()
 }
 
 fn high() -> Approval {

@@ -12,7 +12,7 @@ use windlass_spec::{
     Field, NonEmptyText, SecurityLevel, Signature, ToolName, ToolSpecification, Type,
 };
 
-use super::{CallKind, Callable, PlanOperation, harmless};
+use super::{CallKind, Callable, PlanOperation, reversible};
 
 static RESERVED: LazyLock<Vec<Callable>> = LazyLock::new(|| {
     [
@@ -28,13 +28,13 @@ static RESERVED: LazyLock<Vec<Callable>> = LazyLock::new(|| {
     .collect()
 });
 
-/// The reserved tools, in the order in which models are shown them. `finish` is not among them: it is part
-/// of every request.
+/// The reserved tools, in the order in which models are shown them. `finish` is not among them: it is
+/// part of every request.
 pub(crate) fn reserved() -> &'static [Callable] {
     &RESERVED
 }
 
-/// A reserved tool. None of them changes anything by itself: what a call of it leads to passes the gate.
+/// Makes a reserved tool. None of them changes anything by itself: the calls it leads to pass the gate.
 fn tool(
     kind: CallKind,
     name: &str,
@@ -45,7 +45,7 @@ fn tool(
     let signature = Signature::new(fields, result).ok()?;
     let description = NonEmptyText::or(description, "-");
     let tool = ToolSpecification::new(ToolName::new(name).ok()?, description, signature);
-    Some((kind, harmless(tool)?.into()))
+    Some((kind, reversible(tool)?.into()))
 }
 
 fn find_tools() -> Option<Callable> {
@@ -91,13 +91,13 @@ fn request_authorization() -> Option<Callable> {
             .described("Exactly what you want to call it with"),
         Field::required("reason", Type::Text).described("Why"),
         Field::optional("security_level", Type::Enum(levels.to_vec()))
-            .described("How much care the decision needs, if more than usual"),
+            .described("The security level of the decision, if higher than usual"),
     ];
     tool(
         CallKind::Authorization,
         REQUEST_AUTHORIZATION,
-        "Asks a person for leave to make one exact call. Calls that need leave ask for it by \
-         themselves; use this to explain one beforehand. If it is given, make the call.",
+        "Requests authorization of one exact call from a person. Calls that need approval request it \
+         automatically; use this to explain one in advance. If it is approved, make the call.",
         fields,
         Type::Text,
     )
@@ -109,24 +109,24 @@ fn create_execution_plan() -> Option<Callable> {
         Field::required("id", Type::Text)
             .described("Its name in the plan: letters, digits, `_` and `-`"),
         Field::optional("description", Type::Text)
-            .described("What is to be done; needed unless it is a call"),
-        Field::optional("tool", Type::Text).described("The tool to call, if it is one call"),
+            .described("What is to be done; required unless the task is a call"),
+        Field::optional("tool", Type::Text).described("The tool to call, if the task is one call"),
         Field::optional("arguments", Type::Object).described(
-            "What to call it with. {\"$from\": \"id\"} in the place of a value takes what came of \
+            "The arguments of the call. {\"$from\": \"id\"} in the place of a value inserts the result of \
              that task, {\"$from\": \"id\", \"at\": \"/pointer\"} a part of it",
         ),
         Field::optional("confidence", Type::Number)
             .described("How sure you are of the call, 0 to 1"),
         Field::optional("agent", Type::Text)
-            .described("The agent to hand it to, instead of a tool"),
-        Field::optional("depends_on", texts()).described("The tasks it waits for, by id"),
+            .described("The agent to delegate it to, instead of a tool"),
+        Field::optional("depends_on", texts()).described("The ids of the tasks it depends on"),
         Field::optional(
             "on_failure",
             Type::Enum(vec!["stop".to_owned(), "skip_dependents".to_owned()]),
         )
-        .described("What becomes of the rest if it fails; `stop` if not given"),
+        .described("What happens to the other tasks if it fails; `stop` if not given"),
         Field::optional("retries", Type::Integer)
-            .described(format!("How often to try again, 0 to {MAX_RETRIES}")),
+            .described(format!("How often to retry, 0 to {MAX_RETRIES}")),
     ]);
     let modes = ExecutionMode::ALL.map(|mode| mode.as_str().to_owned());
     let fields = vec![
@@ -139,16 +139,16 @@ fn create_execution_plan() -> Option<Callable> {
              not given"
         )),
         Field::optional("dependencies", Type::Object).described(
-            "For tasks that have to wait, a list of the tasks they wait for, by id; the same \
-             as their `depends_on`",
+            "For each task id, the ids of the tasks it depends on; the same \
+             as `depends_on` of the tasks",
         ),
     ];
     let description = format!(
-        "Makes a plan of up to {MAX_TASKS} tasks and carries it out: calls of tools and work \
-         for agents run by themselves, in the order their dependencies ask for and otherwise \
-         at the same time. A task with neither a tool nor an agent is yours to do: say so \
-         with `{UPDATE_TASK_STATUS}` when it is done. Returns how far every task is. Use it \
-         for several steps that are known beforehand."
+        "Makes a plan of up to {MAX_TASKS} tasks and executes it: calls of tools and work \
+         for agents run automatically, in the order of their dependencies and otherwise \
+         at the same time. A task with neither a tool nor an agent is yours to do: report it \
+         with `{UPDATE_TASK_STATUS}` when it is done. Returns the status of every task. Use it \
+         for several steps that are known in advance."
     );
     let kind = CallKind::Plan(PlanOperation::Create);
     tool(
@@ -164,15 +164,15 @@ fn update_task_status() -> Option<Callable> {
     let statuses = ["in_progress", "success", "error", "skipped"].map(str::to_owned);
     let fields = vec![
         Field::required("task_id", Type::Text).described("The task"),
-        Field::required("status", Type::Enum(statuses.to_vec())).described("How far it is"),
+        Field::required("status", Type::Enum(statuses.to_vec())).described("Its new status"),
         which_plan(),
-        Field::optional("result", Type::Any).described("What came of it"),
+        Field::optional("result", Type::Any).described("Its result"),
     ];
     tool(
         CallKind::Plan(PlanOperation::UpdateTask),
         UPDATE_TASK_STATUS,
-        "Says how far a task of a plan is that you do yourself, or that a task is not to be done. \
-         What waits for it goes on. Returns how far every task is.",
+        "Sets the status of a task of a plan that you do yourself, or skips a task. \
+         Tasks that depend on it continue. Returns the status of every task.",
         fields,
         Type::Object,
     )
@@ -182,7 +182,7 @@ fn get_execution_status() -> Option<Callable> {
     tool(
         CallKind::Plan(PlanOperation::Status),
         GET_EXECUTION_STATUS,
-        "Tells how far every task of a plan is.",
+        "Returns the status of every task of a plan.",
         vec![which_plan()],
         Type::Object,
     )

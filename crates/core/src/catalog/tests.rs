@@ -1,4 +1,4 @@
-//! What names mean to an agent.
+//! The kinds of calls that names make.
 
 use windlass_spec::Agent;
 use windlass_spec::reserved::{FINISH, RESERVED_NAMES};
@@ -23,7 +23,7 @@ fn kind(name: &str) -> Option<CallKind> {
         .iter()
         .filter(|(_, tool)| tool.name().as_str() == name);
     let kind = found.next().map(|(kind, _)| *kind);
-    assert!(found.next().is_none(), "`{name}` is there twice");
+    assert!(found.next().is_none(), "`{name}` occurs twice");
     kind
 }
 
@@ -40,7 +40,7 @@ fn each_name_makes_one_kind_of_call() {
 }
 
 #[test]
-fn every_reserved_name_has_a_tool_and_no_tool_another_name() {
+fn reserved_tools_and_reserved_names_are_the_same_set() {
     let mut names: Vec<&str> = reserved()
         .iter()
         .map(|(_, tool)| tool.name().as_str())

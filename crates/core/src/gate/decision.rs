@@ -1,4 +1,4 @@
-//! What the gate decided about a call, which of its stages did, and by what.
+//! The gate's decision about a call: the verdict, the stage that decided, and the reasons.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,8 +14,8 @@ pub use windlass_policy::Verdict;
 use crate::approval::Digest;
 use crate::risk::Assessment;
 
-/// A decision about one call: one record that explains it to everyone. Earlier versions recorded
-/// less, so everything but verdict and stage may be missing.
+/// The decision about one call, as it is recorded. Earlier versions recorded less, so everything but
+/// verdict and stage may be missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     pub(super) verdict: Verdict,
@@ -24,43 +24,43 @@ pub struct Decision {
     pub(super) reason: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) category: Option<ErrorCategory>,
-    /// How reversible the call is, and how that was found out.
+    /// The risk assessment of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) risk: Option<Assessment>,
-    /// How much care a person's decision needs.
+    /// The security level that an approval needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) security_level: Option<SecurityLevel>,
-    /// What the built-in floor went by.
+    /// The reason of the built-in floor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) floor: Option<FloorReason>,
-    /// The rules by which the policies decided.
+    /// The rules that decided in the policies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) rules: Vec<String>,
-    /// The tool and its arguments, exactly.
+    /// The digest of the tool and its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) digest: Option<Digest>,
-    /// Whether what others wrote may have led to the call.
+    /// Whether untrusted content may have led to the call.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) is_tainted: bool,
-    /// The arguments that come from what others wrote.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) marked: Vec<String>,
-    /// Where the run takes place.
+    /// The arguments that come from untrusted content.
+    #[serde(rename = "marked", default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) tainted_arguments: Vec<String>,
+    /// The environment of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) environment: Option<String>,
-    /// How long the call is held, if it is.
+    /// The undo window, if the call is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) undo_window_seconds: Option<u64>,
-    /// The leave given beforehand because of which nobody is asked.
+    /// The approval given in advance that makes another one unnecessary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) covered_by: Option<Covered>,
-    /// When the same call may be made again, if it was refused for a while only.
+    pub(super) covered_by: Option<PriorApproval>,
+    /// When the same call may be made again, if the refusal is temporary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) retry_at: Option<Timestamp>,
-    /// The arguments that the call left out and the operator sets.
+    /// The arguments that the call omits and the operator sets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) set: BTreeMap<String, Value>,
-    /// The digest of the configuration under which it was decided.
+    /// The digest of the configuration of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) configuration: Option<Box<str>>,
 }
@@ -73,39 +73,39 @@ const fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-/// Leave that a person gave before the call was made.
+/// An approval that was given before the call was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Covered {
+pub enum PriorApproval {
     /// By the answer to an earlier `request_authorization` for exactly this call.
     Request(CallId),
-    /// By the standing approval of that number.
+    /// By the standing approval with this id.
     Standing(i64),
 }
 
-/// A stage of the gate, in the order calls pass them.
+/// A stage of the gate, in the order in which calls pass them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Is there such a tool?
+    /// Whether there is such a tool.
     KnownTool,
-    /// Is it switched on?
+    /// Whether it is enabled.
     Enabled,
-    /// Do the arguments fit its schema?
+    /// Whether the arguments fit its schema.
     Arguments,
-    /// Does whoever it acts for hold what the tool demands?
+    /// Whether the run holds the permissions that the tool requires.
     Permission,
-    /// Is it called too often?
+    /// Whether its rate limits are exhausted.
     RateLimit,
-    /// Does the tool keep failing?
+    /// Whether the tool keeps failing.
     Health,
-    /// Does the run have calls left?
+    /// Whether the run has calls left.
     Budget,
-    /// What follows from how reversible the call is?
+    /// What follows from the risk of the call.
     Risk,
-    /// What do the operator's rules say?
+    /// What the operator's policies decide.
     Policy,
-    /// Nothing stood in the way.
+    /// No stage refused.
     Passed,
 }
 
@@ -122,7 +122,7 @@ impl Decision {
             rules: Vec::new(),
             digest: None,
             is_tainted: false,
-            marked: Vec::new(),
+            tainted_arguments: Vec::new(),
             environment: None,
             undo_window_seconds: None,
             covered_by: None,
@@ -132,25 +132,25 @@ impl Decision {
         }
     }
 
-    /// What floor and policies decided, with what the decision is recorded with. A call that need
-    /// not be held for any time may run at once.
+    /// The decision of floor and policies, with the recorded data. A call with an empty undo window may
+    /// run at once.
     pub(super) fn by_policy(
-        judged: &windlass_policy::Decision,
+        decided: &windlass_policy::Decision,
         risk: Assessment,
         undo_window: Duration,
     ) -> Self {
-        let is_by_floor = judged.floor.verdict() > judged.policies;
-        let stage = match (judged.verdict, is_by_floor) {
+        let is_by_floor = decided.floor.verdict() > decided.policies;
+        let stage = match (decided.verdict, is_by_floor) {
             (Verdict::Allow, _) => Stage::Passed,
             (_, true) => Stage::Risk,
             (_, false) => Stage::Policy,
         };
-        let reason = match judged.verdict {
+        let reason = match decided.verdict {
             Verdict::Allow => String::new(),
-            _ if is_by_floor => judged.floor.to_string(),
-            _ => reason_of_rules(judged),
+            _ if is_by_floor => decided.floor.to_string(),
+            _ => describe_rules(decided),
         };
-        let (verdict, window) = match judged.verdict {
+        let (verdict, window) = match decided.verdict {
             Verdict::Hold if undo_window.is_zero() => (Verdict::Allow, None),
             Verdict::Hold => (Verdict::Hold, Some(undo_window.as_secs())),
             verdict => (verdict, None),
@@ -161,12 +161,12 @@ impl Decision {
             reason,
             category: (verdict == Verdict::Deny).then_some(ErrorCategory::PermissionDenied),
             risk: Some(risk),
-            security_level: Some(judged.security_level),
-            floor: Some(judged.floor),
-            rules: judged.rules.clone(),
+            security_level: Some(decided.security_level),
+            floor: Some(decided.floor),
+            rules: decided.rules.clone(),
             digest: None,
             is_tainted: false,
-            marked: Vec::new(),
+            tainted_arguments: Vec::new(),
             environment: None,
             undo_window_seconds: window,
             covered_by: None,
@@ -176,14 +176,15 @@ impl Decision {
         }
     }
 
-    /// The same decision for a call that a person gave leave for beforehand: nobody is asked. What
-    /// can be undone for a while is still held unless the leave was for this very call.
-    pub(crate) fn covered(mut self, by: Covered, undo_window: Duration) -> Self {
+    /// The same decision for a call that was approved in advance, so that no one is asked. A call with
+    /// an undo window is still held unless the approval was for this exact call.
+    pub(crate) fn with_prior_approval(mut self, by: PriorApproval, undo_window: Duration) -> Self {
         if self.verdict != Verdict::Ask {
             return self;
         }
         let can_be_undone = self.risk_level() == Some(RiskLevel::ReversibleWithDelay);
-        let is_held = matches!(by, Covered::Standing(_)) && can_be_undone && !undo_window.is_zero();
+        let is_held =
+            matches!(by, PriorApproval::Standing(_)) && can_be_undone && !undo_window.is_zero();
         self.verdict = if is_held {
             Verdict::Hold
         } else {
@@ -194,31 +195,31 @@ impl Decision {
         self
     }
 
-    /// The same decision about a call of which the operator sets these arguments.
-    pub(crate) fn setting(mut self, set: BTreeMap<String, Value>) -> Self {
+    /// The same decision about a call with these operator arguments.
+    pub(crate) fn with_operator_arguments(mut self, set: BTreeMap<String, Value>) -> Self {
         self.set = set;
         self
     }
 
-    /// What is to happen.
+    /// The verdict.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.verdict
     }
 
-    /// Which stage decided.
+    /// The stage that decided.
     #[must_use]
     pub fn stage(&self) -> Stage {
         self.stage
     }
 
-    /// Why; empty if nothing stood in the way.
+    /// The reason; empty if no stage refused.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// How reversible the call is, and how that was found out.
+    /// The risk assessment of the call.
     #[must_use]
     pub fn risk(&self) -> Option<&Assessment> {
         self.risk.as_ref()
@@ -230,68 +231,68 @@ impl Decision {
         self.risk.as_ref().map(|risk| risk.level)
     }
 
-    /// How much care a person's decision needs. Where nothing is recorded, the most one person can
-    /// give.
+    /// The security level that an approval needs. If none is recorded, the highest that needs only one
+    /// approver.
     #[must_use]
     pub fn security_level(&self) -> SecurityLevel {
         self.security_level.unwrap_or(SecurityLevel::High)
     }
 
-    /// The rules by which the policies decided.
+    /// The rules that decided in the policies.
     #[must_use]
     pub fn rules(&self) -> &[String] {
         &self.rules
     }
 
-    /// The tool and its arguments, exactly.
+    /// The digest of the tool and its arguments.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         self.digest
     }
 
-    /// Whether what others wrote may have led to the call.
+    /// Whether untrusted content may have led to the call.
     #[must_use]
     pub fn is_tainted(&self) -> bool {
         self.is_tainted
     }
 
-    /// The arguments that come from what others wrote.
+    /// The arguments that come from untrusted content.
     #[must_use]
-    pub fn marked(&self) -> &[String] {
-        &self.marked
+    pub fn tainted_arguments(&self) -> &[String] {
+        &self.tainted_arguments
     }
 
-    /// Where the run takes place.
+    /// The environment of the run.
     #[must_use]
     pub fn environment(&self) -> Option<&str> {
         self.environment.as_deref()
     }
 
-    /// How long the call is held, if it is.
+    /// The undo window, if the call is held.
     #[must_use]
     pub fn undo_window(&self) -> Option<Duration> {
         self.undo_window_seconds.map(Duration::from_secs)
     }
 
-    /// The leave given beforehand because of which nobody is asked.
+    /// The approval given in advance that makes another one unnecessary.
     #[must_use]
-    pub fn covered_by(&self) -> Option<&Covered> {
+    pub fn covered_by(&self) -> Option<&PriorApproval> {
         self.covered_by.as_ref()
     }
 
-    /// When the same call may be made again, if it was refused for a while only.
+    /// When the same call may be made again, if the refusal is temporary.
     #[must_use]
     pub fn retry_at(&self) -> Option<Timestamp> {
         self.retry_at
     }
 
-    /// The arguments that the call left out and the operator sets.
+    /// The arguments that the call omits and the operator sets.
     #[must_use]
     pub fn set(&self) -> &BTreeMap<String, Value> {
         &self.set
     }
 
-    /// The digest of the configuration under which it was decided.
+    /// The digest of the configuration of the decision.
     #[must_use]
     pub fn configuration(&self) -> Option<&str> {
         self.configuration.as_deref()
@@ -305,7 +306,7 @@ impl Decision {
             let category = self.category.unwrap_or(ErrorCategory::PermissionDenied);
             let failure = Failure::new(category, Effect::None, self.reason.clone());
             match (self.stage, self.reason.split_once(" (")) {
-                // Where the operator wrote it is no business of a model.
+                // A model need not know where the operator disabled the tool.
                 (Stage::Enabled, Some((what, _))) => Failure {
                     model_message: format!("{what}; go on without it"),
                     ..failure
@@ -316,16 +317,16 @@ impl Decision {
     }
 }
 
-/// What people are told of the rules that decided.
-fn reason_of_rules(judged: &windlass_policy::Decision) -> String {
-    let told: Vec<String> = match judged.faults.as_slice() {
-        [] => judged.reasons.clone(),
+/// Describes the rules that decided, for people.
+fn describe_rules(decided: &windlass_policy::Decision) -> String {
+    let reasons: Vec<String> = match decided.faults.as_slice() {
+        [] => decided.reasons.clone(),
         faults => faults.iter().map(ToString::to_string).collect(),
     };
-    match (told.as_slice(), judged.rules.as_slice()) {
+    match (reasons.as_slice(), decided.rules.as_slice()) {
         ([], []) => "no rule permits the call".to_owned(),
         ([], rules) => format!("by rule `{}`", rules.join("`, `")),
-        (told, _) => told.join("; "),
+        (reasons, _) => reasons.join("; "),
     }
 }
 
@@ -333,12 +334,12 @@ impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.verdict, &self.covered_by) {
             (Verdict::Allow, None) => f.write_str("allowed"),
-            (Verdict::Allow, Some(_)) => f.write_str("allowed beforehand by a person"),
+            (Verdict::Allow, Some(_)) => f.write_str("allowed, approved in advance"),
             (Verdict::Hold, _) => {
                 let seconds = self.undo_window_seconds.unwrap_or_default();
                 write!(f, "held for {seconds} s: {}", self.reason)
             }
-            (Verdict::Ask, _) => write!(f, "waits for a person: {}", self.reason),
+            (Verdict::Ask, _) => write!(f, "needs approval: {}", self.reason),
             (Verdict::Deny, _) => write!(f, "denied: {}", self.reason),
         }
     }

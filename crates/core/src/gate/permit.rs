@@ -7,10 +7,10 @@ use super::{Decision, Verdict};
 
 /// The right to run one tool once with these arguments.
 ///
-/// Only the gate makes one, from a call whose decision and start are in the journal. A tool takes it by value, so whoever has no permit cannot run anything,
-/// and whoever has one can run that one call and no other, once. That is why it has no public
-/// constructor and can be neither copied nor read back from data: a permit that outlived its call
-/// would be a second call that nobody decided on.
+/// Only the gate makes one, from a call whose decision and start are in the journal. A tool consumes it
+/// by value: without a permit nothing can run, and a permit allows only its own call, once. Therefore it
+/// has no public constructor and can be neither copied nor deserialized. A permit that outlived its call
+/// would allow a second call without a decision.
 #[derive(Debug)]
 #[must_use = "a call that was allowed and not run leaves its decision without an outcome"]
 pub struct Permit {
@@ -24,7 +24,7 @@ pub enum PermitError {
     /// There is no such call.
     #[error("there is no call {0}")]
     UnknownCall(CallId),
-    /// The gate did not decide that it may run.
+    /// The gate did not allow the call.
     #[error("the gate did not allow the call {0}")]
     NotAllowed(CallId),
     /// Its start is not in the journal, or its end is.
@@ -32,16 +32,16 @@ pub enum PermitError {
     NotRunning {
         /// The call.
         call: CallId,
-        /// How far it is.
+        /// Its state.
         state: CallState,
     },
-    /// It got its permit.
-    #[error("the call {0} has had its permit")]
-    Given(CallId),
+    /// Its permit was already issued.
+    #[error("the permit of the call {0} was already issued")]
+    AlreadyIssued(CallId),
 }
 
-/// The permit of a call that the gate decided about and whose start is recorded. That each call gets one
-/// permit is for the run to see to, which knows what it handed out.
+/// Issues the permit of a call that the gate allowed and whose start is recorded. The run makes sure
+/// that each call gets only one.
 pub(crate) fn permit(
     record: &CallRecord,
     decision: Option<&Decision>,
@@ -104,19 +104,19 @@ mod tests {
             serde_json::from_value(json!({"verdict": verdict, "stage": "policy"})).unwrap()
         };
         let allow = decision("allow");
-        let made = |record: &CallRecord, decision: Option<&Decision>| {
+        let issue = |record: &CallRecord, decision: Option<&Decision>| {
             permit(record, decision, &specification)
         };
         assert!(matches!(
-            made(&record, Some(&allow)),
+            issue(&record, Some(&allow)),
             Err(PermitError::NotRunning { .. })
         ));
         record.advance(CallChange::Start, at).unwrap();
         let refused = PermitError::NotAllowed(call);
-        assert_eq!(made(&record, None).unwrap_err(), refused);
+        assert_eq!(issue(&record, None).unwrap_err(), refused);
         let deny = decision("deny");
-        assert_eq!(made(&record, Some(&deny)).unwrap_err(), refused);
-        let permit = made(&record, Some(&allow)).unwrap();
+        assert_eq!(issue(&record, Some(&deny)).unwrap_err(), refused);
+        let permit = issue(&record, Some(&allow)).unwrap();
         assert_eq!(permit.into_arguments(), json!({}));
     }
 }

@@ -1,5 +1,5 @@
-//! What an operator lays down for calls, made ready for one agent: policies that were checked
-//! against its tools, and what is known of their risk.
+//! The operator's rules for the calls of one agent: policies checked against its tools, and the known
+//! risk of these tools.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,73 +12,73 @@ use windlass_spec::{Agent, AgentName, RiskLevel, TimeoutSeconds, ToolName, ToolS
 
 use crate::approval::{DEFAULT_UNDO_WINDOW, Identity};
 use crate::catalog::{CallKind, callable};
-use crate::limits::{Breaker, Limit, Scope};
+use crate::limits::{Breaker, Limit, LimitScope};
 use crate::risk::{Annotations, Assessment, KnownTool, ToolRisk, Trust};
 
-/// Where runs take place if nobody says.
+/// The environment of runs, unless another one is set.
 pub const DEFAULT_ENVIRONMENT: &str = "development";
 
-/// What an operator lays down. What is not said is as the documentation says it is.
+/// The settings of an operator. Defaults are as documented.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Governance {
     /// The policies, as text.
     pub policies: String,
-    /// What the floor goes by.
+    /// The settings of the floor.
     pub floor: FloorSettings,
-    /// Where runs take place, such as `production`.
+    /// The environment of runs, such as `production`.
     pub environment: String,
-    /// How long a call can be undone if its specification does not say.
+    /// The undo window of calls whose specification sets none.
     pub undo_window: Duration,
-    /// How reversible tools are, whatever else speaks.
+    /// The risk of tools, overriding all other sources.
     pub overrides: BTreeMap<String, RiskLevel>,
     /// The HTTP method behind tools that are HTTP requests.
     pub http_methods: BTreeMap<String, String>,
-    /// What servers say of the tools that come from them, and whether the operator trusts them.
+    /// The annotations of servers about their tools, and whether the operator trusts the server.
     pub annotations: BTreeMap<String, (Annotations, Trust)>,
-    /// Tools that exist beside the agent's own: policies may name them.
+    /// Tools of other agents that policies may name.
     pub other_tools: Vec<Arc<ToolSpecification>>,
-    /// What is laid down for single tools.
+    /// The rules of single tools.
     pub tools: BTreeMap<String, ToolRule>,
-    /// How often the tools of a category may be called, taken together.
+    /// The rate limits of all tools of a category together.
     pub category_limits: BTreeMap<CategoryName, RateLimits>,
-    /// Who holds what, and how often they may call.
+    /// The permissions and rate limits of principals.
     pub principals: BTreeMap<String, Entitlement>,
-    /// What an agent may hold at most, whoever it acts for. Agents that are not here are not held
-    /// back.
+    /// The permissions that an agent may hold at most, whatever its principal holds. Agents that are
+    /// absent are not limited.
     pub agents: BTreeMap<String, BTreeSet<Permission>>,
-    /// When a tool that keeps failing is left alone.
+    /// When a failing tool is paused.
     pub breaker: Breaker,
-    /// The digest of the configuration this comes from, if it comes from one.
+    /// The digest of the configuration these settings come from, if any.
     pub configuration: Option<String>,
 }
 
-/// What is laid down for one tool, here and now.
+/// The rules of one tool in the current environment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolRule {
     /// The category it belongs to.
     pub category: Option<CategoryName>,
-    /// What switched it off, if something did: the cause alone, as it stands in parentheses.
+    /// Why it is switched off, if it is: the cause only, as shown in parentheses.
     pub switched_off: Option<String>,
-    /// What whoever calls it must hold.
+    /// The permissions that a caller must hold.
     pub demands: BTreeSet<Permission>,
-    /// How often it may be called.
+    /// Its rate limits.
     pub limits: RateLimits,
-    /// How long a call may take.
+    /// The time limit of a call.
     pub timeout: Option<TimeoutSeconds>,
-    /// The arguments that are set where a call leaves them out.
+    /// The arguments to set where a call omits them.
     pub parameters: Map<String, Value>,
 }
 
-/// What somebody holds, and how often they may call.
+/// The permissions and rate limits of a principal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Entitlement {
-    /// What they hold.
+    /// The permissions.
     pub permissions: BTreeSet<Permission>,
-    /// How often they may call, whatever the tool.
+    /// The rate limits of all calls, whatever the tool.
     pub limits: RateLimits,
 }
 
-/// The name under which stands what everybody holds.
+/// The name of the entry that applies to every principal.
 pub const EVERYBODY: &str = "*";
 
 impl Default for Governance {
@@ -102,7 +102,7 @@ impl Default for Governance {
     }
 }
 
-/// What holds for the calls of one agent.
+/// The rules for the calls of one agent.
 #[derive(Debug, Clone)]
 pub struct Rules {
     policies: Policies,
@@ -118,18 +118,18 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// What an operator lays down, made ready for an agent and those it may hand work to.
+    /// Prepares the settings of an operator for an agent and those it may delegate to.
     ///
     /// # Errors
-    /// Everything that is wrong with the policies.
+    /// All errors in the policies.
     pub fn new(
         governance: &Governance,
         agent: &Agent,
         agents: &[Agent],
     ) -> Result<Self, Vec<PolicyError>> {
         let callable = callable(agent, agents);
-        // A policy may be about tools that other agents have. Only those it names are looked at: each
-        // costs time.
+        // A policy may name tools of other agents. Only those it names are checked, because each takes
+        // time.
         let named = match governance.other_tools.is_empty() {
             true => BTreeSet::new(),
             false => named_tools(&governance.policies)?,
@@ -147,16 +147,16 @@ impl Rules {
             let method = governance.http_methods.get(name.as_str());
             let annotated = governance.annotations.get(name.as_str());
             let (annotations, trust) = annotated.copied().unwrap_or_default();
-            // Questions and searches change nothing, whatever words are in them.
+            // Questions and searches change nothing, whatever words they contain.
             let is_of_agent = matches!(kind, CallKind::Tool | CallKind::SubAgent);
-            let harmless = (!is_of_agent).then_some(RiskLevel::Reversible);
-            let said = governance.overrides.get(name.as_str()).copied();
+            let reversible = (!is_of_agent).then_some(RiskLevel::Reversible);
+            let overridden = governance.overrides.get(name.as_str()).copied();
             let known = KnownTool {
-                operator_override: said.or(harmless),
+                operator_override: overridden.or(reversible),
                 http_method: method.map(String::as_str),
                 annotations,
                 trust,
-                is_of_server: annotated.is_some(),
+                is_from_server: annotated.is_some(),
                 ..KnownTool::specified(tool)
             };
             (name.clone(), ToolRisk::of(&known))
@@ -175,7 +175,7 @@ impl Rules {
         })
     }
 
-    /// How reversible a call is. What nothing is known of is irreversible.
+    /// The risk of a call. An unknown tool is irreversible.
     #[must_use]
     pub fn assess(&self, tool: &ToolName, arguments: &Map<String, Value>) -> Assessment {
         match self.risks.get(tool) {
@@ -190,7 +190,7 @@ impl Rules {
         &self.policies
     }
 
-    /// Where runs take place.
+    /// The environment of runs.
     #[must_use]
     pub fn environment(&self) -> &str {
         &self.environment
@@ -202,24 +202,24 @@ impl Rules {
         self.tools.get(tool)?.switched_off.as_deref()
     }
 
-    /// How long a call of a tool may take, if that is laid down.
+    /// The time limit of a call of a tool, if one is set.
     #[must_use]
     pub fn timeout(&self, tool: &str) -> Option<Duration> {
         let timeout = self.tools.get(tool)?.timeout?;
         Some(Duration::from_secs(timeout.get().into()))
     }
 
-    /// When a tool that keeps failing is left alone.
+    /// When a failing tool is paused.
     #[must_use]
     pub fn breaker(&self) -> Breaker {
         self.breaker
     }
 
-    /// The limits that count a call of a tool on behalf of somebody.
+    /// The rate limits that apply to a call of a tool on behalf of a principal.
     #[must_use]
     pub fn limits(&self, tool: &ToolName, principal: &Identity) -> Vec<Limit> {
         let mut limits = Vec::new();
-        let mut add = |scope: Scope, of: &RateLimits| {
+        let mut add = |scope: LimitScope, of: &RateLimits| {
             limits.extend(of.iter().map(|(window, count)| Limit {
                 scope: scope.clone(),
                 window,
@@ -227,27 +227,30 @@ impl Rules {
             }));
         };
         if let Some(rule) = self.tools.get(tool.as_str()) {
-            add(Scope::Tool(tool.clone()), &rule.limits);
+            add(LimitScope::Tool(tool.clone()), &rule.limits);
             if let Some(category) = &rule.category
                 && let Some(of) = self.category_limits.get(category)
             {
-                add(Scope::Category(category.clone()), of);
+                add(LimitScope::Category(category.clone()), of);
             }
         }
-        // What is laid down for somebody goes before what is for everybody, window by window.
+        // Limits of a principal override those of every principal, window by window.
         let of = |name: &str| self.principals.get(name).map(|held| &held.limits);
         let own = of(principal.principal.as_str());
         let everybody = of(EVERYBODY).cloned().unwrap_or_default();
         let of_principal =
             own.map_or_else(|| everybody.clone(), |own| everybody.overridden_by(own));
-        add(Scope::Principal(principal.principal.clone()), &of_principal);
+        add(
+            LimitScope::Principal(principal.principal.clone()),
+            &of_principal,
+        );
         limits
     }
 
-    /// What a run holds that acts for somebody: what they hold, as far as the agent may hold it, and
-    /// not more than whoever handed it the work.
+    /// The permissions of a run: those of its principal, limited to those of the agent and of the run
+    /// that delegated the work.
     #[must_use]
-    pub fn held(
+    pub fn permissions(
         &self,
         principal: &Identity,
         agent: &AgentName,
@@ -256,18 +259,18 @@ impl Rules {
         let names = [principal.principal.as_str(), EVERYBODY];
         let held = names.iter().filter_map(|name| self.principals.get(*name));
         let mut held: BTreeSet<Permission> = held
-            .flat_map(|standing| standing.permissions.iter().cloned())
+            .flat_map(|entitlement| entitlement.permissions.iter().cloned())
             .collect();
-        for most in [self.agents.get(agent.as_str()), inherited]
+        for limit in [self.agents.get(agent.as_str()), inherited]
             .into_iter()
             .flatten()
         {
-            held.retain(|permission| most.contains(permission));
+            held.retain(|permission| limit.contains(permission));
         }
         held
     }
 
-    /// What whoever calls a tool must hold.
+    /// The permissions that a caller of a tool must hold, and the category of the tool.
     pub(crate) fn demands(
         &self,
         tool: &str,
@@ -276,13 +279,13 @@ impl Rules {
         (!rule.demands.is_empty()).then_some((&rule.demands, rule.category.as_ref()))
     }
 
-    /// The arguments of a tool that are set where a call leaves them out.
+    /// The arguments of a tool to set where a call omits them.
     pub(crate) fn parameters(&self, tool: &str) -> Option<&Map<String, Value>> {
         let rule = self.tools.get(tool)?;
         (!rule.parameters.is_empty()).then_some(&rule.parameters)
     }
 
-    /// The arguments of each tool that are set where a call leaves them out, by name.
+    /// The names of the arguments of each tool that are set where a call omits them.
     pub fn set_arguments(&self) -> impl Iterator<Item = (&str, Vec<String>)> {
         let set = self
             .tools
@@ -291,13 +294,13 @@ impl Rules {
         set.map(|(tool, rule)| (tool.as_str(), rule.parameters.keys().cloned().collect()))
     }
 
-    /// The digest of the configuration this comes from, if it comes from one.
+    /// The digest of the configuration these rules come from, if any.
     #[must_use]
     pub fn configuration(&self) -> Option<&str> {
         self.configuration.as_deref()
     }
 
-    /// How long a call of a tool can be undone.
+    /// The undo window of a call of a tool.
     pub(crate) fn undo_window(&self, tool: Option<&ToolSpecification>) -> Duration {
         tool.and_then(|tool| tool.attributes().undo_window_seconds)
             .map_or(self.undo_window, |seconds| {

@@ -9,14 +9,14 @@ fn at(seconds: f64) -> Timestamp {
 
 fn limit(window: Window, count: u32) -> Limit {
     Limit {
-        scope: Scope::Tool(ToolName::new("search").unwrap()),
+        scope: LimitScope::Tool(ToolName::new("search").unwrap()),
         window,
         count: NonZeroU32::new(count).unwrap(),
     }
 }
 
 #[test]
-fn a_limit_lets_its_count_through_at_once_and_then_one_at_a_time() {
+fn limit_allows_a_burst_and_then_one_call_at_a_time() {
     let limit = limit(Window::PerMinute, 3);
     let mut kept = None;
     for _ in 0..3 {
@@ -26,7 +26,7 @@ fn a_limit_lets_its_count_through_at_once_and_then_one_at_a_time() {
     assert_eq!(limit.take(kept, at(19.9)), Err(at(20.0)));
     kept = Some(limit.take(kept, at(20.0)).unwrap());
     assert_eq!(limit.take(kept, at(20.0)), Err(at(40.0)));
-    // After a window without calls all of it is there again.
+    // After a window without calls the full count is available again.
     for _ in 0..3 {
         kept = Some(limit.take(kept, at(120.0)).unwrap());
     }
@@ -34,7 +34,7 @@ fn a_limit_lets_its_count_through_at_once_and_then_one_at_a_time() {
 }
 
 #[test]
-fn what_is_given_back_can_be_taken_again() {
+fn returned_call_can_be_taken_again() {
     let limit = limit(Window::PerMinute, 2);
     let one = limit.take(None, at(0.0)).unwrap();
     let two = limit.take(Some(one), at(0.0)).unwrap();
@@ -45,7 +45,7 @@ fn what_is_given_back_can_be_taken_again() {
 }
 
 #[test]
-fn a_lower_limit_goes_on_from_what_was_used_up() {
+fn lowered_limit_keeps_the_previous_usage() {
     let mut kept = None;
     for _ in 0..10 {
         kept = Some(limit(Window::PerHour, 10).take(kept, at(0.0)).unwrap());
@@ -55,7 +55,7 @@ fn a_lower_limit_goes_on_from_what_was_used_up() {
 }
 
 #[test]
-fn a_higher_limit_counts_the_calls_that_were_made_and_no_more() {
+fn raised_limit_counts_only_the_calls_made_before() {
     let kept = limit(Window::PerDay, 1).take(None, at(0.0)).unwrap();
     let (raised, mut kept) = (limit(Window::PerDay, 100), Some(kept));
     for _ in 0..99 {
@@ -65,7 +65,7 @@ fn a_higher_limit_counts_the_calls_that_were_made_and_no_more() {
 }
 
 #[test]
-fn a_clock_set_back_shuts_nothing_off_for_longer_than_the_window() {
+fn clock_set_back_blocks_no_longer_than_the_window() {
     let limit = limit(Window::PerMinute, 1);
     let kept = limit.take(None, at(86_400.0)).unwrap();
     let until = limit.take(Some(kept), at(0.0)).unwrap_err();
@@ -73,10 +73,10 @@ fn a_clock_set_back_shuts_nothing_off_for_longer_than_the_window() {
 }
 
 #[test]
-fn a_limit_on_calls_at_the_same_time_has_no_moment() {
+fn concurrent_limit_never_refuses_by_time() {
     let limit = limit(Window::Concurrent, 1);
     for _ in 0..5 {
-        let kept = Kept {
+        let kept = LimitState {
             due: at(9.0),
             interval: 1,
         };
@@ -86,7 +86,7 @@ fn a_limit_on_calls_at_the_same_time_has_no_moment() {
 
 proptest! {
     #[test]
-    fn no_window_takes_more_than_its_count_and_what_flows_back(
+    fn no_window_exceeds_its_count_plus_the_refill(
         count in 1_u32..50,
         pauses in prop::collection::vec(0.0_f64..30.0, 1..200),
     ) {
@@ -99,7 +99,7 @@ proptest! {
                     kept = Some(due);
                     taken.push(now);
                 }
-                // What it says is when the next call is taken, neither earlier nor later.
+                // The returned time is exactly when the next call can be taken.
                 Err(until) => {
                     prop_assert!(until > at(now));
                     prop_assert!(limit.take(kept, until).is_ok());
@@ -119,7 +119,7 @@ proptest! {
 }
 
 #[test]
-fn a_tool_that_keeps_failing_is_left_alone_for_a_while() {
+fn failing_tool_is_paused_for_the_cooldown() {
     let breaker = Breaker {
         failures: NonZeroU32::new(3).unwrap(),
         cooldown: Duration::from_secs(30),
@@ -128,14 +128,14 @@ fn a_tool_that_keeps_failing_is_left_alone_for_a_while() {
     let two = [failed(2.0), failed(1.0)];
     assert_eq!(breaker.readiness(two, at(3.0)), Readiness::Ready);
     let three = [failed(3.0), failed(2.0), failed(1.0)];
-    let left_alone = breaker.readiness(three, at(4.0));
-    assert_eq!(left_alone.retry_at(), Some(at(33.0)));
-    // Then it is tried again, and one more failure is enough.
+    let paused = breaker.readiness(three, at(4.0));
+    assert_eq!(paused.retry_at(), Some(at(33.0)));
+    // Then one trial call is due, and one more failure pauses it again.
     let trial = Readiness::Trial { failures: 3 };
     assert_eq!(breaker.readiness(three, at(33.0)), trial);
     let four = [failed(34.0), failed(3.0), failed(2.0), failed(1.0)];
     assert_eq!(breaker.readiness(four, at(35.0)).retry_at(), Some(at(64.0)));
-    // A success makes up for everything before it.
+    // A success resets the count.
     let after_success = [
         failed(6.0),
         failed(5.0),
@@ -147,10 +147,10 @@ fn a_tool_that_keeps_failing_is_left_alone_for_a_while() {
 }
 
 #[test]
-fn waits_are_told_in_fitting_units() {
-    let told = |seconds| told(Duration::from_secs_f64(seconds));
-    assert_eq!(told(0.2), "1 s");
-    assert_eq!(told(119.0), "119 s");
-    assert_eq!(told(121.0), "3 min");
-    assert_eq!(told(7201.0), "3 h");
+fn waits_are_formatted_in_suitable_units() {
+    let format_wait_of = |seconds| format_wait(Duration::from_secs_f64(seconds));
+    assert_eq!(format_wait_of(0.2), "1 s");
+    assert_eq!(format_wait_of(119.0), "119 s");
+    assert_eq!(format_wait_of(121.0), "3 min");
+    assert_eq!(format_wait_of(7201.0), "3 h");
 }

@@ -1,6 +1,6 @@
-//! What the arguments of a call say about its risk. They may only raise it. The walk keeps its own
-//! stack and looks at every value once, so neither depth nor size can hurt; texts in languages
-//! (SQL, command lines) have limits of their own, beyond which they count as unknown.
+//! The risk of the arguments of a call. They may only raise it. The walk keeps its own stack and visits
+//! every value once, so neither depth nor size is a problem. SQL and command lines have their own size
+//! limits, beyond which they count as unknown.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use super::{Assessment, Evidence, Source, shell, sql, url};
 
 /// More recipients than this make a message a mass mailing.
 pub(super) const MANY_RECIPIENTS: usize = 10;
-/// So many findings are kept; more add nothing a person would read.
+/// The maximum number of findings that are kept.
 const MAX_FINDINGS: usize = 8;
-/// So many names of arguments are remembered during one walk.
-const MAX_REMEMBERED: usize = 256;
+/// The maximum number of argument names that are cached during one walk.
+const MAX_CACHED_NAMES: usize = 256;
 
-/// Flags that turn a change into one for good.
-const HARD_FLAGS: [&str; 16] = [
+/// Flags that make a change permanent.
+const PERMANENT_FLAGS: [&str; 16] = [
     "all",
     "auto_approve",
     "bypass",
@@ -39,8 +39,8 @@ const HARD_FLAGS: [&str; 16] = [
     "skip_trash",
 ];
 
-/// Raises the assessment by what the arguments say.
-pub(super) fn judge(arguments: &Map<String, Value>, shape: &Shape, assessment: &mut Assessment) {
+/// Raises the assessment by the findings in the arguments.
+pub(super) fn assess(arguments: &Map<String, Value>, shape: &Shape, assessment: &mut Assessment) {
     let mut walk = Walk {
         shape,
         roles: HashMap::new(),
@@ -71,9 +71,9 @@ pub(super) fn judge(arguments: &Map<String, Value>, shape: &Shape, assessment: &
 struct Walk<'w> {
     shape: &'w Shape,
     roles: HashMap<&'w str, Role>,
-    /// What raises whatever the call does.
+    /// Findings that always raise the level.
     always: Findings,
-    /// What raises only a call that changes something: to list `*` is harmless.
+    /// Findings that raise only a call that changes something: listing `*` is harmless.
     if_changing: Findings,
 }
 
@@ -95,17 +95,17 @@ impl Findings {
 
 impl<'w> Walk<'w> {
     fn object(&mut self, arguments: &'w Map<String, Value>) {
-        // A value, what its schema says, its name, and what it means.
-        let mut open: Vec<(&'w Value, Option<&'w Node>, &'w str, Role)> = Vec::new();
+        // A value, the node of its schema, its name, and its role.
+        let mut pending: Vec<(&'w Value, Option<&'w Node>, &'w str, Role)> = Vec::new();
         let root = Some(&self.shape.root);
         for (name, value) in arguments {
-            self.open(&mut open, root, name, value);
+            self.push_value(&mut pending, root, name, value);
         }
-        while let Some((value, node, name, role)) = open.pop() {
+        while let Some((value, node, name, role)) = pending.pop() {
             match value {
                 Value::Object(fields) => {
                     for (name, value) in fields {
-                        self.open(&mut open, node, name, value);
+                        self.push_value(&mut pending, node, name, value);
                     }
                 }
                 Value::Array(items) => {
@@ -113,7 +113,7 @@ impl<'w> Walk<'w> {
                     if role == Role::Shell && is_argument_vector(name, items) {
                         continue;
                     }
-                    open.extend(items.iter().map(|item| (item, node, name, role)));
+                    pending.extend(items.iter().map(|item| (item, node, name, role)));
                 }
                 Value::String(text) => self.text(name, text, role),
                 Value::Bool(true) => self.flag(name),
@@ -127,9 +127,9 @@ impl<'w> Walk<'w> {
         }
     }
 
-    fn open(
+    fn push_value(
         &mut self,
-        open: &mut Vec<(&'w Value, Option<&'w Node>, &'w str, Role)>,
+        pending: &mut Vec<(&'w Value, Option<&'w Node>, &'w str, Role)>,
         parent: Option<&'w Node>,
         name: &'w str,
         value: &'w Value,
@@ -139,7 +139,7 @@ impl<'w> Walk<'w> {
             Some(node) => node.role,
             None => self.role_of_name(name),
         };
-        open.push((value, node, name, role));
+        pending.push((value, node, name, role));
     }
 
     fn role_of_name(&mut self, name: &'w str) -> Role {
@@ -147,7 +147,7 @@ impl<'w> Walk<'w> {
             return *role;
         }
         let role = self.shape.role_of_name(name);
-        if self.roles.len() < MAX_REMEMBERED {
+        if self.roles.len() < MAX_CACHED_NAMES {
             self.roles.insert(name, role);
         }
         role
@@ -159,9 +159,9 @@ impl<'w> Walk<'w> {
         }
         if role == Role::Shell && is_argument_vector(name, items) {
             let words = items.iter().filter_map(Value::as_str).map(str::to_owned);
-            let judged = shell::judge_words(words.collect());
-            self.always.add(judged.level, || {
-                format!("`{}`: {}", shown(name), judged.what)
+            let finding = shell::assess_words(words.collect());
+            self.always.add(finding.level, || {
+                format!("`{}`: {}", shown(name), finding.what)
             });
         }
     }
@@ -173,17 +173,17 @@ impl<'w> Walk<'w> {
         };
         match role {
             Role::Sql if !text.trim().is_empty() => {
-                let judged = sql::judge(text);
-                raise(judged.level, &judged.what);
+                let finding = sql::assess(text);
+                raise(finding.level, &finding.what);
             }
             Role::Query => {
-                if let Some(judged) = sql::judge_if_sql(text) {
-                    raise(judged.level, &judged.what);
+                if let Some(finding) = sql::assess_if_sql(text) {
+                    raise(finding.level, &finding.what);
                 }
             }
             Role::Shell if !text.trim().is_empty() => {
-                let judged = shell::judge(text);
-                raise(judged.level, &judged.what);
+                let finding = shell::assess(text);
+                raise(finding.level, &finding.what);
             }
             Role::Operation => {
                 let level = of_http_method(text).or_else(|| read_operation(text));
@@ -196,18 +196,18 @@ impl<'w> Walk<'w> {
             Role::Recipients => self.recipients_in_text(name, text),
             Role::Sql | Role::Shell | Role::Url | Role::Other => {}
         }
-        // A text that only begins with an address is prose, unless it was asked for as an address.
-        if let Some(judged) = url::judge(text)
+        // A text that only starts with a URL is prose, unless the argument is a URL.
+        if let Some(finding) = url::assess(text)
             && (role == Role::Url || !text.trim().contains(char::is_whitespace))
         {
-            self.always.add(judged.level, || {
-                format!("`{}`: {}", shown(name), judged.what)
+            self.always.add(finding.level, || {
+                format!("`{}`: {}", shown(name), finding.what)
             });
         }
     }
 
     fn flag(&mut self, name: &str) {
-        if is_hard_flag(name) {
+        if is_permanent_flag(name) {
             self.if_changing.add(RiskLevel::Irreversible, || {
                 format!("`{}` is set", shown(name))
             });
@@ -226,9 +226,9 @@ impl<'w> Walk<'w> {
         if wildcard || whole {
             self.if_changing.add(RiskLevel::Irreversible, || {
                 let reach = if wildcard {
-                    "may fit many files"
+                    "may match many files"
                 } else {
-                    "is a whole tree"
+                    "is a whole directory tree"
                 };
                 format!("`{}`: `{}` {reach}", shown(name), shown(text))
             });
@@ -279,16 +279,16 @@ impl<'w> Walk<'w> {
     }
 }
 
-/// Whether a list is one command with its arguments; a list called `commands` holds many.
+/// Whether a list is one command with its arguments; a list called `commands` has several.
 fn is_argument_vector(name: &str, items: &[Value]) -> bool {
     let plural = name.to_ascii_lowercase().ends_with('s') && !name.eq_ignore_ascii_case("args");
     !plural && items.iter().all(Value::is_string)
 }
 
-fn is_hard_flag(name: &str) -> bool {
+fn is_permanent_flag(name: &str) -> bool {
     let words = super::words::split_name(name);
     let joined = words.join("_");
-    HARD_FLAGS.contains(&joined.as_str())
+    PERMANENT_FLAGS.contains(&joined.as_str())
         || words.iter().any(|word| {
             matches!(
                 word.as_str(),

@@ -1,5 +1,4 @@
-//! How well the words of names and descriptions tell the risk of tools: labelled tools in, a report
-//! out.
+//! Evaluates how well names and descriptions predict the risk of tools: labelled tools in, a report out.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,66 +9,66 @@ use windlass_spec::RiskLevel;
 
 use super::{KnownTool, Source, ToolRisk};
 
-/// A tool with the level that is right for it.
+/// A labelled tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationRow {
-    /// What the row is called.
+    /// The id of the row.
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// What is said of the tool.
+    /// The tool's description.
     #[serde(default)]
     pub description: String,
     /// The JSON Schema of its arguments.
     #[serde(default)]
     pub input_schema: Value,
-    /// What is right.
+    /// The label.
     pub expected: Expected,
 }
 
-/// What is right for a row.
+/// The label of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expected {
-    /// The level.
+    /// The risk level.
     pub risk: RiskLevel,
 }
 
-/// A tool that was judged wrongly.
+/// A tool that was assessed wrongly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Misjudged {
-    /// Which row.
+    /// The id of the row.
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// The level that is right.
+    /// The expected level.
     pub expected: RiskLevel,
     /// The level that was found.
     pub found: RiskLevel,
-    /// Who decided.
+    /// The source that decided.
     pub source: Source,
-    /// What was seen.
+    /// A description of the findings.
     pub what: String,
 }
 
-/// How well a set of tools was judged.
+/// How well a set of tools was assessed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationReport {
-    /// How many tools.
+    /// The number of tools.
     pub n: usize,
-    /// The share that was judged rightly; 0 if there were none.
+    /// The share that was assessed correctly; 0 if there were none.
     pub accuracy: f64,
-    /// How many of each level (row) were found to be of each level (column), in the order of
+    /// The number of tools of each expected level (row) and found level (column), in the order of
     /// [`RiskLevel::ALL`].
     pub confusion: [[usize; 3]; 3],
     /// Irreversible tools called reversible.
     pub dangerous: usize,
     /// Irreversible tools called reversible with delay.
     pub undercalled: usize,
-    /// What was judged wrongly.
+    /// The tools that were assessed wrongly.
     pub errors: Vec<Misjudged>,
 }
 
-/// Judges every tool by its name, description and schema alone and compares.
+/// Assesses every tool by its name, description and schema only, and compares.
 #[must_use]
 pub fn evaluate(rows: &[EvaluationRow]) -> EvaluationReport {
     let mut confusion = [[0; 3]; 3];
@@ -101,11 +100,11 @@ pub fn evaluate(rows: &[EvaluationRow]) -> EvaluationReport {
         }
     }
     let n = rows.len();
-    let right: usize = (0..3).map(|level| confusion[level][level]).sum();
+    let correct: usize = (0..3).map(|level| confusion[level][level]).sum();
     let irreversible = confusion[RiskLevel::Irreversible as usize];
     EvaluationReport {
         n,
-        accuracy: right as f64 / n.max(1) as f64,
+        accuracy: correct as f64 / n.max(1) as f64,
         confusion,
         dangerous: irreversible[RiskLevel::Reversible as usize],
         undercalled: irreversible[RiskLevel::ReversibleWithDelay as usize],
@@ -113,21 +112,21 @@ pub fn evaluate(rows: &[EvaluationRow]) -> EvaluationReport {
     }
 }
 
-/// A line that is no row.
+/// A line that is not a valid row.
 #[derive(Debug, thiserror::Error)]
 pub enum RowError {
     /// It is not the JSON of a row.
     #[error("line {line}: {error}")]
     NotARow {
-        /// Which line, from 1.
+        /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error.
         error: serde_json::Error,
     },
     /// Another row has the same id.
-    #[error("line {line}: the id `{id}` stands twice")]
+    #[error("line {line}: the id `{id}` occurs twice")]
     Twice {
-        /// Which line, from 1.
+        /// The line, from 1.
         line: usize,
         /// The id.
         id: String,
@@ -137,7 +136,7 @@ pub enum RowError {
 /// Reads rows from JSON Lines; empty lines are skipped.
 ///
 /// # Errors
-/// The first line that is no row or repeats an id.
+/// The first line that is not a valid row or repeats an id.
 pub fn read_rows(text: &str) -> Result<Vec<EvaluationRow>, RowError> {
     let mut ids = HashSet::new();
     let mut rows = Vec::new();

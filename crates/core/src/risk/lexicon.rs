@@ -1,33 +1,33 @@
-//! The table of words in `lexicon.txt`, read once. Nothing is decided here: [`super::words`] looks
-//! words up, [`super::reading`] decides what a name or description says with them.
+//! The table of words in `lexicon.txt`, parsed once. [`super::words`] looks words up; [`super::reading`]
+//! decides what a name or description means.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What a word says is done.
+/// The kind of action that a verb names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Deed {
-    /// Something is looked at.
+pub(super) enum ActionKind {
+    /// It reads.
     Read,
-    /// Something is changed, and can be changed back.
+    /// It makes a change that can be undone.
     Change,
-    /// Something is set going; what it is decides.
+    /// It runs something; the object decides.
     Run,
-    /// Something is lost, paid, made public or otherwise done for good.
+    /// It is permanent: it loses, pays or publishes something.
     Final,
 }
 
-/// What is known of a word that may be a verb.
+/// A word that may be a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Verb {
-    pub(super) deed: Deed,
-    /// Whether the word also names a thing.
-    pub(super) or_noun: bool,
+    pub(super) action: ActionKind,
+    /// Whether the word is also a noun.
+    pub(super) is_also_noun: bool,
 }
 
-/// What a word means beside what it does. A word may be several of these.
+/// Other properties of a word. A word may have several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WordKind {
     ReadAsThing,
     Code,
     Question,
@@ -47,37 +47,37 @@ pub(super) enum Kind {
     Preposition,
 }
 
-/// The sections that list words of one kind, by their heading.
-const KINDS: [(&str, Kind); 17] = [
-    ("read as thing", Kind::ReadAsThing),
-    ("code", Kind::Code),
-    ("question", Kind::Question),
-    ("money", Kind::Money),
-    ("paid for", Kind::PaidFor),
-    ("secret", Kind::Secret),
-    ("final as noun", Kind::FinalAsNoun),
-    ("disk", Kind::Disk),
-    ("read noun", Kind::ReadNoun),
-    ("hardening", Kind::Hardening),
-    ("taken back", Kind::TakenBack),
-    ("lead in", Kind::LeadIn),
-    ("sql final", Kind::SqlFinal),
-    ("sql change", Kind::SqlChange),
-    ("sql harmless", Kind::SqlHarmless),
-    ("carrier", Kind::Carrier),
-    ("preposition", Kind::Preposition),
+/// The sections with words of one kind, by heading.
+const KINDS: [(&str, WordKind); 17] = [
+    ("read as thing", WordKind::ReadAsThing),
+    ("code", WordKind::Code),
+    ("question", WordKind::Question),
+    ("money", WordKind::Money),
+    ("paid for", WordKind::PaidFor),
+    ("secret", WordKind::Secret),
+    ("final as noun", WordKind::FinalAsNoun),
+    ("disk", WordKind::Disk),
+    ("read noun", WordKind::ReadNoun),
+    ("hardening", WordKind::Hardening),
+    ("taken back", WordKind::TakenBack),
+    ("lead in", WordKind::LeadIn),
+    ("sql final", WordKind::SqlFinal),
+    ("sql change", WordKind::SqlChange),
+    ("sql harmless", WordKind::SqlHarmless),
+    ("carrier", WordKind::Carrier),
+    ("preposition", WordKind::Preposition),
 ];
 
-/// The sections that list verbs, by their heading.
-const VERBS: [(&str, Deed, bool); 8] = [
-    ("read", Deed::Read, false),
-    ("read or noun", Deed::Read, true),
-    ("change", Deed::Change, false),
-    ("change or noun", Deed::Change, true),
-    ("run", Deed::Run, false),
-    ("run or noun", Deed::Run, true),
-    ("final", Deed::Final, false),
-    ("final or noun", Deed::Final, true),
+/// The sections with verbs, by heading.
+const VERBS: [(&str, ActionKind, bool); 8] = [
+    ("read", ActionKind::Read, false),
+    ("read or noun", ActionKind::Read, true),
+    ("change", ActionKind::Change, false),
+    ("change or noun", ActionKind::Change, true),
+    ("run", ActionKind::Run, false),
+    ("run or noun", ActionKind::Run, true),
+    ("final", ActionKind::Final, false),
+    ("final or noun", ActionKind::Final, true),
 ];
 
 /// The whole table.
@@ -86,11 +86,11 @@ pub(super) struct Lexicon {
     verbs: HashMap<&'static str, Verb>,
     kinds: HashMap<&'static str, u32>,
     irregular: HashMap<&'static str, &'static str>,
-    /// Phrases and what they say is done, in the order in which they are tried.
-    pub(super) phrases: Vec<(Vec<&'static str>, Deed)>,
-    /// Phrases that make a deed final.
+    /// Phrases and their kind of action, in the order in which they are tried.
+    pub(super) phrases: Vec<(Vec<&'static str>, ActionKind)>,
+    /// Phrases that make an action permanent.
     pub(super) grave: Vec<&'static str>,
-    /// Phrases that promise that nothing is changed.
+    /// Phrases that promise that nothing changes.
     pub(super) harmless: Vec<&'static str>,
 }
 
@@ -99,24 +99,24 @@ pub(super) static LEXICON: LazyLock<Lexicon> =
     LazyLock::new(|| Lexicon::read(include_str!("lexicon.txt")));
 
 impl Lexicon {
-    /// What is known of a verb in its base form.
+    /// The verb of that base form.
     pub(super) fn verb(&self, word: &str) -> Option<Verb> {
         self.verbs.get(word).copied()
     }
 
     /// Whether a word is of that kind.
-    pub(super) fn is(&self, word: &str, kind: Kind) -> bool {
+    pub(super) fn is(&self, word: &str, kind: WordKind) -> bool {
         self.kinds
             .get(word)
             .is_some_and(|kinds| kinds & (1 << kind as u32) != 0)
     }
 
-    /// Whether the table holds the word as it is.
+    /// Whether the table has the word as it is.
     pub(super) fn knows(&self, word: &str) -> bool {
         self.verbs.contains_key(word) || self.kinds.contains_key(word)
     }
 
-    /// The base of a form that no rule reduces.
+    /// The base of an irregular form.
     pub(super) fn irregular(&self, word: &str) -> Option<&'static str> {
         self.irregular.get(word).copied()
     }
@@ -141,13 +141,17 @@ impl Lexicon {
         match section {
             "grave" => self.grave.push(line),
             "harmless" => self.harmless.push(line),
-            "phrases: final" => self.phrases.push((words.collect(), Deed::Final)),
-            "phrases: change" => self.phrases.push((words.collect(), Deed::Change)),
-            "phrases: read" => self.phrases.push((words.collect(), Deed::Read)),
+            "phrases: final" => self.phrases.push((words.collect(), ActionKind::Final)),
+            "phrases: change" => self.phrases.push((words.collect(), ActionKind::Change)),
+            "phrases: read" => self.phrases.push((words.collect(), ActionKind::Read)),
             "irregular" => self.irregular.extend(line.split_once(' ')),
             _ => {
-                for &(_, deed, or_noun) in VERBS.iter().filter(|(name, ..)| *name == section) {
-                    let verb = Verb { deed, or_noun };
+                for &(_, action, is_also_noun) in VERBS.iter().filter(|(name, ..)| *name == section)
+                {
+                    let verb = Verb {
+                        action,
+                        is_also_noun,
+                    };
                     self.verbs.extend(words.clone().map(|word| (word, verb)));
                 }
                 for &(_, kind) in KINDS.iter().filter(|(name, _)| *name == section) {
@@ -191,12 +195,12 @@ mod tests {
         assert_eq!(found, known);
         for (name, kind) in KINDS {
             let filled = LEXICON.kinds.values().any(|k| k & (1 << kind as u32) != 0);
-            assert!(filled, "nothing is in [{name}]");
+            assert!(filled, "[{name}] is empty");
         }
     }
 
     #[test]
-    fn no_verb_stands_twice_in_the_table() {
+    fn every_verb_occurs_once_in_the_table() {
         let mut seen = HashSet::new();
         let mut section = "";
         for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
@@ -204,7 +208,7 @@ mod tests {
                 Some(heading) => section = heading,
                 None if VERBS.iter().any(|(name, ..)| *name == section) => {
                     for word in line.split_ascii_whitespace() {
-                        assert!(seen.insert(word), "`{word}` stands twice");
+                        assert!(seen.insert(word), "`{word}` occurs twice");
                     }
                 }
                 None => {}

@@ -1,26 +1,26 @@
-//! What the name and the description of a tool say about what it does.
+//! Reads from the name and the description of a tool what it does.
 //!
-//! The name outranks the description: names are short and chosen, descriptions are prose. A
-//! description speaks where the name is silent, and it raises what the name says where it begins
-//! with a graver deed or warns that something cannot be undone.
+//! The name takes precedence over the description, because names are short and deliberate and
+//! descriptions are prose. The description decides where the name says nothing. It raises the level of
+//! the name where it starts with a graver action or warns that something cannot be undone.
 
 use windlass_spec::RiskLevel;
 
-use super::lexicon::{Deed, Kind, LEXICON};
+use super::lexicon::{ActionKind, LEXICON, WordKind};
 use super::words::{Form, Word, split_name};
 
-/// Descriptions are read this far; the deed stands at the beginning.
+/// The maximum length of a description that is read; the action is at the beginning.
 const MAX_DESCRIPTION: usize = 4096;
-/// The first sentence of a description is read this far.
+/// The maximum number of words of the first sentence that are read.
 const MAX_LEAD: usize = 40;
-/// A deed that a description begins with stands among its first words.
+/// The maximum number of words before the first verb of a description.
 const MAX_LEAD_IN: usize = 12;
 
-/// What words say about a tool.
+/// The risk level that words indicate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) level: RiskLevel,
-    /// Which words said it, for people.
+    /// The words that indicate it, for people.
     pub(super) what: String,
 }
 
@@ -31,7 +31,7 @@ impl Reading {
     }
 }
 
-/// What a name and a description say together; `None` if neither says anything.
+/// Reads a name and a description together; `None` if neither says anything.
 pub(super) fn read(name: &str, description: &str) -> Option<Reading> {
     let name = words_of_name(name);
     let description = Description::new(description);
@@ -50,15 +50,15 @@ pub(super) fn read(name: &str, description: &str) -> Option<Reading> {
     })
 }
 
-/// The level of what a name alone says: of an operation in an argument, a function in a query, a
-/// word of a command.
+/// Reads the level of a name alone: an operation in an argument, a function in a query, a word of a
+/// command.
 pub(super) fn read_operation(name: &str) -> Option<RiskLevel> {
     let reading = read_words(&words_of_name(name), &Description::default())?;
     Some(reading.level)
 }
 
-/// What the name of a flag says is done when it is set: `delete_source`, not `include_deleted`.
-/// Only plain verbs count, because flags are often named by things.
+/// Reads what a flag does when it is set: `delete_source`, not `include_deleted`. Only plain verbs
+/// count, because flags are often named after things.
 pub(super) fn read_flag(name: &str) -> Option<Reading> {
     let words = words_of_name(name);
     let first = words.first()?;
@@ -71,28 +71,28 @@ fn words_of_name(name: &str) -> Vec<Word> {
     split_name(name).into_iter().map(Word::new).collect()
 }
 
-fn level_of(deed: Deed) -> RiskLevel {
-    match deed {
-        Deed::Read => RiskLevel::Reversible,
-        Deed::Change | Deed::Run => RiskLevel::ReversibleWithDelay,
-        Deed::Final => RiskLevel::Irreversible,
+fn level_of(action: ActionKind) -> RiskLevel {
+    match action {
+        ActionKind::Read => RiskLevel::Reversible,
+        ActionKind::Change | ActionKind::Run => RiskLevel::ReversibleWithDelay,
+        ActionKind::Final => RiskLevel::Irreversible,
     }
 }
 
 fn read_words(words: &[Word], description: &Description) -> Option<Reading> {
-    if let Some((phrase, deed)) = phrase_in(words) {
+    if let Some((phrase, action)) = phrase_in(words) {
         let what = format!("the name says `{phrase}`");
-        return Some(Reading::new(level_of(deed), what));
+        return Some(Reading::new(level_of(action), what));
     }
     let Some(head) = head_of(words) else {
-        let noun = words.iter().rfind(|word| word.is(Kind::ReadNoun))?;
+        let noun = words.iter().rfind(|word| word.is(WordKind::ReadNoun))?;
         let what = format!("the name says `{}`", noun.text);
         return Some(Reading::new(RiskLevel::Reversible, what));
     };
-    let by_head = read_deed(head, words, description);
-    // The first of the worst, so that the reason is the plainest one.
+    let by_head = read_action(head, words, description);
+    // The first of the worst, so that the reason is the simplest one.
     let worst = joined_verbs(head, words)
-        .map(|other| read_deed(other, words, description))
+        .map(|other| read_action(other, words, description))
         .fold(by_head, |worst, other| {
             if other.level > worst.level {
                 other
@@ -103,8 +103,8 @@ fn read_words(words: &[Word], description: &Description) -> Option<Reading> {
     Some(worst)
 }
 
-fn phrase_in(words: &[Word]) -> Option<(String, Deed)> {
-    LEXICON.phrases.iter().find_map(|(phrase, deed)| {
+fn phrase_in(words: &[Word]) -> Option<(String, ActionKind)> {
+    LEXICON.phrases.iter().find_map(|(phrase, action)| {
         let fits = |window: &[Word]| {
             window
                 .iter()
@@ -112,34 +112,34 @@ fn phrase_in(words: &[Word]) -> Option<(String, Deed)> {
                 .all(|(word, part)| word.text == *part)
         };
         let found = words.windows(phrase.len()).any(fits);
-        found.then(|| (phrase.join(" "), *deed))
+        found.then(|| (phrase.join(" "), *action))
     })
 }
 
-/// The place of the word that says what is done: the first plain verb, else the first word that may
-/// be one. In base form if there is such a word, because other forms describe things.
+/// The index of the verb of a name: the first plain verb, else the first word that may be one. Base
+/// forms take precedence, because other forms describe things.
 fn head_of(words: &[Word]) -> Option<usize> {
-    let is_deed = |word: &Word| word.form == Form::Base;
+    let is_base_form = |word: &Word| word.form == Form::Base;
     let plain = words
         .iter()
-        .position(|word| word.is_plain_verb() && is_deed(word));
-    // In `run_query` the query is what is run.
-    let run = words
-        .iter()
-        .position(|word| word.verb.is_some_and(|verb| verb.deed == Deed::Run) && is_deed(word));
+        .position(|word| word.is_plain_verb() && is_base_form(word));
+    // In `run_query` the query is the object of `run`.
+    let run = words.iter().position(|word| {
+        word.verb.is_some_and(|verb| verb.action == ActionKind::Run) && is_base_form(word)
+    });
     let plain = match (run, plain) {
-        (Some(run), Some(plain)) if run < plain && words[plain].is(Kind::Code) => Some(run),
+        (Some(run), Some(plain)) if run < plain && words[plain].is(WordKind::Code) => Some(run),
         _ => plain,
     };
-    // A name may also begin with `deletes` or `deleting`.
+    // A name may also start with `deletes` or `deleting`.
     let inflected_first = words
         .first()
         .filter(|word| word.is_plain_verb() && word.form != Form::Participle)
         .map(|_| 0);
-    // After another word, `log` and `status` are what is looked at: `git_log`, not `log_expense`.
+    // After another word, `log` and `status` are nouns: `git_log`, but not `log_expense`.
     let maybe = words.iter().enumerate().position(|(place, word)| {
-        let thing = place > 0 && word.is(Kind::ReadNoun);
-        word.verb.is_some() && is_deed(word) && !thing
+        let thing = place > 0 && word.is(WordKind::ReadNoun);
+        word.verb.is_some() && is_base_form(word) && !thing
     });
     let inflected = words.iter().position(|word| {
         word.is_plain_verb() && matches!(word.form, Form::Gerund | Form::Participle)
@@ -147,30 +147,30 @@ fn head_of(words: &[Word]) -> Option<usize> {
     inflected_first.or(plain).or(maybe).or(inflected)
 }
 
-/// The places of verbs that are done as well as the head: after `and` and `or`, and at the end of a
-/// name whose head may be a thing.
+/// The indices of further verbs: after `and` and `or`, and at the end of a name whose head may be a
+/// noun.
 fn joined_verbs(head: usize, words: &[Word]) -> impl Iterator<Item = usize> {
-    let head_may_be_thing = words[head].is(Kind::ReadAsThing);
+    let head_may_be_thing = words[head].is(WordKind::ReadAsThing);
     let last = words.len() - 1;
     (0..words.len()).filter(move |&place| {
         let word = &words[place];
-        let deed = word.verb.is_some() && word.form == Form::Base && place != head;
+        let action = word.verb.is_some() && word.form == Form::Base && place != head;
         let joined = place > 0 && matches!(words[place - 1].text.as_str(), "and" | "or" | "then");
         let final_verb = place == last && head_may_be_thing && word.is_plain_verb();
-        deed && (joined || final_verb)
+        action && (joined || final_verb)
     })
 }
 
-/// What the verb at `place` says, given what it is done to.
-fn read_deed(place: usize, words: &[Word], description: &Description) -> Reading {
+/// The reading of the verb at `place`, given its objects.
+fn read_action(place: usize, words: &[Word], description: &Description) -> Reading {
     let word = &words[place];
-    let deed = word.verb.map_or(Deed::Final, |verb| verb.deed);
+    let action = word.verb.map_or(ActionKind::Final, |verb| verb.action);
     let rest = &words[place + 1..];
-    let said = |object: &Word| format!("the name says `{} {}`", word.text, object.text);
+    let describe = |object: &Word| format!("the name says `{} {}`", word.text, object.text);
     let object = |kind| rest.iter().find(|word| word.is(kind));
     let any = |kind| words.iter().find(|word| word.is(kind));
 
-    let asks_only = any(Kind::Question).is_some() && description.is_harmless();
+    let asks_only = any(WordKind::Question).is_some() && description.is_harmless();
     if matches!(word.base.as_str(), "execute" | "exec" | "run") && asks_only {
         let what = format!(
             "the name says `{}`, the description that it only reads",
@@ -178,25 +178,25 @@ fn read_deed(place: usize, words: &[Word], description: &Description) -> Reading
         );
         return Reading::new(RiskLevel::Reversible, what);
     }
-    let hardened = words.iter().find(|word| word.is(Kind::Hardening));
+    let hardened = words.iter().find(|word| word.is(WordKind::Hardening));
     let sends = matches!(word.base.as_str(), "send" | "submit" | "dispatch" | "start");
-    let grave_object = match deed {
-        Deed::Read if word.base == "format" => object(Kind::Disk),
-        Deed::Read if word.base == "capture" => object(Kind::Money),
-        Deed::Read | Deed::Final => None,
-        Deed::Run => any(Kind::Code).or_else(|| description.lead_word(Kind::Code)),
-        Deed::Change if matches!(word.base.as_str(), "book" | "checkout") => {
-            object(Kind::PaidFor).or_else(|| object(Kind::Money))
+    let grave_object = match action {
+        ActionKind::Read if word.base == "format" => object(WordKind::Disk),
+        ActionKind::Read if word.base == "capture" => object(WordKind::Money),
+        ActionKind::Read | ActionKind::Final => None,
+        ActionKind::Run => any(WordKind::Code).or_else(|| description.lead_word(WordKind::Code)),
+        ActionKind::Change if matches!(word.base.as_str(), "book" | "checkout") => {
+            object(WordKind::PaidFor).or_else(|| object(WordKind::Money))
         }
-        Deed::Change => object(Kind::FinalAsNoun)
-            .or_else(|| object(Kind::Secret).filter(|_| changes_in_place(word)))
+        ActionKind::Change => object(WordKind::FinalAsNoun)
+            .or_else(|| object(WordKind::Secret).filter(|_| changes_in_place(word)))
             .or_else(|| money_moved(word, rest))
-            .or_else(|| rest.last().filter(|word| word.is(Kind::Code) && sends))
+            .or_else(|| rest.last().filter(|word| word.is(WordKind::Code) && sends))
             .or(hardened),
     };
     match grave_object {
-        Some(object) => Reading::new(RiskLevel::Irreversible, said(object)),
-        None => Reading::new(level_of(deed), format!("the name says `{}`", word.text)),
+        Some(object) => Reading::new(RiskLevel::Irreversible, describe(object)),
+        None => Reading::new(level_of(action), format!("the name says `{}`", word.text)),
     }
 }
 
@@ -204,8 +204,8 @@ fn changes_in_place(word: &Word) -> bool {
     !matches!(word.base.as_str(), "create" | "add" | "generate" | "send")
 }
 
-/// Money among the objects of a verb. To create something that only begins with a word for money (a
-/// payment link, an order template) moves none, but to confirm or submit it does.
+/// The money that a verb moves. Creating something that only starts with a word for money (a payment
+/// link, an order template) moves none; confirming or submitting it does.
 fn money_moved<'w>(word: &Word, rest: &'w [Word]) -> Option<&'w Word> {
     let moves = matches!(
         word.base.as_str(),
@@ -231,24 +231,26 @@ fn money_moved<'w>(word: &Word, rest: &'w [Word]) -> Option<&'w Word> {
     let last = rest.last().filter(|_| creates);
     let any = rest
         .iter()
-        .find(|word| word.is(Kind::Money))
+        .find(|word| word.is(WordKind::Money))
         .filter(|_| moves);
-    any.or(last.filter(|word| word.is(Kind::Money)))
+    any.or(last.filter(|word| word.is(WordKind::Money)))
 }
 
 fn raised_by_description(reading: Reading, name: &[Word], description: &Description) -> Reading {
     let head = head_of(name).map(|place| name[place].base.as_str());
-    let raise = description.deeds().into_iter().find(|word| {
-        let said_already = head == Some(word.base.as_str());
-        // `Removes a label` is how taking something off is described, not that it is lost.
+    let raise = description.actions().into_iter().find(|word| {
+        let is_in_name = head == Some(word.base.as_str());
+        // `Removes a label` describes detaching something, not losing it.
         let mild = word.base == "remove" && reading.level == RiskLevel::ReversibleWithDelay;
-        let level = word.verb.map_or(reading.level, |verb| level_of(verb.deed));
-        let carries = word.is(Kind::Carrier);
-        word.is_plain_verb() && !said_already && !mild && !carries && level > reading.level
+        let level = word
+            .verb
+            .map_or(reading.level, |verb| level_of(verb.action));
+        let carries = word.is(WordKind::Carrier);
+        word.is_plain_verb() && !is_in_name && !mild && !carries && level > reading.level
     });
     match raise.and_then(|word| Some((word, word.verb?))) {
         Some((word, verb)) => Reading::new(
-            level_of(verb.deed),
+            level_of(verb.action),
             format!(
                 "{}; the description begins with `{}`",
                 reading.what, word.text
@@ -258,12 +260,12 @@ fn raised_by_description(reading: Reading, name: &[Word], description: &Descript
     }
 }
 
-/// A description as words: all of them for phrases, those of its first sentence for deeds.
+/// A description as words: all of them for phrases, those of the first sentence for actions.
 #[derive(Debug, Default)]
 struct Description {
-    /// All words, in lower case, with one blank before and after each.
+    /// All words in lower case, each with one space before and after it.
     text: String,
-    /// The words of the first sentence; a comma is a word too.
+    /// The words of the first sentence; a comma counts as a word.
     lead: Vec<Word>,
 }
 
@@ -289,13 +291,13 @@ impl Description {
         }
     }
 
-    /// What is done according to the beginning: its first verb and those that are joined to it.
-    fn deeds(&self) -> Vec<&Word> {
+    /// The actions at the beginning: the first verb and the verbs joined to it.
+    fn actions(&self) -> Vec<&Word> {
         let skipped = self
             .lead
             .iter()
             .take_while(|word| {
-                word.is(Kind::LeadIn) || word.text.ends_with("ly") || word.text == ","
+                word.is(WordKind::LeadIn) || word.text.ends_with("ly") || word.text == ","
             })
             .count();
         let Some(first) = self.lead.get(skipped).filter(|word| {
@@ -303,26 +305,26 @@ impl Description {
         }) else {
             return Vec::new();
         };
-        let mut deeds = vec![first];
-        // "Create, change or delete records" is a row of deeds from the beginning. Further on only
-        // `and` and `or` join deeds, for commas also join things.
+        let mut actions = vec![first];
+        // "Create, change or delete records" is a list of actions. Later in the sentence only `and` and
+        // `or` join actions, because commas also join nouns.
         let mut in_row = true;
         let mut comma = false;
         let mut joined = false;
         let rest = &self.lead[skipped + 1..];
         for (place, word) in rest.iter().enumerate() {
-            let deed = word.verb.is_some() && word.form == first.form;
+            let action = word.verb.is_some() && word.form == first.form;
             let has_object = rest
                 .get(place + 1)
-                .is_some_and(|next| !next.is(Kind::Preposition));
+                .is_some_and(|next| !next.is(WordKind::Preposition));
             match word.text.as_str() {
                 "and" | "or" | "then" => joined = true,
                 "," => comma = true,
                 text if text.ends_with("ly") || text == "also" => {}
                 _ => {
                     let next_in_row = in_row && (comma || joined);
-                    if deed && (next_in_row || joined && has_object) {
-                        deeds.push(word);
+                    if action && (next_in_row || joined && has_object) {
+                        actions.push(word);
                     } else {
                         in_row = false;
                     }
@@ -330,30 +332,30 @@ impl Description {
                 }
             }
         }
-        deeds
+        actions
     }
 
-    /// What the beginning says by itself, for a name that says nothing.
+    /// The reading of the beginning alone, for a name that says nothing.
     fn lead(&self) -> Option<Reading> {
         let worst = self
-            .deeds()
+            .actions()
             .into_iter()
             .filter_map(|word| Some((word, word.verb?)))
-            .max_by_key(|(_, verb)| verb.deed)?;
+            .max_by_key(|(_, verb)| verb.action)?;
         let (word, verb) = worst;
-        let runs_code = verb.deed == Deed::Run && self.lead_word(Kind::Code).is_some();
+        let runs_code = verb.action == ActionKind::Run && self.lead_word(WordKind::Code).is_some();
         let level = if runs_code && !self.is_harmless() {
             RiskLevel::Irreversible
         } else if runs_code {
             RiskLevel::Reversible
         } else {
-            level_of(verb.deed)
+            level_of(verb.action)
         };
         let what = format!("the description begins with `{}`", word.text);
         Some(Reading::new(level, what))
     }
 
-    fn lead_word(&self, kind: Kind) -> Option<&Word> {
+    fn lead_word(&self, kind: WordKind) -> Option<&Word> {
         self.lead.iter().find(|word| word.is(kind))
     }
 
@@ -361,23 +363,23 @@ impl Description {
         LEXICON
             .harmless
             .iter()
-            .any(|phrase| self.place_of(phrase).is_some_and(|at| !self.taken_back(at)))
+            .any(|phrase| self.place_of(phrase).is_some_and(|at| !self.is_negated(at)))
     }
 
-    /// The phrase by which the description warns. What a reading tool finds may be "permanently
-    /// deleted" by others, so there the word must stand before a deed.
+    /// The phrase by which the description warns. Something that a reading tool finds may be
+    /// "permanently deleted" by others, so there the word must precede a verb.
     fn grave_phrase(&self, level: RiskLevel) -> Option<&'static str> {
         LEXICON.grave.iter().copied().find(|phrase| {
             self.place_of(phrase).is_some_and(|at| {
                 let next = self.text[at + phrase.len() + 1..].split(' ').nth(1);
                 let describes =
                     next.is_some_and(|next| Word::new(next.to_owned()).form == Form::Participle);
-                !self.taken_back(at) && (level > RiskLevel::Reversible || !describes)
+                !self.is_negated(at) && (level > RiskLevel::Reversible || !describes)
             })
         })
     }
 
-    /// Where a phrase stands in the text, as whole words.
+    /// The position of a phrase in the text, as whole words.
     fn place_of(&self, phrase: &str) -> Option<usize> {
         self.text
             .match_indices(phrase)
@@ -390,11 +392,11 @@ impl Description {
             .map(|at| at - 1)
     }
 
-    fn taken_back(&self, at: usize) -> bool {
+    fn is_negated(&self, at: usize) -> bool {
         self.text[..at]
             .rsplit(' ')
             .take(3)
-            .any(|word| LEXICON.is(word, Kind::TakenBack))
+            .any(|word| LEXICON.is(word, WordKind::TakenBack))
     }
 }
 

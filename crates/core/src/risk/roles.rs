@@ -1,6 +1,6 @@
-//! Which argument is what: found from its name, from its schema (format, options, description) and
-//! from what kind of tool it is passed to. Schemas are read once a tool; arguments that no schema
-//! mentions are judged by their names when they come.
+//! Finds the role of each argument: from its name, from its schema (format, options, description) and
+//! from the kind of tool. Schemas are read once for each tool; arguments without a schema are classified
+//! by name when they occur.
 
 use std::collections::HashMap;
 
@@ -10,51 +10,51 @@ use windlass_spec::RiskLevel;
 use super::words::split_name;
 use super::{Evidence, KnownTool, Source, reading};
 
-/// Schemas are read this deep.
+/// The maximum depth of a schema that is read.
 const MAX_DEPTH: usize = 8;
-/// At most so many fields of a schema are read; those beyond are judged by name.
+/// The maximum number of fields of a schema that are read; the others are classified by name.
 const MAX_FIELDS: usize = 1000;
 
-/// What an argument means.
+/// The role of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// SQL, whatever it looks like.
+    /// Always SQL.
     Sql,
-    /// A query in some language; SQL if it looks like it.
+    /// A query in some language; SQL if it looks like SQL.
     Query,
     /// A command line.
     Shell,
-    /// What is to be done.
+    /// The operation to perform.
     Operation,
-    /// Where in a file system.
+    /// A path in a file system.
     Path,
-    /// Where in the web.
+    /// A URL.
     Url,
-    /// How much money.
+    /// An amount of money.
     Amount,
-    /// Who gets something.
+    /// Recipients of a message.
     Recipients,
-    /// Something else.
+    /// Any other argument.
     Other,
 }
 
-/// What kind of tool it is, as far as it helps to understand its arguments.
+/// Hints about the kind of tool that help to classify its arguments.
 #[derive(Debug, Clone, Copy, Default)]
 struct Hints {
     sql: bool,
     shell: bool,
 }
 
-/// What is known of the arguments of a tool.
+/// The known arguments of a tool.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
     hints: Hints,
     pub(super) root: Node,
-    /// The gravest operation that the schema offers to choose, by argument.
+    /// The gravest operation that the schema offers, by argument.
     pub(super) operations: Vec<(String, Evidence)>,
 }
 
-/// What is known of one argument.
+/// One known argument.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) role: Role,
@@ -62,7 +62,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// What is known of a field, or of the same field in each item of a list.
+    /// A field, or the same field in each item of a list.
     pub(super) fn field(&self, name: &str) -> Option<&Self> {
         self.fields.get(name)
     }
@@ -80,7 +80,7 @@ impl Shape {
         }
     }
 
-    /// What an argument means of which only the name is known.
+    /// The role of an argument of which only the name is known.
     pub(super) fn role_of_name(&self, name: &str) -> Role {
         role(name, None, self.hints)
     }
@@ -105,14 +105,14 @@ impl Hints {
         const SHELL: &[&str] = &["bash", "shell", "terminal", "powershell", "zsh"];
         let words = split_name(tool.name);
         let text = tool.description.to_ascii_lowercase();
-        let says = |wanted: &[&str]| {
+        let mentions = |wanted: &[&str]| {
             let mut described = text.split(|c: char| !c.is_ascii_alphanumeric());
             words.iter().any(|word| wanted.contains(&word.as_str()))
                 || described.any(|word| wanted.contains(&word))
         };
         Self {
-            sql: says(SQL),
-            shell: says(SHELL),
+            sql: mentions(SQL),
+            shell: mentions(SHELL),
         }
     }
 }
@@ -131,7 +131,7 @@ fn node(
     let Some(mut schema) = schema.filter(|_| depth > 0) else {
         return node_of_schema;
     };
-    // The fields of the items of a list are found under the list itself.
+    // The fields of list items are stored with the list itself.
     for _ in 0..MAX_DEPTH {
         match schema.get("items").and_then(Value::as_object) {
             Some(items) => schema = items,
@@ -159,14 +159,14 @@ fn node(
     node_of_schema
 }
 
-/// The gravest of the operations a schema lets a caller choose from.
+/// The gravest of the operations that a schema offers.
 fn operations(schema: &Map<String, Value>) -> Vec<(String, Evidence)> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let fields = properties.into_iter().flatten().take(MAX_FIELDS);
     let offered = fields.filter(|(name, _)| is_operation(&split_name(name)));
     offered
         .filter_map(|(name, schema)| {
-            // A default says what happens when nothing is chosen, so nothing worse is to be feared.
+            // A default applies when nothing is chosen, so a graver option does not count.
             let options = match schema.get("default") {
                 Some(default) => std::slice::from_ref(default),
                 None => schema.get("enum")?.as_array()?.as_slice(),
@@ -235,11 +235,11 @@ fn role(name: &str, schema: Option<&Map<String, Value>>, hints: Hints) -> Role {
     described.unwrap_or_else(|| role_by_name(&words, hints))
 }
 
-/// What the description of an argument says plainly that it is.
+/// The role that the description of an argument states.
 fn described_role(description: &str) -> Option<Role> {
     let text = description.to_ascii_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
-    if says(&[
+    let mentions = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+    if mentions(&[
         "sql query",
         "sql statement",
         "sql to ",
@@ -247,7 +247,7 @@ fn described_role(description: &str) -> Option<Role> {
         "sql code",
     ]) {
         Some(Role::Sql)
-    } else if says(&[
+    } else if mentions(&[
         "shell command",
         "bash command",
         "command line to",

@@ -1,4 +1,4 @@
-//! The sources that set the base of a tool's risk, and what each of them says.
+//! The sources that set the base risk of a tool.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,27 +7,27 @@ use windlass_spec::{RiskLevel, ToolSpecification};
 
 use super::{Assessment, Evidence, Source, reading};
 
-/// What is known of a tool that bears on its risk. Whatever is not known is left out.
+/// What is known of a tool for its risk. Unknown fields keep their defaults.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct KnownTool<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What is said of it.
+    /// Its description.
     pub description: &'a str,
     /// The JSON Schema of its arguments.
     pub schema: Option<&'a Value>,
-    /// What the operator says of its risk.
+    /// The operator's override.
     pub operator_override: Option<RiskLevel>,
-    /// What its specification declares.
+    /// The risk that its specification declares.
     pub declared: Option<RiskLevel>,
-    /// The argument that, by its specification, makes a call change nothing.
+    /// The argument that makes a call a dry run, by its specification.
     pub dry_run_argument: Option<&'a str>,
     /// The annotations of the MCP server it comes from.
     pub annotations: Annotations,
     /// Whether the operator trusts that server.
     pub trust: Trust,
-    /// Whether it comes from a server, so that its name and description are the server's words.
-    pub is_of_server: bool,
+    /// Whether it comes from a server, so that its name and description are the server's.
+    pub is_from_server: bool,
     /// The method of the HTTP request it makes.
     pub http_method: Option<&'a str>,
 }
@@ -57,31 +57,31 @@ impl<'a> KnownTool<'a> {
     }
 }
 
-/// The hints by which an MCP server describes a tool. `None` means that it does not say.
+/// The hints by which an MCP server describes a tool. `None` means that a hint is absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Annotations {
     /// The tool changes nothing.
     pub read_only_hint: Option<bool>,
-    /// The tool may destroy; if it does not say, it may.
+    /// The tool may be destructive; that is the default if the hint is absent.
     pub destructive_hint: Option<bool>,
 }
 
-/// Whether the operator trusts what a server says of its own tools.
+/// Whether the operator trusts a server's descriptions of its own tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// What it says may set the base.
+    /// They may set the base.
     Trusted,
-    /// What it says may only raise.
+    /// They may only raise it.
     #[default]
     Untrusted,
 }
 
-/// What the sources say before there are any arguments.
+/// The assessment before the arguments are known.
 pub(super) fn base(tool: &KnownTool<'_>) -> Assessment {
     let operator = tool.operator_override.map(|level| {
-        let what = "the operator says so";
+        let what = "the operator set it";
         Evidence::new(Source::Override, level, what)
     });
     let declared = tool.declared.map(|level| {
@@ -97,18 +97,18 @@ pub(super) fn base(tool: &KnownTool<'_>) -> Assessment {
         let what = format!("the HTTP method is {}", shown(method));
         Evidence::new(Source::HttpMethod, level, what)
     });
-    // A server that is not trusted may call anything `get_...`: its words lower nothing.
-    let is_believed = !tool.is_of_server || tool.trust == Trust::Trusted;
-    let words = is_believed
+    // An untrusted server may name anything `get_...`, so its words do not lower the risk.
+    let is_trusted = !tool.is_from_server || tool.trust == Trust::Trusted;
+    let words = is_trusted
         .then(|| reading::read(tool.name, tool.description))
         .flatten()
         .map(|reading| Evidence::new(Source::Words, reading.level, reading.what));
 
-    let mut spoke = [operator, declared, trusted, method, words]
+    let mut applicable = [operator, declared, trusted, method, words]
         .into_iter()
         .flatten();
-    let first = spoke.next().unwrap_or_else(|| {
-        let what = "nothing is known of what it does";
+    let first = applicable.next().unwrap_or_else(|| {
+        let what = "nothing is known about the tool";
         Evidence::new(Source::Nothing, RiskLevel::Irreversible, what)
     });
     let mut assessment = Assessment {
@@ -116,12 +116,12 @@ pub(super) fn base(tool: &KnownTool<'_>) -> Assessment {
         source: first.source,
         evidence: vec![first],
     };
-    for evidence in spoke {
-        // POST says that something changes, not whether it can be changed back. The words do.
-        let open = assessment.source == Source::HttpMethod
+    for evidence in applicable {
+        // POST states a change, but not whether it can be undone. The words state that.
+        let can_raise = assessment.source == Source::HttpMethod
             && assessment.level == RiskLevel::ReversibleWithDelay
             && evidence.source == Source::Words;
-        if open {
+        if can_raise {
             assessment.raise(evidence);
         } else {
             assessment.evidence.push(evidence);
@@ -139,7 +139,7 @@ pub(super) fn base(tool: &KnownTool<'_>) -> Assessment {
     assessment
 }
 
-/// The level of a request with that method; `None` if it is no method anyone knows.
+/// The level of a request with that HTTP method; `None` if the method is unknown.
 pub(super) fn of_http_method(method: &str) -> Option<RiskLevel> {
     let is_one_of = |methods: &[&str]| methods.iter().any(|m| m.eq_ignore_ascii_case(method));
     if is_one_of(&["GET", "HEAD", "OPTIONS", "QUERY", "PROPFIND"]) {
@@ -153,8 +153,8 @@ pub(super) fn of_http_method(method: &str) -> Option<RiskLevel> {
     }
 }
 
-/// What a trusted server says. Hints it leaves out have the protocol's defaults, which are the
-/// dangerous ones; a server that gives none of them has said nothing.
+/// The finding for a trusted server. Absent hints have the protocol's defaults, which are the dangerous
+/// ones. Without any hint there is no finding.
 fn trusted(annotations: Annotations) -> Option<Evidence> {
     let Annotations {
         read_only_hint,
@@ -170,14 +170,14 @@ fn trusted(annotations: Annotations) -> Option<Evidence> {
         (_, Some(true)) => (RiskLevel::Irreversible, "it is annotated as destructive"),
         (Some(false), None) => (
             RiskLevel::Irreversible,
-            "it is annotated as changing, and not as sparing what is there",
+            "it is annotated as changing, and not as non-destructive",
         ),
     };
     Some(Evidence::new(Source::TrustedAnnotations, level, what))
 }
 
-/// What an untrusted server admits. Only what it says itself counts, not the protocol's defaults,
-/// and what would make the tool look harmless does not count at all.
+/// The finding for an untrusted server. Only explicit hints count, not the protocol's defaults, and
+/// hints that make the tool look harmless are ignored.
 fn untrusted(annotations: Annotations) -> Option<Evidence> {
     let (level, what) = if annotations.destructive_hint == Some(true) {
         (RiskLevel::Irreversible, "it is annotated as destructive")
@@ -192,7 +192,7 @@ fn untrusted(annotations: Annotations) -> Option<Evidence> {
     Some(Evidence::new(Source::UntrustedAnnotations, level, what))
 }
 
-/// A foreign word for people: short, and without anything that could steer a terminal.
+/// A foreign text for people: shortened, and without control characters.
 pub(super) fn shown(text: &str) -> String {
     const MAX_SHOWN: usize = 40;
     let beginning: String = text.chars().take(MAX_SHOWN).collect();

@@ -1,12 +1,11 @@
-//! What SQL does, found by parsing it. Several statements are as grave as the gravest of them, and
-//! what cannot be parsed may be anything.
+//! Assesses SQL by parsing it. The gravest statement counts, and SQL that cannot be parsed is
+//! irreversible.
 //!
-//! Databases disagree about where texts and comments end, so what one of them reads as a harmless
-//! string another runs. Where a text holds signs they disagree about, it is parsed as each of them
-//! would, and the gravest reading counts.
+//! Databases disagree about where strings and comments end, so a harmless string in one may be executed
+//! in another. A text with such characters is parsed in each dialect, and the gravest reading counts.
 //!
-//! The parser bounds its own recursion; how long and how chained a text may be is bounded here,
-//! because the syntax tree of a long chain of operators is as deep as the chain is long.
+//! The parser limits its own recursion. The length of a text and its number of operators are limited
+//! here, because a long chain of operators makes an equally deep syntax tree.
 
 use sqlparser::ast::{AlterTableOperation, CopyTarget, Set, Statement};
 use sqlparser::dialect::{
@@ -18,30 +17,30 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
 use windlass_spec::RiskLevel;
 
-use super::lexicon::{Kind, LEXICON};
+use super::lexicon::{LEXICON, WordKind};
 use super::reading::read_operation;
-use super::url::Judged;
+use super::url::Finding;
 
-/// Longer texts are not parsed.
+/// The maximum length of a text that is parsed.
 const MAX_BYTES: usize = 256 * 1024;
-/// Texts with more keywords and operators than this are not parsed.
+/// The maximum number of keywords and operators of a text that is parsed.
 const MAX_OPERATORS: usize = 1000;
-/// How deep the parser may nest.
+/// The maximum nesting depth of the parser.
 const MAX_DEPTH: usize = 24;
 
-/// What a text of SQL does.
-pub(super) fn judge(text: &str) -> Judged {
+/// Assesses a text of SQL.
+pub(super) fn assess(text: &str) -> Finding {
     if text.len() > MAX_BYTES {
-        let what = format!("{} bytes of SQL are too much to judge", text.len());
-        return Judged::new(RiskLevel::Irreversible, what);
+        let what = format!("{} bytes of SQL are too long to assess", text.len());
+        return Finding::new(RiskLevel::Irreversible, what);
     }
     let contested =
         text.contains(['\\', '#', '`', '$', '[']) || text.contains("--") || text.contains("/*");
-    let first = judge_as(&GenericDialect {}, text);
-    if let Reading::Judged { judged, .. } = &first
-        && (!contested || judged.level == RiskLevel::Irreversible)
+    let first = read_as(&GenericDialect {}, text);
+    if let DialectReading::Finding { finding, .. } = &first
+        && (!contested || finding.level == RiskLevel::Irreversible)
     {
-        return judged.clone();
+        return finding.clone();
     }
     let others: [&dyn Dialect; 6] = [
         &PostgreSqlDialect {},
@@ -52,12 +51,12 @@ pub(super) fn judge(text: &str) -> Judged {
         &SnowflakeDialect {},
     ];
     let readings =
-        std::iter::once(first).chain(others.into_iter().map(|dialect| judge_as(dialect, text)));
+        std::iter::once(first).chain(others.into_iter().map(|dialect| read_as(dialect, text)));
     combine(readings)
 }
 
-/// What a text does if it is SQL, or a GraphQL mutation; `None` if it looks like neither.
-pub(super) fn judge_if_sql(text: &str) -> Option<Judged> {
+/// Assesses a text if it is SQL or a GraphQL mutation; `None` if it looks like neither.
+pub(super) fn assess_if_sql(text: &str) -> Option<Finding> {
     const VERBS: [&str; 26] = [
         "alter", "analyze", "begin", "call", "comment", "copy", "create", "declare", "delete",
         "do", "drop", "exec", "execute", "explain", "grant", "insert", "lock", "merge", "pragma",
@@ -69,30 +68,30 @@ pub(super) fn judge_if_sql(text: &str) -> Option<Judged> {
         .unwrap_or(start.len());
     let word = start[..end].to_ascii_lowercase();
     if word == "mutation" && start.contains('{') {
-        return Some(judge_mutation(start));
+        return Some(assess_mutation(start));
     }
     let comment = start.starts_with("--") || start.starts_with("/*");
     if !comment && !VERBS.contains(&word.as_str()) {
         return None;
     }
-    // A question in English may begin like SQL; then it does not parse. What is too long to tell
-    // is taken for what it looks like.
+    // A question in English may start like SQL, but does not parse. A text that is too long to parse
+    // counts as SQL.
     let parses = text.len() > MAX_BYTES || is_sql(text);
-    parses.then(|| judge(text))
+    parses.then(|| assess(text))
 }
 
 fn is_sql(text: &str) -> bool {
     let dialects: [&dyn Dialect; 3] = [&GenericDialect {}, &MySqlDialect {}, &MsSqlDialect {}];
     dialects.into_iter().any(|dialect| {
         matches!(
-            judge_as(dialect, text),
-            Reading::Judged { .. } | Reading::TooMuch
+            read_as(dialect, text),
+            DialectReading::Finding { .. } | DialectReading::TooMuch
         )
     })
 }
 
-fn judge_mutation(text: &str) -> Judged {
-    // The fields of the mutation say what is done; arguments and selections only add words.
+fn assess_mutation(text: &str) -> Finding {
+    // The fields of the mutation name the operations; arguments and selections only add words.
     let names = text
         .get(..4096)
         .unwrap_or(text)
@@ -102,19 +101,19 @@ fn judge_mutation(text: &str) -> Judged {
         .filter_map(read_operation)
         .max()
         .unwrap_or(RiskLevel::Reversible);
-    Judged::new(
+    Finding::new(
         level.max(RiskLevel::ReversibleWithDelay),
         "it is a GraphQL mutation",
     )
 }
 
-/// What one dialect makes of a text.
-enum Reading {
-    Judged {
-        judged: Judged,
+/// The reading of a text in one dialect.
+enum DialectReading {
+    Finding {
+        finding: Finding,
         statements: usize,
     },
-    /// It can be taken apart into so many statements, but not parsed.
+    /// It can be split into statements, but not parsed.
     NotParsed {
         statements: usize,
     },
@@ -122,53 +121,56 @@ enum Reading {
     NotSql,
 }
 
-/// The gravest reading. One that splits the text into more statements than those that parse is
-/// believed, for it may be the right one.
-fn combine(readings: impl Iterator<Item = Reading>) -> Judged {
-    let mut worst: Option<Judged> = None;
+/// Returns the gravest reading. A reading that splits the text into more statements than those that
+/// parse makes the result irreversible, because it may be the right one.
+fn combine(readings: impl Iterator<Item = DialectReading>) -> Finding {
+    let mut worst: Option<Finding> = None;
     let mut most_parsed = 0;
     let mut most_found = 0;
     for reading in readings {
         match reading {
-            Reading::Judged { judged, statements } => {
+            DialectReading::Finding {
+                finding,
+                statements,
+            } => {
                 most_parsed = most_parsed.max(statements);
                 worst = Some(match worst {
-                    Some(worst) => worst.worse(judged),
-                    None => judged,
+                    Some(worst) => worst.worse(finding),
+                    None => finding,
                 });
             }
-            Reading::NotParsed { statements } => most_found = most_found.max(statements),
-            Reading::TooMuch => {
-                let what = "the SQL is too long to judge";
-                return Judged::new(RiskLevel::Irreversible, what);
+            DialectReading::NotParsed { statements } => most_found = most_found.max(statements),
+            DialectReading::TooMuch => {
+                let what = "the SQL is too long to assess";
+                return Finding::new(RiskLevel::Irreversible, what);
             }
-            Reading::NotSql => {}
+            DialectReading::NotSql => {}
         }
     }
     match worst {
-        Some(judged) if most_found <= most_parsed => judged,
-        Some(_) => Judged::new(
+        Some(finding) if most_found <= most_parsed => finding,
+        Some(_) => Finding::new(
             RiskLevel::Irreversible,
             "databases disagree about where the statements of this SQL end",
         ),
-        None => Judged::new(RiskLevel::Irreversible, "the SQL cannot be parsed"),
+        None => Finding::new(RiskLevel::Irreversible, "the SQL cannot be parsed"),
     }
 }
 
-fn judge_as(dialect: &dyn Dialect, text: &str) -> Reading {
+fn read_as(dialect: &dyn Dialect, text: &str) -> DialectReading {
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize() else {
-        return Reading::NotSql;
+        return DialectReading::NotSql;
     };
-    // MySQL runs what stands in such a comment.
+    // MySQL executes the content of such a comment.
     let runs_comment = |token: &Token| match token {
         Token::Whitespace(Whitespace::MultiLineComment(text)) => text.starts_with(['!', 'M']),
         _ => false,
     };
     if tokens.iter().any(runs_comment) {
-        let what = "the SQL holds a comment that some databases run";
-        let judged = Judged::new(RiskLevel::Irreversible, what);
-        return Reading::Judged {
-            judged,
+        let what = "the SQL has a comment that some databases execute";
+        let finding = Finding::new(RiskLevel::Irreversible, what);
+        return DialectReading::Finding {
+            finding,
             statements: 1,
         };
     }
@@ -177,12 +179,12 @@ fn judge_as(dialect: &dyn Dialect, text: &str) -> Reading {
         .filter(|token| !matches!(token, Token::Whitespace(_)))
         .collect();
     if tokens.iter().filter(|token| is_operator(token)).count() > MAX_OPERATORS {
-        return Reading::TooMuch;
+        return DialectReading::TooMuch;
     }
-    if is_asking_pragma(&tokens) {
-        let judged = Judged::new(RiskLevel::Reversible, "the SQL only shows");
-        return Reading::Judged {
-            judged,
+    if is_query_pragma(&tokens) {
+        let finding = Finding::new(RiskLevel::Reversible, "the SQL only shows");
+        return DialectReading::Finding {
+            finding,
             statements: 1,
         };
     }
@@ -196,17 +198,17 @@ fn judge_as(dialect: &dyn Dialect, text: &str) -> Reading {
         .with_tokens(tokens)
         .parse_statements();
     match parsed {
-        Ok(parsed) => Reading::Judged {
-            judged: judge_statements(&parsed, &words),
+        Ok(parsed) => DialectReading::Finding {
+            finding: assess_statements(&parsed, &words),
             statements,
         },
-        Err(_) => Reading::NotParsed { statements },
+        Err(_) => DialectReading::NotParsed { statements },
     }
 }
 
-/// Whether this is a pragma of SQLite that asks, which the parser does not take in all its forms.
-fn is_asking_pragma(tokens: &[Token]) -> bool {
-    const ASKING: [&str; 9] = [
+/// Whether this is a query pragma of SQLite; the parser does not support all its forms.
+fn is_query_pragma(tokens: &[Token]) -> bool {
+    const QUERY_PRAGMAS: [&str; 9] = [
         "collation_list",
         "database_list",
         "foreign_key_list",
@@ -227,14 +229,14 @@ fn is_asking_pragma(tokens: &[Token]) -> bool {
         [Token::LParen, of, Token::RParen] => value(of),
         _ => false,
     };
-    let asks = ASKING
+    let asks = QUERY_PRAGMAS
         .iter()
         .any(|asking| name.value.eq_ignore_ascii_case(asking));
     pragma.keyword == Keyword::PRAGMA && asks && complete
 }
 
-/// Whether a token may make the syntax tree deeper. Names, values, commas, dots and brackets do
-/// not: lists are flat, and the parser counts brackets itself.
+/// Whether a token may make the syntax tree deeper. Names, values, commas, dots and parentheses do not:
+/// lists are flat, and the parser counts parentheses itself.
 fn is_operator(token: &Token) -> bool {
     match token {
         Token::Word(word) => word.keyword != Keyword::NoKeyword,
@@ -253,22 +255,22 @@ fn is_operator(token: &Token) -> bool {
     }
 }
 
-fn judge_statements(statements: &[Statement], tokens: &[Token]) -> Judged {
-    let nothing = Judged::new(RiskLevel::Reversible, "the SQL only reads");
+fn assess_statements(statements: &[Statement], tokens: &[Token]) -> Finding {
+    let nothing = Finding::new(RiskLevel::Reversible, "the SQL only reads");
     let worst = statements
         .iter()
-        .map(judge_statement)
-        .fold(nothing, Judged::worse);
+        .map(assess_statement)
+        .fold(nothing, Finding::worse);
     let queries_only = statements
         .iter()
         .all(|statement| matches!(statement, Statement::Query(_)));
-    let by_words = judge_words(tokens, queries_only);
-    by_words.into_iter().fold(worst, Judged::worse)
+    let by_words = assess_words(tokens, queries_only);
+    by_words.into_iter().fold(worst, Finding::worse)
 }
 
-fn judge_statement(statement: &Statement) -> Judged {
+fn assess_statement(statement: &Statement) -> Finding {
     let mut statement = statement;
-    // What is only prepared or explained is judged as if it were run, unless it is not run at all.
+    // A prepared statement counts as if it ran. An explained one counts only if it also runs.
     loop {
         match statement {
             Statement::Explain {
@@ -276,7 +278,7 @@ fn judge_statement(statement: &Statement) -> Judged {
                 options: None,
                 ..
             } => {
-                return Judged::new(RiskLevel::Reversible, "the SQL only explains");
+                return Finding::new(RiskLevel::Reversible, "the SQL only explains");
             }
             Statement::Explain {
                 statement: inner, ..
@@ -289,11 +291,11 @@ fn judge_statement(statement: &Statement) -> Judged {
             _ => break,
         }
     }
-    let (level, what) = judge_kind(statement);
-    Judged::new(level, what)
+    let (level, what) = assess_kind(statement);
+    Finding::new(level, what)
 }
 
-fn judge_kind(statement: &Statement) -> (RiskLevel, &'static str) {
+fn assess_kind(statement: &Statement) -> (RiskLevel, &'static str) {
     use RiskLevel::{Irreversible, Reversible, ReversibleWithDelay};
     match statement {
         Statement::Query(_) => (Reversible, "the SQL only reads"),
@@ -328,7 +330,7 @@ fn judge_kind(statement: &Statement) -> (RiskLevel, &'static str) {
         | Statement::UNLISTEN { .. }
         | Statement::Print(_)
         | Statement::Set(Set::SingleAssignment { scope: None, .. }) => {
-            (Reversible, "the SQL concerns only its session")
+            (Reversible, "the SQL affects only its session")
         }
         Statement::Insert(insert) if insert.overwrite || insert.replace_into => {
             (Irreversible, "the SQL replaces rows")
@@ -381,8 +383,8 @@ fn judge_kind(statement: &Statement) -> (RiskLevel, &'static str) {
         | Statement::Lock(_)
         | Statement::LockTables { .. }
         | Statement::UnlockTables => (ReversibleWithDelay, "the SQL changes something"),
-        // Whatever runs code, leaves the database, or is not known here.
-        _ => (Irreversible, "the SQL may do something for good"),
+        // Anything that runs code, leaves the database, or is unknown.
+        _ => (Irreversible, "the SQL may have a permanent effect"),
     }
 }
 
@@ -400,19 +402,19 @@ fn adds(operation: &AlterTableOperation) -> bool {
     )
 }
 
-/// What words inside statements say: a query may hold statements that change, and call functions
-/// with side effects. Strings and comments are no words here.
-fn judge_words(tokens: &[Token], queries_only: bool) -> Option<Judged> {
-    let mut worst: Option<Judged> = None;
+/// Assesses the words inside statements: a query may contain statements that change data, and call
+/// functions with side effects. Strings and comments do not count.
+fn assess_words(tokens: &[Token], queries_only: bool) -> Option<Finding> {
+    let mut worst: Option<Finding> = None;
     for (place, token) in tokens.iter().enumerate() {
         let Token::Word(word) = token else { continue };
         let before = place.checked_sub(1).and_then(|place| tokens.get(place));
         let after = tokens.get(place + 1);
         let found = if after == Some(&Token::LParen) {
-            judge_function(&word.value, queries_only)
+            assess_function(&word.value, queries_only)
         } else if queries_only && word.quote_style.is_none() {
             let begins = matches!(before, Some(Token::LParen | Token::RParen));
-            judge_keyword(word.keyword, begins)
+            assess_keyword(word.keyword, begins)
         } else {
             None
         };
@@ -426,7 +428,7 @@ fn judge_words(tokens: &[Token], queries_only: bool) -> Option<Judged> {
     worst
 }
 
-fn judge_keyword(keyword: Keyword, begins_statement: bool) -> Option<Judged> {
+fn assess_keyword(keyword: Keyword, begins_statement: bool) -> Option<Finding> {
     let (level, what) = match keyword {
         Keyword::DELETE | Keyword::MERGE | Keyword::TRUNCATE if begins_statement => {
             (RiskLevel::Irreversible, "the query deletes rows")
@@ -440,21 +442,21 @@ fn judge_keyword(keyword: Keyword, begins_statement: bool) -> Option<Judged> {
         ),
         _ => return None,
     };
-    Some(Judged::new(level, what))
+    Some(Finding::new(level, what))
 }
 
-fn judge_function(name: &str, in_query: bool) -> Option<Judged> {
+fn assess_function(name: &str, in_query: bool) -> Option<Finding> {
     let lower = name.to_ascii_lowercase();
     let is = |kind| LEXICON.is(&lower, kind);
-    let level = if is(Kind::SqlFinal) {
+    let level = if is(WordKind::SqlFinal) {
         RiskLevel::Irreversible
-    } else if is(Kind::SqlChange) {
+    } else if is(WordKind::SqlChange) {
         RiskLevel::ReversibleWithDelay
-    } else if is(Kind::SqlHarmless) || !in_query {
+    } else if is(WordKind::SqlHarmless) || !in_query {
         return None;
     } else {
         read_operation(name).filter(|level| *level > RiskLevel::Reversible)?
     };
     let what = format!("the SQL calls `{}`", super::sources::shown(name));
-    Some(Judged::new(level, what))
+    Some(Finding::new(level, what))
 }

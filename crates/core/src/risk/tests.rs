@@ -1,4 +1,4 @@
-//! Tests of the risk assessment: a file a subject.
+//! Tests of the risk assessment, one file for each topic.
 
 mod arguments;
 mod limits;

@@ -1,33 +1,33 @@
-//! What an address gives away. Fetching a page only reads, unless the address itself carries data
-//! to whoever answers: then the call tells somebody something, and that cannot be taken back.
+//! Assesses what a URL discloses. Fetching a page only reads, unless the URL itself carries data to the
+//! server. Disclosed data cannot be taken back.
 
 use windlass_spec::RiskLevel;
 
 use super::sources::shown;
 
-/// Addresses are looked at this far; a longer one carries data by its length.
+/// The maximum length of a URL that is checked; a longer one carries data.
 const MAX_URL: usize = 2048;
-/// A longer value in a query is more than a search or an id.
+/// A longer value in a query is more than a search term or an id.
 const LONG_VALUE: usize = 100;
 /// A longer query is more than a few settings.
 const LONG_QUERY: usize = 400;
-/// A longer row of letters and digits without a break is encoded data.
+/// A longer sequence of letters and digits without a break is encoded data.
 const LONG_CODE: usize = 48;
 
 /// A finding about an address, a text in a language, or a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Judged {
+pub(super) struct Finding {
     pub(super) level: RiskLevel,
     pub(super) what: String,
 }
 
-impl Judged {
+impl Finding {
     pub(super) fn new(level: RiskLevel, what: impl Into<String>) -> Self {
         let what = what.into();
         Self { level, what }
     }
 
-    /// The worse of two.
+    /// Returns the graver of two findings.
     pub(super) fn worse(self, other: Self) -> Self {
         if other.level > self.level {
             other
@@ -37,13 +37,13 @@ impl Judged {
     }
 }
 
-/// What the address gives away; `None` if the text is no address or carries nothing.
-pub(super) fn judge(text: &str) -> Option<Judged> {
+/// Assesses what a URL discloses; `None` if the text is not a URL or carries no data.
+pub(super) fn assess(text: &str) -> Option<Finding> {
     let text = text.trim_start();
     let scheme = text.get(..text.find(':').filter(|&end| end <= 12)?)?;
     let is = |names: &[&str]| names.iter().any(|name| scheme.eq_ignore_ascii_case(name));
     if is(&["javascript", "vbscript"]) {
-        return Some(Judged::new(
+        return Some(Finding::new(
             RiskLevel::Irreversible,
             "the address is a script",
         ));
@@ -52,11 +52,11 @@ pub(super) fn judge(text: &str) -> Option<Judged> {
         return None;
     }
     let rest = text[scheme.len() + 1..].strip_prefix("//")?;
-    // Prose that begins with an address is not an address.
+    // Prose that starts with a URL is not a URL.
     let rest = rest.split_whitespace().next().unwrap_or_default();
     if rest.len() > MAX_URL {
         let what = format!("the address is {} bytes long", rest.len());
-        return Some(Judged::new(RiskLevel::ReversibleWithDelay, what));
+        return Some(Finding::new(RiskLevel::ReversibleWithDelay, what));
     }
     let authority_end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     let (authority, path_and_query) = rest.split_at(authority_end);
@@ -64,11 +64,11 @@ pub(super) fn judge(text: &str) -> Option<Judged> {
         && user.contains(':')
     {
         let what = "the address carries a password";
-        return Some(Judged::new(RiskLevel::Irreversible, what));
+        return Some(Finding::new(RiskLevel::Irreversible, what));
     }
     if authority.split('.').any(|label| label.len() > LONG_CODE) {
         let what = "the host name carries data";
-        return Some(Judged::new(RiskLevel::ReversibleWithDelay, what));
+        return Some(Finding::new(RiskLevel::ReversibleWithDelay, what));
     }
     let path_end = path_and_query
         .find(['?', '#'])
@@ -76,26 +76,26 @@ pub(super) fn judge(text: &str) -> Option<Judged> {
     let (path, query) = path_and_query.split_at(path_end);
     if path.split('/').any(is_encoded) {
         let what = "the path of the address carries data";
-        return Some(Judged::new(RiskLevel::ReversibleWithDelay, what));
+        return Some(Finding::new(RiskLevel::ReversibleWithDelay, what));
     }
-    judge_query(query)
+    assess_query(query)
 }
 
-fn judge_query(query: &str) -> Option<Judged> {
+fn assess_query(query: &str) -> Option<Finding> {
     let worst = query
         .split(['?', '&', ';', '#'])
         .filter(|part| !part.is_empty())
-        .filter_map(judge_parameter)
-        .reduce(Judged::worse);
+        .filter_map(assess_parameter)
+        .reduce(Finding::worse);
     worst.or_else(|| {
         (query.len() > LONG_QUERY).then(|| {
             let what = format!("the query of the address is {} bytes long", query.len());
-            Judged::new(RiskLevel::ReversibleWithDelay, what)
+            Finding::new(RiskLevel::ReversibleWithDelay, what)
         })
     })
 }
 
-fn judge_parameter(parameter: &str) -> Option<Judged> {
+fn assess_parameter(parameter: &str) -> Option<Finding> {
     const SECRETS: [&str; 12] = [
         "apikey",
         "api_key",
@@ -125,7 +125,7 @@ fn judge_parameter(parameter: &str) -> Option<Judged> {
     if value.is_empty() {
         None
     } else if is(&SECRETS) {
-        Some(Judged::new(RiskLevel::Irreversible, what("a secret")))
+        Some(Finding::new(RiskLevel::Irreversible, what("a secret")))
     } else if is(&PAYLOADS)
         || value.len() > LONG_VALUE
         || is_encoded(value)
@@ -133,7 +133,7 @@ fn judge_parameter(parameter: &str) -> Option<Judged> {
         || has_line_break(value)
         || has_card_number(value)
     {
-        Some(Judged::new(RiskLevel::ReversibleWithDelay, what("data")))
+        Some(Finding::new(RiskLevel::ReversibleWithDelay, what("data")))
     } else {
         None
     }
@@ -154,7 +154,7 @@ fn has_line_break(value: &str) -> bool {
     lower.contains("%0a") || lower.contains("%0d")
 }
 
-/// Whether there is a row of digits with the length and check digit of a payment card.
+/// Whether there is a number with the length and check digit of a payment card.
 fn has_card_number(value: &str) -> bool {
     value.split(|c: char| !c.is_ascii_digit()).any(|digits| {
         let sum: u32 = digits

@@ -1,20 +1,20 @@
-//! Names and descriptions as words: `deleteFile`, `delete-file` and `files.deleting` all hold the
-//! word `delete`. A word is known by its base form; how it was inflected is kept, because a
-//! participle (`list_deleted_items`) describes a thing where a base form (`delete_items`) is a deed.
+//! Splits names and descriptions into words: `deleteFile`, `delete-file` and `files.deleting` all
+//! contain the word `delete`. A word is looked up by its base form. Its inflection is kept, because a
+//! participle (`list_deleted_items`) describes a thing and a base form (`delete_items`) is an action.
 
-use super::lexicon::{Deed, Kind, LEXICON, Verb};
+use super::lexicon::{ActionKind, LEXICON, Verb, WordKind};
 
-/// Names and keys are cut off here; no honest one is longer.
+/// The maximum length of a name; the rest is ignored.
 const MAX_NAME: usize = 256;
 
-/// How a word stands in a text.
+/// The inflection of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// As in the lexicon: `delete`.
     Base,
     /// With an s: `deletes`, or a plural.
     WithS,
-    /// `deleted`, `sent`: what something is, not what is done to it.
+    /// `deleted`, `sent`: a property, not an action.
     Participle,
     /// `deleting`.
     Gerund,
@@ -25,7 +25,7 @@ pub(super) enum Form {
 pub(super) struct Word {
     /// In lower case, as written.
     pub(super) text: String,
-    /// In base form, if the lexicon knows it; else without a plural s.
+    /// The base form if the lexicon has it; otherwise the word itself.
     pub(super) base: String,
     pub(super) form: Form,
     pub(super) verb: Option<Verb>,
@@ -43,14 +43,14 @@ impl Word {
         }
     }
 
-    /// Whether it is a word of that kind, in the singular or the plural.
-    pub(super) fn is(&self, kind: Kind) -> bool {
+    /// Whether it is a word of that kind, in singular or plural.
+    pub(super) fn is(&self, kind: WordKind) -> bool {
         LEXICON.is(&self.base, kind) || LEXICON.is(&self.text, kind)
     }
 
-    /// Whether it is a plain verb, one that does not also name a thing.
+    /// Whether it is a verb that is not also a noun.
     pub(super) fn is_plain_verb(&self) -> bool {
-        self.verb.is_some_and(|verb| !verb.or_noun)
+        self.verb.is_some_and(|verb| !verb.is_also_noun)
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn split_name(name: &str) -> Vec<String> {
         let begins_word = match (previous, case) {
             (_, Case::Other) => true,
             (Case::Lower | Case::Digit, Case::Upper) => true,
-            // The last capital of a row belongs to the word after it: `HTTPRequest`.
+            // The last capital of a sequence belongs to the next word: `HTTPRequest`.
             (Case::Upper, Case::Upper) => next_is_lower,
             (Case::Digit, Case::Lower) => false,
             _ => false,
@@ -107,7 +107,7 @@ impl Case {
     }
 }
 
-/// The base form of a word, and how it stood. A word that the lexicon does not know stays as it is.
+/// The base form of a word and its inflection. A word that the lexicon does not have stays as it is.
 fn reduce(word: &str) -> (String, Form) {
     if let Some(form) = known(word, Form::Base) {
         return form;
@@ -143,13 +143,13 @@ fn reduce(word: &str) -> (String, Form) {
     found.unwrap_or_else(|| (word.to_owned(), Form::Base))
 }
 
-/// What a verb says that another was made of: who unstars changes something, who resends sends.
+/// The verb that a prefixed verb is made of: `unstar` changes something, `resend` sends.
 fn prefixed(word: &str) -> Option<Verb> {
     let verb = |prefix| LEXICON.verb(word.strip_prefix(prefix)?);
     let undone = verb("un")
-        .filter(|verb| verb.deed != Deed::Read)
+        .filter(|verb| verb.action != ActionKind::Read)
         .map(|verb| Verb {
-            deed: Deed::Change,
+            action: ActionKind::Change,
             ..verb
         });
     undone.or_else(|| verb("re"))

@@ -1,7 +1,7 @@
-//! What a run may use and has used: tokens, money, time, and calls. The runs that work for it, as sub-agents
-//! or for tasks of its plans, make their calls out of the same number: one that begins is lent a share of
-//! what is left, and what it did not use comes back when it ends. All of this follows from the events, so
-//! each process that folds them finds the same shares.
+//! The limits and usage of a run: tokens, money, time, and calls. The runs that work for it, as
+//! sub-agents or for tasks of its plans, share its number of calls. A run that starts is lent a share of
+//! what is left, and what it did not use is returned when it ends. All of this follows from the events,
+//! so each process that folds them finds the same shares.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use windlass_spec::{CallId, Timestamp, Turn};
 use super::settings::{Budget, Settings};
 use crate::model::Usage;
 
-/// The limits of a run and what is used of them.
+/// The limits of a run and its usage.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Allowance {
     settings: Settings,
     usage: Usage,
     started_at: Timestamp,
     now: Timestamp,
-    /// Microseconds in which the run waited for people, or no process was at it.
+    /// Microseconds in which the run waited for people, or no process drove it.
     waited: u64,
-    /// By turn, the calls that other runs made, or may make that are not over.
+    /// By turn, the calls that other runs have made, plus those they may still make.
     calls_of_others: BTreeMap<Turn, u32>,
-    /// The calls that are lent to runs of sub-agents that are not over.
+    /// The calls that are lent to running sub-agents.
     lent: BTreeMap<CallId, u32>,
 }
 
@@ -56,16 +56,16 @@ impl Allowance {
         self.usage += usage;
     }
 
-    /// Takes the time of an event. Time in which the run waited does not count.
+    /// Advances to the time of an event. Time in which the run waited does not count.
     pub(super) fn pass_time(&mut self, at: Timestamp, was_idle: bool) {
         if was_idle {
             self.waited += at.microseconds_since(self.now);
         }
-        // Clocks can be set back; a run's time cannot.
+        // Clocks can be set back; the time of a run cannot.
         self.now = self.now.max(at);
     }
 
-    /// How long the run was at work.
+    /// How long the run has worked.
     pub(super) fn time_used(&self, now: Timestamp) -> Duration {
         let since = now.microseconds_since(self.started_at);
         Duration::from_micros(since.saturating_sub(self.waited))
@@ -77,12 +77,12 @@ impl Allowance {
         Some(limit.saturating_sub(self.time_used(now)))
     }
 
-    /// Whether its time is used up.
+    /// Whether the time is used up.
     pub(super) fn is_out_of_time(&self) -> bool {
         self.time_left(self.now) == Some(Duration::ZERO)
     }
 
-    /// The budget of tokens or money that is used up, if one is.
+    /// The budget of tokens or money that is used up, if any.
     pub(super) fn used_up(&self) -> Option<Budget> {
         let is_reached = |limit: Option<u64>, used| limit.is_some_and(|limit| used >= limit);
         if is_reached(self.settings.max_tokens, self.tokens()) {
@@ -94,39 +94,39 @@ impl Allowance {
         }
     }
 
-    /// The limits less what is used, for a run that may make so many calls for this one.
+    /// The remaining limits, for a run that may make `max_calls` calls on behalf of this one.
     pub(super) fn rest(&self, max_calls: u32, at: Timestamp) -> Settings {
         let left = |limit: Option<u64>, used| limit.map(|limit| limit.saturating_sub(used));
         Settings {
             max_calls,
             max_tokens: left(self.settings.max_tokens, self.tokens()),
             max_microdollars: left(self.settings.max_microdollars, self.microdollars()),
-            // A second that has begun is left, so that a child is never stopped before its parent.
+            // A started second counts as left, so that a child is never stopped before its parent.
             max_seconds: self.time_left(at).map(|left| left.as_secs() + 1),
             ..self.settings.clone()
         }
     }
 
-    /// The calls of other runs that were made, or may be made, for this one.
+    /// The calls that other runs have made, or may still make, on behalf of this one.
     pub(super) fn calls_of_others(&self) -> u32 {
         let calls = self.calls_of_others.values();
         calls.fold(0, |sum, calls| sum.saturating_add(*calls))
     }
 
-    /// Those that earlier turns asked for. Those of the same turn do not count: a call in it is decided
-    /// about by its position, whatever ends first.
+    /// The same for earlier turns only. Those of the same turn do not count: the decision about a call
+    /// depends on its position, not on what ends first.
     pub(super) fn calls_of_others_before(&self, turn: Turn) -> u32 {
         let earlier = self.calls_of_others.range(..turn);
         earlier.fold(0, |sum, (_, calls)| sum.saturating_add(*calls))
     }
 
-    /// How many calls are left for a run that begins now, if this one has made so many itself.
+    /// How many calls are left for a run that starts now, if this one has made `own` calls itself.
     pub(super) fn calls_left(&self, own: u32) -> u32 {
         let used = own.saturating_add(self.calls_of_others());
         self.settings.max_calls.saturating_sub(used)
     }
 
-    /// Whether calls are lent to the run of a sub-agent that is not over.
+    /// Whether calls are lent to a running sub-agent.
     pub(super) fn has_lent(&self) -> bool {
         self.lent.values().any(|calls| *calls > 0)
     }
@@ -142,7 +142,7 @@ impl Allowance {
         self.lend_to_task(call.turn, calls);
     }
 
-    /// Takes back what was lent for a call that has ended, in which so many were used.
+    /// Returns the calls lent for a call that has ended and used `used` of them.
     pub(super) fn take_back(&mut self, call: &CallId, used: u32) {
         let lent = self.lent.remove(call).unwrap_or(0);
         self.take_back_from_task(call.turn, lent, used);
@@ -154,8 +154,8 @@ impl Allowance {
         *of_turn = of_turn.saturating_add(calls);
     }
 
-    /// Takes back what the run of a task did not use. A task ends in the turn in which it began, because
-    /// the call that carries out its plan does not end before.
+    /// Returns the calls that the run of a task did not use. A task ends in the turn in which it
+    /// started, because the call that executes its plan does not end before.
     pub(super) fn take_back_from_task(&mut self, turn: Turn, lent: u32, used: u32) {
         let of_turn = self.calls_of_others.entry(turn).or_default();
         *of_turn = of_turn.saturating_sub(lent).saturating_add(used);
@@ -170,7 +170,7 @@ impl Allowance {
     }
 }
 
-/// An equal part of what is left for some, of which one begins now. What does not divide goes to the first.
+/// An equal share of what is left, rounded up, for one of `among` runs.
 pub(super) fn share(left: u32, among: usize) -> u32 {
     let among = u32::try_from(among).unwrap_or(u32::MAX);
     left.div_ceil(among.max(1))

@@ -1,5 +1,5 @@
-//! What a run answers: the model's words if it finished, otherwise the best of what is known, and
-//! the trace as reasoning steps.
+//! The response of a run: the model's answer if it finished, otherwise the best known result, and the
+//! trace as reasoning steps.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use windlass_spec::{
 
 use super::{Entry, Run, TurnState};
 
-/// How sure anyone can be of an answer that the model did not give as one.
+/// The confidence of a response that the model did not give as its answer.
 const CONFIDENCE_WITHOUT_FINISH: f64 = 0.2;
 
 /// An answer as a model gave it.
@@ -17,14 +17,14 @@ const CONFIDENCE_WITHOUT_FINISH: f64 = 0.2;
 pub struct Answer {
     /// The answer, not empty.
     pub answer: String,
-    /// How it was found; empty if the model did not say.
+    /// How it was found; empty if the model did not state it.
     pub reasoning: String,
     /// How sure the model was.
     pub confidence: Confidence,
 }
 
 impl Run {
-    /// The run's answer as of now: there is always one, though perhaps only that there is none.
+    /// The response of the run as of now. If there is no answer, the response says so.
     #[must_use]
     pub fn response(&self) -> AgentResponse {
         let nothing = "No answer was found.";
@@ -32,7 +32,7 @@ impl Run {
         let stated = self.transcript.answer();
         let stated = stated.map_or("", |answer| answer.reasoning.as_str());
         let reasoning =
-            non_empty(stated).unwrap_or_else(|| NonEmptyText::or(&self.told_steps(), nothing));
+            non_empty(stated).unwrap_or_else(|| NonEmptyText::or(&self.describe_steps(), nothing));
         AgentResponse::new(
             NonEmptyText::or(&answer, nothing),
             reasoning,
@@ -44,7 +44,7 @@ impl Run {
     /// The run as the output of a task.
     ///
     /// # Errors
-    /// If the steps do not make a trace, which a journal that folds never leads to.
+    /// If the steps do not make a trace. That cannot happen for a journal that folds.
     pub fn output(&self, task_id: NonEmptyText) -> Result<TaskOutput, OutputError> {
         let steps = self.steps();
         let answer = self.transcript.answer();
@@ -57,7 +57,7 @@ impl Run {
         }
     }
 
-    /// The turns as reasoning steps: one for each.
+    /// The turns as reasoning steps, one for each.
     #[must_use]
     pub fn steps(&self) -> Vec<ReasoningStep> {
         self.turns()
@@ -83,13 +83,13 @@ impl Run {
         ReasoningStep::call_tool(turn.turn, thought, records, turn.asked_at, duration).ok()
     }
 
-    /// What the model answered, or the last that is known: what it said, or what a tool returned.
+    /// The model's answer, or else the last text of the model or the last result of a tool.
     fn best_answer(&self) -> Option<String> {
         if let Some(answer) = self.transcript.answer() {
             return Some(answer.answer.clone());
         }
         self.turns().iter().rev().find_map(|turn| {
-            let said = turn.answer.text.trim();
+            let text = turn.answer.text.trim();
             let observed = || {
                 let ended = turn.entries.iter().rev().find(|entry| {
                     entry
@@ -98,10 +98,10 @@ impl Run {
                 });
                 ended.map(|entry| self.transcript.observation(entry))
             };
-            if said.is_empty() {
+            if text.is_empty() {
                 observed()
             } else {
-                Some(said.to_owned())
+                Some(text.to_owned())
             }
         })
     }
@@ -116,8 +116,8 @@ impl Run {
         }
     }
 
-    /// The reasoning in one paragraph, from the trace.
-    fn told_steps(&self) -> String {
+    /// The reasoning as one paragraph, from the trace.
+    fn describe_steps(&self) -> String {
         let thoughts: Vec<String> = self
             .turns()
             .iter()
@@ -131,10 +131,11 @@ impl Run {
     }
 }
 
-/// What the model thought in a turn; if it did not say, what it did.
+/// What the model thought in a turn, or a description of what it did.
 fn thought(turn: &TurnState, records: &[&CallRecord]) -> NonEmptyText {
-    let told = turn.answer.thought.as_deref().and_then(non_empty);
-    told.or_else(|| non_empty(&turn.answer.text))
+    let stated = turn.answer.thought.as_deref().and_then(non_empty);
+    stated
+        .or_else(|| non_empty(&turn.answer.text))
         .unwrap_or_else(|| {
             let names: Vec<&str> = records
                 .iter()

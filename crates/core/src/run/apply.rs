@@ -1,6 +1,6 @@
-//! How events change a run: the table that sends each event to the parts it concerns, and the end that
-//! follows. Every event is checked before it changes anything, so one that is refused leaves the run as it
-//! was.
+//! Applies events to a run. Each event goes to the parts it concerns; the end of the run follows from
+//! the result. Every event is checked before it changes anything, so a refused event leaves the run
+//! unchanged.
 
 use windlass_spec::{ErrorCategory, Timestamp, Turn};
 
@@ -10,11 +10,11 @@ use super::reading::Reader;
 use super::settings::Budget;
 use super::toolbox::Offer;
 use super::{CallKind, Run};
-use crate::gate::Covered;
+use crate::gate::PriorApproval;
 use crate::model::{ModelAnswer, ModelErrorKind};
 
 impl Run {
-    /// Takes the next event.
+    /// Applies the next event.
     ///
     /// # Errors
     /// If the event does not fit. The run is then unchanged.
@@ -29,7 +29,7 @@ impl Run {
         Ok(())
     }
 
-    /// Sends an event to the parts it concerns. In each arm, what can fail comes before what changes
+    /// Sends an event to the parts it concerns. In each arm, what can fail comes before any change to
     /// another part.
     fn change(&mut self, event: &Event) -> Result<(), FoldError> {
         let now = self.allowance.now();
@@ -74,7 +74,7 @@ impl Run {
             }
             Event::Decided { call, decision, at } => {
                 self.calls.decide(call, decision, *at)?;
-                if let Some(Covered::Request(granted)) = decision.covered_by() {
+                if let Some(PriorApproval::Request(granted)) = decision.covered_by() {
                     self.grants.use_up(granted);
                 }
             }
@@ -97,7 +97,7 @@ impl Run {
             Event::Released { call, .. } => self.calls.release(call)?,
             Event::Undone { call, by, at } => self.calls.undo(call, by, *at)?,
             Event::CallStarted { call, variant, at } => {
-                // What is left is shared while this call is among those that have not begun.
+                // The share is computed while this call still counts among those that have not started.
                 let is_sub_agent = self.kind(call) == Some(CallKind::SubAgent);
                 let share = is_sub_agent.then(|| self.share_of_sub_agent());
                 self.calls.start(call, variant.as_ref(), now, *at)?;
@@ -229,8 +229,8 @@ impl Run {
         });
     }
 
-    /// Ends the run if what has happened ends it. While calls are yet to run later it does not end,
-    /// unless its time is up.
+    /// Ends the run if its events end it. While deferred calls are open it does not end, unless its time
+    /// is up.
     pub(super) fn settle(&mut self) {
         if self.end.is_some() {
             return;
@@ -246,7 +246,7 @@ impl Run {
         });
     }
 
-    /// Whether the run ends as soon as the calls that run later have.
+    /// Whether the run ends as soon as its deferred calls have.
     pub(super) fn is_finishing(&self) -> bool {
         self.end.is_none()
             && self.calls.has_deferred(self.allowance.now())

@@ -1,6 +1,6 @@
-//! The turns of a run and the calls that were asked for in them: their records, what the gate decided about
-//! each, how far it is, and so what can be done about them next. Calls are changed here and nowhere else,
-//! each change checked before it is made.
+//! The turns of a run and the calls requested in them: their records, the gate's decisions, their
+//! progress, and which of them can proceed. Calls are changed only here, and each change is checked
+//! before it is made.
 
 mod settling;
 
@@ -16,46 +16,46 @@ use windlass_spec::{
 use super::event::{CallEnd, Variant};
 use super::mistake::Mistake;
 use super::outcome::{FoldError, Next, Waiting};
-use super::progress::{CallProgress, Reply, Step};
+use super::progress::{CallProgress, FormReply, Step};
 use crate::approval::{Approval, Principal};
 use crate::catalog::{CallKind, PlanOperation};
 use crate::gate::{self, Decision, Permit, PermitError, Verdict};
 use crate::model::ModelAnswer;
 
-/// One turn: what the model answered and what came of it.
+/// One turn: the model's answer and the entries of its calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnState {
     /// Its number.
     pub turn: Turn,
     /// When the model was asked.
     pub asked_at: Timestamp,
-    /// When the turn was over; the time of the last event until it is.
+    /// When the turn ended; the time of the last event while it is open.
     pub ended_at: Timestamp,
     /// What the model answered.
     pub answer: ModelAnswer,
-    /// What came of each call it asked for, in that order.
+    /// One entry for each requested call, in the same order.
     pub entries: Vec<Entry>,
 }
 
-/// What came of a call a model asked for.
+/// The state of a call that a model requested.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {
-    /// A call in good order.
+    /// A well-formed call.
     Call {
-        /// What it is for.
+        /// What the call is for.
         kind: CallKind,
-        /// What was declared of the tool when it was asked for.
+        /// The specification of the tool when it was requested.
         specification: Arc<ToolSpecification>,
         /// Its record.
         record: Box<CallRecord>,
-        /// What the gate decided, once it did.
+        /// The gate's decision, once there is one.
         decision: Option<Box<Decision>>,
-        /// How far it is between the gate, people and time.
+        /// Its progress through gate, approval and undo window.
         progress: Box<CallProgress>,
     },
-    /// Something the model did wrong.
+    /// A mistake of the model.
     Mistake {
-        /// What.
+        /// The mistake.
         mistake: Mistake,
         /// The call that was not made, as far as it could be read.
         record: Box<CallRecord>,
@@ -65,7 +65,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// What the call is for; `None` if it was none.
+    /// The kind of the call; `None` for a mistake.
     #[must_use]
     pub fn kind(&self) -> Option<CallKind> {
         match self {
@@ -75,7 +75,7 @@ impl Entry {
         }
     }
 
-    /// The record of a call in good order.
+    /// The record of a well-formed call.
     pub(super) fn call(&self) -> Option<&CallRecord> {
         match self {
             Self::Call { record, .. } => Some(record),
@@ -83,7 +83,7 @@ impl Entry {
         }
     }
 
-    /// The record of whatever was asked for, also of what was refused at once.
+    /// The record of any requested call, including mistakes.
     pub(super) fn record(&self) -> Option<&CallRecord> {
         match self {
             Self::Call { record, .. } | Self::Mistake { record, .. } => Some(record),
@@ -91,8 +91,7 @@ impl Entry {
         }
     }
 
-    /// How reversible a call is: as it was found when it was decided about, else as is declared of
-    /// its tool. What is not known is irreversible.
+    /// How reversible a call is: by its decision, else by its specification. Unknown means irreversible.
     pub(super) fn risk(&self) -> RiskLevel {
         let Self::Call {
             specification,
@@ -108,7 +107,7 @@ impl Entry {
             .unwrap_or(RiskLevel::Irreversible)
     }
 
-    /// How far a call is. `None` if it is none.
+    /// The current step of a call; `None` if it is not a call.
     pub(super) fn step(&self, now: Timestamp) -> Option<Step> {
         let Self::Call {
             kind,
@@ -123,8 +122,8 @@ impl Entry {
         Some(progress.step(*kind, record.state(), decision.as_deref(), now))
     }
 
-    /// Whether it is a call that has run or may yet: what was denied, rejected, undone or too late has not
-    /// and will not.
+    /// Whether it is a call that has run or may still run. A call that was denied, rejected, undone or
+    /// expired does not count.
     pub(super) fn is_used(&self) -> bool {
         let Self::Call {
             record, decision, ..
@@ -140,23 +139,23 @@ impl Entry {
 /// The turns of a run and their calls.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Calls {
-    /// The run, after which calls are named.
+    /// The run, which is part of the ids of calls.
     run: RunId,
     turns: Vec<TurnState>,
     /// Whether any call was ever deferred.
     has_deferred: bool,
-    /// Calls whose permit was handed out in this process. Not part of the fold: a process that
-    /// resumes a run has handed out none.
+    /// Calls whose permit was issued in this process. Not part of the fold: a process that resumes a run
+    /// has issued none.
     permitted: HashSet<CallId>,
 }
 
-/// A call that has not come to its end, with what its place in the order goes by.
+/// A call that has not ended, with what determines its order.
 struct Open<'r> {
     record: &'r CallRecord,
     step: Step,
     risk: RiskLevel,
     is_deferred: bool,
-    is_of_last_turn: bool,
+    is_in_last_turn: bool,
 }
 
 /// A call that is about to change.
@@ -180,7 +179,7 @@ impl Calls {
         &self.turns
     }
 
-    /// The turn the model is asked for next, or was asked for last if that has not been answered.
+    /// The turn the model is asked for next, or the open one if it has not been answered.
     pub(super) fn current_turn(&self) -> Turn {
         let last = self.turns.last();
         last.map_or(Turn::FIRST, |turn| turn.turn.next())
@@ -195,7 +194,7 @@ impl Calls {
         self.turns.iter().flat_map(|turn| &turn.entries)
     }
 
-    /// What was asked for before a call, in order.
+    /// The entries before a call, in order.
     pub(super) fn entries_before<'r>(
         &'r self,
         call: &'r CallId,
@@ -231,7 +230,7 @@ impl Calls {
         }
     }
 
-    /// The name of a call in a turn.
+    /// The id of a call in a turn.
     pub(super) fn id_of(&self, turn: Turn, index: usize) -> CallId {
         CallId {
             run: self.run.clone(),
@@ -240,14 +239,13 @@ impl Calls {
         }
     }
 
-    /// How many calls have run or may yet.
+    /// How many calls have run or may still run.
     pub(super) fn used(&self) -> u32 {
         let used = self.entries().filter(|entry| entry.is_used()).count();
         u32::try_from(used).unwrap_or(u32::MAX)
     }
 
-    /// How many calls share what is left for runs that work for this one: sub-agents that have not begun,
-    /// and plans.
+    /// How many calls share the calls left for other runs: sub-agents that have not started, and plans.
     pub(super) fn sharers(&self) -> usize {
         let shares = |entry: &&Entry| {
             let state = entry.call().map(CallRecord::state);
@@ -263,7 +261,7 @@ impl Calls {
         self.entries().filter(shares).count()
     }
 
-    /// Whether a call creates a plan now.
+    /// Whether a call is creating a plan now.
     pub(super) fn is_creating_plan(&self, call: &CallId) -> Result<bool, FoldError> {
         let (record, _) = self.call(call)?;
         let kind = self.entry(call)?.kind();
@@ -271,20 +269,20 @@ impl Calls {
         Ok(creates && record.state() == CallState::Running)
     }
 
-    /// Whether the turn is not over: calls the run does not go on without have not ended.
+    /// Whether the turn is open: calls that are not deferred have not ended.
     pub(super) fn has_open(&self, now: Timestamp) -> bool {
         self.open(now)
-            .any(|call| call.is_of_last_turn && !call.is_deferred)
+            .any(|call| call.is_in_last_turn && !call.is_deferred)
     }
 
-    /// Whether calls that run later are yet to run.
+    /// Whether deferred calls have not ended.
     pub(super) fn has_deferred(&self, now: Timestamp) -> bool {
         self.has_deferred && self.open(now).any(|call| call.is_deferred)
     }
 
-    /// What is to be done about the calls now, if anything is: first what the gate has to do, then
-    /// what can run, then waiting. Calls run all at once, but what cannot be undone alone, and not
-    /// before the calls that were asked for before it.
+    /// Returns what to do about the calls now, if anything: first work for the gate, then calls that can
+    /// run, then waiting. Calls run at the same time, except that an irreversible call runs alone and
+    /// after all calls before it.
     pub(super) fn next(&self, now: Timestamp) -> Option<Next> {
         let mut at_gate = Vec::new();
         let mut runnable = Vec::new();
@@ -295,7 +293,7 @@ impl Calls {
             let id = || call.record.id().clone();
             match call.step {
                 Step::AtGate => at_gate.push(id()),
-                Step::Asks(until) => {
+                Step::Asked(until) => {
                     waiting = Some(Waiting::and(waiting, until, true));
                 }
                 Step::Held(until) => {
@@ -324,10 +322,10 @@ impl Calls {
         waiting.map(Next::Wait)
     }
 
-    /// The calls that have not come to their end, in order.
+    /// The calls that have not ended, in order.
     fn open(&self, now: Timestamp) -> impl Iterator<Item = Open<'_>> {
         let last = self.turns.len().saturating_sub(1);
-        // Only what is deferred can be left over from earlier turns.
+        // Only deferred calls can be left over from earlier turns.
         let first = if self.has_deferred { 0 } else { last };
         let turns = self.turns.iter().enumerate().skip(first);
         turns.flat_map(move |(turn, state)| {
@@ -344,25 +342,25 @@ impl Calls {
                     step,
                     risk: entry.risk(),
                     is_deferred: progress.is_deferred(),
-                    is_of_last_turn: turn == last,
+                    is_in_last_turn: turn == last,
                 })
             })
         })
     }
 
-    /// Takes a turn that the model answered.
+    /// Adds a turn that the model answered.
     pub(super) fn push(&mut self, turn: TurnState) {
         self.turns.push(turn);
     }
 
-    /// Takes the time until which the last turn lasts.
+    /// Extends the last turn to a time.
     pub(super) fn extend_turn(&mut self, now: Timestamp) {
         if let Some(turn) = self.turns.last_mut() {
             turn.ended_at = now;
         }
     }
 
-    /// Takes a decision of the gate: the first, or a stricter one.
+    /// Records a decision of the gate: the first, or a stricter one.
     pub(super) fn decide(
         &mut self,
         call: &CallId,
@@ -396,19 +394,19 @@ impl Calls {
         Ok(())
     }
 
-    /// Takes the question about a call that waits for a person. The gate asks about what it has decided, a
-    /// tool while it runs.
+    /// Records the question that waits for a person. The gate asks about a call it has decided, a tool
+    /// while it runs.
     pub(super) fn ask(&mut self, question: Approval, now: Timestamp) -> Result<(), FoldError> {
         let call = question.call().clone();
         let entry = self.entry(&call)?;
         let (record, decision) = self.call(&call)?;
-        let may_ask = match entry.step(now) {
+        let can_ask = match entry.step(now) {
             Some(Step::Runs) => record.state() == CallState::Running,
             Some(Step::AtGate) => decision.is_some(),
             _ => false,
         };
-        if !may_ask {
-            return Err(FoldError::NotToBeAsked(call));
+        if !can_ask {
+            return Err(FoldError::NoQuestionDue(call));
         }
         self.call_mut(&call)?.progress.ask(question);
         Ok(())
@@ -420,22 +418,22 @@ impl Calls {
         until: Timestamp,
         is_deferred: bool,
     ) -> Result<(), FoldError> {
-        let of_call = self.call_mut(call)?;
-        let verdict = of_call.decision.as_deref().map(Decision::verdict);
-        if of_call.record.state() != CallState::Pending
+        let target = self.call_mut(call)?;
+        let verdict = target.decision.as_deref().map(Decision::verdict);
+        if target.record.state() != CallState::Pending
             || verdict != Some(Verdict::Hold)
-            || of_call.progress.held_until().is_some()
+            || target.progress.held_until().is_some()
         {
             return Err(FoldError::NotHeld(call.clone()));
         }
-        of_call.progress.hold(until, is_deferred);
+        target.progress.hold(until, is_deferred);
         self.has_deferred |= is_deferred;
         Ok(())
     }
 
     pub(super) fn release(&mut self, call: &CallId) -> Result<(), FoldError> {
-        let of_call = self.held_mut(call)?;
-        of_call.progress.release();
+        let target = self.held_mut(call)?;
+        target.progress.release();
         Ok(())
     }
 
@@ -450,8 +448,8 @@ impl Calls {
              person who gave the task says so."
         );
         let failure = Failure::new(ErrorCategory::Cancelled, Effect::None, message);
-        let of_call = self.held_mut(call)?;
-        advance(of_call.record, CallChange::Cancel(failure), at)
+        let target = self.held_mut(call)?;
+        advance(target.record, CallChange::Cancel(failure), at)
     }
 
     pub(super) fn start(
@@ -461,17 +459,17 @@ impl Calls {
         now: Timestamp,
         at: Timestamp,
     ) -> Result<(), FoldError> {
-        let may_start = match self.entry(call)?.step(now) {
+        let can_start = match self.entry(call)?.step(now) {
             Some(Step::Runs) => true,
             Some(Step::Held(until)) => at >= until,
             _ => false,
         };
-        if !may_start {
+        if !can_start {
             return Err(FoldError::NotAllowed(call.clone()));
         }
-        let of_call = self.call_mut(call)?;
-        advance(of_call.record, CallChange::Start, at)?;
-        of_call.progress.start(variant);
+        let target = self.call_mut(call)?;
+        advance(target.record, CallChange::Start, at)?;
+        target.progress.start(variant);
         Ok(())
     }
 
@@ -488,20 +486,20 @@ impl Calls {
             CallEnd::Error(failure) => CallChange::Fail(failure),
             CallEnd::Timeout(failure) => CallChange::TimeOut(failure),
             CallEnd::Cancelled(failure) => CallChange::Cancel(failure),
-            CallEnd::Unknown(failure) => CallChange::LoseTrack(failure),
+            CallEnd::Unknown(failure) => CallChange::MarkUnknown(failure),
         };
-        let of_call = self.call_mut(call)?;
-        advance(of_call.record, change, at)?;
-        of_call.progress.end(variant, is_from_outside);
+        let target = self.call_mut(call)?;
+        advance(target.record, change, at)?;
+        target.progress.end(variant, is_from_outside);
         Ok(())
     }
 
-    /// Takes over which permits were handed out in this process.
+    /// Takes over the set of issued permits from an earlier state of the run.
     pub(super) fn take_permits_of(&mut self, before: &mut Self) {
         self.permitted = std::mem::take(&mut before.permitted);
     }
 
-    /// The permit of a call whose start has been applied: each gets one.
+    /// Issues the permit of a call whose start is applied; once for each call.
     pub(super) fn permit(&mut self, call: &CallId) -> Result<Permit, PermitError> {
         let Ok(Entry::Call {
             record,
@@ -515,12 +513,12 @@ impl Calls {
         let permit = gate::permit(record, decision.as_deref(), specification)?;
         match self.permitted.insert(call.clone()) {
             true => Ok(permit),
-            false => Err(PermitError::Given(call.clone())),
+            false => Err(PermitError::AlreadyIssued(call.clone())),
         }
     }
 
-    /// The outcome of the form that a call wanted filled in when it last ran.
-    pub(super) fn take_reply(&mut self, call: &CallId) -> Option<Reply> {
+    /// The reply to the form that a call asked for when it last ran.
+    pub(super) fn take_reply(&mut self, call: &CallId) -> Option<FormReply> {
         self.call_mut(call).ok()?.progress.take_reply()
     }
 
@@ -547,23 +545,24 @@ impl Calls {
 
     /// A call that is held and has not started.
     fn held_mut(&mut self, call: &CallId) -> Result<CallMut<'_>, FoldError> {
-        let of_call = self.call_mut(call)?;
+        let target = self.call_mut(call)?;
         let is_held =
-            of_call.record.state() == CallState::Pending && of_call.progress.held_until().is_some();
+            target.record.state() == CallState::Pending && target.progress.held_until().is_some();
         match is_held {
-            true => Ok(of_call),
+            true => Ok(target),
             false => Err(FoldError::NotHeld(call.clone())),
         }
     }
 }
 
-/// Changes a record, or says why the call cannot change like that; it is then unchanged.
+/// Advances a record, or returns why the call cannot change like that. A failed change leaves the record
+/// as it was.
 fn advance(record: &mut CallRecord, change: CallChange, at: Timestamp) -> Result<(), FoldError> {
     let advanced = record.advance(change, at);
     advanced.map_err(|error| FoldError::Call(record.id().clone(), error))
 }
 
-/// The call with what the operator sets.
+/// The call with the arguments that the operator sets.
 pub(super) fn with_set(record: &CallRecord, set: &BTreeMap<String, Value>) -> CallRecord {
     if set.is_empty() {
         return record.clone();

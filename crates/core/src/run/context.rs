@@ -1,4 +1,4 @@
-//! What was known where tools were chosen, told as others expect it.
+//! The context in which tools were chosen, as a [`ToolExecutionContext`].
 
 use serde_json::Value;
 use windlass_spec::Message;
@@ -9,21 +9,21 @@ use crate::gate::{DEFAULT_ENVIRONMENT, Decision};
 use crate::model::ChatMessage;
 
 impl Run {
-    /// What was known where tools were chosen. What the task's metadata says of a channel, a user or a
-    /// thread is part of it where it has the right form. `None` for a task that says nothing.
+    /// The context in which tools were chosen. The channel, user and thread of the task's metadata are
+    /// part of it if they are well-formed. `None` for a task without a description.
     #[must_use]
     pub fn context(&self) -> Option<ToolExecutionContext> {
         let environment: Environment = self.environment().parse().ok()?;
         let mut context =
             ToolExecutionContext::for_request(&self.task.description, environment).ok()?;
-        let said = |key: &str| self.task.metadata.get(key).and_then(Value::as_str);
-        if let Some(channel) = said("channel_id").and_then(|text| text.parse().ok()) {
+        let metadata = |key: &str| self.task.metadata.get(key).and_then(Value::as_str);
+        if let Some(channel) = metadata("channel_id").and_then(|text| text.parse().ok()) {
             context = context.in_channel(channel);
         }
-        if let Some(user) = said("user_id").and_then(|text| text.parse().ok()) {
+        if let Some(user) = metadata("user_id").and_then(|text| text.parse().ok()) {
             context = context.by_user(user);
         }
-        if let Some(thread) = said("thread_ts").and_then(|text| text.parse().ok()) {
+        if let Some(thread) = metadata("thread_ts").and_then(|text| text.parse().ok()) {
             context = context.in_thread(thread);
         }
         let tools = self.tools();
@@ -37,13 +37,13 @@ impl Run {
         Some(context.with_tools(tools).after(messages))
     }
 
-    /// Where the run takes place, as its decisions say.
+    /// The environment of the run, as its decisions record it.
     fn environment(&self) -> &str {
         let mut decisions = self.calls.entries().filter_map(|entry| match entry {
             Entry::Call { decision, .. } => decision.as_deref(),
             _ => None,
         });
-        let said = decisions.find_map(Decision::environment);
-        said.unwrap_or(DEFAULT_ENVIRONMENT)
+        let recorded = decisions.find_map(Decision::environment);
+        recorded.unwrap_or(DEFAULT_ENVIRONMENT)
     }
 }

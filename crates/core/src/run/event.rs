@@ -1,5 +1,5 @@
-//! What happens to a run. Events are what a journal stores, in order; their form may grow but must
-//! stay readable, because old journals are folded again.
+//! The events of a run. A journal stores them in order. Their form may grow but must stay readable,
+//! because old journals are folded again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,88 +18,87 @@ use crate::approval::{Approval, Principal};
 use crate::gate::Decision;
 use crate::model::{ChatMessage, ModelAnswer, ModelErrorKind, RequestedCall, Usage};
 
-/// What a run is asked to do.
+/// The task of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// The task or question.
     pub description: String,
-    /// What was said before, oldest first.
+    /// The conversation before the task, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conversation: Vec<ChatMessage>,
-    /// What worked before for tasks like this.
+    /// Strategies that worked for similar tasks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strategies: Vec<String>,
-    /// The field of work, by which strategies are found.
+    /// The domain, by which strategies are found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// The tools of the agent that may be used; all of them if it does not say.
+    /// The tools of the agent that may be used; all of them if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_tools: Option<Vec<String>>,
-    /// What else whoever set the task said about it, such as where it was asked.
+    /// Other data about the task, such as the channel it came from.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// The one call that is all there is to do. No model is asked then.
+    /// The one call that the whole task consists of. No model is asked then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<RequestedCall>>,
-    /// Whether strangers wrote part of what it goes on from: whoever set it had read from outside.
+    /// Whether the task is based on untrusted content: the run that set it had read from outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
 }
 
-/// Something that happened to a run.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// It began.
+    /// The run started.
     Started {
         /// Its id.
         run: RunId,
-        /// Who does it, as declared at that time.
+        /// The agent, as declared at that time.
         agent: Box<Agent>,
-        /// The agents it may hand work to, directly or through each other.
+        /// The agents it may delegate to, directly or through each other.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         agents: Vec<Agent>,
-        /// How the agents were put to work, for whoever takes the run up again. The run itself does
-        /// not look at it.
+        /// How the agents were assembled, for the process that resumes the run. The run itself does not
+        /// read it.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         assembly: Map<String, Value>,
-        /// The call of another run that this one works for.
+        /// The call of the parent run that this run works for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<CallId>,
-        /// What it may hold at most, because whoever handed it the work holds no more.
+        /// The permissions it may hold at most: those of the run that delegated the work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         holds: Option<BTreeSet<Permission>>,
-        /// What is to be done.
+        /// The task.
         task: Task,
         /// Its limits.
         settings: Settings,
         /// When.
         at: Timestamp,
     },
-    /// It was found out what the task wants and which tools the model is shown for it. Without such
-    /// an event it is shown all. The latest one counts.
+    /// The intent of the task was found, and the tools to show for it were chosen. Without such an event
+    /// the model is shown all tools. The latest one counts.
     Offered {
-        /// What the task wants, as far as that could be told.
+        /// The intent of the task, as far as it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         intent: Option<Box<RawUserIntent>>,
         /// The tools that are shown.
         tools: Vec<ToolName>,
-        /// The others, and why they are not.
+        /// The tools that are left out, and why.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<LeftOut>,
-        /// The arguments of tools that the operator sets, and that calls may leave out.
+        /// The arguments of tools that the operator sets. Calls may omit them.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         set: BTreeMap<ToolName, Vec<String>>,
-        /// What no tool seems to do of what the task wants.
+        /// What the task needs and no tool provides.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gap: Option<Box<ToolGapReport>>,
         /// When.
         at: Timestamp,
     },
-    /// Strategies of a playbook are put before the model, from what earlier runs taught. Once, before it
-    /// is first asked.
+    /// Strategies of a playbook are shown to the model. Happens once, before the model is first asked.
     Recalled {
-        /// Which, the best first.
+        /// The strategies, best first.
         strategies: Vec<RecalledStrategy>,
         /// When.
         at: Timestamp,
@@ -108,7 +107,7 @@ pub enum Event {
     ModelAnswered {
         /// In which turn.
         turn: Turn,
-        /// What.
+        /// The answer.
         answer: ModelAnswer,
         /// When.
         at: Timestamp,
@@ -117,74 +116,75 @@ pub enum Event {
     ModelFailed {
         /// In which turn.
         turn: Turn,
-        /// Why.
+        /// The kind of error.
         kind: ModelErrorKind,
-        /// For whoever runs this.
+        /// A message for the operator.
         message: String,
         /// When.
         at: Timestamp,
     },
-    /// The gate decided about a call. It does so again before the call starts, and a second decision
-    /// is kept only if it is stricter.
+    /// The gate decided about a call. It decides again before the call starts, and a second decision is
+    /// kept only if it is stricter.
     Decided {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// How.
+        /// The decision.
         decision: Decision,
         /// When.
         at: Timestamp,
     },
-    /// A question about a call was put to a person.
+    /// A person was asked a question about a call.
     Asked {
-        /// The question, and which call it is about. The journal stores the request alone: a
-        /// question that nobody has answered is no more than that.
+        /// The question and its call. The journal stores only the request: an unanswered question
+        /// consists of nothing else.
         #[serde(rename = "request", with = "as_request")]
         approval: Box<Approval>,
         /// When.
         at: Timestamp,
     },
-    /// A question was settled: a person decided, it was too late, or it was withdrawn.
+    /// A question was settled: it was decided, it expired, or it was withdrawn.
     Settled {
-        /// The question with what came of it.
+        /// The question with its outcome.
         approval: Box<Approval>,
         /// When the run learned of it.
         at: Timestamp,
     },
     /// A call is held: it starts when its undo window is over.
     Held {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// When its undo window is over.
+        /// When its undo window ends.
         until: Timestamp,
-        /// Whether the run goes on meanwhile.
+        /// Whether the run continues meanwhile.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         deferred: bool,
         /// Since when.
         at: Timestamp,
     },
-    /// A person let a held call go before its time.
+    /// A person released a held call early.
     Released {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// Who.
+        /// The person.
         by: Principal,
         /// When the run learned of it.
         at: Timestamp,
     },
     /// A person undid a held call.
     Undone {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// Who.
+        /// The person.
         by: Principal,
         /// When the run learned of it.
         at: Timestamp,
     },
-    /// A call is about to run. Stored before it does, so that no crash hides that it may have run.
+    /// A call is about to run. The event is stored first, so that a crash cannot hide that the call may
+    /// have run.
     CallStarted {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// Which of several implementations was to run, if there are several.
+        /// The implementation chosen to run, if there are several.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         variant: Option<Variant>,
         /// When.
@@ -192,27 +192,27 @@ pub enum Event {
     },
     /// A call ended.
     CallEnded {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// How.
+        /// How it ended.
         end: CallEnd,
-        /// What models cost in it: a sub-agent asks its own.
+        /// The model usage of the call: a sub-agent asks its own model.
         #[serde(default, skip_serializing_if = "Usage::is_zero")]
         usage: Usage,
         /// How many calls were made in it: a sub-agent makes its own.
-        #[serde(default, skip_serializing_if = "is_none")]
+        #[serde(default, skip_serializing_if = "is_zero")]
         calls: u32,
-        /// What ran, if something did: for those who count without folding.
+        /// The tool that ran, if one did: for readers that count without folding.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        ran: Option<Ran>,
-        /// Whether what it brought comes from outside, though its tool does not reach there: a memory of
-        /// what was once read there, say.
+        ran: Option<ExecutedTool>,
+        /// Whether the result is untrusted although the tool does not reach outside: for example a
+        /// memory of something read there.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         tainted: bool,
         /// When.
         at: Timestamp,
     },
-    /// A call made a plan, which is named after it.
+    /// A call made a plan. The plan is named after the call.
     Planned {
         /// The call.
         call: CallId,
@@ -221,82 +221,82 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
-    /// Somebody put other tasks in the place of those of a plan that have not begun.
+    /// A person replaced the tasks of a plan that have not started.
     Replanned {
-        /// Which plan.
+        /// The plan.
         plan: CallId,
-        /// What it consists of now.
+        /// The new tasks.
         tasks: Box<Plan>,
-        /// Who.
+        /// The person.
         by: Principal,
         /// When the run learned of it.
         at: Timestamp,
     },
-    /// A task of a plan is about to begin, in a run of its own.
+    /// A task of a plan is about to start, in its own run.
     TaskStarted {
-        /// Of which plan.
+        /// The plan.
         plan: CallId,
-        /// Which.
+        /// The task.
         task: PlanTaskId,
-        /// For which time, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
         /// When.
         at: Timestamp,
     },
     /// An attempt at a task ended.
     TaskEnded {
-        /// Of which plan.
+        /// The plan.
         plan: CallId,
-        /// Which.
+        /// The task.
         task: PlanTaskId,
-        /// Which attempt.
+        /// The number of the attempt.
         attempt: u32,
-        /// How.
+        /// How it ended.
         end: TaskEnd,
-        /// What models cost in it.
+        /// The model usage of the attempt.
         #[serde(default, skip_serializing_if = "Usage::is_zero")]
         usage: Usage,
         /// How many calls were made in it.
-        #[serde(default, skip_serializing_if = "is_none")]
+        #[serde(default, skip_serializing_if = "is_zero")]
         calls: u32,
         /// When.
         at: Timestamp,
     },
-    /// Whoever made a plan, or a person, said where a task stands that is done by hand, or that one is
-    /// not to be done.
+    /// The model or a person set the status of a manual task, or skipped a task.
     TaskMarked {
-        /// Of which plan.
+        /// The plan.
         plan: CallId,
-        /// Which.
+        /// The task.
         task: PlanTaskId,
-        /// Where it stands.
+        /// The new status.
         status: PlanTaskStatus,
-        /// What came of it, if something did.
+        /// The result, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
-        /// Whether strangers may have written part of it: a model that had read from outside said so.
+        /// Whether the result may contain untrusted content: the model that reported it had read from
+        /// outside.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         tainted: bool,
-        /// Who, if it was not the model.
+        /// The person, if it was not the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
         /// When.
         at: Timestamp,
     },
-    /// Somebody stopped the run.
+    /// The run was cancelled.
     Cancelled {
-        /// Who, if it was done from outside.
+        /// Who cancelled it, if it was done from outside.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
         /// When.
         at: Timestamp,
     },
-    /// Somebody took the run up again. The time in which nobody was at it does not count.
+    /// A process resumed the run. The time without a process does not count.
     Resumed {
         /// When.
         at: Timestamp,
     },
-    /// Nothing but time passed.
+    /// Only time passed.
     TimePassed {
         /// Until when.
         at: Timestamp,
@@ -333,71 +333,71 @@ impl Event {
     }
 }
 
-/// Whether there were none; what serde asks before it leaves a number out.
+/// Whether the count is zero, for `skip_serializing_if`.
 #[allow(clippy::trivially_copy_pass_by_ref)]
-const fn is_none(count: &u32) -> bool {
+const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// A strategy that is put before a model.
+/// A strategy that is shown to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecalledStrategy {
-    /// Which.
+    /// The strategy.
     pub id: StrategyId,
-    /// What it says.
+    /// Its section of the playbook.
     pub section: StrategySection,
     /// Its tools, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sequence: Vec<ToolName>,
-    /// How the model is told.
+    /// The text the model is shown.
     pub text: String,
     /// How similar it is to the task.
     pub similarity: f64,
-    /// The share of success that can be relied on.
+    /// A lower bound of its success rate.
     pub lower_bound: f64,
 }
 
 /// A tool that a model is not shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Which.
+    /// The tool.
     pub tool: ToolName,
     /// Why.
-    pub because: LeftOutBecause,
+    pub because: LeftOutReason,
 }
 
 /// Why a model is not shown a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LeftOutBecause {
+pub enum LeftOutReason {
     /// The operator switched it off.
     SwitchedOff,
-    /// It is no longer to be used.
+    /// It is deprecated.
     Deprecated,
-    /// Others fit the task better, and there is no room for all. It can be found.
+    /// Other tools fit the task better and the budget is used up. The tool can be found by a search.
     Budget,
 }
 
-/// What ran, and since when.
+/// A tool that ran, and when it started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ran {
+pub struct ExecutedTool {
     /// The tool.
     pub tool: ToolName,
-    /// When it began.
+    /// When it started.
     pub started_at: Timestamp,
-    /// Which of several implementations, if there are several.
+    /// The implementation, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<Variant>,
 }
 
-/// One of several implementations between which principals are split.
+/// One of several implementations in an experiment that splits principals between them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Variant {
     /// The experiment that splits them.
     pub experiment: String,
     /// The implementation.
     pub name: String,
-    /// How many of a million principals were to get it.
+    /// How many of a million principals get it.
     pub share_millionths: u32,
 }
 
@@ -413,11 +413,11 @@ pub enum CallEnd {
     Timeout(Failure),
     /// It was stopped.
     Cancelled(Failure),
-    /// Nobody can tell.
+    /// The outcome is unknown.
     Unknown(Failure),
 }
 
-/// A pending question as the request it was made from.
+/// Stores a pending question as the request it was made from.
 mod as_request {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,4 +1,5 @@
-//! A run at the gate: what the gate is told of it, and what it decides about a call.
+//! Passes the calls of a run to the gate: builds the context of a call and returns the decision about
+//! it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,22 +14,23 @@ use windlass_spec::{
 
 use super::calls::with_set;
 use super::outcome::FoldError;
-use super::progress::Reply;
+use super::progress::FormReply;
 use super::{CallKind, Entry, PlanState, Run};
 use crate::approval::{Identity, StandingCall};
 use crate::gate::{
-    self, Covered, DEFAULT_ENVIRONMENT, Decision, GateContext, Permit, PermitError, Rules, Verdict,
+    self, DEFAULT_ENVIRONMENT, Decision, GateContext, Permit, PermitError, PriorApproval, Rules,
+    Verdict,
 };
 use crate::limits::Readiness;
 use crate::model::ChatMessage;
 use crate::risk::ToolRisk;
 
-/// Shorter texts are found in anything.
-const LEAST_MARKED: usize = 4;
+/// The shortest text that can count as tainted. Shorter ones occur by chance.
+const MIN_TAINTED_LENGTH: usize = 4;
 
 impl Run {
-    /// What the gate decides about a call now. The same run gets the same decision about it, also
-    /// when other calls were made since.
+    /// Returns the gate's decision about a call now. It depends only on what came before the call, so
+    /// later calls do not change it.
     ///
     /// # Errors
     /// If there is no such call.
@@ -41,9 +43,9 @@ impl Run {
     ) -> Result<Decision, FoldError> {
         let (record, earlier) = self.call(call)?;
         let tool = self.declared(call)?;
-        // What the operator sets is set once: a person may have agreed to the call since.
+        // Operator arguments are set once: an approver may have approved the call since.
         let set = match earlier {
-            None => self.set_by_operator(record, rules),
+            None => self.operator_arguments(record, rules),
             Some(_) => BTreeMap::new(),
         };
         let decision = match set.is_empty() {
@@ -51,26 +53,26 @@ impl Run {
             false => {
                 let record = with_set(record, &set);
                 self.decide_about(&record, tool, principal, rules, readiness)
-                    .setting(set)
+                    .with_operator_arguments(set)
             }
         };
         let window = rules.undo_window(Some(tool));
-        // Leave that was given for exactly this call, or was used by it before. A standing one may
-        // have been taken back since.
+        // An authorization for exactly this call, or one that it used before. A standing approval may
+        // have been revoked since.
         let covered = earlier.and_then(Decision::covered_by).cloned();
-        let covered = covered.filter(|by| matches!(by, Covered::Request(_)));
+        let covered = covered.filter(|by| matches!(by, PriorApproval::Request(_)));
         let covered = covered.or_else(|| {
             let (digest, level) = (decision.digest(), decision.security_level());
             let granted = self.grants.covering(digest, level)?;
-            Some(Covered::Request(granted.clone()))
+            Some(PriorApproval::Request(granted.clone()))
         });
         Ok(match covered {
-            Some(by) => decision.covered(by, window),
+            Some(by) => decision.with_prior_approval(by, window),
             None => decision,
         })
     }
 
-    /// What the gate decides about a call of a tool, also one that was not made.
+    /// Returns the gate's decision about a call of a tool, including one that was not made.
     pub(super) fn decide_about(
         &self,
         record: &CallRecord,
@@ -79,13 +81,13 @@ impl Run {
         rules: &Rules,
         readiness: &Readiness,
     ) -> Decision {
-        self.at_position(record, tool, principal, readiness, |context| {
+        self.with_gate_context(record, tool, principal, readiness, |context| {
             gate::decide(record, context, rules)
         })
     }
 
-    /// The arguments that a call leaves out and the operator sets.
-    fn set_by_operator(&self, record: &CallRecord, rules: &Rules) -> BTreeMap<String, Value> {
+    /// The arguments that the call omits and the operator sets.
+    fn operator_arguments(&self, record: &CallRecord, rules: &Rules) -> BTreeMap<String, Value> {
         let set = rules.parameters(record.tool_name().as_str());
         let is_left_out = |(name, _): &(&String, &Value)| !record.arguments().contains_key(*name);
         set.into_iter()
@@ -95,13 +97,13 @@ impl Run {
             .collect()
     }
 
-    /// What the run holds that its calls may be made with.
+    /// The permissions that calls of the run may use.
     #[must_use]
-    pub fn held(&self, principal: &Identity, rules: &Rules) -> BTreeSet<Permission> {
-        rules.held(principal, self.agent().name(), self.inherited.as_ref())
+    pub fn permissions(&self, principal: &Identity, rules: &Rules) -> BTreeSet<Permission> {
+        rules.permissions(principal, self.agent().name(), self.inherited.as_ref())
     }
 
-    /// The same decision if a standing approval covers the call.
+    /// The same decision, given that a standing approval covers the call.
     #[must_use]
     pub fn decide_with_standing(
         &self,
@@ -111,11 +113,11 @@ impl Run {
         rules: &Rules,
     ) -> Decision {
         let window = rules.undo_window(self.declared(call).ok());
-        decision.covered(Covered::Standing(standing), window)
+        decision.with_prior_approval(PriorApproval::Standing(standing), window)
     }
 
-    /// The call as standing approvals are asked about it. `None` if there is no such call, or nobody
-    /// would be asked about it.
+    /// The call as standing approvals are matched against it. `None` if there is no such call, or it
+    /// needs no approval.
     #[must_use]
     pub fn standing_call<'r>(
         &'r self,
@@ -137,8 +139,8 @@ impl Run {
         })
     }
 
-    /// Whether a decision asks for more than an earlier one about the same call, given what people
-    /// have said since.
+    /// Whether a decision is stricter than an earlier one about the same call, given the approvals
+    /// since.
     #[must_use]
     pub fn is_stricter(&self, call: &CallId, earlier: &Decision, decision: &Decision) -> bool {
         match self.entry(call) {
@@ -147,8 +149,8 @@ impl Run {
         }
     }
 
-    /// A call as the policies saw it, or would have: for holding other policies against it. What was
-    /// not recorded is found anew.
+    /// A call as the policies saw it, or would have seen it, for comparing other policies. What was not
+    /// recorded is determined again.
     ///
     /// # Errors
     /// If there is no such call.
@@ -167,27 +169,26 @@ impl Run {
         let environment = decision.and_then(Decision::environment);
         let environment = environment.unwrap_or(DEFAULT_ENVIRONMENT);
         Ok(
-            self.at_position(record, tool, principal, &Readiness::Ready, |context| {
+            self.with_gate_context(record, tool, principal, &Readiness::Ready, |context| {
                 gate::request(record, context, environment, risk).into_owned()
             }),
         )
     }
 
-    /// The permit to run a call whose start has been applied: each gets one.
+    /// Issues the permit to run a call whose start is applied; once for each call.
     ///
     /// # Errors
-    /// If the call is not about to run, or had its permit.
+    /// If the call is not about to run, or already has its permit.
     pub fn permit(&mut self, call: &CallId) -> Result<Permit, PermitError> {
         self.calls.permit(call)
     }
 
-    /// The outcome of the form that a call wanted filled in when it last ran, for the process that resumes
-    /// it.
-    pub fn take_reply(&mut self, call: &CallId) -> Option<Reply> {
+    /// The reply to the form that a call asked for when it last ran, for the process that resumes it.
+    pub fn take_reply(&mut self, call: &CallId) -> Option<FormReply> {
         self.calls.take_reply(call)
     }
 
-    /// What is declared of the tool of a call.
+    /// The specification of the tool of a call.
     fn declared(&self, call: &CallId) -> Result<&ToolSpecification, FoldError> {
         match self.entry(call)? {
             Entry::Call { specification, .. } => Ok(specification),
@@ -195,35 +196,35 @@ impl Run {
         }
     }
 
-    /// Tells what the gate knows of the run when it decides about a call: what came before the call,
-    /// not what has happened since.
-    fn at_position<T>(
+    /// Passes `receive` the context in which the gate decides about a call: what came before the call, not
+    /// what happened since.
+    fn with_gate_context<T>(
         &self,
         record: &CallRecord,
         tool: &ToolSpecification,
         principal: &Identity,
         readiness: &Readiness,
-        take: impl FnOnce(&GateContext<'_>) -> T,
+        receive: impl FnOnce(&GateContext<'_>) -> T,
     ) -> T {
         let session = self.session(record);
-        let marked = self.marked(record);
-        let of_others = self.allowance.calls_of_others_before(record.id().turn);
+        let tainted_arguments = self.tainted_arguments(record);
+        let other_calls = self.allowance.calls_of_others_before(record.id().turn);
         let context = GateContext {
             agent: self.agent().name(),
             principal,
             specification: Some(tool),
             inherited: self.inherited.as_ref(),
             readiness,
-            calls_allowed: session.calls.saturating_add(of_others),
+            calls_allowed: session.calls.saturating_add(other_calls),
             max_calls: self.settings().max_calls,
             session,
             is_tainted: self.is_tainted_before(record),
-            marked: &marked,
+            tainted_arguments: &tainted_arguments,
         };
-        take(&context)
+        receive(&context)
     }
 
-    /// Whether something was read from outside before a call was asked for, by this run or by whoever
+    /// Whether untrusted content was read before a call was requested, by this run or by the one that
     /// set its task.
     ///
     /// # Errors
@@ -234,14 +235,14 @@ impl Run {
     }
 
     fn is_tainted_before(&self, record: &CallRecord) -> bool {
-        self.task.tainted || self.read_from_outside(record).next().is_some()
+        self.task.tainted || self.untrusted_before(record).next().is_some()
     }
 
-    /// Whether anything was read from outside, by this run or by whoever set its task.
+    /// Whether any untrusted content was read, by this run or by the one that set its task.
     #[must_use]
     pub fn is_tainted(&self) -> bool {
         let mut entries = self.calls.entries();
-        self.task.tainted || entries.any(|entry| self.brought_from_outside(entry).is_some())
+        self.task.tainted || entries.any(|entry| self.untrusted_content(entry).is_some())
     }
 
     /// What the run did before a call.
@@ -261,7 +262,7 @@ impl Run {
                 session.denied_calls += 1;
                 continue;
             }
-            // What was rejected, undone or too late has not run and will not.
+            // A call that was rejected, undone or expired has not run and will not.
             if !earlier.was_permitted() && earlier.state() != CallState::Pending {
                 continue;
             }
@@ -275,19 +276,19 @@ impl Run {
         session
     }
 
-    /// What was read from outside before a call was asked for. What comes back in the same turn
-    /// cannot have led to it. What a tool tells of its own failure is read like a result.
-    fn read_from_outside(&self, record: &CallRecord) -> impl Iterator<Item = Cow<'_, Value>> {
+    /// The untrusted content read before a call was requested. Results of the same turn cannot have led
+    /// to it. The error message of a tool counts like a result.
+    fn untrusted_before(&self, record: &CallRecord) -> impl Iterator<Item = Cow<'_, Value>> {
         let turn = record.id().turn;
         self.turns()
             .iter()
             .take_while(move |earlier| earlier.turn < turn)
             .flat_map(|earlier| &earlier.entries)
-            .filter_map(|entry| self.brought_from_outside(entry))
+            .filter_map(|entry| self.untrusted_content(entry))
     }
 
-    /// What a call brought in from outside, if it did.
-    fn brought_from_outside<'r>(&'r self, entry: &'r Entry) -> Option<Cow<'r, Value>> {
+    /// The untrusted content that a call returned, if any.
+    fn untrusted_content<'r>(&'r self, entry: &'r Entry) -> Option<Cow<'r, Value>> {
         let Entry::Call {
             kind,
             specification: tool,
@@ -306,31 +307,31 @@ impl Run {
         }
         match record.outcome()? {
             Ok(result) => Some(Cow::Borrowed(result)),
-            Err(failure) => tells_of_outside(record, failure)
+            Err(failure) => has_untrusted_message(record, failure)
                 .then(|| Cow::Owned(Value::String(failure.model_message.clone()))),
         }
     }
 
-    /// Whether the plan that a call is about has results from outside.
+    /// Whether the plan that a call refers to has untrusted results.
     fn is_plan_tainted(&self, record: &CallRecord) -> bool {
         let name = record.arguments().get("plan_id").and_then(Value::as_str);
         let plan = self.plan(record.id()).or_else(|| self.plan_named(name));
         plan.is_some_and(PlanState::is_tainted)
     }
 
-    /// The arguments of a call that occur in what was read from outside, and not in what people said.
-    fn marked(&self, record: &CallRecord) -> Vec<String> {
-        let mut outside = String::new();
-        for result in self.read_from_outside(record) {
-            texts(&result, &mut |text| {
-                outside.push_str(text);
-                outside.push('\n');
+    /// The arguments of a call that occur in untrusted content and not in what the user wrote.
+    fn tainted_arguments(&self, record: &CallRecord) -> Vec<String> {
+        let mut untrusted = String::new();
+        for result in self.untrusted_before(record) {
+            visit_texts(&result, &mut |text| {
+                untrusted.push_str(text);
+                untrusted.push('\n');
             });
         }
-        if outside.is_empty() {
+        if untrusted.is_empty() {
             return Vec::new();
         }
-        let said_before = self
+        let earlier_messages = self
             .task
             .conversation
             .iter()
@@ -338,46 +339,48 @@ impl Run {
                 ChatMessage::User { content } => Some(content.as_str()),
                 _ => None,
             });
-        let said: Vec<&str> = said_before
+        let user_texts: Vec<&str> = earlier_messages
             .chain([self.task.description.as_str()])
             .collect();
-        let comes_from_outside = |text: &str| {
-            text.len() >= LEAST_MARKED
-                && memmem::find(outside.as_bytes(), text.as_bytes()).is_some()
-                && !said.iter().any(|said| said.contains(text))
+        let is_tainted_text = |text: &str| {
+            text.len() >= MIN_TAINTED_LENGTH
+                && memmem::find(untrusted.as_bytes(), text.as_bytes()).is_some()
+                && !user_texts.iter().any(|written| written.contains(text))
         };
-        let is_marked = |value: &Value| {
+        let is_tainted_value = |value: &Value| {
             let mut found = false;
-            texts(value, &mut |text| found |= comes_from_outside(text.trim()));
+            visit_texts(value, &mut |text| found |= is_tainted_text(text.trim()));
             found
         };
         record
             .arguments()
             .iter()
-            .filter(|(_, value)| is_marked(value))
+            .filter(|(_, value)| is_tainted_value(value))
             .map(|(name, _)| name.clone())
             .collect()
     }
 }
 
-/// Whether the model was told of a failure in words that may come from outside: those of a tool that
-/// failed, whatever kind of failure it says that was. What the model hears instead of foreign words says
-/// nothing but the category, and what never ran or was stopped from here brought nothing.
-fn tells_of_outside(record: &CallRecord, failure: &Failure) -> bool {
+/// Whether the model was shown an error message that may contain untrusted content: that of a tool that
+/// failed. A generic message states only the category, and a call that never ran or was stopped by the
+/// runtime returned nothing.
+fn has_untrusted_message(record: &CallRecord, failure: &Failure) -> bool {
     let plain = Failure::foreign(failure.category, failure.effect, "").model_message;
-    let is_told = record.was_permitted()
+    let is_shown = record.was_permitted()
         && record.state() == CallState::Error
         && failure.model_message != plain;
-    is_told || failure.category == ErrorCategory::ToolFailure
+    is_shown || failure.category == ErrorCategory::ToolFailure
 }
 
-/// All texts and numbers in a value.
-fn texts(value: &Value, take: &mut dyn FnMut(&str)) {
+/// Calls `receive` with all visit_texts and numbers in a value.
+fn visit_texts(value: &Value, receive: &mut dyn FnMut(&str)) {
     match value {
-        Value::String(text) => take(text),
-        Value::Number(number) => take(&number.to_string()),
-        Value::Array(items) => items.iter().for_each(|item| texts(item, take)),
-        Value::Object(fields) => fields.values().for_each(|field| texts(field, take)),
+        Value::String(text) => receive(text),
+        Value::Number(number) => receive(&number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| visit_texts(item, receive)),
+        Value::Object(fields) => fields
+            .values()
+            .for_each(|field| visit_texts(field, receive)),
         Value::Null | Value::Bool(_) => {}
     }
 }

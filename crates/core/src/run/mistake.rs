@@ -1,5 +1,5 @@
-//! What models do wrong. A mistake is normal: it is answered in words the model can act on, counted,
-//! and bounded; it never ends the process.
+//! Mistakes of models. A mistake is normal: the model is told what is wrong, the mistake is counted and
+//! bounded, and it never ends the process.
 
 use std::fmt;
 
@@ -8,41 +8,41 @@ use windlass_spec::{CallId, ErrorCategory, Misfit};
 
 use super::repair::NotJson;
 
-/// A mistake of a model, with what is needed to answer it.
+/// A mistake of a model, with the data needed to explain it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mistake {
     /// It named a tool that does not exist.
     UnknownTool {
         /// The name.
         name: String,
-        /// Tools whose names are like it.
+        /// Existing tools with similar names.
         nearest: Vec<String>,
-        /// All tools there are.
+        /// All tools.
         known: Vec<String>,
     },
     /// Its arguments are not JSON.
     NotJson(NotJson),
-    /// Its arguments do not fit.
+    /// Its arguments do not fit the schema.
     Misfits(Vec<Misfit>),
-    /// It asked for exactly this before.
+    /// It repeated an earlier call exactly.
     Repeated {
-        /// When it first did.
+        /// The earlier call.
         first: CallId,
-        /// What came of it then, if that may be shown again.
+        /// The earlier result, if it may be shown again.
         result: Option<String>,
     },
     /// It asked for more calls in one turn than allowed.
     TooManyCalls {
-        /// How many are allowed.
+        /// The limit.
         limit: u32,
     },
-    /// It wanted to finish and to call tools in one turn.
+    /// It called `finish` together with other tools.
     FinishWithCalls,
-    /// It said and asked for nothing.
+    /// It returned neither text nor calls.
     EmptyAnswer,
 }
 
-/// What kind of mistake it is, for counting.
+/// The kind of a mistake, for counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MistakeKind {
@@ -60,16 +60,16 @@ pub enum MistakeKind {
     FinishWithCalls,
     /// See [`Mistake::EmptyAnswer`].
     EmptyAnswer,
-    /// Arguments that were not quite JSON and could be mended.
+    /// Arguments that were almost JSON and could be repaired.
     RepairedJson,
-    /// A confidence outside 0 to 1, taken for the nearer of the two.
+    /// A confidence outside 0 to 1, which was clamped.
     ConfidenceOutOfRange,
     /// An answer in plain text instead of a call of `finish`.
     TextInsteadOfFinish,
 }
 
 impl Mistake {
-    /// What kind it is.
+    /// The kind of the mistake.
     #[must_use]
     pub const fn kind(&self) -> MistakeKind {
         match self {
@@ -85,7 +85,7 @@ impl Mistake {
 }
 
 impl Mistake {
-    /// The category of the call that was not made.
+    /// The error category of the call that was not made.
     #[must_use]
     pub const fn category(&self) -> ErrorCategory {
         match self {
@@ -100,7 +100,7 @@ impl Mistake {
     }
 }
 
-/// What the model is told: what was wrong, and what would be right.
+/// The message for the model: what is wrong, and what to do.
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! What a run comes to: what is next, how it ends, and why an event or a permit is refused.
+//! What a run does next, how it ends, and why an event is refused.
 
 use serde::{Deserialize, Serialize};
 use windlass_spec::plan::PlanTaskId;
@@ -8,7 +8,7 @@ use super::plan::ReplanError;
 use super::settings::Budget;
 use crate::model::ModelRequest;
 
-/// How a run ended. It fixes the exit code, the trace and what is told to people alike.
+/// How a run ended. The exit code, the trace and the messages for people all follow from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case")]
 pub enum RunEnd {
@@ -18,24 +18,24 @@ pub enum RunEnd {
     IterationLimit,
     /// A budget is used up.
     Budget {
-        /// Which.
+        /// Which budget.
         budget: Budget,
     },
-    /// Somebody stopped it.
+    /// It was cancelled.
     Cancelled,
     /// It waits for a person.
     WaitingForPerson,
-    /// It could not go on.
+    /// It failed.
     Failed {
-        /// Why.
+        /// The category of the error.
         category: ErrorCategory,
-        /// For whoever runs this.
+        /// A message for the operator.
         message: String,
     },
 }
 
 impl RunEnd {
-    /// The exit code of a program that did nothing but this run.
+    /// The exit code of a program that performs only this run.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -62,28 +62,28 @@ impl RunEnd {
 pub enum Next {
     /// Ask the model.
     CallModel(Box<ModelRequest>),
-    /// Take these calls further through the gate, as [`Run::at_gate`](super::Run::at_gate) says.
+    /// Advance these calls through the gate, as [`Run::at_gate`](super::Run::at_gate) returns.
     Gate(Vec<CallId>),
-    /// Bring these calls to their end; they may run at the same time.
+    /// Run these calls to their end; they may run at the same time.
     RunCalls(Vec<CallId>),
-    /// Nothing, until somebody decides or time has passed.
+    /// Wait until a person decides or time has passed.
     Wait(Waiting),
-    /// Nothing: the run is over.
+    /// Nothing: the run has ended.
     Done(RunEnd),
 }
 
 /// What a run waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiting {
-    /// When it is over at the latest: the end of the shortest undo window, or the moment from which
-    /// on it is too late to decide.
+    /// When the wait ends at the latest: the end of the shortest undo window, or the earliest expiry of
+    /// a question.
     pub until: Timestamp,
     /// Whether a person has to decide something. Otherwise only time has to pass.
     pub for_person: bool,
 }
 
 impl Waiting {
-    /// What is waited for if this is waited for too.
+    /// Combines this wait with another one.
     pub(super) fn and(other: Option<Self>, until: Timestamp, for_person: bool) -> Self {
         let Some(other) = other else {
             return Self { until, for_person };
@@ -99,15 +99,15 @@ impl Waiting {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
     /// The first event must start the run.
-    #[error("the first event of a run is `started`")]
+    #[error("the first event of the run is not `started`")]
     NotStarted,
     /// A run starts once.
-    #[error("a run starts once")]
+    #[error("the run has already started")]
     StartedTwice,
-    /// Strategies are put before the model once, before it is first asked.
-    #[error("strategies are recalled once, before the model is first asked")]
+    /// Strategies are recalled once, before the model is first asked.
+    #[error("strategies can be recalled only once, before the model is first asked")]
     RecalledLate,
-    /// Nothing more can happen.
+    /// The run has ended, so the event does not apply.
     #[error("the run has ended")]
     Ended,
     /// The model was not asked, or not in that turn.
@@ -122,13 +122,13 @@ pub enum FoldError {
     /// The gate decides once.
     #[error("the call {0} was decided before")]
     DecidedTwice(CallId),
-    /// Nobody was to be asked about the call.
-    #[error("nobody was to be asked about the call {0}")]
-    NotToBeAsked(CallId),
-    /// The answer is to another question, or to none.
-    #[error("what was decided about the call {0} is not what was asked")]
-    NotWhatWasAsked(CallId),
-    /// The call is not held, or was not to be.
+    /// The call needs no answer from a person.
+    #[error("the call {0} needs no answer from a person")]
+    NoQuestionDue(CallId),
+    /// The answer belongs to another question, or to none.
+    #[error("the answer about the call {0} does not match its open question")]
+    AnswerMismatch(CallId),
+    /// The call is not held, or must not be.
     #[error("the call {0} is not held")]
     NotHeld(CallId),
     /// The call cannot change like that.
@@ -137,8 +137,8 @@ pub enum FoldError {
     /// There is no such plan, or there is one already.
     #[error("the call {0} makes no plan")]
     NoPlan(CallId),
-    /// There is no such task, or it does not stand like that.
-    #[error("the plan {0} has no task `{1}` of which that can be")]
+    /// There is no such task, or its status does not allow the change.
+    #[error("the plan {0} has no task `{1}` that can change like that")]
     NotOfPlan(CallId, PlanTaskId),
     /// The plan cannot be changed like that.
     #[error("the plan {0}: {1}")]

@@ -1,5 +1,5 @@
-//! Questions to people: the two that a model may ask as if that were a tool, and those that the gate, a
-//! tool or a lost call leads to. Each is made once, here; what the answers change is in `calls/settling.rs`.
+//! Questions to people: the two that a model can ask through reserved tools, and those of the gate, of a
+//! tool, or about a call with an unknown outcome. `calls/settling.rs` applies the answers.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::approval::{
 use crate::gate::{Decision, Rules, Verdict};
 use crate::limits::Readiness;
 
-/// How long a form may stay unanswered: the tool that wants it filled in waits for it with a call open.
+/// How long a form may stay unanswered: the tool waits for it with an open call.
 const FORM_EXPIRY: Duration = Duration::from_secs(15 * 60);
 
-/// What a person answers if a call whose end nobody knew took effect.
+/// The answer that confirms that a call with an unknown outcome took effect.
 const IT_HAPPENED: &str = "It happened";
 
 /// What the gate has to do about a call now.
@@ -31,31 +31,31 @@ const IT_HAPPENED: &str = "It happened";
 pub enum GateStep {
     /// Decide about it.
     Decide,
-    /// Ask a person this question, which is ready to be recorded.
+    /// Ask a person this question. It is ready to be recorded.
     Ask(Box<Approval>),
     /// Hold it until then.
     Hold {
-        /// When its undo window is over.
+        /// When its undo window ends.
         until: Timestamp,
-        /// Whether the run goes on meanwhile.
+        /// Whether the run continues meanwhile.
         deferred: bool,
     },
-    /// End it: nobody can be asked this.
+    /// End it: the question cannot be asked.
     Refuse(Failure),
 }
 
-/// What a tool asks a person because it cannot go on without.
+/// What a tool asks a person because it cannot continue otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolQuestion {
     /// A question in words.
     Ask(Ask),
     /// Something that has to be done by hand.
     Intervene(Intervene),
-    /// Leave to go on. Which call it is for is not the tool's to say.
-    Leave {
-        /// Why it is wanted.
+    /// Authorization to continue. It applies to the tool's own call.
+    Authorization {
+        /// The reason.
         reason: NonEmptyText,
-        /// How much care the decision needs, if more than usual.
+        /// The security level of the decision, if higher than usual.
         security_level: Option<SecurityLevel>,
         /// The stored credentials it would use.
         credentials: Option<CredentialUse>,
@@ -63,7 +63,7 @@ pub enum ToolQuestion {
 }
 
 impl Run {
-    /// What the gate has to do about a call at this time; `None` if nothing.
+    /// Returns what the gate has to do about a call now; `None` if nothing.
     #[must_use]
     pub fn at_gate(
         &self,
@@ -90,12 +90,12 @@ impl Run {
             return Some(GateStep::Decide);
         };
         let question = if record.state() == CallState::Unknown {
-            Ok(lost(record))
+            Ok(unknown_outcome_question(record))
         } else if decision.verdict() == Verdict::Ask && !progress.is_approved() {
-            Ok(authorize(record, decision))
+            Ok(approval_question(record, decision))
         } else {
             match kind {
-                CallKind::Question => asked_by_model(record),
+                CallKind::Question => model_question(record),
                 CallKind::Authorization => self.authorization(record, principal, rules),
                 CallKind::Tool
                 | CallKind::Plan(_)
@@ -110,7 +110,7 @@ impl Run {
             }
         };
         Some(match question {
-            // A question that cannot be put is found out here and not when it is recorded.
+            // An invalid question fails here and not when it is recorded.
             Ok(question) => self.ask(call, principal, question, now, |error| {
                 Failure::new(ErrorCategory::InvalidArguments, Effect::None, error)
             }),
@@ -118,7 +118,7 @@ impl Run {
         })
     }
 
-    /// Makes a question about a call, or the failure of the call if nobody can be asked that.
+    /// Makes a question about a call, or fails the call if the question is invalid.
     fn ask(
         &self,
         call: &CallId,
@@ -133,7 +133,7 @@ impl Run {
         }
     }
 
-    /// A question about a call.
+    /// Makes the request of a question about a call.
     fn request_about(
         &self,
         call: &CallId,
@@ -158,11 +158,11 @@ impl Run {
         request
     }
 
-    /// The question of a tool that runs, or the failure of its call if nobody can answer that.
+    /// The question of a running tool, or the failure of its call if the question is invalid.
     ///
     /// # Errors
     /// If there is no such call.
-    pub fn asked_by_tool(
+    pub fn tool_question(
         &self,
         call: &CallId,
         principal: &Identity,
@@ -173,7 +173,7 @@ impl Run {
         let question = match asked {
             ToolQuestion::Ask(ask) => Question::Ask(ask),
             ToolQuestion::Intervene(work) => Question::Intervene(work),
-            ToolQuestion::Leave {
+            ToolQuestion::Authorization {
                 reason,
                 security_level,
                 credentials,
@@ -193,12 +193,12 @@ impl Run {
             }
         };
         Ok(self.ask(call, principal, question, now, |error| {
-            let message = format!("the tool asks what nobody can answer: {error}");
+            let message = format!("the tool asked an invalid question: {error}");
             Failure::new(ErrorCategory::InvalidOutput, Effect::None, message)
         }))
     }
 
-    /// What a call of `request_authorization` asks.
+    /// The question of a call of `request_authorization`.
     fn authorization(
         &self,
         record: &CallRecord,
@@ -215,13 +215,13 @@ impl Run {
         let misfits = tool.signature().misfits(&Value::Object(tool_args.clone()));
         if !misfits.is_empty() {
             let misfits: Vec<String> = misfits.iter().map(ToString::to_string).collect();
-            return Err(wrong(format!(
+            return Err(invalid_question(format!(
                 "the arguments of `{name}` do not fit: {}",
                 misfits.join("; ")
             )));
         }
-        // What the call would be decided like if it were made now, so that nobody is asked for an
-        // approval that is not enough, or that nobody can give.
+        // Decides about the call as if it were made now, so that an approver is not asked for an
+        // approval that is insufficient or impossible.
         let wanted = CallRecord::requested(
             record.id().clone(),
             tool.name().clone(),
@@ -238,7 +238,7 @@ impl Run {
         Ok(Question::Authorize(Authorize {
             tool_name: tool.name().clone(),
             tool_args: tool_args.clone(),
-            reason: needed(record, "reason")?,
+            reason: required_text(record, "reason")?,
             risk,
             security_level: level
                 .max(decision.security_level())
@@ -248,30 +248,32 @@ impl Run {
         }))
     }
 
-    /// The tool of that name, if calls of it can be authorized beforehand.
+    /// The tool of that name, if calls of it can be authorized in advance.
     fn authorizable(&self, name: &str) -> Result<&ToolSpecification, Failure> {
         match self.resolve(name) {
             Some((kind, tool)) if !kind.is_answered_by_person() => Ok(tool),
-            _ => Err(wrong(format!("there is no tool `{name}` to ask leave for"))),
+            _ => Err(invalid_question(format!(
+                "there is no tool `{name}` to request authorization for"
+            ))),
         }
     }
 }
 
-/// May this call run?
-fn authorize(record: &CallRecord, decision: &Decision) -> Question {
+/// The question whether a call may run.
+fn approval_question(record: &CallRecord, decision: &Decision) -> Question {
     let risk = decision.risk_level().unwrap_or(RiskLevel::Irreversible);
     let mut reason = decision.reason().to_owned();
-    if !decision.marked().is_empty() {
+    if !decision.tainted_arguments().is_empty() {
         reason += &format!(
-            "; taken from what others wrote: `{}`",
-            decision.marked().join("`, `")
+            "; taken from untrusted content: `{}`",
+            decision.tainted_arguments().join("`, `")
         );
     }
     let rules = decision.rules().join(", ");
     Question::Authorize(Authorize {
         tool_name: record.tool_name().clone(),
         tool_args: record.arguments().clone(),
-        reason: NonEmptyText::or(&reason, "a person has to agree"),
+        reason: NonEmptyText::or(&reason, "needs approval"),
         risk,
         security_level: decision.security_level().max(least_security_level(risk)),
         rule: (!rules.is_empty()).then_some(rules),
@@ -279,14 +281,14 @@ fn authorize(record: &CallRecord, decision: &Decision) -> Question {
     })
 }
 
-/// What a call of `ask_human` asks.
-fn asked_by_model(record: &CallRecord) -> Result<Question, Failure> {
+/// The question of a call of `ask_human`.
+fn model_question(record: &CallRecord) -> Result<Question, Failure> {
     let arguments = record.arguments();
     let context = arguments.get("context").and_then(Value::as_str);
     let options = arguments.get("options").and_then(Value::as_array);
     let options = options.into_iter().flatten().filter_map(Value::as_str);
     Ok(Question::Ask(Ask {
-        question: needed(record, "question")?,
+        question: required_text(record, "question")?,
         context: context.map(str::to_owned),
         options: options
             .filter_map(|option| NonEmptyText::new(option.trim()).ok())
@@ -296,22 +298,22 @@ fn asked_by_model(record: &CallRecord) -> Result<Question, Failure> {
     }))
 }
 
-/// A text among the arguments of a call that must not be empty.
-fn needed(record: &CallRecord, name: &str) -> Result<NonEmptyText, Failure> {
+/// A required text among the arguments of a call.
+fn required_text(record: &CallRecord, name: &str) -> Result<NonEmptyText, Failure> {
     let text = record.arguments().get(name).and_then(Value::as_str);
     NonEmptyText::new(text.unwrap_or_default().trim())
-        .map_err(|_| wrong(format!("`{name}` is empty")))
+        .map_err(|_| invalid_question(format!("`{name}` is empty")))
 }
 
-/// The failure of a call that asks a person something wrongly.
-fn wrong(why: String) -> Failure {
+/// The failure of a call that asks an invalid question.
+fn invalid_question(why: String) -> Failure {
     Failure::new(ErrorCategory::InvalidArguments, Effect::None, why)
 }
 
-/// What became of this call?
-fn lost(record: &CallRecord) -> Question {
+/// The question about a call with an unknown outcome.
+fn unknown_outcome_question(record: &CallRecord) -> Question {
     let question = format!(
-        "Nobody knows whether `{}` took effect: the process died while it ran. Please find out. What \
+        "It is unknown whether `{}` took effect: the process died while it ran. Please find out. What \
          happened?",
         record.tool_name()
     );
@@ -328,15 +330,15 @@ fn lost(record: &CallRecord) -> Question {
     })
 }
 
-/// The calls that led to a run through sub-agents, the outermost first. A child run is named after
-/// the call it works for.
+/// The calls that led to a run through sub-agents, outermost first. A child run is named after the call
+/// it works for.
 fn parents(run: &RunId) -> Vec<CallId> {
     let mut parents = Vec::new();
     let mut id = run.as_str().to_owned();
     while let Some((rest, index)) = id.rsplit_once('.')
         && let Some((parent, turn)) = rest.rsplit_once('.')
     {
-        // A task of a plan works for the call that made the plan.
+        // The run of a task works for the call that made the plan.
         if turn.starts_with(TASK_OF_PLAN) {
             id = parent.to_owned();
             continue;
@@ -351,7 +353,7 @@ fn parents(run: &RunId) -> Vec<CallId> {
     parents
 }
 
-/// The point in time that much later.
+/// The time `duration` after `at`.
 fn later(at: Timestamp, duration: Duration) -> Timestamp {
     let duration = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
     Timestamp::from_microseconds(at.as_microseconds().saturating_add(duration))

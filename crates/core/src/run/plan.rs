@@ -1,7 +1,7 @@
-//! Plans: tasks that wait for each other, carried out within a run. Each task that is a call or the work
-//! of an agent is a run of its own, named after the plan and the task, so the process that resumes the run
-//! finds it; its call passes the gate like any other. What is here is the fold of what happened to the plans
-//! of a run; `work.rs` makes runs of their tasks.
+//! Plans: tasks with dependencies, executed within a run. Each task that is a call or the work of an
+//! agent is its own run, named after the plan and the task, so the process that resumes the parent finds
+//! it. Its calls pass the gate like any other. This module folds the events of plans; `work.rs` starts
+//! the runs of their tasks.
 
 mod state;
 mod work;
@@ -18,18 +18,18 @@ use crate::catalog::CallKind;
 pub use state::{PlanState, PlanTaskStatus, ReplanError, TaskState};
 pub use windlass_spec::plan::{CREATE_EXECUTION_PLAN, GET_EXECUTION_STATUS, UPDATE_TASK_STATUS};
 
-/// What the names of tasks begin with in the names of their runs.
+/// The prefix of task names in the ids of their runs.
 pub(super) const TASK_OF_PLAN: &str = "task-";
 
 /// How an attempt at a task ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskEnd {
-    /// It is done.
+    /// It succeeded.
     Success {
-        /// What came of it.
+        /// The result.
         result: Value,
-        /// Whether what came of it was written by strangers, in part or whole.
+        /// Whether the result contains untrusted content.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         tainted: bool,
     },
@@ -37,8 +37,8 @@ pub enum TaskEnd {
     Error {
         /// Why.
         failure: Failure,
-        /// Whether it may be tried again: nothing came of it that must not come twice, and another try
-        /// may succeed.
+        /// Whether it may be tried again: it had no effect that must not happen twice, and another
+        /// attempt may succeed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_retry: bool,
     },
@@ -47,33 +47,35 @@ pub enum TaskEnd {
 }
 
 impl TaskEnd {
-    /// The end of an attempt that came to nothing before it made a call.
+    /// The end of an attempt that failed before it made a call.
     #[must_use]
     pub fn not_begun(failure: Failure) -> Self {
         Self::Error {
-            may_retry: failure.effect == Effect::None && !is_final(&failure),
+            may_retry: failure.effect == Effect::None && !is_permanent(&failure),
             failure,
         }
     }
 
-    /// The end of an attempt that failed, and whose work was this run. It may be tried again if what it did
-    /// may be done twice and what went wrong is not bound to go wrong again.
+    /// The end of a failed attempt that this run worked for. It may be tried again if its calls may be
+    /// repeated and the error is not permanent.
     #[must_use]
     pub fn failed(run: &Run, failure: Failure) -> Self {
         let mut made = run.calls().filter(|call| call.was_permitted());
         let may_be_repeated = made.all(|call| {
-            // What a sub-agent did is in a run of its own, and not known here.
+            // The calls of a sub-agent are in another run and not known here.
             run.kind(call.id()) != Some(CallKind::SubAgent) && run.may_be_repeated(call.id())
         });
         Self::Error {
-            may_retry: may_be_repeated && failure.effect != Effect::Applied && !is_final(&failure),
+            may_retry: may_be_repeated
+                && failure.effect != Effect::Applied
+                && !is_permanent(&failure),
             failure,
         }
     }
 }
 
-/// Whether what went wrong is bound to go wrong again.
-fn is_final(failure: &Failure) -> bool {
+/// Whether the error is permanent, so that another attempt cannot succeed.
+fn is_permanent(failure: &Failure) -> bool {
     matches!(
         failure.category,
         ErrorCategory::UnknownTool
@@ -87,7 +89,8 @@ fn is_final(failure: &Failure) -> bool {
     )
 }
 
-/// The plans of a run, in the order in which they were made. A plan is named after the call that made it.
+/// The plans of a run, in the order in which they were made. A plan is named after the call that made
+/// it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Plans {
     plans: Vec<PlanState>,
@@ -102,7 +105,7 @@ impl Plans {
         self.plans.iter().find(|plan| plan.id() == id)
     }
 
-    /// The plan of that name, else the latest.
+    /// The plan of that name; without a name, the latest.
     pub(super) fn named(&self, name: Option<&str>) -> Option<&PlanState> {
         match name {
             Some(name) => self.plans.iter().find(|plan| plan.id().to_string() == name),
@@ -110,20 +113,20 @@ impl Plans {
         }
     }
 
-    /// Whether calls are lent to the run of a task that is not over.
+    /// Whether calls are lent to the running run of a task.
     pub(super) fn has_lent(&self) -> bool {
         self.plans.iter().any(PlanState::has_lent)
     }
 
-    /// The runs of tasks that are under way.
+    /// The runs of tasks that are in progress.
     pub(super) fn task_runs(&self) -> impl Iterator<Item = RunId> {
         self.plans.iter().flat_map(|plan| {
-            let under_way = plan.under_way();
-            under_way.filter_map(|(task, attempt)| task_run_id(plan.id(), task, attempt))
+            let in_progress = plan.in_progress();
+            in_progress.filter_map(|(task, attempt)| task_run_id(plan.id(), task, attempt))
         })
     }
 
-    /// The runs of all tasks that were begun, one for each attempt.
+    /// The runs of all tasks that have started, one for each attempt.
     pub(super) fn all_task_runs(&self) -> impl Iterator<Item = RunId> {
         self.plans.iter().flat_map(|plan| {
             plan.tasks().flat_map(|(task, state)| {
@@ -133,7 +136,7 @@ impl Plans {
         })
     }
 
-    /// Takes the plan that a call made.
+    /// Adds the plan that a call made.
     pub(super) fn create(
         &mut self,
         call: &CallId,
@@ -148,7 +151,7 @@ impl Plans {
         Ok(())
     }
 
-    /// Puts other tasks in the place of those that have not begun.
+    /// Replaces the tasks that have not started.
     pub(super) fn replan(&mut self, id: &CallId, tasks: &Plan) -> Result<(), FoldError> {
         let known = self.plan_mut(id)?;
         let replanned = known.replanned(tasks.clone());
@@ -156,7 +159,7 @@ impl Plans {
         Ok(())
     }
 
-    /// Begins an attempt at a task, whose run may make so many calls.
+    /// Starts an attempt at a task, whose run may make `calls` calls.
     pub(super) fn start_task(
         &mut self,
         id: &CallId,
@@ -168,7 +171,7 @@ impl Plans {
         self.plan_mut(id)?.start(task, attempt, calls, at)
     }
 
-    /// Ends an attempt at a task. Returns how many calls its run might have made.
+    /// Ends an attempt at a task. Returns how many calls were lent to its run.
     pub(super) fn end_task(
         &mut self,
         id: &CallId,
@@ -180,7 +183,7 @@ impl Plans {
         self.plan_mut(id)?.end(task, attempt, end, at)
     }
 
-    /// Takes the status of a task that is done by hand, or not to be done.
+    /// Sets the status of a manual task, or skips a task.
     pub(super) fn mark_task(
         &mut self,
         id: &CallId,
@@ -202,7 +205,7 @@ impl Plans {
     }
 }
 
-/// The name of the run that works for a task. No name of a call's run looks like it.
+/// The id of the run of a task. It cannot equal the id of the run of a sub-agent.
 fn task_run_id(plan: &CallId, task: &PlanTaskId, attempt: u32) -> Option<RunId> {
     let CallId { run, turn, index } = plan;
     RunId::new(format!(

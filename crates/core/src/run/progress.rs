@@ -1,5 +1,5 @@
-//! The progress of one call between the gate, people and time: the question that waits for an answer, the
-//! approval that was given, the undo window, and what people said about it since.
+//! The progress of one call through gate, approval and undo window: the open question, the approval, the
+//! hold, and what people reported since.
 
 use serde_json::{Map, Value};
 use windlass_spec::{CallState, SecurityLevel, Timestamp};
@@ -9,61 +9,61 @@ use crate::approval::Approval;
 use crate::catalog::CallKind;
 use crate::gate::{Decision, Verdict};
 
-/// What a person answers if a call whose end nobody knew has done nothing.
+/// The answer that states that a call with an unknown outcome did nothing. It is stored in journals.
 pub(super) const NOTHING_HAPPENED: &str = "It did not happen";
 
-/// The progress of a call between the gate, people and time.
+/// The progress of a call through gate, approval and undo window.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CallProgress {
     /// The question that waits for a person.
     question: Option<Approval>,
-    /// The approval that people gave, and with how much care.
+    /// The security level of the approval, once the call is approved.
     approved: Option<SecurityLevel>,
-    /// What the model asked for, if a person changed it or the operator added to it.
+    /// The arguments that the model gave, if an approver edited them or the operator added to them.
     before_edit: Option<Map<String, Value>>,
-    /// Whether a person changed it.
+    /// Whether an approver edited the arguments.
     is_edited: bool,
     /// The undo window.
     held: Option<Held>,
-    /// What a person said about a call whose end nobody knew, or that nobody did.
-    word: Option<String>,
-    /// The outcome of a form that the tool wanted filled in. The call is resumed with it.
-    reply: Option<Reply>,
-    /// Whether its result comes from outside, though its tool does not reach there.
+    /// What a person reported about a call with an unknown outcome, or that none did.
+    report: Option<String>,
+    /// The reply to a form of the tool. The call is resumed with it.
+    reply: Option<FormReply>,
+    /// Whether its result is untrusted although its tool does not reach outside.
     is_from_outside: bool,
-    /// Which of several implementations runs, if there are several.
+    /// The implementation that runs, if there are several.
     variant: Option<Variant>,
 }
 
-/// The outcome of a form that a tool wanted filled in while it ran.
+/// The reply to a form that a tool asked for while it ran.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
+pub enum FormReply {
     /// A person filled it in.
     Filled(Map<String, Value>),
-    /// A person said no.
+    /// A person declined.
     Declined,
-    /// Nobody answered.
-    Nobody,
+    /// The form expired or was withdrawn.
+    Unanswered,
 }
 
 /// The undo window of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Held {
     until: Timestamp,
-    /// Whether a person let it go before its time.
+    /// Whether a person released it early.
     is_released: bool,
-    /// Whether the run goes on meanwhile.
+    /// Whether the run continues meanwhile.
     is_deferred: bool,
 }
 
-/// How far a call is.
+/// The step that a call is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// The gate has to do something: decide, ask, or hold.
     AtGate,
-    /// A person has to answer, until then.
-    Asks(Timestamp),
-    /// It is held until then.
+    /// A person has to answer; the question expires at this time.
+    Asked(Timestamp),
+    /// It is held until this time.
     Held(Timestamp),
     /// It may start, or has started and not ended.
     Runs,
@@ -72,7 +72,7 @@ pub(super) enum Step {
 }
 
 impl CallProgress {
-    /// How far a call of that kind and state is.
+    /// The step of a call of that kind and state.
     pub(super) fn step(
         &self,
         kind: CallKind,
@@ -81,14 +81,14 @@ impl CallProgress {
         now: Timestamp,
     ) -> Step {
         if let Some(question) = &self.question {
-            return Step::Asks(question.request().expires_at);
+            return Step::Asked(question.request().expires_at);
         }
         match state {
             CallState::Pending => self.step_before_start(kind, decision, now),
             CallState::Running => Step::Runs,
-            // A person has to say what became of it, as far as anybody can. Journals from before
-            // there were such questions record no risk, and go on without.
-            CallState::Unknown if self.word.is_none() => {
+            // A person has to report the outcome, if known. Journals from before such questions existed
+            // record no risk and skip this step.
+            CallState::Unknown if self.report.is_none() => {
                 let has_risk = decision.and_then(Decision::risk_level).is_some();
                 if has_risk { Step::AtGate } else { Step::Over }
             }
@@ -121,56 +121,56 @@ impl CallProgress {
         self.question.as_ref()
     }
 
-    /// Until when the call is held, unless it is released.
+    /// When the undo window ends, if the call is held.
     #[must_use]
     pub fn held_until(&self) -> Option<Timestamp> {
         self.held.map(|held| held.until)
     }
 
-    /// Which of several implementations ran, if there are several.
+    /// The implementation that ran, if there are several.
     #[must_use]
     pub fn variant(&self) -> Option<&Variant> {
         self.variant.as_ref()
     }
 
-    /// What the model asked for, if a person changed it or the operator added to it.
+    /// The arguments that the model gave, if an approver edited them or the operator added to them.
     #[must_use]
     pub fn before_edit(&self) -> Option<&Map<String, Value>> {
         self.before_edit.as_ref()
     }
 
-    /// Whether people approved the call.
+    /// Whether the call is approved.
     pub(super) fn is_approved(&self) -> bool {
         self.approved.is_some()
     }
 
-    /// Whether a person changed what the model asked for.
+    /// Whether an approver edited the arguments.
     pub(super) fn is_edited(&self) -> bool {
         self.is_edited
     }
 
-    /// Whether the run goes on while the call is held.
+    /// Whether the run continues while the call is held.
     pub(super) fn is_deferred(&self) -> bool {
         self.held.is_some_and(|held| held.is_deferred)
     }
 
-    /// What a person said about a call whose end nobody knew.
-    pub(super) fn word(&self) -> Option<&str> {
-        self.word.as_deref()
+    /// What a person reported about a call with an unknown outcome.
+    pub(super) fn report(&self) -> Option<&str> {
+        self.report.as_deref()
     }
 
-    /// Whether a person said that a call whose end nobody knew did nothing.
+    /// Whether a person reported that a call with an unknown outcome did nothing.
     pub(super) fn did_nothing(&self) -> bool {
-        let word = self.word.as_deref().unwrap_or_default();
-        word.ends_with(NOTHING_HAPPENED)
+        let report = self.report.as_deref().unwrap_or_default();
+        report.ends_with(NOTHING_HAPPENED)
     }
 
-    /// Whether its result comes from outside, though its tool does not reach there.
+    /// Whether its result is untrusted although its tool does not reach outside.
     pub(super) fn is_from_outside(&self) -> bool {
         self.is_from_outside
     }
 
-    /// Whether a decision asks for more than an earlier one, given what people have approved since.
+    /// Whether a decision is stricter than an earlier one, given the approvals since.
     pub(super) fn is_stricter(&self, earlier: &Decision, decision: &Decision) -> bool {
         match self.approved {
             _ if decision.verdict() == Verdict::Deny => earlier.verdict() != Verdict::Deny,
@@ -179,28 +179,28 @@ impl CallProgress {
         }
     }
 
-    /// Takes a decision. What people and time had come to was about another one.
+    /// Resets approval and hold for a new decision.
     pub(super) fn decide(&mut self) {
         self.approved = None;
         self.held = None;
     }
 
-    /// Keeps what the model asked for, before something else takes its place.
+    /// Keeps the arguments that the model gave before they are replaced.
     pub(super) fn keep_requested(&mut self, arguments: &Map<String, Value>) {
         self.before_edit.get_or_insert_with(|| arguments.clone());
     }
 
-    /// Takes the question that waits for a person.
+    /// Records the question that waits for a person.
     pub(super) fn ask(&mut self, question: Approval) {
         self.question = Some(question);
     }
 
-    /// The question is settled.
+    /// Removes the settled question.
     pub(super) fn settle(&mut self) {
         self.question = None;
     }
 
-    /// People approved the call, perhaps with other arguments than these.
+    /// Records an approval. `edited` has the model's arguments if the approver edited them.
     pub(super) fn approve(
         &mut self,
         level: Option<SecurityLevel>,
@@ -213,18 +213,18 @@ impl CallProgress {
         }
     }
 
-    /// A person said what became of a call whose end nobody knew.
-    pub(super) fn take_word(&mut self, word: String) {
-        self.word = Some(word);
+    /// Records the report about a call with an unknown outcome.
+    pub(super) fn record_report(&mut self, report: String) {
+        self.report = Some(report);
     }
 
-    /// A form was answered.
-    pub(super) fn reply(&mut self, reply: Reply) {
+    /// Records the reply to a form.
+    pub(super) fn reply(&mut self, reply: FormReply) {
         self.reply = Some(reply);
     }
 
-    /// The outcome of a form, for the process that resumes the call.
-    pub(super) fn take_reply(&mut self) -> Option<Reply> {
+    /// Takes the reply to a form, for the process that resumes the call.
+    pub(super) fn take_reply(&mut self) -> Option<FormReply> {
         self.reply.take()
     }
 
@@ -237,18 +237,18 @@ impl CallProgress {
         });
     }
 
-    /// Lets the call go before its time. Returns whether it was held.
+    /// Releases the call early. Returns whether it was held.
     pub(super) fn release(&mut self) -> bool {
         let held = self.held.as_mut();
         held.map(|held| held.is_released = true).is_some()
     }
 
-    /// The call begins, with one of several implementations if there are several.
+    /// Records the start of the call, and the implementation if there are several.
     pub(super) fn start(&mut self, variant: Option<&Variant>) {
         self.variant = variant.cloned();
     }
 
-    /// The call ended. Another process may have gone on with another implementation.
+    /// Records the end of the call. Another process may have resumed it with another implementation.
     pub(super) fn end(&mut self, variant: Option<&Variant>, is_from_outside: bool) {
         self.is_from_outside |= is_from_outside;
         if variant.is_some() {

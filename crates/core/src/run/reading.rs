@@ -1,5 +1,5 @@
-//! Takes a model's answer apart: which of its calls are in good order and of what kind, which are mistakes,
-//! whether it finishes. This is the one place where a name that a model used becomes a kind of call.
+//! Parses a model's answer: which of its calls are well-formed and of what kind, which are mistakes, and
+//! whether it finishes. Only here does a name that a model used become a kind of call.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::model::{FINISH, ModelAnswer, RequestedArguments, RequestedCall};
 /// How many names are suggested for one that does not exist.
 const SUGGESTIONS: usize = 3;
 
-/// What an answer is read with: the run as it was when the model was asked.
+/// The context for parsing an answer: the run as it was when the model was asked.
 pub(super) struct Reader<'r> {
     pub(super) toolbox: &'r Toolbox,
     pub(super) calls: &'r Calls,
@@ -33,7 +33,7 @@ pub(super) struct Reader<'r> {
     pub(super) at: Timestamp,
 }
 
-/// What an answer comes to.
+/// A parsed answer.
 pub(super) struct ReadAnswer {
     pub(super) turn: TurnState,
     /// The answer of the run, if the model finished.
@@ -73,7 +73,7 @@ impl Reader<'_> {
         read
     }
 
-    /// What becomes of one requested call, if it is in order.
+    /// Parses one requested call.
     fn requested(&self, index: usize, read: &mut ReadAnswer) -> Result<Entry, Mistake> {
         let id = self.calls.id_of(read.turn.turn, index);
         let limit = self.max_calls_per_turn;
@@ -91,9 +91,10 @@ impl Reader<'_> {
         let stated = requested.confidence;
         let arguments = arguments(&requested.arguments, &mut read.mistakes)?;
         let mut misfits = tool.signature().misfits(&arguments);
-        // What the operator sets is filled in at the gate, which looks at the whole again.
-        let is_set =
-            |name: &str| self.toolbox.is_set(tool.name(), name) && arguments.get(name).is_none();
+        // Arguments set by the operator are filled in at the gate, which checks all arguments again.
+        let is_set = |name: &str| {
+            self.toolbox.is_set_by_operator(tool.name(), name) && arguments.get(name).is_none()
+        };
         misfits.retain(|misfit| !misfit.pointer.strip_prefix('/').is_some_and(is_set));
         let Value::Object(arguments) = arguments else {
             return Err(Mistake::Misfits(misfits));
@@ -135,8 +136,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The mistake of asking for exactly what was asked for before. What was only read may be shown
-    /// again; what had an effect must not happen twice by accident.
+    /// The mistake of repeating an earlier call exactly. The result of a reversible call may be shown
+    /// again; a call with an effect must not run twice by accident.
     fn repeated(
         &self,
         name: &ToolName,
@@ -151,10 +152,10 @@ impl Reader<'_> {
             else {
                 return None;
             };
-            // What a person changed was asked for as it was before.
+            // An edited call was requested with the arguments before the edit.
             let asked = progress.before_edit().unwrap_or(record.arguments());
             let is_same = record.tool_name() == name && asked == arguments;
-            // What failed and may be tried again is not repeated by trying again.
+            // Repeating a call that failed with a retryable error is no mistake.
             let may_be_repeated = progress.did_nothing()
                 || matches!(record.outcome(), Some(Err(failure)) if failure.retryable);
             (is_same && !may_be_repeated).then_some((entry, record))
@@ -169,7 +170,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Takes the run's answer from a call of `finish`, or says what is wrong with it.
+    /// Parses the calls of `finish` into the run's answer, or into mistakes.
     fn read_finish(&self, read: &mut ReadAnswer) {
         let is_call = |entry: &Entry| matches!(entry, Entry::Call { .. });
         let has_calls = read.turn.entries.iter().any(is_call);
@@ -246,8 +247,8 @@ impl ReadAnswer {
         })
     }
 
-    /// Text without any call is the answer, though not the way it was asked for. Returns whether there was
-    /// any.
+    /// Takes text without any call as the answer, although `finish` was required. Returns whether there
+    /// was any text.
     fn take_text(&mut self) -> bool {
         let text = self.turn.answer.text.trim();
         if text.is_empty() {
@@ -264,7 +265,7 @@ impl ReadAnswer {
     }
 }
 
-/// The arguments of a call, as far as they can be read.
+/// The arguments of a call as JSON.
 fn arguments(
     given: &RequestedArguments,
     mistakes: &mut BTreeMap<MistakeKind, u32>,
@@ -282,14 +283,14 @@ fn arguments(
     Ok(value)
 }
 
-/// The entry of a call that is refused at once, with what could be read of it.
+/// The entry of a call that is a mistake, with what could be parsed of it.
 fn refused(
     id: CallId,
     requested: Option<&RequestedCall>,
     mistake: Mistake,
     at: Timestamp,
 ) -> Entry {
-    // A turn without anything in it is taken for a `finish` that says nothing.
+    // A turn without any content counts as an empty `finish`.
     let name = requested.map_or(FINISH, |requested| requested.tool.as_str());
     let shortened: String = strip(name, TextUse::Name).chars().take(100).collect();
     let name = ToolName::new(shortened).or_else(|_| ToolName::new("unnamed"));
@@ -304,7 +305,7 @@ fn refused(
     };
     let mut record = CallRecord::requested(id, name, arguments, at);
     let failure = Failure::new(mistake.category(), Effect::None, mistake.to_string());
-    // A call that was only asked for can always be refused.
+    // A pending call can always fail.
     let _ = record.advance(CallChange::Fail(failure), at);
     Entry::Mistake {
         mistake,
@@ -312,7 +313,7 @@ fn refused(
     }
 }
 
-/// Arguments that are no object, under a key of their own.
+/// Arguments that are not an object, under a key of their own.
 fn wrapped(value: Value) -> Map<String, Value> {
     std::iter::once(("unreadable".to_owned(), value)).collect()
 }

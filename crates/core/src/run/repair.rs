@@ -1,5 +1,5 @@
-//! Reads the JSON that models write. What can only mean one thing is mended; what was cut off or
-//! could mean several things is not, because a guessed argument is worse than a question.
+//! Parses the JSON that models write. Errors with only one possible meaning are repaired. Truncated or
+//! ambiguous text is refused, because a guessed argument is worse than an error.
 
 use serde_json::Value;
 
@@ -12,9 +12,9 @@ pub struct NotJson {
     pub message: String,
 }
 
-/// Reads JSON, mending what is unambiguous: code fences around it, trailing commas, Python's
-/// `True`, `False` and `None`, JSON written as a JSON string, and nothing at all for no arguments.
-/// Says whether anything was mended.
+/// Parses JSON and repairs unambiguous errors: code fences, trailing commas, Python's `True`, `False`
+/// and `None`, JSON inside a JSON string, and an empty text for no arguments. Returns whether anything
+/// was repaired.
 ///
 /// # Errors
 /// Where and why the text is not JSON.
@@ -32,8 +32,8 @@ pub fn repair_json(text: &str) -> Result<(Value, bool), NotJson> {
         Ok(value) => return Ok((value, false)),
         Err(error) => error,
     };
-    let mended = without_slips(without_fence(trimmed));
-    match serde_json::from_str(&mended) {
+    let repaired = with_fixed_syntax(without_fence(trimmed));
+    match serde_json::from_str(&repaired) {
         Ok(value) => Ok((value, true)),
         Err(_) => Err(not_json(&error)),
     }
@@ -65,8 +65,8 @@ fn without_fence(text: &str) -> &str {
         .trim()
 }
 
-/// Drops commas before a closing bracket and translates Python's words, outside of strings.
-fn without_slips(text: &str) -> String {
+/// Removes commas before a closing bracket and replaces Python's literals, outside of strings.
+fn with_fixed_syntax(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -96,7 +96,7 @@ fn without_slips(text: &str) -> String {
     out
 }
 
-/// Just after the JSON string that `text` starts with.
+/// The end of the JSON string that `text` starts with.
 fn string_end(text: &str) -> usize {
     let mut escaped = false;
     for (offset, c) in text.char_indices().skip(1) {

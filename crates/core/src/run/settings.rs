@@ -2,41 +2,41 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a run may use up and how much it is shown. Part of the run's first event, so that a run
+/// The limits of a run and how much a model is shown. Stored in the run's first event, so that a run
 /// keeps its limits when defaults change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
     /// Turns.
     pub max_iterations: u32,
-    /// Calls in all.
+    /// Calls in total.
     pub max_calls: u32,
     /// Calls in one turn.
     pub max_calls_per_turn: u32,
-    /// Tokens in all, read and written.
+    /// Tokens in total, input and output.
     pub max_tokens: Option<u64>,
     /// Time from the first event, in seconds.
     pub max_seconds: Option<u64>,
     /// Money in millionths of a dollar, where prices are known.
     pub max_microdollars: Option<u64>,
-    /// Turns in a row in which a model may do nothing right.
+    /// Turns in a row in which a model may make only mistakes.
     pub max_mistaken_turns: u32,
     /// Messages shown to a model.
     pub max_messages: usize,
     /// Tokens of a request, estimated at four bytes each.
     pub context_tokens: usize,
-    /// Characters of one observation shown to a model; the journal keeps all of it.
+    /// Characters of one observation that a model is shown; the journal keeps all of it.
     pub max_observation: usize,
-    /// Whether the model may put questions to people, as if that were a tool. Runs from before it
-    /// could have no such tool.
-    #[serde(default = "no")]
+    /// Whether the model may ask people questions through reserved tools. Runs from before these tools
+    /// existed do not have them.
+    #[serde(default = "default_ask_people")]
     pub ask_people: bool,
-    /// Whether the model may make plans, as if that were a tool.
+    /// Whether the model may make plans through reserved tools.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub plans: bool,
 }
 
-const fn no() -> bool {
+const fn default_ask_people() -> bool {
     false
 }
 
@@ -59,7 +59,7 @@ impl Default for Settings {
     }
 }
 
-/// What a run used up.
+/// A budget that can be used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
@@ -72,7 +72,7 @@ pub enum Budget {
 }
 
 impl Budget {
-    /// The word for it.
+    /// The name in records and messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,5 +1,5 @@
-//! Tasks that are one call: somebody has said exactly what to call and with what, so no model is asked.
-//! The call passes the gate and is journaled like any other.
+//! Tasks that consist of one given call, so that no model is asked. The call passes the gate and is
+//! journaled like any other.
 
 use serde_json::{Value, json};
 use windlass_spec::{Effect, Failure, NonEmptyText};
@@ -8,10 +8,10 @@ use super::{Entry, Run};
 use crate::model::{FINISH, ModelAnswer, RequestedArguments, RequestedCall};
 
 impl Run {
-    /// What is said in the place of a model's answer if the task is one call: that call, and then what
-    /// came of it. `None` if a model is to be asked.
+    /// The answer used in place of a model's if the task is one call: first that call, then its result.
+    /// `None` if a model has to be asked.
     #[must_use]
-    pub fn own_answer(&self) -> Option<ModelAnswer> {
+    pub fn direct_answer(&self) -> Option<ModelAnswer> {
         let call = self.task.call.as_deref()?;
         if self.turns().is_empty() {
             return Some(ModelAnswer {
@@ -20,14 +20,14 @@ impl Run {
                 ..ModelAnswer::default()
             });
         }
-        let came = match self.single_outcome() {
+        let result_text = match self.single_outcome() {
             Some(Ok(result)) => self.transcript.shown(result),
             Some(Err(failure)) => failure.model_message,
             None => String::new(),
         };
         let finish = json!({
-            "answer": NonEmptyText::or(came.trim(), "The tool returned nothing."),
-            "reasoning": "This is what came of the call.",
+            "answer": NonEmptyText::or(result_text.trim(), "The tool returned nothing."),
+            "reasoning": "This is the result of the call.",
             "confidence": 1,
         });
         Some(ModelAnswer {
@@ -40,7 +40,7 @@ impl Run {
         })
     }
 
-    /// What came of the first call of the run, also if it was none that could be made.
+    /// The outcome of the first call of the run, including a call that was a mistake.
     #[must_use]
     pub fn single_outcome(&self) -> Option<Result<&Value, Failure>> {
         match self.turns().first()?.entries.first()? {

@@ -1,5 +1,5 @@
-//! Sub-agents: to a model they are tools that take a task, to the runtime they are runs of their own.
-//! A child run is named after the call it works for, so the process that resumes the parent finds it.
+//! Sub-agents: a model sees them as tools that take a task, the runtime executes them as runs. A child
+//! run is named after the call it works for, so the process that resumes the parent finds it.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use crate::catalog::{CallKind, SUB_AGENT_TASK};
 use crate::gate::Permit;
 
 impl Run {
-    /// The run that works for a call, if a sub-agent does.
+    /// The child run of a call, if it is a call of a sub-agent.
     #[must_use]
     pub fn child_run(&self, call: &CallRecord) -> Option<RunId> {
         let is_sub_agent = self.kind(call.id()) == Some(CallKind::SubAgent);
         is_sub_agent.then(|| child_id(call.id())).flatten()
     }
 
-    /// The first event of the run that works for `call`, in exchange for the call's permit; it may
-    /// hold at most `holds`. `None`
-    /// if the permit is for no sub-agent, or the runs nest too deeply for the child to have a name.
+    /// The first event of the run that works for `call`, in exchange for the call's permit. The run may
+    /// hold at most the permissions `holds`. `None` if the permit is not for a sub-agent, or the runs
+    /// nest too deeply for the child to have an id.
     #[must_use]
     pub fn child(
         &self,
@@ -52,14 +52,14 @@ impl Run {
         })
     }
 
-    /// What the run of a sub-agent may use that is about to begin: as much as each of those that share
-    /// what is left.
+    /// The number of calls to lend to a sub-agent that is about to start: an equal share of what is
+    /// left.
     pub(super) fn share_of_sub_agent(&self) -> u32 {
         share(self.calls_left(), self.calls.sharers())
     }
 }
 
-/// The name of the run that works for a call.
+/// The id of the run that works for a call.
 fn child_id(call: &CallId) -> Option<RunId> {
     RunId::new(format!("{}.{}.{}", call.run, call.turn, call.index)).ok()
 }

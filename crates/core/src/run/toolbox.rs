@@ -1,6 +1,6 @@
-//! What a run works with: its agent, the names that calls can use, and which of them the model is shown.
-//! Mostly it is shown all tools; but what is switched off is not, and where there are so many that they would
-//! crowd out the task, only those that fit it, with `find_tools` to find others.
+//! The tools of a run: its agent, the names that calls can use, and which tools the model is shown. By
+//! default it is shown all tools that are enabled. If there are too many for the context, it is shown
+//! only those that fit the task, and `find_tools` finds the others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use windlass_spec::{
     Agent, NonEmptyText, RawUserIntent, ToolGapReport, ToolName, ToolSpecification,
 };
 
-use super::event::{LeftOut, LeftOutBecause, Task};
+use super::event::{LeftOut, LeftOutReason, Task};
 use super::settings::Settings;
 use crate::catalog::{CallKind, Callable, callable};
 
-/// What was found out about a task, and what the model is shown for it.
+/// The intent of a task and the tools chosen for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
-    /// What the task wants, as far as that could be told.
+    /// The intent of the task, as far as it is known.
     pub intent: Option<RawUserIntent>,
     /// The tools that are shown.
     pub tools: Vec<ToolName>,
-    /// The others, and why they are not.
+    /// The tools that are left out, and why.
     pub left_out: Vec<LeftOut>,
-    /// The arguments of tools that the operator sets, and that calls may leave out.
+    /// The arguments of tools that the operator sets. Calls may omit them.
     pub set: BTreeMap<ToolName, Vec<String>>,
-    /// What no tool seems to do of what the task wants.
+    /// What the task needs and no tool provides.
     pub gap: Option<ToolGapReport>,
 }
 
@@ -37,25 +37,25 @@ impl Offer {
         self.tools.iter().any(|tool| tool.as_str() == name)
     }
 
-    /// Whether there are tools that can be found.
+    /// Whether there are tools that a search can find.
     #[must_use]
     pub fn can_find(&self) -> bool {
         let mut left_out = self.left_out.iter();
-        left_out.any(|left_out| left_out.because == LeftOutBecause::Budget)
+        left_out.any(|left_out| left_out.because == LeftOutReason::Budget)
     }
 }
 
-/// The agent of a run and what its calls can name.
+/// The agent of a run and the tools its calls can name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Toolbox {
     agent: Agent,
-    /// All agents that may take part, besides the run's own.
+    /// The other agents that may take part.
     agents: Vec<Agent>,
-    /// Everything that calls can name, as far as the run's settings allow it.
+    /// All names that calls can use under the run's settings.
     callable: Vec<Callable>,
-    /// The names that the task allows; all, if it does not say.
+    /// The names that the task allows; `None` allows all.
     available: Option<Vec<String>>,
-    /// What the model is shown; everything, if nothing is said.
+    /// The chosen tools; `None` if the model is shown all.
     offer: Option<Offer>,
 }
 
@@ -90,7 +90,7 @@ impl Toolbox {
         agents.find(|agent| agent.name().as_str() == name)
     }
 
-    /// What kind of call a name makes, and what is declared of it.
+    /// The kind of call that a name makes, and its specification.
     pub(super) fn resolve(&self, name: &str) -> Option<(CallKind, &Arc<ToolSpecification>)> {
         let mut callable = self.callable.iter();
         let (kind, tool) = callable.find(|(_, tool)| tool.name().as_str() == name)?;
@@ -98,8 +98,8 @@ impl Toolbox {
         is_there.then_some((*kind, tool))
     }
 
-    /// As [`Toolbox::resolve`], for a name that a model calls: the task has to allow it. `finish` is what
-    /// ends the run, whatever an agent declares.
+    /// Like [`Toolbox::resolve`], for a name that a model calls: the task has to allow it. `finish`
+    /// always ends the run, whatever the agent declares.
     pub(super) fn resolve_call(&self, name: &str) -> Option<Requested<'_>> {
         if name == FINISH {
             return Some(Requested::Finish);
@@ -109,7 +109,7 @@ impl Toolbox {
             .then_some(Requested::Call(kind, tool))
     }
 
-    /// What the agent declares that the task allows, sub-agents included.
+    /// The tools that the agent declares and the task allows, including sub-agents.
     pub(super) fn allowed(&self) -> impl Iterator<Item = (CallKind, &Arc<ToolSpecification>)> {
         let own = self.callable.iter().filter(|(kind, tool)| {
             matches!(kind, CallKind::Tool | CallKind::SubAgent) && self.is_available(tool)
@@ -117,7 +117,7 @@ impl Toolbox {
         own.map(|(kind, tool)| (*kind, tool))
     }
 
-    /// What the model is shown.
+    /// The tools that the model is shown.
     pub(super) fn shown(&self) -> Vec<Arc<ToolSpecification>> {
         let is_shown = |tool: &Arc<ToolSpecification>| {
             let offer = self.offer.as_ref();
@@ -138,7 +138,7 @@ impl Toolbox {
         self.offer.as_ref()
     }
 
-    /// Takes what the model is shown from now on. What a task wants and lacks is found out once.
+    /// Sets the chosen tools. The intent and the gaps of a task are kept from the first offer.
     pub(super) fn apply(&mut self, mut offer: Offer) {
         if let Some(known) = self.offer.take() {
             offer.intent = offer.intent.or(known.intent);
@@ -147,24 +147,26 @@ impl Toolbox {
         self.offer = Some(offer);
     }
 
-    /// Whether a call of a tool may leave an argument out because the operator sets it.
-    pub(super) fn is_set(&self, tool: &ToolName, argument: &str) -> bool {
+    /// Whether a call may omit an argument because the operator sets it.
+    pub(super) fn is_set_by_operator(&self, tool: &ToolName, argument: &str) -> bool {
         let set = self.offer.as_ref().and_then(|offer| offer.set.get(tool));
         set.is_some_and(|set| set.iter().any(|name| name == argument))
     }
 
-    /// What no tool does of what the task wants. A tool that is not configured is not among that: a call
-    /// of it says what to set.
+    /// What the task needs and no tool provides. A tool that exists but is not configured does not
+    /// count: a call of it returns what to set.
     pub(super) fn missing(&self) -> Vec<&NonEmptyText> {
         let Some(gap) = self.offer.as_ref().and_then(|offer| offer.gap.as_ref()) else {
             return Vec::new();
         };
-        let is_there = |missing: &NonEmptyText| {
-            let mut told = gap.capabilities().iter();
-            told.any(|told| told.capability == *missing && told.because.is_some())
+        let is_unconfigured = |missing: &NonEmptyText| {
+            let mut capabilities = gap.capabilities().iter();
+            capabilities.any(|known| known.capability == *missing && known.because.is_some())
         };
         let missing = gap.missing_tools().iter();
-        missing.filter(|missing| !is_there(missing)).collect()
+        missing
+            .filter(|missing| !is_unconfigured(missing))
+            .collect()
     }
 
     fn is_available(&self, tool: &ToolSpecification) -> bool {
@@ -178,7 +180,7 @@ impl Toolbox {
     }
 }
 
-/// What a name that a model called stands for.
+/// The meaning of a name that a model called.
 pub(super) enum Requested<'r> {
     /// The end of the run.
     Finish,
@@ -186,9 +188,9 @@ pub(super) enum Requested<'r> {
     Call(CallKind, &'r Arc<ToolSpecification>),
 }
 
-/// The result of a search for tools: each with what it does and takes, so that it can be called.
+/// The result of a search for tools: each with its description and parameters, so that it can be called.
 #[must_use]
-pub fn found(tools: &[&ToolSpecification]) -> Value {
+pub fn tool_search_result(tools: &[&ToolSpecification]) -> Value {
     tools
         .iter()
         .map(|tool| {

@@ -1,6 +1,6 @@
-//! The conversation with the model: what it is shown (the instruction, the task, and as many of the turns as
-//! fit), and what it said (the mistakes it made, the answer it gave). The task and the current turn are always
-//! among what it is shown; what is left out is the oldest, and that is said.
+//! The conversation with the model: what it is shown (the instruction, the task, and as many turns as
+//! fit) and what it returned (mistakes and the answer). The task and the current turn are always shown.
+//! The oldest turns are left out first, and a note says so.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,38 +20,38 @@ use super::settings::Settings;
 use crate::approval::canonical;
 use crate::model::{ChatCall, ChatMessage, ModelRequest, RequestedArguments};
 
-/// How many bytes a token has, roughly; used only to keep requests within a window.
+/// The approximate bytes per token; used only to keep requests within the context window.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// How often a request may be shortened because the model found it too long.
+/// How often requests may be shortened because one was too long for the model.
 const MAX_SHORTENINGS: u32 = 3;
 
 const HOW_TO_WORK: &str = "\
 Work step by step: think, call a tool, look at what it returns, and go on. When you are done, call \
 `finish` alone, with your answer, your reasoning, and your confidence from 0 to 1.";
 
-/// What comes before the list of what no tool seems to do. Reflex reads it, too.
+/// The heading before the list of what no tool provides. Reflex parses it, too.
 pub const NO_TOOL_NOTE: &str = "No tool here seems to do this:";
 
-const WHAT_TO_SAY: &str = "\
+const NO_TOOL_INSTRUCTION: &str = "\
 If you cannot do it without a tool, say in your answer plainly what could not be done for want of one. \
 Never make up a result, and never say that something was done that was not.";
 
 /// The conversation with the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Transcript {
-    /// Messages that a request holds at most.
+    /// The maximum number of messages in a request.
     max_messages: usize,
-    /// Tokens that a request holds at most.
+    /// The maximum number of tokens in a request.
     context_tokens: usize,
-    /// Characters of one observation that are shown.
+    /// The maximum number of characters of one observation.
     max_observation: usize,
-    /// How often the model found requests too long. Each halves them.
+    /// How often a request was too long for the model. Each time halves the limits.
     shortenings: u32,
-    /// The strategies that are put before the model; `None` before they were looked for.
+    /// The strategies that the model is shown; `None` before they are recalled.
     recalled: Option<Vec<RecalledStrategy>>,
     mistakes: BTreeMap<MistakeKind, u32>,
-    /// Turns in a row in which the model did nothing right.
+    /// Turns in a row with only mistakes.
     mistaken_turns: u32,
     answer: Option<Answer>,
 }
@@ -74,7 +74,7 @@ impl Transcript {
         self.recalled.as_deref()
     }
 
-    /// Takes the strategies that are put before the model.
+    /// Sets the strategies that the model is shown.
     pub(super) fn recall(&mut self, strategies: &[RecalledStrategy]) {
         self.recalled = Some(strategies.to_vec());
     }
@@ -83,7 +83,7 @@ impl Transcript {
         &self.mistakes
     }
 
-    /// Turns in a row in which the model did nothing right.
+    /// Turns in a row with only mistakes.
     pub(super) fn mistaken_turns(&self) -> u32 {
         self.mistaken_turns
     }
@@ -92,7 +92,7 @@ impl Transcript {
         self.answer.as_ref()
     }
 
-    /// Takes what the model said in a turn: whether it made calls, its mistakes, and the answer of the run.
+    /// Records a turn: whether it has calls, its mistakes, and the answer of the run.
     pub(super) fn apply(
         &mut self,
         has_calls: bool,
@@ -109,14 +109,15 @@ impl Transcript {
         };
     }
 
-    /// Shortens requests because the model found one too long. Returns whether that can be done.
+    /// Shortens requests because one was too long for the model. Returns whether that is possible.
     pub(super) fn shorten(&mut self) -> bool {
         let can_shorten = self.shortenings < MAX_SHORTENINGS;
         self.shortenings += u32::from(can_shorten);
         can_shorten
     }
 
-    /// The next request: what `agent` is shown of `task` and its `turns`. `missing` is what no tool does.
+    /// The next request: what `agent` is shown of `task` and its `turns`. `missing` is what no tool
+    /// provides.
     pub(super) fn request(
         &self,
         agent: &Agent,
@@ -138,7 +139,7 @@ impl Transcript {
             Some((last, earlier)) => (last.as_slice(), earlier),
             None => (&[][..], &[][..]),
         };
-        let mut room = Room {
+        let mut room = RequestBudget {
             messages: self.max_messages.saturating_sub(1),
             bytes: (self.context_tokens >> self.shortenings) * BYTES_PER_TOKEN,
         };
@@ -169,14 +170,15 @@ impl Transcript {
         ModelRequest { messages, tools }
     }
 
-    /// Why no request can hold the task, if none can. It must not be cut: half a task is another one.
+    /// Why no request can hold the task, if it is too long. A task is never cut, because that would
+    /// change its meaning.
     pub(super) fn too_long(&self, task: &Task) -> Option<String> {
         let limit = self.context_tokens * BYTES_PER_TOKEN;
         let length = task.description.len();
         (length > limit).then(|| {
             format!(
-                "the task has {length} bytes, and a model is shown at most {limit}; put what it is \
-                 about where a tool can read it, and say where"
+                "the task has {length} bytes, and a model is shown at most {limit}; put the content \
+                 where a tool can read it, and name the place in the task"
             )
         })
     }
@@ -205,11 +207,11 @@ impl Transcript {
         if !missing.is_empty() {
             let _ = write!(text, "\n\n{NO_TOOL_NOTE}");
             for missing in missing {
-                // One line each, whatever the words of the task.
+                // One line each, even if the text has line breaks.
                 let words: Vec<&str> = missing.as_str().split_whitespace().collect();
                 let _ = write!(text, "\n- {}", words.join(" "));
             }
-            let _ = write!(text, "\n{WHAT_TO_SAY}");
+            let _ = write!(text, "\n{NO_TOOL_INSTRUCTION}");
         }
         text
     }
@@ -218,7 +220,7 @@ impl Transcript {
         if let (true, [Entry::Mistake { mistake, .. }]) =
             (turn.answer.calls.is_empty(), &*turn.entries)
         {
-            // There is nothing the model said to show it.
+            // There is no output of the model to show.
             return vec![ChatMessage::User {
                 content: mistake.to_string(),
             }];
@@ -251,25 +253,25 @@ impl Transcript {
         messages
     }
 
-    /// What the model is told came of a call.
+    /// The observation of a call that the model is shown.
     pub(super) fn observation(&self, entry: &Entry) -> String {
         match entry {
             Entry::Finish => "The task is finished.".to_owned(),
             Entry::Mistake { mistake, .. } => mistake.to_string(),
             Entry::Call {
                 record, progress, ..
-            } => self.observed(record, progress),
+            } => self.call_observation(record, progress),
         }
     }
 
-    fn observed(&self, record: &CallRecord, progress: &CallProgress) -> String {
+    fn call_observation(&self, record: &CallRecord, progress: &CallProgress) -> String {
         let until = progress.held_until().filter(|_| progress.is_deferred());
         let mut text = match (record.outcome(), until) {
             (Some(Ok(result)), _) => self.shown(result),
             (Some(Err(failure)), _) => failure.model_message.clone(),
             (None, Some(until)) => {
                 return format!(
-                    "The call is scheduled: it runs at {until} unless a person undoes it. Go on."
+                    "The call is scheduled: it runs at {until} unless a person undoes it. Continue."
                 );
             }
             (None, None) => return "The call has not ended.".to_owned(),
@@ -279,15 +281,15 @@ impl Transcript {
         }
         if progress.is_edited() {
             let ran = canonical(&Value::Object(record.arguments().clone()));
-            text = format!("A person changed the arguments; the call was made with {ran}. {text}");
+            text = format!("A person edited the arguments; the call was made with {ran}. {text}");
         }
-        if let Some(word) = progress.word() {
-            text = format!("{text} {word}");
+        if let Some(report) = progress.report() {
+            text = format!("{text} {report}");
         }
         text
     }
 
-    /// A result as a model is shown it: texts as they are, the rest as JSON, cut if very long.
+    /// A result as a model is shown it: text as it is, other values as JSON, cut if too long.
     pub(super) fn shown(&self, result: &Value) -> String {
         let text = match result {
             Value::String(text) => text.clone(),
@@ -304,8 +306,8 @@ impl Transcript {
     }
 }
 
-/// Shows what is hidden in a message: the model sees an escape where a person would see nothing. The calls
-/// stay as the model made them.
+/// Replaces hidden characters of a message with escapes, so that the model sees what a person would not. The
+/// arguments of calls stay as the model wrote them.
 fn show_hidden(message: &mut ChatMessage) {
     let (ChatMessage::System { content }
     | ChatMessage::User { content }
@@ -316,28 +318,28 @@ fn show_hidden(message: &mut ChatMessage) {
     }
 }
 
-/// What a request may still hold.
-struct Room {
+/// The remaining size of a request.
+struct RequestBudget {
     messages: usize,
     bytes: usize,
 }
 
-impl Room {
-    /// Takes room for what must be shown, as far as there is any.
+impl RequestBudget {
+    /// Uses up size for messages that must be shown.
     fn take(&mut self, messages: &[ChatMessage]) {
         let bytes: usize = messages.iter().map(ChatMessage::characters).sum();
         self.messages = self.messages.saturating_sub(messages.len());
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Takes room for what may be shown, if all of it fits.
+    /// Uses up size for messages that may be shown, if all of them fit.
     fn has(&mut self, messages: &[ChatMessage]) -> bool {
         let bytes: usize = messages.iter().map(ChatMessage::characters).sum();
         let fits = messages.len() <= self.messages && bytes <= self.bytes;
         if fits {
             self.take(messages);
         } else {
-            // What is older must not jump the gap.
+            // Older messages must not fill the gap.
             self.messages = 0;
             self.bytes = 0;
         }

@@ -1,5 +1,5 @@
-//! Journals of earlier versions: they must fold to what they folded to when they were written,
-//! whatever has been added since. Never change one; add another.
+//! Journals of earlier versions must fold to the same state as when they were written. Never change a
+//! journal; add another.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn journals_of_earlier_versions_still_fold_to_the_same() {
         })
         .collect();
     files.sort();
-    let mut told = String::new();
+    let mut summaries = String::new();
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         let events: Vec<Event> = text
@@ -27,8 +27,8 @@ fn journals_of_earlier_versions_still_fold_to_the_same() {
             .collect();
         let run = Run::fold(&events).unwrap();
         let name = file.file_name().unwrap().to_string_lossy();
-        told += &format!("{name}\n{}\n\n", summary(&run));
-        // One event less is a run under way: what it would ask next must not change either.
+        summaries += &format!("{name}\n{}\n\n", summary(&run));
+        // Without the last event the run is in progress: its next request must not change either.
         let before = Run::fold(&events[..events.len() - 1]).unwrap();
         if let Next::CallModel(request) = before.next() {
             let tools: Vec<&str> = request
@@ -36,10 +36,10 @@ fn journals_of_earlier_versions_still_fold_to_the_same() {
                 .iter()
                 .map(|tool| tool.name().as_str())
                 .collect();
-            told += &format!("next request: {:?} {tools:?}\n\n", request.messages);
+            summaries += &format!("next request: {:?} {tools:?}\n\n", request.messages);
         }
     }
-    assert_snapshot!(told);
+    assert_snapshot!(summaries);
 }
 
 fn summary(run: &Run) -> String {

@@ -1,5 +1,5 @@
-//! How well risk is told from names, descriptions and schemas. The figures are floors: whoever
-//! changes the lexicon may only raise them.
+//! The accuracy of the risk assessment from names, descriptions and schemas. The figures are minimums: a
+//! change of the lexicon may only raise them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ fn report(data: &str) -> EvaluationReport {
 }
 
 #[test]
-fn everyday_tools_are_judged_well() {
+fn everyday_tools_are_assessed_accurately() {
     let report = report(include_str!("../data/risk.own.jsonl"));
     assert_eq!(report.n, 298);
     assert!(report.accuracy >= 0.97, "{report}");
@@ -20,7 +20,7 @@ fn everyday_tools_are_judged_well() {
 }
 
 #[test]
-fn the_tools_of_a_published_server_are_judged_as_its_authors_do() {
+fn tools_of_a_published_server_match_the_labels_of_its_authors() {
     let report = report(include_str!("../data/risk.github.jsonl"));
     assert_eq!(report.n, 92);
     assert!(report.accuracy >= 0.95, "{report}");
@@ -29,7 +29,7 @@ fn the_tools_of_a_published_server_are_judged_as_its_authors_do() {
 }
 
 #[test]
-fn a_report_counts_what_it_says() {
+fn report_counts_are_correct() {
     let row = |id: &str, name: &str, risk: &str| {
         format!(
             "{{\"id\": \"{id}\", \"name\": \"{name}\", \"expected\": {{\"risk\": \"{risk}\"}}}}\n"
@@ -70,18 +70,18 @@ fn a_report_counts_what_it_says() {
 }
 
 #[test]
-fn nothing_to_judge_is_no_success() {
+fn empty_data_has_zero_accuracy() {
     let report = report("\n\n");
     assert_eq!((report.n, report.accuracy), (0, 0.0));
 }
 
 #[test]
-fn a_line_that_is_no_row_is_an_error_that_says_where() {
+fn invalid_row_is_an_error_with_its_line() {
     let row = r#"{"id": "a", "name": "x", "expected": {"risk": "reversible"}}"#;
     let broken = read_rows(&format!("{row}\n{{\"id\": 1}}")).unwrap_err();
     assert!(broken.to_string().starts_with("line 2: "), "{broken}");
     let twice = read_rows(&format!("{row}\n\n{row}")).unwrap_err();
-    assert_eq!(twice.to_string(), "line 3: the id `a` stands twice");
+    assert_eq!(twice.to_string(), "line 3: the id `a` occurs twice");
     let risk = read_rows(&row.replace("reversible", "harmless")).unwrap_err();
     assert!(risk.to_string().contains("harmless"), "{risk}");
 }

@@ -1,15 +1,15 @@
-//! The first pass of the formatter: how wide things are on one line, what cannot stand on one line,
-//! and where a space belongs. All answers are differences of running sums.
+//! The first pass of the formatter: the width of groups on one line, the groups that cannot be on one
+//! line, and the places of spaces. Widths and breaks are differences of prefix sums.
 
 use crate::token::TokenKind;
 use crate::tree::{NodeKind, SyntaxTree};
 
 pub(super) struct Measure {
-    /// For each token, the width of all text before it on one endless line.
+    /// For each token, the width of all text before it on one line without a limit.
     width_before: Vec<u32>,
     /// For each token, how many tokens before it need a line of their own.
     breaks_before: Vec<u32>,
-    /// Whether a space stands before the token on one line.
+    /// Whether a space precedes the token on one line.
     spaces: Vec<bool>,
     /// Brackets that have elements, by node.
     has_elements: Vec<bool>,
@@ -53,7 +53,7 @@ impl Measure {
                 measure.has_elements[owner] = true;
             }
             let has_space = previous.is_some_and(|(previous, previous_owner)| {
-                wants_space(previous, previous_owner, token.kind, owner_kind)
+                needs_space(previous, previous_owner, token.kind, owner_kind)
             });
             measure.spaces[index] = has_space;
             width += text.chars().count() as u32 + u32::from(has_space);
@@ -89,8 +89,8 @@ impl Measure {
     }
 }
 
-/// Whether two neighbouring tokens are kept apart by a space when they stand on one line.
-fn wants_space(
+/// Whether a space separates two neighbouring tokens on one line.
+fn needs_space(
     previous: TokenKind,
     previous_owner: NodeKind,
     token: TokenKind,

@@ -6,7 +6,7 @@ use crate::parse;
 use crate::scan::{Scanner, starts_symbol};
 
 /// Writes a text as a gram value: fenced if it has several lines and can be, otherwise in double
-/// quotes. `None` for a text that holds a NUL character, which no gram text can.
+/// quotes. `None` for a text with a NUL character, which gram does not allow.
 ///
 /// ```
 /// assert_eq!(windlass_gram::quote("say \"hi\"").as_deref(), Some(r#""say \"hi\"""#));

@@ -1,6 +1,6 @@
-//! What the parser says when something does not fit, and how it goes on. Only broken texts come
-//! here, so this code is written for the reader of the message, not for speed; but every way
-//! through it takes at least one byte or gives up its construct, so that parsing stays linear.
+//! Error messages and error recovery of the parser. Only invalid texts reach this code, so it favours
+//! good messages over speed. Every path through it consumes at least one byte or gives up its
+//! construct, so that parsing stays linear.
 
 mod patterns;
 mod strings;
@@ -10,7 +10,7 @@ use super::{MAX_DIAGNOSTICS, Parser};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::token::TokenKind;
 
-/// How much of a lexeme is shown, in bytes.
+/// The longest part of a lexeme that is shown, in bytes.
 const MAX_SHOWN: usize = 80;
 
 impl Parser<'_> {
@@ -26,7 +26,7 @@ impl Parser<'_> {
                 return;
             }
             self.last_error = Some(self.at);
-            // What an unclosed string swallowed may well have closed the rest.
+            // The closing bracket may be inside the unclosed string.
             if self.has_unclosed_string && diagnostic.code == "unclosed-bracket" {
                 return;
             }
@@ -37,12 +37,12 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports that `expected` should stand here.
-    fn expected(&mut self, expected: &str, hint: Option<String>) {
+    /// Reports that `expected` is missing here.
+    fn report_expected(&mut self, expected: &str, hint: Option<String>) {
         let span = match self.at_end() {
             false => self.lexeme(self.at),
-            // There is nothing to show at the end; what stands last is nearest to it.
-            true => self.last_meaningful_span(),
+            // There is nothing to show at the end, so the last token is shown.
+            true => self.last_significant_span(),
         };
         let found = match self.at_end() {
             true => "the end of the text".to_owned(),
@@ -54,8 +54,8 @@ impl Parser<'_> {
         self.report(diagnostic);
     }
 
-    /// The lexeme at `offset` as a reader would cut it, for showing: of a long one only the start,
-    /// because it may be shown again and again without being skipped.
+    /// The lexeme at `offset`, for display. A long one is cut, because it may be displayed many times
+    /// without being skipped.
     pub(super) fn lexeme(&self, offset: usize) -> Span {
         let mut end = self.scanner.len().min(offset + MAX_SHOWN);
         while !self.source.is_char_boundary(end) {
@@ -120,8 +120,8 @@ impl Parser<'_> {
         self.push(TokenKind::Error, end as usize);
     }
 
-    /// Skips what stands here and everything that touches it, up to a comma or a bracket.
-    fn skip_glued(&mut self) {
+    /// Skips the lexeme here and those right after it without a blank, up to a comma or a bracket.
+    fn skip_adjacent(&mut self) {
         while !matches!(
             self.byte(),
             b',' | b'}' | b']' | b')' | b'|' | b'(' | b'{' | b'['
@@ -143,7 +143,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A hint that depends only on what stands here.
+    /// A hint that depends only on the text here.
     fn general_hint(&self) -> Option<String> {
         let rest = &self.source[self.at..self.scanner.len()];
         let first = rest.chars().next()?;
@@ -151,7 +151,7 @@ impl Parser<'_> {
             '/' if rest.starts_with("/**") => "close this comment with `*/`",
             '/' => "comments are `// to the end of the line` or `/** between */`",
             '#' => "comments start with `//`",
-            ';' => "nothing ends with a semicolon here",
+            ';' => "remove the semicolon",
             '“' | '”' | '‘' | '’' => "use straight quotes",
             '–' | '—' | '−' | '→' | '⇒' => {
                 "arrows are made of `-`, `=`, `~`, `<` and `>`: `-->`, `==>`"
@@ -167,7 +167,7 @@ impl Parser<'_> {
             '\u{feff}' => "remove the byte order mark; it may only be the first character",
             c if !c.is_ascii() && c.is_alphanumeric() => {
                 return Some(format!(
-                    "a bare name is ASCII; put others in backticks: `{}`",
+                    "a bare name has only ASCII characters; put other names in backticks: `{}`",
                     self.lexeme(self.at).text(self.source)
                 ));
             }
@@ -176,15 +176,15 @@ impl Parser<'_> {
         Some(hint.to_owned())
     }
 
-    /// Whether the last token touches what stands here.
-    fn is_glued(&self) -> bool {
+    /// Whether no blank or comment is between the last token and the text here.
+    fn is_adjacent(&self) -> bool {
         self.tokens
             .last()
             .is_some_and(|token| !token.kind.is_trivia())
     }
 
-    fn last_meaningful_span(&self) -> Span {
-        let Some(index) = (self.end_of_meaning as usize).checked_sub(1) else {
+    fn last_significant_span(&self) -> Span {
+        let Some(index) = (self.significant_end as usize).checked_sub(1) else {
             return Span::empty(self.at as u32);
         };
         let end = self
@@ -194,8 +194,8 @@ impl Parser<'_> {
         Span::new(self.tokens.get(index).map_or(end, |token| token.start), end)
     }
 
-    fn last_meaningful(&self) -> Option<TokenKind> {
-        let index = (self.end_of_meaning as usize).checked_sub(1)?;
+    fn last_significant_kind(&self) -> Option<TokenKind> {
+        let index = (self.significant_end as usize).checked_sub(1)?;
         self.tokens.get(index).map(|token| token.kind)
     }
 }

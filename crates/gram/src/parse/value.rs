@@ -7,9 +7,9 @@ use crate::scan::{FenceError, starts_symbol};
 use crate::token::TokenKind;
 use crate::tree::NodeKind;
 
-/// What a value may be at a place.
+/// The kinds of value allowed at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::parse) enum Room {
+pub(in crate::parse) enum AllowedValue {
     /// A property of a record or the value of an annotation: anything.
     Everything,
     /// An entry of a map: no map.
@@ -34,13 +34,13 @@ impl List {
     }
 }
 
-/// How to go on after something unexpected in a list.
+/// How to recover from something unexpected in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::parse) enum InList {
+pub(in crate::parse) enum ListRecovery {
     /// An item starts here.
     Item,
     /// Look again for a comma or the closing bracket.
-    Again,
+    Retry,
     /// Give the list up.
     Stop,
 }
@@ -48,10 +48,14 @@ pub(in crate::parse) enum InList {
 impl Parser<'_> {
     /// The record that opens here.
     pub(super) fn record(&mut self) {
-        self.braces(NodeKind::Record, NodeKind::Property, Room::Everything);
+        self.braces(
+            NodeKind::Record,
+            NodeKind::Property,
+            AllowedValue::Everything,
+        );
     }
 
-    fn braces(&mut self, container: NodeKind, entry: NodeKind, room: Room) {
+    fn braces(&mut self, container: NodeKind, entry: NodeKind, allowed: AllowedValue) {
         let opening = self.at;
         let record = self.open(container);
         self.bump(TokenKind::BraceOpen, 1);
@@ -60,16 +64,16 @@ impl Parser<'_> {
             return self.close(record);
         }
         loop {
-            self.entry(entry, room);
-            if !self.goes_on(List::Braces { opening }) {
+            self.entry(entry, allowed);
+            if !self.take_separator(List::Braces { opening }) {
                 break;
             }
         }
         self.close(record);
     }
 
-    /// Takes the comma or the closing bracket after an item; whether another item follows.
-    fn goes_on(&mut self, list: List) -> bool {
+    /// Takes the comma or the closing bracket after an item. Returns true if another item follows.
+    fn take_separator(&mut self, list: List) -> bool {
         let (closing, kind) = list.closing();
         loop {
             let byte = self.peek();
@@ -85,14 +89,14 @@ impl Parser<'_> {
                 return false;
             }
             match self.unexpected_in_list(list) {
-                InList::Item => return true,
-                InList::Again => {}
-                InList::Stop => return false,
+                ListRecovery::Item => return true,
+                ListRecovery::Retry => {}
+                ListRecovery::Stop => return false,
             }
         }
     }
 
-    fn entry(&mut self, kind: NodeKind, room: Room) {
+    fn entry(&mut self, kind: NodeKind, allowed: AllowedValue) {
         let entry = self.open(kind);
         let byte = self.peek();
         if starts_symbol(byte) {
@@ -110,23 +114,23 @@ impl Parser<'_> {
                 self.double_colon_in_map();
             }
             self.separator();
-            self.value(room);
+            self.value(allowed);
         } else {
             self.missing_colon();
         }
         self.close(entry);
     }
 
-    /// The value that stands here.
-    pub(super) fn value(&mut self, room: Room) {
+    /// The value that starts here.
+    pub(super) fn value(&mut self, allowed: AllowedValue) {
         let byte = self.peek();
         match byte {
-            b'[' if room == Room::Scalar => self.nested_array(),
+            b'[' if allowed == AllowedValue::Scalar => self.nested_array(),
             b'[' => self.array(),
-            b'{' if room == Room::Everything => {
-                self.braces(NodeKind::Map, NodeKind::Entry, Room::NoMap);
+            b'{' if allowed == AllowedValue::Everything => {
+                self.braces(NodeKind::Map, NodeKind::Entry, AllowedValue::NoMap);
             }
-            b'{' => self.nested_map(room),
+            b'{' => self.nested_map(allowed),
             _ => self.scalar(byte),
         }
     }
@@ -201,8 +205,8 @@ impl Parser<'_> {
             return self.close(array);
         }
         loop {
-            self.value(Room::Scalar);
-            if !self.goes_on(List::Array { opening }) {
+            self.value(AllowedValue::Scalar);
+            if !self.take_separator(List::Array { opening }) {
                 break;
             }
         }
@@ -236,10 +240,11 @@ impl Parser<'_> {
             Err(FenceError::OpeningLine(offset)) => {
                 self.has_unclosed_string = true;
                 let place = self.lexeme(offset);
-                let message = "a fenced string starts on the line after its opening fence";
+                let message =
+                    "the text of a fenced string starts on the line after its opening fence";
                 self.report(
                     Diagnostic::error("fence-opening", place, message)
-                        .with_hint("after the three backticks only a tag may follow on the line"),
+                        .with_hint("put only a tag after the three opening backticks"),
                 );
                 let end = self.scanner.line_end(offset);
                 self.push(TokenKind::Error, end);

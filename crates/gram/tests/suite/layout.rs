@@ -1,11 +1,11 @@
-//! The formatter: what it may change, what it must keep, and what its layout looks like.
+//! The formatter: it changes only blanks, is idempotent, and writes the canonical layout.
 
 use proptest::prelude::*;
 use windlass_gram::{SyntaxTree, TokenKind, format, parse};
 
 use super::texts::{Random, Writer, mutate};
 
-fn meaning<'t>(tree: &'t SyntaxTree<'_>) -> Vec<(TokenKind, &'t str)> {
+fn significant_tokens<'t>(tree: &'t SyntaxTree<'_>) -> Vec<(TokenKind, &'t str)> {
     (0..tree.tokens().len())
         .map(|index| (tree.tokens()[index].kind, tree.token_text(index).trim_end()))
         .filter(|(kind, _)| *kind != TokenKind::Whitespace)
@@ -25,8 +25,8 @@ fn check_layout(text: &str) {
         again.diagnostics()
     );
     assert_eq!(
-        meaning(&tree),
-        meaning(&again),
+        significant_tokens(&tree),
+        significant_tokens(&again),
         "{text:?}\nbecame\n{formatted}"
     );
     assert_eq!(
@@ -35,8 +35,8 @@ fn check_layout(text: &str) {
         "not idempotent: {text:?}"
     );
     let has_trailing_blank = formatted.split('\n').any(|line| line.ends_with(' '));
-    let is_from_text = text.contains(" \n") || text.contains("```") || text.contains('\r');
-    assert!(!has_trailing_blank || is_from_text, "{formatted:?}");
+    let is_from_input = text.contains(" \n") || text.contains("```") || text.contains('\r');
+    assert!(!has_trailing_blank || is_from_input, "{formatted:?}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
+mod diagnostics;
 mod layout;
-mod mistakes;
 mod oracle;
 mod size;
 mod texts;

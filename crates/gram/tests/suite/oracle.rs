@@ -1,7 +1,7 @@
-//! Compares verdicts with the grammar of record, `tree-sitter-gram` 0.6.1: a text is valid here if
+//! Compares validity with the reference grammar, `tree-sitter-gram` 0.6.1: a text is valid here if
 //! and only if it is valid there.
 
-use super::texts::{Random, Writer, mutate, soup};
+use super::texts::{Random, Writer, mutate, random_pieces};
 
 /// How many generated texts are compared; `WINDLASS_ORACLE_CASES` asks for more.
 fn cases() -> u64 {
@@ -21,12 +21,12 @@ fn oracle() -> tree_sitter::Parser {
 
 fn compare(oracle: &mut tree_sitter::Parser, text: &str) {
     let tree = oracle.parse(text, None).expect("no time limit is set");
-    let wanted = !tree.root_node().has_error();
+    let is_valid_by_oracle = !tree.root_node().has_error();
     let parsed = windlass_gram::parse(text);
     assert_eq!(
         parsed.is_valid(),
-        wanted,
-        "{text:?}\nwe say {:?}\nthe grammar says {}",
+        is_valid_by_oracle,
+        "{text:?}\nour diagnostics: {:?}\nthe reference tree: {}",
         parsed.diagnostics(),
         tree.root_node()
     );
@@ -42,7 +42,7 @@ fn compare(oracle: &mut tree_sitter::Parser, text: &str) {
 }
 
 #[test]
-fn generated_texts_are_valid_and_mutated_ones_get_the_verdict_of_the_grammar() {
+fn generated_and_mutated_texts_are_valid_exactly_if_the_reference_grammar_accepts_them() {
     let mut oracle = oracle();
     let mut valid = 0_u64;
     for case in 0..cases() {
@@ -50,13 +50,13 @@ fn generated_texts_are_valid_and_mutated_ones_get_the_verdict_of_the_grammar() {
         let mut random = Random::new(case ^ 0xABCD);
         let text = match case % 4 {
             0 => text,
-            3 => soup(&mut random),
+            3 => random_pieces(&mut random),
             _ => mutate(&text, &mut random),
         };
         compare(&mut oracle, &text);
         valid += u64::from(windlass_gram::parse(&text).is_valid());
     }
-    // Texts of both verdicts must really occur, or the comparison proves nothing.
+    // Both valid and invalid texts must occur, or the comparison proves nothing.
     assert!(
         valid > cases() / 5,
         "only {valid} of {} texts are valid",
@@ -70,7 +70,7 @@ fn generated_texts_are_valid_and_mutated_ones_get_the_verdict_of_the_grammar() {
 }
 
 #[test]
-fn every_short_combination_of_pieces_gets_the_verdict_of_the_grammar() {
+fn short_combinations_of_pieces_are_valid_exactly_if_the_reference_grammar_accepts_them() {
     let pieces = [
         "(", ")", "a", "1", ":", "-", ">", "\"", "`", "{", "}", "[", "]", "|", ",", "@", "/", "\n",
         ".",
@@ -94,7 +94,7 @@ fn every_short_combination_of_pieces_gets_the_verdict_of_the_grammar() {
 }
 
 #[test]
-fn texts_that_compete_with_comments_get_the_verdict_of_the_grammar() {
+fn texts_that_start_like_comments_are_valid_exactly_if_the_reference_grammar_accepts_them() {
     let bodies = [
         "//x",
         " //x",

@@ -1,10 +1,10 @@
-//! Input of any size and depth: no overflow, and time that grows with the length and no faster.
+//! Input of any size and depth: no stack overflow, and time linear in the length.
 
 use std::time::Duration;
 use windlass_gram::{format, parse, print};
 
-/// Texts that tempt a parser to recurse or to read the rest again and again.
-fn tempting(size: usize) -> Vec<(&'static str, String)> {
+/// Worst-case texts for parsers that recurse or scan the rest of the text repeatedly.
+fn worst_case_texts(size: usize) -> Vec<(&'static str, String)> {
     vec![
         (
             "nested brackets",
@@ -51,7 +51,7 @@ fn tempting(size: usize) -> Vec<(&'static str, String)> {
 
 #[test]
 fn a_hundred_thousand_levels_do_not_overflow_the_stack() {
-    for (name, text) in tempting(100_000) {
+    for (name, text) in worst_case_texts(100_000) {
         let tree = parse(&text);
         assert!(print(&tree) == text, "{name}");
         if let Some(formatted) = format(&tree) {
@@ -60,8 +60,8 @@ fn a_hundred_thousand_levels_do_not_overflow_the_stack() {
     }
 }
 
-/// How long this thread has worked. The time of day would also count what others do on a busy machine.
-fn worked() -> Duration {
+/// The CPU time of this thread. Wall-clock time would also count other processes on a busy machine.
+fn thread_cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
@@ -69,13 +69,13 @@ fn worked() -> Duration {
 #[test]
 fn no_text_takes_quadratic_time() {
     let measure = |size| -> Vec<(&str, Duration)> {
-        tempting(size)
+        worst_case_texts(size)
             .into_iter()
             .map(|(name, text)| {
-                let start = worked();
+                let start = thread_cpu_time();
                 let tree = parse(&text);
                 let _ = format(&tree);
-                (name, worked() - start)
+                (name, thread_cpu_time() - start)
             })
             .collect()
     };

@@ -1,7 +1,7 @@
-//! Makes texts to test with: gram that is valid by construction, and mutations of it.
+//! Generates texts for tests: gram that is valid by construction, and mutations of it.
 
-/// A small generator of pseudo-random numbers (SplitMix64), so that a failing case can be made
-/// again from its seed on any machine.
+/// A small generator of pseudo-random numbers (SplitMix64), so that a failing case can be reproduced
+/// from its seed on any machine.
 #[derive(Debug, Clone)]
 pub(super) struct Random(u64);
 
@@ -120,7 +120,7 @@ const HALVES: &[(&str, &str)] = &[
 pub(super) struct Writer {
     random: Random,
     text: String,
-    /// Whether symbols must be kept apart from what follows, which blanks alone may not do.
+    /// How many more brackets may be written.
     budget: usize,
 }
 
@@ -342,7 +342,7 @@ pub(super) fn mutate(text: &str, random: &mut Random) -> String {
     chars.into_iter().collect()
 }
 
-/// A text of pieces put together without any grammar.
-pub(super) fn soup(random: &mut Random) -> String {
+/// A text of random pieces, without regard to the grammar.
+pub(super) fn random_pieces(random: &mut Random) -> String {
     (0..random.below(12)).map(|_| random.pick(PIECES)).collect()
 }

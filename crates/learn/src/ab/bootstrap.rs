@@ -1,10 +1,8 @@
-//! Intervals by resampling: how far the difference between arms would move if the experiment were done
-//! again. They are bias-corrected and accelerated (BCa), because counts of turns and times are skewed and
-//! plain percentiles would sit too far to one side.
+//! Confidence intervals by bootstrap. They are bias-corrected and accelerated (BCa), because counts of turns and
+//! times are skewed, which biases plain percentile intervals.
 //!
-//! What is drawn anew is what was drawn in the first place. Runs of one task are more alike than runs of
-//! two, so whole tasks are drawn where there are enough of them, and the interval holds for tasks like
-//! these. A few tasks that are repeated often are taken as they are and their runs are drawn, and the
+//! Runs of one task are correlated. If there are enough tasks, whole tasks are resampled, and the interval holds
+//! for similar tasks. If there are few tasks with many runs each, the runs of each task are resampled, and the
 //! interval holds for these tasks only.
 
 use serde::Serialize;
@@ -12,41 +10,41 @@ use serde::Serialize;
 use super::random::Random;
 use super::special::{normal_below, normal_quantile};
 
-/// How often is drawn.
+/// The number of bootstrap resamples.
 pub const RESAMPLES: usize = 2_000;
 
-/// From how many tasks on they stand for others like them.
+/// From this many tasks on, tasks are resampled.
 const ENOUGH_TASKS: usize = 10;
 
-/// From how many runs of each task on those stand for others.
+/// The least number of runs of each task for resampling runs.
 const ENOUGH_REPETITIONS: usize = 5;
 
-/// What two runs of the same task gave, one in each arm.
+/// The measurements of two runs of the same task, one in each arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
-    /// Which task, as a number that pairs of the same task share.
+    /// The number of the task; pairs of the same task share it.
     pub task: usize,
-    /// What was measured with A.
+    /// The value of arm A.
     pub a: f64,
-    /// What was measured with B.
+    /// The value of arm B.
     pub b: f64,
 }
 
-/// An interval that holds the true value in a stated share of experiments.
+/// A confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     /// Its lower end.
     pub low: f64,
     /// Its upper end.
     pub high: f64,
-    /// The share, such as 0.95.
+    /// The confidence level, such as 0.95.
     pub level: f64,
 }
 
 impl Interval {
-    /// Whether a value is in it.
+    /// Whether a value is in the interval.
     #[must_use]
-    pub fn holds(&self, value: f64) -> bool {
+    pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 }
@@ -55,76 +53,76 @@ impl Interval {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
-    /// The mean of B less the mean of A.
+    /// The mean of B minus the mean of A.
     Difference,
-    /// The sum of B by the sum of A, less 1: -0.2 is a fifth less.
+    /// The sum of B divided by the sum of A, minus 1. -0.2 means 20 % less.
     Ratio,
 }
 
-/// What was drawn anew to find an interval, and so what it holds for.
+/// The unit that was resampled for an interval, which is also the population it holds for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Drawn {
-    /// Tasks: it holds for tasks like these.
+    /// Tasks: the interval holds for similar tasks.
     Tasks,
-    /// Runs of each task: it holds for these tasks.
+    /// Runs of each task: the interval holds for these tasks only.
     Runs,
-    /// Principals of each group: it holds for principals like these.
+    /// Principals of each group: the interval holds for similar principals.
     Principals,
 }
 
-/// The sums of what is drawn together.
+/// The sums and counts of one resampling unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Sums {
     a: f64,
     b: f64,
-    of_a: f64,
-    of_b: f64,
+    count_a: f64,
+    count_b: f64,
 }
 
 impl Sums {
     fn add(&mut self, other: &Self) {
         self.a += other.a;
         self.b += other.b;
-        self.of_a += other.of_a;
-        self.of_b += other.of_b;
+        self.count_a += other.count_a;
+        self.count_b += other.count_b;
     }
 
     fn without(mut self, other: &Self) -> Self {
         self.a -= other.a;
         self.b -= other.b;
-        self.of_a -= other.of_a;
-        self.of_b -= other.of_b;
+        self.count_a -= other.count_a;
+        self.count_b -= other.count_b;
         self
     }
 
-    fn compared(&self, how: Compare) -> Option<f64> {
+    fn compare(&self, how: Compare) -> Option<f64> {
         let mean = |sum: f64, count: f64| (count > 0.5).then(|| sum / count);
-        let (a, b) = (mean(self.a, self.of_a)?, mean(self.b, self.of_b)?);
+        let (a, b) = (mean(self.a, self.count_a)?, mean(self.b, self.count_b)?);
         match how {
             Compare::Difference => Some(b - a),
-            // What is left of a sum of which everything was taken away is not quite nothing.
+            // After subtracting all units a sum is not exactly zero.
             Compare::Ratio if a > 1e-12 * b.abs() => Some(b / a - 1.0),
             Compare::Ratio => (b.abs() <= f64::EPSILON).then_some(0.0),
         }
     }
 }
 
-/// Units from which as many are drawn as there are.
+/// Units that are resampled with replacement, as many as there are.
 type Stratum = Vec<Sums>;
 
-/// What a comparison of pairs gives.
+/// The observed effect of pairs.
 #[must_use]
 pub(super) fn effect(pairs: &[Pair], how: Compare) -> Option<f64> {
     let mut all = Sums::default();
     for pair in pairs {
-        all.add(&of_pair(pair));
+        all.add(&sums_of_pair(pair));
     }
-    all.compared(how)
+    all.compare(how)
 }
 
-/// The interval of a comparison of pairs; none if there are fewer than two to draw from, or nothing to
-/// divide by.
+/// The interval of the effect of pairs; `None` if there are fewer than two units, or the ratio divides by
+/// zero.
 #[must_use]
 pub fn paired_interval(
     pairs: &[Pair],
@@ -132,11 +130,11 @@ pub fn paired_interval(
     level: f64,
     seed: u64,
 ) -> Option<(Interval, Drawn)> {
-    let (strata, drawn) = strata(pairs);
-    Some((interval(&strata, how, level, seed)?, drawn))
+    let (strata, resampled) = strata(pairs);
+    Some((interval(&strata, how, level, seed)?, resampled))
 }
 
-/// The interval of a comparison of two groups that have nothing to do with each other.
+/// The interval of the effect between two independent groups.
 #[must_use]
 pub fn group_interval(
     a: &[f64],
@@ -150,12 +148,12 @@ pub fn group_interval(
     }
     let of_a = |value: &f64| Sums {
         a: *value,
-        of_a: 1.0,
+        count_a: 1.0,
         ..Sums::default()
     };
     let of_b = |value: &f64| Sums {
         b: *value,
-        of_b: 1.0,
+        count_b: 1.0,
         ..Sums::default()
     };
     let strata = [
@@ -165,12 +163,12 @@ pub fn group_interval(
     interval(&strata, how, level, seed)
 }
 
-fn of_pair(pair: &Pair) -> Sums {
+fn sums_of_pair(pair: &Pair) -> Sums {
     Sums {
         a: pair.a,
         b: pair.b,
-        of_a: 1.0,
-        of_b: 1.0,
+        count_a: 1.0,
+        count_b: 1.0,
     }
 }
 
@@ -183,7 +181,7 @@ fn strata(pairs: &[Pair]) -> (Vec<Stratum>, Drawn) {
             tasks.len() - 1
         });
         if let Some(task) = tasks.get_mut(place) {
-            task.push(of_pair(pair));
+            task.push(sums_of_pair(pair));
         }
     }
     let is_repeated = tasks.iter().all(|task| task.len() >= ENOUGH_REPETITIONS);
@@ -205,9 +203,9 @@ fn interval(strata: &[Stratum], how: Compare, level: f64, seed: u64) -> Option<I
     }
     let mut all = Sums::default();
     strata.iter().flatten().for_each(|unit| all.add(unit));
-    let seen = all.compared(how)?;
+    let observed = all.compare(how)?;
     let mut random = Random::new(seed);
-    let mut drawn: Vec<f64> = (0..RESAMPLES)
+    let mut resampled: Vec<f64> = (0..RESAMPLES)
         .filter_map(|_| {
             let mut sums = Sums::default();
             for stratum in strata {
@@ -217,48 +215,54 @@ fn interval(strata: &[Stratum], how: Compare, level: f64, seed: u64) -> Option<I
                     }
                 }
             }
-            sums.compared(how)
+            sums.compare(how)
         })
         .collect();
-    // Where dividing often fails, what is left is a choice.
-    if drawn.len() < RESAMPLES * 9 / 10 {
+    // If the ratio often fails, the rest is a biased selection.
+    if resampled.len() < RESAMPLES * 9 / 10 {
         return None;
     }
-    drawn.sort_by(f64::total_cmp);
-    let (shift, acceleration) = (shift(&drawn, seen), acceleration(strata, &all, how));
+    resampled.sort_by(f64::total_cmp);
+    let (shift, acceleration) = (shift(&resampled, observed), acceleration(strata, &all, how));
     let at = |probability: f64| {
         let quantile = normal_quantile(probability);
         let moved = shift + quantile;
         let corrected = normal_below(shift + moved / (1.0 - acceleration * moved));
-        let last = drawn.len() - 1;
-        let index = (corrected * drawn.len() as f64).floor() as usize;
-        drawn.get(index.min(last)).copied()
+        let last = resampled.len() - 1;
+        let index = (corrected * resampled.len() as f64).floor() as usize;
+        resampled.get(index.min(last)).copied()
     };
     let tail = (1.0 - level) / 2.0;
     Some(Interval {
-        low: at(tail)?.min(seen),
-        high: at(1.0 - tail)?.max(seen),
+        low: at(tail)?.min(observed),
+        high: at(1.0 - tail)?.max(observed),
         level,
     })
 }
 
-/// By how much what was drawn lies to one side of what was seen, in standard deviations.
-fn shift(drawn: &[f64], seen: f64) -> f64 {
-    let close = 1e-12 * seen.abs().max(1.0);
-    let below = drawn.iter().filter(|value| **value < seen - close).count();
-    let equal = drawn.iter().filter(|value| (**value - seen).abs() <= close);
-    // Of what is equal, half counts: yes and no give many ties.
+/// The bias correction: how far the resampled effects lie to one side of the observed one, in standard
+/// deviations.
+fn shift(resampled: &[f64], observed: f64) -> f64 {
+    let close = 1e-12 * observed.abs().max(1.0);
+    let below = resampled
+        .iter()
+        .filter(|value| **value < observed - close)
+        .count();
+    let equal = resampled
+        .iter()
+        .filter(|value| (**value - observed).abs() <= close);
+    // Ties count half: binary outcomes have many.
     let below = below as f64 + equal.count() as f64 / 2.0;
-    normal_quantile((below / drawn.len() as f64).clamp(0.01, 0.99))
+    normal_quantile((below / resampled.len() as f64).clamp(0.01, 0.99))
 }
 
-/// How the spread changes with the value, by leaving out one unit after the other.
+/// The acceleration, by the jackknife.
 fn acceleration(strata: &[Stratum], all: &Sums, how: Compare) -> f64 {
     let left_out: Vec<f64> = strata
         .iter()
         .filter(|stratum| stratum.len() > 1)
         .flatten()
-        .filter_map(|unit| all.without(unit).compared(how))
+        .filter_map(|unit| all.without(unit).compare(how))
         .collect();
     let mean = left_out.iter().sum::<f64>() / left_out.len().max(1) as f64;
     let (mut squares, mut cubes) = (0.0, 0.0);

@@ -1,19 +1,18 @@
-//! Tests for experiments whose length was fixed before they began. All three are exact: their chance of
-//! a false alarm is at most what they state, with any number of pairs. Mid-p values would find a little
-//! more with few pairs, but may go above that chance, and a verdict is a promise.
+//! Tests for experiments whose length was fixed before they began. All three are exact: their false positive
+//! rate is at most the stated one, with any number of pairs. Mid-p values have a little more power with few
+//! pairs, but may exceed that rate.
 
 use super::random::Random;
 use super::special::{chi_square_above, ln_gamma};
 
-/// How often signs are drawn in [`sign_flip`].
+/// The number of random sign assignments in [`sign_flip`].
 const FLIPS: usize = 9_999;
 
-/// From how many units on the sample ratio is judged by chi-square instead of exactly.
-const MANY: u64 = 1_000;
+/// From this many units on, the sample ratio is tested by chi-square instead of exactly.
+const CHI_SQUARE_FROM: u64 = 1_000;
 
-/// McNemar's test, exactly: the probability that of the pairs that differ at least so many differ in one
-/// and the same direction, if both directions are equally likely. Pairs that agree say nothing about
-/// which is better.
+/// The two-sided p-value of McNemar's exact test: of the pairs that differ, the probability that at least this many
+/// differ in one direction if both directions are equally likely. Pairs that agree do not count.
 #[must_use]
 pub fn mcnemar(only_a: u64, only_b: u64) -> f64 {
     let count = only_a + only_b;
@@ -25,13 +24,14 @@ pub fn mcnemar(only_a: u64, only_b: u64) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-/// The test of signs and sizes: how likely so large a sum of differences is, either way, if each might as
-/// well have had the other sign. That is so if it makes no difference which arm a run is in.
+/// The two-sided p-value of the sign-flip permutation test: the probability of such a large sum of differences if
+/// the sign of each is random. Under the null hypothesis the arm of a run makes no difference, so the signs
+/// are random.
 #[must_use]
 pub fn sign_flip(differences: &[f64], seed: u64) -> f64 {
-    let seen = differences.iter().sum::<f64>().abs();
-    // Sums in another order differ in the last digits; that must not make them smaller.
-    let seen = seen - 1e-9 * differences.iter().map(|value| value.abs()).sum::<f64>();
+    let observed = differences.iter().sum::<f64>().abs();
+    // Sums in another order differ by rounding, which must not make them smaller.
+    let observed = observed - 1e-9 * differences.iter().map(|value| value.abs()).sum::<f64>();
     let mut random = Random::new(seed);
     let mut as_large = 0_usize;
     for _ in 0..FLIPS {
@@ -48,13 +48,13 @@ pub fn sign_flip(differences: &[f64], seed: u64) -> f64 {
             };
             bits >>= 1;
         }
-        as_large += usize::from(sum.abs() >= seen);
+        as_large += usize::from(sum.abs() >= observed);
     }
     (as_large + 1) as f64 / (FLIPS + 1) as f64
 }
 
-/// Whether there are as many units in each group as were meant to be, as the probability of so odd a
-/// ratio or an odder one. `weights` says what was meant; only their ratio counts.
+/// The p-value of the sample ratio test: the probability of a ratio at least as far from the intended one. `weights`
+/// are the intended shares; only their ratio counts.
 #[must_use]
 pub fn sample_ratio(counts: &[u64], weights: &[f64]) -> f64 {
     let total: u64 = counts.iter().sum();
@@ -63,31 +63,31 @@ pub fn sample_ratio(counts: &[u64], weights: &[f64]) -> f64 {
         return 1.0;
     }
     if let (&[first, _], &[of_first, _]) = (counts, weights)
-        && total < MANY
+        && total < CHI_SQUARE_FROM
     {
         let share = of_first / weight;
-        let seen = binomial(total, first, share);
+        let observed = binomial(total, first, share);
         let odds = (0..=total).map(|k| binomial(total, k, share));
         return odds
-            .filter(|likely| *likely <= seen * (1.0 + 1e-7))
+            .filter(|likely| *likely <= observed * (1.0 + 1e-7))
             .sum::<f64>()
             .min(1.0);
     }
-    let meant = weights.iter().map(|of_one| total as f64 * of_one / weight);
+    let expected = weights.iter().map(|of_one| total as f64 * of_one / weight);
     let mut sum = 0.0;
-    for (&count, meant) in counts.iter().zip(meant) {
-        if meant <= 0.0 {
+    for (&count, expected) in counts.iter().zip(expected) {
+        if expected <= 0.0 {
             if count > 0 {
                 return 0.0;
             }
             continue;
         }
-        sum += (count as f64 - meant).powi(2) / meant;
+        sum += (count as f64 - expected).powi(2) / expected;
     }
     chi_square_above(sum, counts.len() - 1)
 }
 
-/// How likely exactly `k` of `count` are, each with this probability.
+/// The binomial probability of exactly `k` of `count`.
 fn binomial(count: u64, k: u64, probability: f64) -> f64 {
     if probability <= 0.0 || probability >= 1.0 {
         let sure = if probability <= 0.0 { 0 } else { count };
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn flipping_signs_agrees_with_counting_them_where_all_are_the_same_size() {
+    fn sign_flip_agrees_with_mcnemar_if_all_differences_have_the_same_size() {
         let differences = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0];
         assert!((sign_flip(&differences, 7) - mcnemar(2, 8)).abs() < 0.01);
         assert!((sign_flip(&[], 7) - 1.0).abs() < 1e-12);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_odd_sample_ratio_is_unlikely_and_the_intended_one_is_not() {
+    fn sample_ratio_rejects_an_unintended_split_and_accepts_the_intended_one() {
         assert!(sample_ratio(&[500, 500], &[1.0, 1.0]) > 0.9);
         assert!(sample_ratio(&[60, 20], &[1.0, 1.0]) < 0.001);
         assert!(sample_ratio(&[90, 10], &[9.0, 1.0]) > 0.9);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_to_judge_a_ratio_agree_where_they_meet() {
+    fn exact_and_chi_square_sample_ratio_agree_at_the_switch() {
         let exactly = sample_ratio(&[470, 529], &[1.0, 1.0]);
         let by_chi_square = sample_ratio(&[470, 530], &[1.0, 1.0]);
         assert!(

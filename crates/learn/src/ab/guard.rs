@@ -1,16 +1,16 @@
-//! Guard rails: what must not get worse while something else gets better, such as calls that fail. The
-//! question is not whether there is a difference but whether B is worse by more than can be put up with,
-//! so "nothing was seen" is not enough: it must be shown that it is not worse (non-inferiority).
+//! Guard rails: metrics that must not get worse while another gets better, such as failed calls. It is a
+//! non-inferiority test: a missing difference is not enough, the data must show that B is not worse by more than a
+//! margin.
 
 use serde::Serialize;
 
 use super::bootstrap::{Compare, Interval, Pair, effect, paired_interval};
 use super::exact::mcnemar;
 
-/// By how many a run B may be worse without being called so.
+/// The margin: by how much per run B may be worse.
 pub const MARGIN: f64 = 0.1;
 
-/// What can be said of a guard rail.
+/// The result for a guard rail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
@@ -22,38 +22,37 @@ pub enum Standing {
     Open,
 }
 
-/// A guard rail and what was seen of it.
+/// A guard rail and its result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Guard {
-    /// How many a run with A.
+    /// The mean per run with A.
     pub a: f64,
-    /// How many a run with B.
+    /// The mean per run with B.
     pub b: f64,
-    /// How many more a run with B.
+    /// The difference per run, B minus A.
     pub effect: f64,
-    /// Where that is. Each end errs in at most alpha of experiments.
+    /// The confidence interval of the difference. Each end has an error rate of at most alpha.
     pub interval: Option<Interval>,
-    /// What can be said.
+    /// The result.
     pub standing: Standing,
 }
 
-/// Looks at counts of what is bad.
+/// Tests a guard rail on counts of bad events.
 #[must_use]
 pub fn guard(pairs: &[Pair], alpha: f64, seed: u64) -> Guard {
     let count = pairs.len().max(1) as f64;
     let a = pairs.iter().map(|pair| pair.a).sum::<f64>() / count;
     let b = pairs.iter().map(|pair| pair.b).sum::<f64>() / count;
     let effect = effect(pairs, Compare::Difference).unwrap_or(0.0);
-    // What happens in one run of many may not have happened yet: of `n` runs without it, it may come in
-    // up to 3 / n of all.
+    // A rare event may not have occurred yet: after `n` runs without it, its rate may be up to 3 / n (rule of
+    // three).
     let unseen = -alpha.ln() / count;
     let found = paired_interval(pairs, Compare::Difference, 1.0 - 2.0 * alpha, seed);
     let interval = found.map(|(interval, _)| Interval {
         high: interval.high.max(effect + unseen),
         ..interval
     });
-    // What is rare comes in few pairs, of which too little can be drawn: counting which side they are on
-    // must agree.
+    // A rare event occurs in few pairs, too few for the bootstrap, so the sign test must agree.
     let more_in = |is: fn(&&Pair) -> bool| pairs.iter().filter(is).count() as u64;
     let (in_a, in_b) = (
         more_in(|pair| pair.a > pair.b),

@@ -1,15 +1,18 @@
-//! What an experiment shows: the same tasks were done in two ways, and this says which is better, by how
-//! much, and whether that can be said at all. [`judge`] gives a [`Verdict`] on pairs of runs,
-//! [`judge_groups`] on groups of principals, [`guard`] says whether something else got worse.
+//! Statistics of A/B experiments: the same tasks were run with two arms, and the analysis decides which arm is
+//! better, by how much, and whether the data show it. [`judge`] gives a [`Verdict`] on pairs of runs,
+//! [`judge_groups`] on groups of principals. [`guard`] decides whether a guard rail got worse.
 //!
-//! The choices, and why. Pairs, because tasks differ more than tools do. Exact tests, because a verdict is
-//! a promise with any number of pairs ([`mcnemar`], [`sign_flip`]). Intervals by resampling tasks, because
-//! runs of a task are alike. Where the length of an experiment is not fixed before, an e-process instead of
-//! a test ([`Evidence`]), because a test that is looked at again and again errs far more often than it says.
-//! A check of the sample ratio before anything else ([`sample_ratio`]), because what is missing is seldom
-//! missing by chance.
+//! The methods and the reasons for them:
 //!
-//! Everything follows from what is passed in and a seed.
+//! - Pairs, because tasks differ more than tools do.
+//! - Exact tests ([`mcnemar`], [`sign_flip`]), because their error rate holds with any number of pairs.
+//! - Intervals by resampling tasks, because runs of one task are correlated.
+//! - An e-process ([`Evidence`]) instead of a test if the length of an experiment is not fixed before it begins,
+//!   because repeated looks at a fixed-length test raise its error rate.
+//! - A check of the sample ratio ([`sample_ratio`]) before anything else, because missing runs are seldom missing
+//!   by chance.
+//!
+//! The result depends only on the arguments and a seed.
 
 mod bootstrap;
 mod exact;

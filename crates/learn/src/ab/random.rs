@@ -1,14 +1,14 @@
-//! A small generator of random numbers that everyone who knows the seed can run again: SplitMix64. It
-//! orders experiments and resamples them; nothing secret is made with it.
+//! A small reproducible random number generator: SplitMix64. It orders and resamples experiments. It is not
+//! cryptographic.
 
-/// Random numbers that follow from a seed.
+/// A random number generator with a seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// The numbers of this seed, from the first.
+    /// A generator at the start of this seed's sequence.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
@@ -23,7 +23,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A whole number from 0 up to but not including `limit`; 0 if there is none.
+    /// An integer from 0 up to but not including `limit`; 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         // The high half of the product: its bias is below one in 2^64 / limit, and it takes no division.
         let product = u128::from(self.bits()) * limit as u128;
@@ -35,7 +35,7 @@ impl Random {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Heads or tails.
+    /// A random boolean.
     pub fn flip(&mut self) -> bool {
         self.bits() >> 63 == 1
     }

@@ -1,33 +1,31 @@
-//! Evidence that may be looked at after every pair, as often as one likes, and acted on at any moment.
-//! It is an e-process: money that a gambler would have who began with 1 and bet, pair by pair, that the
-//! arms differ, in a game that is fair if they do not. Who plays a fair game multiplies their money by
-//! twenty, ever, with a chance of at most one in twenty (Ville's inequality), so stopping as soon as the
-//! evidence reaches 1 / alpha errs in at most alpha of all experiments without a difference, whenever and
-//! why ever one looks.
+//! Anytime-valid evidence: an e-process, which may be looked at after every pair and acted on at any time.
 //!
-//! The game is fair if arm and outcome have nothing to do with each other: then the difference of a pair
-//! might as well have had the other sign. For yes or no (success) only pairs that differ count, and the
-//! bet is on the share of those that B wins, spread over all shares by a Beta(1/2, 1/2); that is a fair
-//! game exactly. For sizes the bet is exp(l d - l² d² / 2), which wins nothing on average for any d that is
-//! as likely as -d, however its sizes are distributed (cosh(x) <= exp(x² / 2)); it is spread over all l by
-//! normal distributions of several widths, since how large differences are is not known before. No
-//! variance is estimated and nothing is assumed to be normal.
+//! An e-process is a nonnegative process that starts at 1 and has an expected value of at most 1 under the null
+//! hypothesis. By Ville's inequality it reaches 1 / alpha with a probability of at most alpha. So stopping as soon
+//! as the e-value reaches 1 / alpha has a false positive rate of at most alpha, whenever and why ever one looks.
+//!
+//! Under the null hypothesis arm and outcome are independent, so the difference of a pair has a symmetric
+//! distribution. For binary outcomes only pairs that differ count. The e-value is the likelihood ratio of the share
+//! that B wins, mixed over all shares by a Beta(1/2, 1/2); its expected value is exactly 1. For amounts the e-value
+//! of a pair is exp(l d - l² d² / 2), whose expected value is at most 1 for every symmetric d (cosh(x) <= exp(x² / 2)).
+//! It is mixed over all l by normal distributions of several widths, since the size of differences is not known in
+//! advance. No variance is estimated, and normality is not assumed.
 
 use super::special::ln_beta;
 
-/// The prior sums of squares whose bets are mixed: from differences of a few percent to whole ones.
+/// The prior sums of squares that are mixed: from differences of a few percent to complete ones.
 const WIDTHS: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
 
 /// What is observed of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcomes {
-    /// Yes or no.
+    /// Success or failure, 1 or 0.
     Binary,
     /// Amounts that are not negative.
     Amounts,
 }
 
-/// Evidence that arms differ, pair by pair.
+/// The evidence that arms differ, updated pair by pair.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evidence {
     outcomes: Outcomes,
@@ -35,11 +33,11 @@ pub struct Evidence {
     for_b: u64,
     sum: f64,
     squares: f64,
-    most: f64,
+    max: f64,
 }
 
 impl Evidence {
-    /// None yet.
+    /// No evidence: the e-value 1.
     #[must_use]
     pub fn new(outcomes: Outcomes) -> Self {
         Self {
@@ -48,21 +46,21 @@ impl Evidence {
             for_b: 0,
             sum: 0.0,
             squares: 0.0,
-            most: 1.0,
+            max: 1.0,
         }
     }
 
-    /// Takes in one more pair.
+    /// Adds a pair.
     pub fn add(&mut self, a: f64, b: f64) {
         let difference = relative_difference(a, b);
         self.for_a += u64::from(difference < 0.0);
         self.for_b += u64::from(difference > 0.0);
         self.sum += difference;
         self.squares += difference * difference;
-        self.most = self.most.max(self.now());
+        self.max = self.max.max(self.now());
     }
 
-    /// How much there is now: 1 is none, 20 is what an alpha of 0.05 asks for.
+    /// The current e-value: 1 is no evidence, 20 is what an alpha of 0.05 needs.
     #[must_use]
     pub fn now(&self) -> f64 {
         match self.outcomes {
@@ -81,27 +79,27 @@ impl Evidence {
         }
     }
 
-    /// How much there ever was. A gambler may stop when they like, so this is what counts.
+    /// The largest e-value so far. Any stopping rule is allowed, so this one counts.
     #[must_use]
-    pub fn most(&self) -> f64 {
-        self.most
+    pub fn max(&self) -> f64 {
+        self.max
     }
 
-    /// The p value that holds whenever it is looked at.
+    /// The anytime-valid p-value.
     #[must_use]
     pub fn p_value(&self) -> f64 {
-        1.0 / self.most
+        1.0 / self.max
     }
 
-    /// Whether it is enough to stop.
+    /// Whether the evidence is enough to stop.
     #[must_use]
     pub fn is_enough(&self, alpha: f64) -> bool {
-        self.most >= 1.0 / alpha
+        self.max >= 1.0 / alpha
     }
 }
 
-/// By how much B is above A, as a share of both together: between -1 and 1, the same in whatever unit is
-/// measured, of the opposite sign if the arms are swapped, and nothing if both are nothing.
+/// The difference of B and A, divided by their sum: between -1 and 1, independent of the unit, with the opposite
+/// sign if the arms are swapped, and 0 if both are 0.
 #[must_use]
 pub fn relative_difference(a: f64, b: f64) -> f64 {
     let both = a + b;

@@ -1,5 +1,5 @@
-//! The few functions that tests of hypotheses rest on: logarithms of the gamma function, the tails of
-//! the chi-square and normal distributions, and the quantile of the latter.
+//! The special functions that the tests need: the logarithm of the gamma function, the tails of
+//! the chi-square and normal distributions, and the normal quantile.
 
 /// The natural logarithm of the gamma function, for positive arguments. Lanczos' series with nine terms,
 /// good to about fifteen digits.
@@ -33,7 +33,7 @@ pub(super) fn ln_beta(a: f64, b: f64) -> f64 {
     ln_gamma(a) + ln_gamma(b) - ln_gamma(a + b)
 }
 
-/// How likely a gamma variable of this shape is above `x`: the upper regularised incomplete gamma
+/// The probability that a gamma variable of this shape is above `x`: the upper regularised incomplete gamma
 /// function.
 pub(super) fn gamma_above(shape: f64, x: f64) -> f64 {
     if x <= 0.0 {
@@ -77,20 +77,20 @@ pub(super) fn gamma_above(shape: f64, x: f64) -> f64 {
     (front * fraction).clamp(0.0, 1.0)
 }
 
-/// How likely a chi-square variable is above `x`.
+/// The probability that a chi-square variable is above `x`.
 pub(super) fn chi_square_above(x: f64, degrees: usize) -> f64 {
     gamma_above(degrees as f64 / 2.0, x / 2.0)
 }
 
-/// How likely a standard normal variable is below `x`.
+/// The probability that a standard normal variable is below `x`.
 pub(super) fn normal_below(x: f64) -> f64 {
     let tail = 0.5 * gamma_above(0.5, x * x / 2.0);
     if x < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// Below which value a standard normal variable is with this probability, within ±8.
+/// The quantile of the standard normal distribution, within ±8.
 pub(super) fn normal_quantile(probability: f64) -> f64 {
-    // Halving is plain, and fast enough for what is asked a few times in an analysis.
+    // Bisection is simple, and fast enough for a few calls per analysis.
     let (mut low, mut high) = (-8.0, 8.0);
     for _ in 0..60 {
         let middle = (low + high) / 2.0;

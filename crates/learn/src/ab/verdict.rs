@@ -1,6 +1,6 @@
-//! From what was measured to what can be said of it. A verdict is given only where two things agree: a
-//! test whose chance of a false alarm is at most alpha, and the interval, which says how large the
-//! difference is. What the data do not show is said to be not shown.
+//! Turns measurements into a verdict. An arm is called better only if two methods agree: a test with a false
+//! positive rate of at most alpha, and the confidence interval of the effect. Otherwise the verdict is that no
+//! difference is shown.
 
 use serde::Serialize;
 
@@ -9,15 +9,15 @@ use super::exact::{mcnemar, sample_ratio, sign_flip};
 use super::sequential::{Evidence, Outcomes, relative_difference};
 use super::special::normal_quantile;
 
-/// Below which probability a sample ratio is not believed to be an accident. It is strict: the check is
-/// made in every experiment, and one that it stops is lost.
+/// A sample ratio with a lower p-value makes an experiment invalid. It is strict, because every experiment is
+/// checked and an invalid one is lost.
 pub const SAMPLE_RATIO_ALARM: f64 = 0.001;
 
-/// How likely an experiment of the length that is recommended finds the difference that was seen.
+/// The power of an experiment of the recommended length, for the observed difference.
 const POWER: f64 = 0.8;
 
-/// More pairs than anybody is told to run.
-const TOO_MANY: f64 = 1e6;
+/// A larger number of pairs is not recommended.
+const MAX_RECOMMENDED_PAIRS: f64 = 1e6;
 
 /// One of the two sides of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -33,7 +33,7 @@ impl Arm {
     /// Both.
     pub const ALL: [Self; 2] = [Self::A, Self::B];
 
-    /// As it is written.
+    /// The name in JSON and reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Arm {
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Measure {
-    /// Yes or no, or amounts.
+    /// Binary outcomes or amounts.
     pub outcomes: Outcomes,
     /// How arms are compared.
     pub compare: Compare,
@@ -55,21 +55,21 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Whether something was achieved: 1 or 0, and 1 is good.
+    /// Success, 1 or 0; more is better.
     pub const SUCCESS: Self = Self {
         outcomes: Outcomes::Binary,
         compare: Compare::Difference,
         more_is_better: true,
     };
 
-    /// How much something took, compared as a ratio, and less is good.
+    /// A cost such as time or tokens, compared as a ratio; less is better.
     pub const EXPENSE: Self = Self {
         outcomes: Outcomes::Amounts,
         compare: Compare::Ratio,
         more_is_better: false,
     };
 
-    /// A share between 0 and 1, such as that of a principal's calls that succeeded, and more is good.
+    /// A share between 0 and 1, such as the success rate of a principal's calls; more is better.
     pub const SHARE: Self = Self {
         outcomes: Outcomes::Amounts,
         compare: Compare::Difference,
@@ -77,86 +77,86 @@ impl Measure {
     };
 }
 
-/// When it was decided how long the experiment lasts.
+/// When the length of the experiment is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stopping {
-    /// Before it began.
+    /// Before it begins.
     Planned,
-    /// While it ran, by what was seen.
+    /// While it runs, from its data.
     Optional,
 }
 
-/// How an experiment is judged.
+/// The settings of an analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Question {
     /// What is measured.
     pub measure: Measure,
-    /// The chance of a verdict where there is no difference.
+    /// The false positive rate.
     pub alpha: f64,
-    /// When its length was decided.
+    /// When its length is decided.
     pub stopping: Stopping,
-    /// What the resampling follows from.
+    /// The seed of the resampling.
     pub seed: u64,
 }
 
-/// What can be said.
+/// The verdict on an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
     /// One arm is better.
     Better {
-        /// Which.
+        /// The better arm.
         arm: Arm,
     },
-    /// The data do not show which is better, if one is.
+    /// The data do not show that one arm is better.
     NoDifferenceShown {
-        /// Where the difference is. Written once, with the rest of the analysis.
+        /// The confidence interval. Serialized with the rest of the analysis, not here.
         #[serde(skip)]
         interval: Option<Interval>,
-        /// About how many more pairs would show a difference of the size that was seen; none if there
-        /// was none, or more than anybody would run.
+        /// About how many more pairs would show a difference of the observed size; `None` if there is no
+        /// difference, or the number is too large.
         more_pairs: Option<u64>,
     },
-    /// There are so few pairs that no outcome could have shown anything.
+    /// There are too few pairs for any outcome to be significant.
     NotEnoughData {
-        /// About how many more pairs it takes at least.
+        /// About how many more pairs are needed at least.
         more_pairs: u64,
     },
-    /// What was measured says nothing about the arms.
+    /// The data cannot be used to compare the arms.
     Invalid {
-        /// Why.
+        /// The reason.
         because: String,
     },
 }
 
-/// What came of an experiment for one measure.
+/// The result of an experiment for one measure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Analysis {
-    /// How many pairs, or principals of the smaller group, it rests on.
+    /// The number of pairs, or of principals in the smaller group.
     pub pairs: u64,
-    /// The mean of A; none if nothing was measured.
+    /// The mean of A; `None` without measurements.
     pub a: Option<f64>,
     /// The mean of B.
     pub b: Option<f64>,
-    /// How arms were compared.
+    /// How arms are compared.
     pub compare: Compare,
-    /// What came of it; none if there was nothing to divide by.
+    /// The observed effect; `None` if the ratio divides by zero.
     pub effect: Option<f64>,
-    /// Where it is.
+    /// The confidence interval of the effect.
     pub interval: Option<Interval>,
-    /// What the interval holds for.
+    /// The population that the interval holds for.
     pub holds_for: Option<Drawn>,
-    /// How likely so large a difference is where there is none.
+    /// The p-value.
     pub p_value: f64,
-    /// How much evidence there is, in a form that may be looked at at any time.
+    /// The e-value, which may be looked at at any time.
     pub evidence: f64,
-    /// What can be said.
+    /// The verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
 }
 
-/// Judges pairs, given in the order in which they were to be run. `runs` says how many runs of each arm
-/// came to an end; half of them were meant to be of either.
+/// Analyses pairs, given in the order in which they were scheduled. `runs` is the number of finished runs of each
+/// arm; the intended split is even.
 #[must_use]
 pub fn judge(pairs: &[Pair], runs: [u64; 2], question: &Question) -> Analysis {
     let measure = question.measure;
@@ -178,25 +178,25 @@ pub fn judge(pairs: &[Pair], runs: [u64; 2], question: &Question) -> Analysis {
         }
         (Stopping::Planned, Outcomes::Amounts) => sign_flip(&differences, question.seed),
     };
-    let seen = Seen {
+    let observed = Observed {
         means: [
             mean(pairs.iter().map(|pair| pair.a)),
             mean(pairs.iter().map(|pair| pair.b)),
         ],
         effect: effect(pairs, measure.compare),
-        interval: found.map(|(interval, _)| widened(interval, &differences, measure)),
+        interval: found.map(|(interval, _)| widen_if_constant(interval, &differences, measure)),
         holds_for: found.map(|(_, drawn)| drawn),
         differences,
         p_value,
-        evidence: evidence.most(),
+        evidence: evidence.max(),
     };
-    seen.analysis(sample_ratio(&runs, &[1.0, 1.0]), question)
+    observed.analysis(sample_ratio(&runs, &[1.0, 1.0]), question)
 }
 
-/// Judges two groups of principals, each given by the mean of what was measured of them, in the order in
-/// which they came. The first of one group is held against the first of the other, and so on: who comes
-/// when has nothing to do with the group, so the evidence may be looked at again and again. `counts` and
-/// `weights` say how many came to each group of the experiment and how many were meant to.
+/// Analyses two groups of principals, each given by the mean of its measurements, in the order in which the
+/// principals arrived. The first of one group is paired with the first of the other, and so on. The order of
+/// arrival is independent of the group, so the evidence is anytime-valid. `counts` and `weights` are the actual
+/// and the intended sizes of all groups of the experiment.
 #[must_use]
 pub fn judge_groups(
     a: &[f64],
@@ -214,27 +214,27 @@ pub fn judge_groups(
     let means = [mean(a.iter().copied()), mean(b.iter().copied())];
     let level = 1.0 - question.alpha;
     let interval = group_interval(a, b, measure.compare, level, question.seed);
-    let seen = Seen {
+    let observed = Observed {
         means,
         effect: match (means, measure.compare) {
             ([Some(a), Some(b)], Compare::Difference) => Some(b - a),
             ([Some(a), Some(b)], Compare::Ratio) => (a > 0.0).then(|| b / a - 1.0),
             _ => None,
         },
-        interval: interval.map(|interval| widened(interval, &differences, measure)),
+        interval: interval.map(|interval| widen_if_constant(interval, &differences, measure)),
         holds_for: interval.map(|_| Drawn::Principals),
         differences,
         p_value: evidence.p_value(),
-        evidence: evidence.most(),
+        evidence: evidence.max(),
     };
     let question = Question {
         stopping: Stopping::Optional,
         ..*question
     };
-    seen.analysis(sample_ratio(counts, weights), &question)
+    observed.analysis(sample_ratio(counts, weights), &question)
 }
 
-struct Seen {
+struct Observed {
     means: [Option<f64>; 2],
     effect: Option<f64>,
     interval: Option<Interval>,
@@ -244,7 +244,7 @@ struct Seen {
     evidence: f64,
 }
 
-impl Seen {
+impl Observed {
     fn analysis(self, ratio: f64, question: &Question) -> Analysis {
         let verdict = self.verdict(ratio, question);
         Analysis {
@@ -265,8 +265,8 @@ impl Seen {
         if ratio < SAMPLE_RATIO_ALARM {
             return Verdict::Invalid {
                 because: format!(
-                    "what came to an end is split otherwise than was meant (p = {ratio:.1e}), so what is \
-                     missing on one side may be the reason for any difference"
+                    "the sample is not split as intended (p = {ratio:.1e}), so what is missing on one side may \
+                    explain any difference"
                 ),
             };
         }
@@ -281,11 +281,13 @@ impl Seen {
         }
         let sum: f64 = self.differences.iter().sum();
         let effect = self.effect.unwrap_or(sum);
-        // The test goes by pairs and the effect by sums: where they point to different arms, neither is
+        // The test uses pairs and the effect uses sums. If they point to different arms, neither is
         // better.
         let agree = sum * effect > 0.0;
         let is_outside = question.stopping == Stopping::Optional
-            || self.interval.is_some_and(|interval| !interval.holds(0.0));
+            || self
+                .interval
+                .is_some_and(|interval| !interval.contains(0.0));
         if self.p_value <= question.alpha && agree && is_outside {
             let b_is_better = (effect > 0.0) == question.measure.more_is_better;
             return Verdict::Better {
@@ -299,9 +301,9 @@ impl Seen {
     }
 }
 
-/// Where no pair differs there is nothing to resample, and yet not everything is known: of `n` that agree,
-/// up to 3 / n of all may differ.
-fn widened(mut interval: Interval, differences: &[f64], measure: Measure) -> Interval {
+/// Widens the interval of binary outcomes if all pairs have the same difference. Resampling then gives no spread, but
+/// after `n` equal pairs up to 3 / n of all may differ (rule of three).
+fn widen_if_constant(mut interval: Interval, differences: &[f64], measure: Measure) -> Interval {
     let first = differences.first().copied().unwrap_or(0.0);
     let is_same = differences.iter().all(|d| (d - first).abs() < 1e-12);
     if measure.outcomes == Outcomes::Binary && is_same && !differences.is_empty() {
@@ -312,13 +314,13 @@ fn widened(mut interval: Interval, differences: &[f64], measure: Measure) -> Int
     interval
 }
 
-/// The fewest pairs with which even the clearest outcome has a p value of at most alpha.
+/// The fewest pairs with which the clearest outcome has a p-value of at most alpha.
 fn least_pairs(alpha: f64) -> u64 {
     (1.0 - alpha.log2()).ceil().max(2.0) as u64
 }
 
-/// About how many pairs it takes to show a difference like the one that was seen; none if there is none,
-/// or it takes too many.
+/// About how many pairs are needed to show the observed difference; `None` if there is no difference, or the
+/// number is too large.
 fn pairs_for(differences: &[f64], question: &Question) -> Option<u64> {
     let count = differences.len() as f64;
     let mean = mean(differences.iter().copied())?;
@@ -329,11 +331,11 @@ fn pairs_for(differences: &[f64], question: &Question) -> Option<u64> {
             let sure = normal_quantile(1.0 - question.alpha / 2.0) + normal_quantile(POWER);
             sure * sure * variance / (mean * mean)
         }
-        // The logarithm of the evidence grows by half of the square of the mean by the mean square with
-        // every pair; the mixture of bets costs about a factor of twenty.
+        // The logarithm of the e-value grows by mean² / (2 · mean square) with every pair. The mixture
+        // costs about a factor of twenty.
         Stopping::Optional => 2.0 * ((1.0 / question.alpha).ln() + 3.0) * squares / (mean * mean),
     };
-    (pairs.is_finite() && pairs < TOO_MANY)
+    (pairs.is_finite() && pairs < MAX_RECOMMENDED_PAIRS)
         .then(|| (pairs.ceil() as u64).max(least_pairs(question.alpha)))
 }
 

@@ -1,4 +1,4 @@
-//! Which capabilities a task needs and whether any tool at hand has them.
+//! Detects which capabilities a task needs and whether any available tool has them.
 
 use std::cmp::Ordering;
 
@@ -15,22 +15,22 @@ use super::features::{Features, TaskWords, ToolWords, beginning, features};
 use super::propose;
 use super::words::Meanings;
 
-/// How many tools are looked at closely. What is further from the task than all of these does not do it.
-const CLOSE: usize = 12;
+/// How many of the most similar tools are compared in detail.
+const COMPARED_TOOLS: usize = 12;
 
-/// How many of the nearest tools are told.
-const TOLD: usize = 3;
+/// How many of the nearest tools are reported.
+const REPORTED_TOOLS: usize = 3;
 
-/// How much of a task is read, in bytes.
+/// The longest task that is read, in bytes.
 const LONGEST_TASK: usize = 8_000;
 
-/// How much of what is missing is told, in bytes.
+/// The longest description of a capability, in bytes.
 const LONGEST_CAPABILITY: usize = 300;
 
-/// From this probability on a part of a task is missing although the task as a whole finds a tool.
-const PART: f64 = 0.97;
+/// From this probability on, a part of a task counts as missing although the task as a whole matches a tool.
+const MISSING_PART: f64 = 0.97;
 
-/// Finds out what tools a task lacks. Made for the tools at hand; tasks are held against them.
+/// Detects which tools a task lacks, given the available tools.
 ///
 /// ```
 /// use serde_json::json;
@@ -52,23 +52,23 @@ pub struct ToolGapDetector<'a> {
     calibration: Calibration,
 }
 
-/// What was found out about a task.
+/// The result for one task.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Assessment {
-    /// How likely the tools at hand do not suffice, from 0 to 1.
+pub struct GapAssessment {
+    /// The probability that the available tools do not suffice, from 0 to 1.
     pub probability: f64,
-    /// What the task needs, each with how likely no tool does it and the nearest tools by position.
+    /// The capabilities that the task needs.
     pub capabilities: Vec<Capability>,
 }
 
-/// One thing that a task needs.
+/// A capability that a task needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Capability {
-    /// The words that ask for it.
+    /// The text that asks for it.
     pub text: String,
-    /// How likely no tool at hand does it.
+    /// The probability that no available tool has it.
     pub probability: f64,
-    /// The nearest tools by position, with how likely each does it, nearest first.
+    /// The nearest tools by position, each with the probability that it has the capability, nearest first.
     pub nearest: Vec<(usize, f64)>,
 }
 
@@ -91,36 +91,36 @@ impl<'a> ToolGapDetector<'a> {
         Self::new(tools.into_iter().map(ToolView::from))
     }
 
-    /// From which probability on there is said to be a gap.
+    /// The least probability that is reported as a gap.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.calibration.threshold
     }
 
-    /// What tools a task lacks; nothing if those at hand seem to do, or if the task asks for nothing.
+    /// The tools that a task lacks; `None` if the available tools suffice or the task asks for nothing.
     #[must_use]
     pub fn detect_missing_tools(&self, task: &str) -> Option<ToolGapReport> {
         self.detect_above(task, self.calibration.threshold)
     }
 
-    /// The same, where what is less likely missing than `least` is not told.
+    /// Like [`detect_missing_tools`](Self::detect_missing_tools), with the threshold `least`.
     #[must_use]
     pub fn detect_above(&self, task: &str, least: f64) -> Option<ToolGapReport> {
         self.report(task, &self.assess(task), least)
     }
 
-    /// A report that all of a task is missing, whatever its words look like: for who knows better.
+    /// A report that the whole task lacks a tool, whatever the probability. For callers that know it.
     #[must_use]
     pub fn report_of(&self, task: &str) -> Option<ToolGapReport> {
         let whole = self.capability(beginning(task, LONGEST_TASK).trim())?;
-        let assessment = Assessment {
+        let assessment = GapAssessment {
             probability: whole.probability,
             capabilities: vec![whole],
         };
         self.report(task, &assessment, 0.0)
     }
 
-    /// What is missing where a tool of this name was asked for with these arguments.
+    /// The missing capability behind a call of an unknown tool with these arguments.
     #[must_use]
     pub fn missing_named(&self, name: &str, arguments: &Value) -> Option<MissingCapability> {
         let words = split_identifier(name);
@@ -128,25 +128,25 @@ impl<'a> ToolGapDetector<'a> {
         let wanted_tool = ToolName::new(name).ok();
         let proposed = wanted_tool
             .clone()
-            .and_then(|name| propose::of_call(name, arguments));
+            .and_then(|name| propose::specification_of_call(name, arguments));
         Some(MissingCapability {
             capability: NonEmptyText::new(beginning(name, LONGEST_CAPABILITY)).ok()?,
             wanted_tool,
             confidence: named.as_ref().map(|named| rounded(named.probability)),
-            nearest_tools: named.map_or_else(Vec::new, |named| self.told(&named)),
-            proposed_tool: proposed.as_ref().and_then(propose::written),
+            nearest_tools: named.map_or_else(Vec::new, |named| self.nearest_tools(&named)),
+            proposed_tool: proposed.as_ref().and_then(propose::to_agent_file_text),
             because: None,
         })
     }
 
-    /// The tools that come nearest to what a text says, nearest first; a few.
+    /// The few tools nearest to a text, nearest first.
     #[must_use]
     pub fn nearest(&self, text: &str) -> Vec<NearestTool> {
         let found = self.capability(text);
-        found.map_or_else(Vec::new, |found| self.told(&found))
+        found.map_or_else(Vec::new, |found| self.nearest_tools(&found))
     }
 
-    /// The tool that seems to do what a text says, if one does.
+    /// The tool that can do what a text asks for, if there is one.
     #[must_use]
     pub fn does(&self, text: &str) -> Option<&ToolView<'a>> {
         let found = self.capability(text)?;
@@ -155,8 +155,8 @@ impl<'a> ToolGapDetector<'a> {
         (found.probability < self.calibration.threshold).then_some(tool)
     }
 
-    /// Which of the capabilities that somebody named for a task no tool at hand has. What is named is
-    /// held against the tools like a task: the word of whoever named it is not enough.
+    /// Reports which of the named capabilities of a task no available tool has. Each is compared with the tools
+    /// like a task: naming it as missing is not enough.
     #[must_use]
     pub fn check_capabilities<S: AsRef<str>>(
         &self,
@@ -172,30 +172,30 @@ impl<'a> ToolGapDetector<'a> {
             .iter()
             .map(|one| one.probability)
             .fold(0.0, f64::max);
-        let assessment = Assessment {
+        let assessment = GapAssessment {
             probability,
             capabilities,
         };
         self.report(task, &assessment, least)
     }
 
-    /// How likely the tools at hand do not suffice for a task, and for what.
+    /// The probability that the available tools do not suffice for a task, with the capabilities it needs.
     #[must_use]
-    pub fn assess(&self, task: &str) -> Assessment {
+    pub fn assess(&self, task: &str) -> GapAssessment {
         let task = beginning(task, LONGEST_TASK).trim();
         let Some(whole) = self.capability(task) else {
-            return Assessment {
+            return GapAssessment {
                 probability: 0.0,
                 capabilities: Vec::new(),
             };
         };
-        let parts: Vec<Capability> = asking_parts(task)
+        let parts: Vec<Capability> = request_parts(task)
             .iter()
             .filter_map(|part| self.capability(part))
             .collect();
         let probabilities: Vec<f64> = parts.iter().map(|part| part.probability).collect();
-        Assessment {
-            probability: together(whole.probability, &probabilities),
+        GapAssessment {
+            probability: combine_parts(whole.probability, &probabilities),
             capabilities: if parts.is_empty() { vec![whole] } else { parts },
         }
     }
@@ -203,10 +203,10 @@ impl<'a> ToolGapDetector<'a> {
     fn capability(&self, text: &str) -> Option<Capability> {
         let mut meanings = Meanings::default();
         let words = TaskWords::new(text, &mut meanings);
-        if !words.says_something() {
+        if !words.has_content() {
             return None;
         }
-        let mut hits = self.index.search(text, CLOSE);
+        let mut hits = self.index.search(text, COMPARED_TOOLS);
         hits.sort_by_key(|hit| hit.index);
         let mut nearest: Vec<(usize, f64)> = hits
             .iter()
@@ -225,7 +225,7 @@ impl<'a> ToolGapDetector<'a> {
         })
     }
 
-    fn report(&self, task: &str, found: &Assessment, least: f64) -> Option<ToolGapReport> {
+    fn report(&self, task: &str, found: &GapAssessment, least: f64) -> Option<ToolGapReport> {
         if found.probability < least {
             return None;
         }
@@ -245,11 +245,11 @@ impl<'a> ToolGapDetector<'a> {
         Some(report.with_confidence(rounded(found.probability)))
     }
 
-    fn told(&self, capability: &Capability) -> Vec<NearestTool> {
+    fn nearest_tools(&self, capability: &Capability) -> Vec<NearestTool> {
         let nearest = capability
             .nearest
             .iter()
-            .take(TOLD)
+            .take(REPORTED_TOOLS)
             .filter_map(|(index, does)| {
                 Some(NearestTool {
                     name: ToolName::new(self.tools.get(*index)?.name).ok()?,
@@ -266,25 +266,25 @@ impl<'a> ToolGapDetector<'a> {
             capability: NonEmptyText::new(text).ok()?,
             wanted_tool: proposed.as_ref().map(|tool| tool.name().clone()),
             confidence: Some(rounded(capability.probability)),
-            nearest_tools: self.told(capability),
-            proposed_tool: proposed.as_ref().and_then(propose::written),
+            nearest_tools: self.nearest_tools(capability),
+            proposed_tool: proposed.as_ref().and_then(propose::to_agent_file_text),
             because: None,
         })
     }
 }
 
-/// Two decimals: more would claim to be known.
+/// Rounds to two decimals, because more would suggest a precision that the model does not have.
 fn rounded(probability: f64) -> Confidence {
     Confidence::clamped((probability * 100.0).round() / 100.0).0
 }
 
-/// The numbers of a task, as a whole and by its parts, with every tool.
-pub(super) struct Numbers {
+/// The features of a task, as a whole and by its parts, with every tool.
+pub(super) struct TaskFeatures {
     pub(super) whole: Vec<Features>,
     pub(super) parts: Vec<Vec<Features>>,
 }
 
-pub(super) fn numbers(task: &str, tools: &[ToolView<'_>], reflex: &Reflex) -> Numbers {
+pub(super) fn task_features(task: &str, tools: &[ToolView<'_>], reflex: &Reflex) -> TaskFeatures {
     let mut meanings = Meanings::default();
     let known: Vec<ToolWords> = tools
         .iter()
@@ -298,14 +298,14 @@ pub(super) fn numbers(task: &str, tools: &[ToolView<'_>], reflex: &Reflex) -> Nu
             .collect()
     };
     let task = beginning(task, LONGEST_TASK).trim();
-    Numbers {
+    TaskFeatures {
         whole: of(task),
-        parts: asking_parts(task).iter().map(|part| of(part)).collect(),
+        parts: request_parts(task).iter().map(|part| of(part)).collect(),
     }
 }
 
-/// The probability of a gap from the numbers of a task and of its parts.
-pub(super) fn combined(
+/// The probability of a gap from the features of a task and of its parts.
+pub(super) fn gap_probability(
     calibration: &Calibration,
     whole: &[Features],
     parts: &[Vec<Features>],
@@ -314,26 +314,26 @@ pub(super) fn combined(
         .iter()
         .map(|part| calibration.probability(part))
         .collect();
-    together(calibration.probability(whole), &parts)
+    combine_parts(calibration.probability(whole), &parts)
 }
 
-/// A task is done if one tool does all of it, or if each part has a tool. A part that surely has none is
-/// missing even if the rest drowns it.
-fn together(whole: f64, parts: &[f64]) -> f64 {
+/// Combines the probabilities of a task and its parts. A task can be done if one tool does all of it, or if each
+/// part has a tool. A part that almost certainly has none is missing even if the whole matches a tool.
+fn combine_parts(whole: f64, parts: &[f64]) -> f64 {
     let Some(worst) = parts.iter().copied().max_by(f64::total_cmp) else {
         return whole;
     };
-    match worst.partial_cmp(&PART) {
+    match worst.partial_cmp(&MISSING_PART) {
         Some(Ordering::Less) => whole.min(worst),
         _ => whole.max(worst),
     }
 }
 
-/// The parts of a task that ask for something by themselves; none if there are not at least two.
-fn asking_parts(task: &str) -> Vec<String> {
+/// The parts of a task that are requests by themselves; empty if there are fewer than two.
+fn request_parts(task: &str) -> Vec<String> {
     let mut asking = parts(task);
     if asking.len() > 1 {
-        asking.retain(|part| asks(part));
+        asking.retain(|part| is_request(part));
     }
     if asking.len() < 2 {
         asking.clear();
@@ -341,8 +341,8 @@ fn asking_parts(task: &str) -> Vec<String> {
     asking
 }
 
-/// Whether a part of a task asks for something: it begins with what asks, and names something.
-fn asks(part: &str) -> bool {
+/// Whether a part of a task is a request: it begins with a word that asks, and has another word.
+fn is_request(part: &str) -> bool {
     let words = windlass_reflex::content_words(part);
     let first = words.first();
     first.is_some_and(|word| word.asks) && words.iter().filter(|word| !word.asks).count() >= 1

@@ -1,9 +1,8 @@
-//! How well gaps are found: labelled cases in, figures out. One JSON object a line: `{id, task, tools,
-//! expected: {gap}}`.
+//! Scores gap detection on labelled cases, one JSON object per line: `{id, task, tools, expected: {gap}}`.
 //!
-//! Figures come from cross-validation: weights and threshold are fitted without the cases they are then
-//! held against. Cases that share their task or their right tool are never on both sides, or the
-//! figures would tell how well something is remembered.
+//! The scores come from cross-validation: weights and threshold are fitted without the cases they are then
+//! scored on. Cases that share their task or their right tool are in the same fold, so that the scores do not
+//! measure memorisation.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -16,19 +15,19 @@ use super::calibration::Calibration;
 use super::detector;
 use super::features::Features;
 
-/// How many parts the cases are put into.
+/// The number of folds.
 const FOLDS: usize = 10;
 
 /// A labelled case.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct GapCase {
-    /// What it is called.
+    /// The id of the case.
     pub id: String,
-    /// What is asked.
+    /// The task.
     pub task: String,
-    /// The tools at hand.
+    /// The available tools.
     pub tools: Vec<CaseTool>,
-    /// What is right.
+    /// The label.
     pub expected: ExpectedGap,
 }
 
@@ -45,17 +44,17 @@ pub struct CaseTool {
     pub input_schema: Value,
 }
 
-/// What is right.
+/// The label of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct ExpectedGap {
-    /// Whether the tools at hand do not suffice.
+    /// Whether the available tools do not suffice.
     pub gap: bool,
 }
 
 /// Why cases cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum GapCaseError {
-    /// A line is no case.
+    /// A line is not a case.
     #[error("line {line}: {source}")]
     NotACase {
         /// The line, counted from 1.
@@ -64,16 +63,14 @@ pub enum GapCaseError {
         source: serde_json::Error,
     },
     /// There are not enough cases, or only of one kind.
-    #[error(
-        "there must be at least two tasks with a gap and two without to be held against each other"
-    )]
+    #[error("too few cases: cross-validation needs at least two tasks with a gap and two without")]
     TooFew,
 }
 
-/// Reads cases, one JSON object a line; empty lines are passed over.
+/// Reads cases, one JSON object per line. Empty lines are skipped.
 ///
 /// # Errors
-/// With the first line that is wrong.
+/// The first line that is wrong.
 pub fn read_cases(text: &str) -> Result<Vec<GapCase>, GapCaseError> {
     let lines = text.lines().enumerate();
     lines
@@ -87,41 +84,41 @@ pub fn read_cases(text: &str) -> Result<Vec<GapCase>, GapCaseError> {
         .collect()
 }
 
-/// How well gaps are found.
+/// The scores of gap detection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GapReport {
     /// How many cases there are.
     pub n: usize,
-    /// The mean of the shares of gaps that are found and of others that are passed.
+    /// The mean of the true positive rate and the true negative rate.
     pub balanced_accuracy: f64,
-    /// How likely a gap is given a higher probability than something that is none.
+    /// The probability that a case with a gap scores higher than a case without.
     pub auroc: f64,
-    /// Into how many parts the cases were put.
+    /// The number of folds.
     pub folds: usize,
-    /// The calibration that ships, as it is, on the same cases.
+    /// The scores of the built-in calibration on the same cases.
     pub shipped: ShippedReport,
-    /// Those that were judged wrongly, worst first.
+    /// The misclassified cases, worst first.
     #[serde(skip)]
     pub wrong: Vec<WrongCase>,
 }
 
-/// How well the calibration does that ships.
+/// The scores of the built-in calibration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ShippedReport {
-    /// As above.
+    /// See [`GapReport::balanced_accuracy`].
     pub balanced_accuracy: f64,
-    /// As above.
+    /// See [`GapReport::auroc`].
     pub auroc: f64,
-    /// From which probability on there is said to be a gap.
+    /// The least probability that is reported as a gap.
     pub threshold: f64,
-    /// Stated probabilities by tenths, and how many of these cases are gaps.
+    /// The stated probabilities by tenths, with the share of gaps.
     pub reliability: Vec<ReliabilityRow>,
 }
 
-/// How often there is a gap where one was said to be so likely.
+/// The share of gaps among cases with a similar stated probability.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReliabilityRow {
-    /// The least probability of the row; the next row's is the most.
+    /// The lower end of the row's probabilities; the row covers one tenth.
     pub from: f64,
     /// How many cases there are.
     pub count: usize,
@@ -129,14 +126,14 @@ pub struct ReliabilityRow {
     pub gaps: f64,
 }
 
-/// A case that was judged wrongly.
+/// A misclassified case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WrongCase {
-    /// What it is called.
+    /// The id of the case.
     pub id: String,
-    /// How likely it was said to be a gap.
+    /// The stated probability of a gap.
     pub probability: f64,
-    /// Whether it is one.
+    /// Whether it is a gap.
     pub gap: bool,
 }
 
@@ -149,7 +146,7 @@ impl fmt::Display for GapReport {
             self.balanced_accuracy * 100.0
         )?;
         writeln!(f, "AUROC               {:.3}", self.auroc)?;
-        writeln!(f, "\nwith the calibration that ships")?;
+        writeln!(f, "\nwith the built-in calibration")?;
         writeln!(
             f,
             "balanced accuracy   {:.1} %",
@@ -172,9 +169,9 @@ impl fmt::Display for GapReport {
 /// Scores gap detection on labelled cases.
 ///
 /// # Errors
-/// If there are too few to be held against each other.
+/// If there are too few cases for cross-validation.
 pub fn evaluate(cases: &[GapCase]) -> Result<GapReport, GapCaseError> {
-    let judged: Vec<Judged<'_>> = cases.iter().map(Judged::new).collect();
+    let judged: Vec<CaseFeatures<'_>> = cases.iter().map(CaseFeatures::new).collect();
     let folds = folds(&judged);
     let labels = |gap: bool| {
         let tasks = cases.iter().filter(|case| case.expected.gap == gap);
@@ -189,7 +186,7 @@ pub fn evaluate(cases: &[GapCase]) -> Result<GapReport, GapCaseError> {
     let mut found = vec![(0.0, false); cases.len()];
     for part in 0..parts {
         let others = judged.iter().zip(&folds).filter(|(_, fold)| **fold != part);
-        let calibration = fitted(others.map(|(case, _)| case));
+        let calibration = fit_calibration(others.map(|(case, _)| case));
         for (index, case) in judged.iter().enumerate() {
             if folds[index] == part {
                 let probability = case.probability(&calibration);
@@ -218,44 +215,44 @@ pub fn evaluate(cases: &[GapCase]) -> Result<GapReport, GapCaseError> {
     })
 }
 
-/// The source text of the calibration that fits these cases best.
+/// Fits a calibration to these cases and returns it as source text.
 #[must_use]
 pub fn fit(cases: &[GapCase], about: &str) -> String {
-    let judged: Vec<Judged<'_>> = cases.iter().map(Judged::new).collect();
-    fitted(judged.iter()).source(about)
+    let judged: Vec<CaseFeatures<'_>> = cases.iter().map(CaseFeatures::new).collect();
+    fit_calibration(judged.iter()).source(about)
 }
 
-fn fitted<'a>(cases: impl Iterator<Item = &'a Judged<'a>>) -> Calibration {
+fn fit_calibration<'a>(cases: impl Iterator<Item = &'a CaseFeatures<'a>>) -> Calibration {
     let examples: Vec<(&[Features], bool)> = cases
         .map(|judged| (judged.whole.as_slice(), judged.case.expected.gap))
         .collect();
     Calibration::fit(&examples)
 }
 
-/// A case with the numbers of all its tools.
-struct Judged<'a> {
+/// A case with the features of all its tools.
+struct CaseFeatures<'a> {
     case: &'a GapCase,
     whole: Vec<Features>,
     parts: Vec<Vec<Features>>,
 }
 
-impl<'a> Judged<'a> {
+impl<'a> CaseFeatures<'a> {
     fn new(case: &'a GapCase) -> Self {
         let tools: Vec<ToolView<'_>> = case.tools.iter().map(CaseTool::view).collect();
         let reflex = Reflex::default();
-        let numbers = detector::numbers(&case.task, &tools, &reflex);
+        let features = detector::task_features(&case.task, &tools, &reflex);
         Self {
             case,
-            whole: numbers.whole,
-            parts: numbers.parts,
+            whole: features.whole,
+            parts: features.parts,
         }
     }
 
     fn probability(&self, calibration: &Calibration) -> f64 {
-        detector::combined(calibration, &self.whole, &self.parts)
+        detector::gap_probability(calibration, &self.whole, &self.parts)
     }
 
-    /// The tool that likely is the right one, for keeping its cases together.
+    /// The tool that is probably the right one; its cases stay in one fold.
     fn right_tool(&self, without: &HashMap<&str, BTreeSet<&str>>) -> Option<&'a str> {
         if self.case.expected.gap {
             return None;
@@ -284,10 +281,10 @@ impl CaseTool {
     }
 }
 
-/// The part each case is put into. Cases of one task or one right tool go together; the largest groups
-/// first, each to the smallest part, so that the order of the cases does not matter.
-fn folds(cases: &[Judged<'_>]) -> Vec<usize> {
-    // The tools that are at hand where the same task is a gap, are not the right one.
+/// The fold of each case. Cases of one task or one right tool form a group. The largest groups are assigned first,
+/// each to the smallest fold, so that the order of the cases does not matter.
+fn folds(cases: &[CaseFeatures<'_>]) -> Vec<usize> {
+    // A tool that is available in a case where the same task is a gap is not the right one.
     let mut without: HashMap<&str, BTreeSet<&str>> = HashMap::new();
     for judged in cases.iter().filter(|judged| judged.case.expected.gap) {
         let tools = judged.case.tools.iter().map(|tool| tool.name.as_str());
@@ -350,8 +347,8 @@ fn balanced_accuracy(cases: &[GapCase], found: &[(f64, bool)]) -> f64 {
             .iter()
             .zip(found)
             .filter(|(case, _)| case.expected.gap == gap);
-        let (right, all) = kind.fold((0.0, 0.0), |(right, all), (_, (_, said))| {
-            (right + f64::from(u8::from(*said == gap)), all + 1.0)
+        let (right, all) = kind.fold((0.0, 0.0), |(right, all), (_, (_, predicted))| {
+            (right + f64::from(u8::from(*predicted == gap)), all + 1.0)
         });
         right / all
     };
@@ -404,7 +401,7 @@ fn wrong(cases: &[GapCase], found: &[(f64, bool)]) -> Vec<WrongCase> {
     let mut wrong: Vec<WrongCase> = cases
         .iter()
         .zip(found)
-        .filter(|(case, (_, said))| case.expected.gap != *said)
+        .filter(|(case, (_, predicted))| case.expected.gap != *predicted)
         .map(|(case, (probability, _))| WrongCase {
             id: case.id.clone(),
             probability: *probability,

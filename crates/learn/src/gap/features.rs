@@ -1,19 +1,19 @@
-//! What speaks for and against a tool being one that does what a text asks, as a few numbers.
+//! The features of a task and a tool, from which the probability of a gap is computed.
 
 use serde_json::Value;
 use windlass_reflex::{Reflex, ToolView, content_words, content_words_of_name, mentioned_values};
 
 use super::words::{Meanings, Word, coverage, implied};
 
-/// How many numbers there are.
+/// How many features there are.
 pub(super) const COUNT: usize = 10;
 
-/// What each number is, for people who read the weights.
+/// A description of each feature, for readers of the weights.
 pub(super) const NAMES: [&str; COUNT] = [
-    "likeness of task and tool by meaning",
+    "similarity of the embeddings of task and tool",
     "words of the description that the task covers",
     "words of the description's first clause that the task covers",
-    "words of the name that the task says",
+    "words of the name that are in the task",
     "the word of the name that the task covers least",
     "words of the task that the tool covers",
     "the first words of the task that the tool covers",
@@ -22,27 +22,27 @@ pub(super) const NAMES: [&str; COUNT] = [
     "whether the task gives all required arguments",
 ];
 
-/// The numbers of one task and one tool.
+/// The features of one task and one tool.
 pub(super) type Features = [f64; COUNT];
 
-/// How much of a description is read, in bytes.
+/// The longest description that is read, in bytes.
 const LONGEST_DESCRIPTION: usize = 600;
-/// How many parameters of a tool are read.
+/// The most parameters of a tool that are read.
 const MOST_PARAMETERS: usize = 30;
-/// How many words of a text are compared.
+/// The most words of a text that are compared.
 const MOST_WORDS: usize = 200;
-/// How many of the first words of a task say best what it is about.
+/// How many first words of a task count as its subject.
 const HEAD: usize = 3;
 
-/// A tool, read once.
+/// The words of a tool.
 #[derive(Debug, Clone)]
 pub(super) struct ToolWords {
     name: Vec<Word>,
-    /// Of the description.
-    described: Vec<Word>,
-    /// Of its first clause, which says what the tool does before it says to what.
-    first: Vec<Word>,
-    /// Of names and descriptions of parameters.
+    /// The words of the description.
+    description: Vec<Word>,
+    /// The words of its first clause, which usually names the action.
+    first_clause: Vec<Word>,
+    /// The words of the names and descriptions of parameters.
     parameters: Vec<Word>,
 }
 
@@ -51,8 +51,8 @@ impl ToolWords {
         let description = beginning(tool.description, LONGEST_DESCRIPTION);
         Self {
             name: limited(meanings.words(content_words_of_name(tool.name))),
-            described: limited(meanings.words(content_words(description))),
-            first: limited(meanings.words(content_words(first_clause(description)))),
+            description: limited(meanings.words(content_words(description))),
+            first_clause: limited(meanings.words(content_words(first_clause(description)))),
             parameters: limited(meanings.words(parameter_words(tool.input_schema))),
         }
     }
@@ -79,12 +79,12 @@ fn parameter_words(schema: &Value) -> Vec<windlass_reflex::ContentWord> {
     words
 }
 
-/// A task, read once.
+/// The words of a task.
 #[derive(Debug)]
 pub(super) struct TaskWords<'a> {
     text: &'a str,
     words: Vec<Word>,
-    /// What it says without words.
+    /// Words that the text implies, see [`implied`].
     implied: Vec<Word>,
 }
 
@@ -97,13 +97,13 @@ impl<'a> TaskWords<'a> {
         }
     }
 
-    /// Whether it says anything that a tool could be held against.
-    pub(super) fn says_something(&self) -> bool {
+    /// Whether it has words that can be compared with a tool.
+    pub(super) fn has_content(&self) -> bool {
         self.words.iter().any(|word| !word.light)
     }
 }
 
-/// The numbers of one task and one tool.
+/// Computes the features of one task and one tool.
 pub(super) fn features(
     task: &TaskWords<'_>,
     tool: &ToolView<'_>,
@@ -111,16 +111,20 @@ pub(super) fn features(
     reflex: &Reflex,
 ) -> Features {
     let fit = reflex.fit(task.text, tool);
-    let said: Vec<&Word> = task.words.iter().collect();
-    let meant: Vec<&Word> = task.words.iter().chain(&task.implied).collect();
+    let task_words: Vec<&Word> = task.words.iter().collect();
+    let task_and_implied: Vec<&Word> = task.words.iter().chain(&task.implied).collect();
     let name: Vec<&Word> = words.name.iter().collect();
     let heavy_name: Vec<&Word> = words.name.iter().filter(|word| !word.light).collect();
-    let own: Vec<&Word> = distinct(words.name.iter().chain(&words.described));
+    let own: Vec<&Word> = distinct(words.name.iter().chain(&words.description));
     let heavy_own: Vec<&Word> = own.iter().copied().filter(|word| !word.light).collect();
-    let first: Vec<&Word> = words.first.iter().filter(|word| !word.light).collect();
+    let first: Vec<&Word> = words
+        .first_clause
+        .iter()
+        .filter(|word| !word.light)
+        .collect();
     let whole: Vec<&Word> = distinct(own.iter().copied().chain(&words.parameters));
-    // What became an argument, a name or a mere `find` does not say which tool is meant.
-    let asked: Vec<&Word> = said
+    // Arguments, names and words like `find` do not identify the tool.
+    let asked: Vec<&Word> = task_words
         .iter()
         .copied()
         .filter(|word| {
@@ -132,15 +136,15 @@ pub(super) fn features(
         .collect();
     let head = &asked[..asked.len().min(HEAD)];
 
-    let of_own = coverage(&heavy_own, &meant).map_or(0.0, |found| found.mean);
+    let of_own = coverage(&heavy_own, &task_and_implied).map_or(0.0, |found| found.mean);
     let of_task = coverage(&asked, &whole);
     let missing = fit.missing.len() as f64;
     [
         f64::from(fit.likeness),
         of_own,
-        coverage(&first, &meant).map_or(of_own, |found| found.mean),
-        coverage(&heavy_name, &meant).map_or(0.0, |found| found.exact),
-        coverage(&name, &said).map_or(0.0, |found| found.least),
+        coverage(&first, &task_and_implied).map_or(of_own, |found| found.mean),
+        coverage(&heavy_name, &task_and_implied).map_or(0.0, |found| found.exact),
+        coverage(&name, &task_words).map_or(0.0, |found| found.least),
         of_task.map_or(0.5, |found| found.mean),
         coverage(head, &whole).map_or(0.5, |found| found.mean),
         of_task.map_or(0.0, |found| found.most_missed),
@@ -173,7 +177,7 @@ fn first_clause(description: &str) -> &str {
         ".", ",", ";", " based ", " given ", " for ", " with ", " using ", " within ", " if ", ":",
     ];
     let ends = ENDS.iter().filter_map(|end| description.find(end));
-    // A clause that ends where it begins says nothing.
+    // An empty clause is skipped.
     let end = ends.filter(|end| *end > 0).min();
     &description[..end.unwrap_or(description.len())]
 }

@@ -1,9 +1,9 @@
-//! Logistic regression: from numbers to a probability. Fitted by Newton's method with a penalty on large
-//! weights, which always ends at the one best fit, so the same examples give the same weights.
+//! Logistic regression: from features to a probability. Fitted by Newton's method with an L2 penalty, which has a
+//! unique optimum, so the same examples give the same weights.
 
 use super::features::{COUNT, Features};
 
-/// How strongly large weights are penalised, per standard deviation of a number.
+/// The L2 penalty, per standard deviation of a feature.
 const PENALTY: f64 = 3.0;
 const MOST_STEPS: usize = 50;
 
@@ -22,7 +22,7 @@ impl Logistic {
         1.0 / (1.0 + (-(self.intercept + total)).exp())
     }
 
-    /// The model that fits the examples best: numbers, and whether there is a gap.
+    /// Fits a model to examples: features, and whether there is a gap.
     pub(super) fn fit(examples: &[(Features, bool)]) -> Self {
         let (means, deviations) = spread(examples);
         let rows: Vec<([f64; COUNT + 1], f64)> = examples
@@ -45,7 +45,7 @@ impl Logistic {
                 break;
             }
         }
-        // Back from standard deviations to the numbers themselves.
+        // Back from standardised features to the original ones.
         let mut fitted = Self {
             intercept: weights[COUNT],
             weights: [0.0; COUNT],
@@ -67,7 +67,7 @@ fn spread(examples: &[(Features, bool)]) -> (Features, Features) {
         let mean = values().sum::<f64>() / count;
         let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
         means[index] = mean;
-        // A number that is always the same says nothing, and must not be divided by.
+        // A constant feature has no information, and dividing by zero must be avoided.
         deviations[index] = if variance > 1e-12 {
             variance.sqrt()
         } else {
@@ -77,31 +77,31 @@ fn spread(examples: &[(Features, bool)]) -> (Features, Features) {
     (means, deviations)
 }
 
-/// How far to go from these weights: the inverse of the curvature times the slope.
+/// The Newton step: the inverse of the Hessian times the gradient.
 fn newton_step(rows: &[([f64; COUNT + 1], f64)], weights: &[f64; COUNT + 1]) -> [f64; COUNT + 1] {
-    let mut slope = [0.0; COUNT + 1];
-    let mut curvature = [[0.0; COUNT + 1]; COUNT + 1];
+    let mut gradient = [0.0; COUNT + 1];
+    let mut hessian = [[0.0; COUNT + 1]; COUNT + 1];
     for (row, label) in rows {
         let total: f64 = row.iter().zip(weights).map(|(x, weight)| x * weight).sum();
         let probability = 1.0 / (1.0 + (-total).exp());
-        let doubt = probability * (1.0 - probability);
+        let variance = probability * (1.0 - probability);
         for (index, x) in row.iter().enumerate() {
-            slope[index] += (probability - label) * x;
+            gradient[index] += (probability - label) * x;
             for (other, y) in row.iter().enumerate() {
-                curvature[index][other] += doubt * x * y;
+                hessian[index][other] += variance * x * y;
             }
         }
     }
     for index in 0..COUNT {
-        slope[index] += PENALTY * weights[index];
-        curvature[index][index] += PENALTY;
+        gradient[index] += PENALTY * weights[index];
+        hessian[index][index] += PENALTY;
     }
-    // The intercept is not penalised, so that its row needs a little to be solvable.
-    curvature[COUNT][COUNT] += 1e-9;
-    solve(curvature, slope)
+    // The intercept is not penalised. A small constant keeps the system solvable.
+    hessian[COUNT][COUNT] += 1e-9;
+    solve(hessian, gradient)
 }
 
-/// Solves a positive definite system by elimination.
+/// Solves a positive definite system by Gaussian elimination.
 fn solve(
     mut matrix: [[f64; COUNT + 1]; COUNT + 1],
     mut right: [f64; COUNT + 1],
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_separates_gets_a_weight_of_its_sign() {
+    fn separating_feature_gets_a_weight_of_its_sign() {
         let examples: Vec<_> = (0..40)
             .map(|index| example(f64::from(index), index % 40 < 20))
             .collect();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_examples_changes_nothing_that_matters() {
+    fn weights_do_not_depend_on_the_order_of_examples() {
         let mut examples: Vec<_> = (0..30)
             .map(|index| example(f64::from(index * 7 % 30), index % 3 == 0))
             .collect();

@@ -1,10 +1,10 @@
-//! What an agent lacks. [`ToolGapDetector`] tells whether the tools at hand do what a task asks, and if
-//! not, what is missing, which tools come nearest and what a fitting one could look like. [`evaluate()`]
-//! says how well that goes on labelled cases.
+//! Detects which tools an agent lacks. [`ToolGapDetector`] decides whether the available tools can do a task. If
+//! not, it reports what is missing, the nearest tools, and a proposed specification. [`evaluate()`] scores the
+//! detection on labelled cases.
 //!
-//! No model is asked. A task is taken apart into what it needs, and each need is held against each tool:
-//! by meaning, by words in both directions, and by whether the tool's required arguments can be found in
-//! the text. A calibrated model makes one probability of that.
+//! No language model is called. A task is split into the capabilities it needs, and each is compared with each
+//! tool: by embedding, by words in both directions, and by whether the tool's required arguments are in the
+//! text. A calibrated logistic model turns the result into one probability.
 
 mod calibration;
 mod detector;
@@ -13,13 +13,13 @@ mod features;
 mod logistic;
 mod propose;
 mod shipped;
-mod wishes;
+mod similar;
 mod words;
 
-pub use detector::{Assessment, Capability, ToolGapDetector};
+pub use detector::{Capability, GapAssessment, ToolGapDetector};
 pub use evaluate::{
     CaseTool, ExpectedGap, GapCase, GapCaseError, GapReport, ReliabilityRow, ShippedReport,
     WrongCase, evaluate, fit, read_cases,
 };
 pub use propose::specification as proposed_specification;
-pub use wishes::merge as merge_wishes;
+pub use similar::group_similar as merge_wishes;

@@ -1,5 +1,5 @@
-//! A specification of a tool that would do what is missing: something for a person to start from. Its
-//! name comes from the words that ask, its parameters from the values the text mentions.
+//! Proposes a specification for a missing tool, as a starting point for a person. Its name comes from the words of
+//! the request, its parameters from the values the text mentions.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use windlass_spec::{
     Field, NonEmptyText, Signature, ToolName, ToolSpecification, Type, write_tool,
 };
 
-/// How many words a name is made of.
+/// The most words of a name.
 const NAME_WORDS: usize = 4;
 
-/// How long a word of a name may be, in bytes.
+/// The longest word of a name, in bytes.
 const LONGEST_WORD: usize = 24;
 
-/// How many parameters are guessed.
+/// The most parameters that are guessed.
 const MOST_PARAMETERS: usize = 8;
 
-/// A tool that would do this; nothing if the text has no words to name it by.
+/// A proposed tool with this capability; `None` if the text has no words for a name.
 #[must_use]
 pub fn specification(capability: &str) -> Option<ToolSpecification> {
     let text = capability.trim();
@@ -31,7 +31,7 @@ pub fn specification(capability: &str) -> Option<ToolSpecification> {
     let parameters = parameters(text, &words, &values);
     let description = description(text, &values, &parameters);
     let fields = if parameters.is_empty() {
-        let what = "What is wanted, in words";
+        let what = "The request as text";
         vec![Field::required("request", Type::Text).described(what)]
     } else {
         parameters
@@ -47,8 +47,11 @@ pub fn specification(capability: &str) -> Option<ToolSpecification> {
     ))
 }
 
-/// A tool of a name that was called with these arguments.
-pub(super) fn of_call(name: ToolName, arguments: &Value) -> Option<ToolSpecification> {
+/// A proposed tool from a call with this name and these arguments.
+pub(super) fn specification_of_call(
+    name: ToolName,
+    arguments: &Value,
+) -> Option<ToolSpecification> {
     let arguments = arguments
         .as_object()
         .into_iter()
@@ -76,8 +79,8 @@ fn type_of(value: &Value) -> Type {
     }
 }
 
-/// A tool as it would stand in an agent file.
-pub(super) fn written(tool: &ToolSpecification) -> Option<NonEmptyText> {
+/// A tool as the text of an agent file.
+pub(super) fn to_agent_file_text(tool: &ToolSpecification) -> Option<NonEmptyText> {
     let text = write_tool(&Arc::new(tool.clone())).ok()?;
     NonEmptyText::new(text).ok()
 }
@@ -92,7 +95,7 @@ fn name(words: &[ContentWord], values: &[MentionedValue]) -> Option<ToolName> {
         word.lower.len() <= LONGEST_WORD && word.lower.chars().all(|c| c.is_ascii_alphanumeric())
     };
     let usable: Vec<&ContentWord> = words.iter().filter(plain).collect();
-    // Values say which, not what; they give a name only where nothing else does.
+    // Values are arguments. They are used in the name only if there are no other words.
     let own: Vec<&ContentWord> = usable
         .iter()
         .copied()
@@ -101,7 +104,7 @@ fn name(words: &[ContentWord], values: &[MentionedValue]) -> Option<ToolName> {
     let mut chosen: Vec<&str> = Vec::new();
     for word in if own.is_empty() { usable } else { own } {
         let known = chosen.contains(&word.lower.as_str());
-        // `want to find` asks twice and says nothing more.
+        // `want to find` has two words that only ask; one is enough.
         let repeats = word.asks && !chosen.is_empty();
         if !known && !repeats && chosen.len() < NAME_WORDS {
             chosen.push(&word.lower);
@@ -116,17 +119,21 @@ fn name(words: &[ContentWord], values: &[MentionedValue]) -> Option<ToolName> {
     ToolName::new(name).ok()
 }
 
-struct Guessed {
+struct GuessedParameter {
     field: Field,
-    /// Which of the values it was guessed from.
+    /// The index of the value it was guessed from.
     value: usize,
 }
 
-fn parameters(text: &str, words: &[ContentWord], values: &[MentionedValue]) -> Vec<Guessed> {
+fn parameters(
+    text: &str,
+    words: &[ContentWord],
+    values: &[MentionedValue],
+) -> Vec<GuessedParameter> {
     let mut taken: HashSet<String> = HashSet::new();
     let mut guessed = Vec::new();
     for (index, value) in values.iter().enumerate().take(MOST_PARAMETERS) {
-        let (usual, ty) = usual(value.kind);
+        let (default_name, ty) = default_parameter(value.kind);
         let named = match value.kind {
             ValueKind::Integer | ValueKind::Number | ValueKind::Code | ValueKind::List => {
                 let before = word_before(text, words, value);
@@ -136,11 +143,11 @@ fn parameters(text: &str, words: &[ContentWord], values: &[MentionedValue]) -> V
                     .or_else(|| word_after(text, words, value))
             }
             ValueKind::Place | ValueKind::Date | ValueKind::Time => {
-                direction(text, value).map(|direction| format!("{direction}_{usual}"))
+                direction(text, value).map(|direction| format!("{direction}_{default_name}"))
             }
             _ => None,
         };
-        let base = named.unwrap_or_else(|| usual.to_owned());
+        let base = named.unwrap_or_else(|| default_name.to_owned());
         let mut name = base.clone();
         let mut count = 2;
         while !taken.insert(name.clone()) {
@@ -149,7 +156,7 @@ fn parameters(text: &str, words: &[ContentWord], values: &[MentionedValue]) -> V
         }
         let example = text.get(value.place.clone()).unwrap_or_default();
         let field = Field::required(name, ty).described(format!("Such as: {example}"));
-        guessed.push(Guessed {
+        guessed.push(GuessedParameter {
             field,
             value: index,
         });
@@ -157,8 +164,8 @@ fn parameters(text: &str, words: &[ContentWord], values: &[MentionedValue]) -> V
     guessed
 }
 
-/// What a value of a kind is usually called, and its type.
-fn usual(kind: ValueKind) -> (&'static str, Type) {
+/// The default name and type of a parameter for a kind of value.
+fn default_parameter(kind: ValueKind) -> (&'static str, Type) {
     match kind {
         ValueKind::Integer => ("number", Type::Integer),
         ValueKind::Number => ("number", Type::Number),
@@ -176,7 +183,7 @@ fn usual(kind: ValueKind) -> (&'static str, Type) {
     }
 }
 
-/// The word that says what a number is: `radius` in `a radius of 5`.
+/// The word that names a number: `radius` in `a radius of 5`.
 fn word_before(text: &str, words: &[ContentWord], value: &MentionedValue) -> Option<String> {
     let before = words
         .iter()
@@ -192,7 +199,7 @@ fn word_before(text: &str, words: &[ContentWord], value: &MentionedValue) -> Opt
         .then(|| before.lower.clone())
 }
 
-/// The word that says what is counted: `people` in `2 people`.
+/// The word for what is counted: `people` in `2 people`.
 fn word_after(text: &str, words: &[ContentWord], value: &MentionedValue) -> Option<String> {
     let after = words
         .iter()
@@ -202,7 +209,7 @@ fn word_after(text: &str, words: &[ContentWord], value: &MentionedValue) -> Opti
     (between == " " && plain && after.lower.len() <= LONGEST_WORD).then(|| after.lower.clone())
 }
 
-/// Whether something begins or ends there.
+/// The prefix `from` or `to`, if the value is the start or end of a range.
 fn direction(text: &str, value: &MentionedValue) -> Option<&'static str> {
     let before = text.get(..value.place.start)?.trim_end();
     let word = before.rsplit(|c: char| !c.is_alphanumeric()).next()?;
@@ -219,9 +226,9 @@ fn unit_word(value: &MentionedValue) -> Option<String> {
     (plain && unit.len() <= LONGEST_WORD).then_some(unit)
 }
 
-/// What was asked, with the names of parameters in place of the values.
-fn description(text: &str, values: &[MentionedValue], parameters: &[Guessed]) -> String {
-    let mut told = String::new();
+/// The request, with the names of parameters in place of the values.
+fn description(text: &str, values: &[MentionedValue], parameters: &[GuessedParameter]) -> String {
+    let mut result = String::new();
     let mut at = 0;
     let mut placed: Vec<(&MentionedValue, &str)> = parameters
         .iter()
@@ -230,16 +237,16 @@ fn description(text: &str, values: &[MentionedValue], parameters: &[Guessed]) ->
     placed.sort_by_key(|(value, _)| value.place.start);
     for (value, name) in placed {
         if let Some(before) = text.get(at..value.place.start) {
-            told.push_str(before);
-            told.push('<');
-            told.push_str(name);
-            told.push('>');
+            result.push_str(before);
+            result.push('<');
+            result.push_str(name);
+            result.push('>');
             at = value.place.end;
         }
     }
-    told.push_str(text.get(at..).unwrap_or_default());
-    let told = replace_hidden(&told, TextUse::Display, |_, hidden, told| {
-        told.extend(hidden.chars().map(|_| ' '));
+    result.push_str(text.get(at..).unwrap_or_default());
+    let result = replace_hidden(&result, TextUse::Display, |_, hidden, result| {
+        result.extend(hidden.chars().map(|_| ' '));
     });
-    told.replace(['\n', '\t'], " ")
+    result.replace(['\n', '\t'], " ")
 }

@@ -1,6 +1,6 @@
-//! Words with their meanings, and how far one set of words covers another. A word covers another wholly
-//! if both have the same stem, else as far as they are alike by meaning. How much a word counts comes
-//! from the vectors of a general vocabulary, not from the two or three tools at hand.
+//! Words with their embeddings, and how far one set of words covers another. A word covers another fully
+//! if both have the same stem, else by the cosine of their embeddings. The weight of a word comes from the
+//! embedder's general vocabulary, not from the few available tools.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,18 +9,18 @@ use std::sync::Arc;
 use windlass_embed::{Embedding, StaticEmbedder};
 use windlass_reflex::{ContentWord, MentionedValue, ValueKind};
 
-/// A word.
+/// A word with its embedding.
 #[derive(Debug, Clone)]
 pub(super) struct Word {
     pub(super) stem: String,
     meaning: Arc<Meaning>,
-    /// Whether it says little about what a tool does, like `get` and `specific`.
+    /// Whether it carries little information about what a tool does, like `get` and `specific`.
     pub(super) light: bool,
-    /// Whether it only asks.
+    /// Whether it is only a word of request.
     pub(super) asks: bool,
     /// Whether it is part of a name.
     pub(super) name: bool,
-    /// Where it stands.
+    /// Its position in the text.
     pub(super) place: Range<usize>,
 }
 
@@ -30,7 +30,7 @@ struct Meaning {
     weight: f32,
 }
 
-/// The meanings of words that were met, each looked up once.
+/// A cache of the meanings of words.
 #[derive(Debug, Default)]
 pub(super) struct Meanings {
     embedder: StaticEmbedder,
@@ -67,7 +67,7 @@ impl Meanings {
 }
 
 impl Word {
-    /// How far the best of `others` covers this word, from 0 to 1; 1 only for the same stem.
+    /// How far the best of `others` covers this word, from 0 to 1. Only the same stem gives 1.
     fn covered(&self, others: &[&Word]) -> f64 {
         let mut best = 0.0_f32;
         for other in others {
@@ -76,7 +76,7 @@ impl Word {
             }
             best = best.max(self.meaning.vector.cosine(&other.meaning.vector));
         }
-        // Meaning alone never says that two words are the same.
+        // Similar embeddings alone never count as the same word.
         f64::from(best).clamp(0.0, 0.99)
     }
 
@@ -88,17 +88,17 @@ impl Word {
 /// How far words are covered by others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Coverage {
-    /// The mean, rare words counting for more.
+    /// The mean, weighted by rarity.
     pub(super) mean: f64,
-    /// The share of words that are wholly covered, rare words counting for more.
+    /// The share of words that are fully covered, weighted by rarity.
     pub(super) exact: f64,
-    /// The least covered word.
+    /// The coverage of the least covered word.
     pub(super) least: f64,
-    /// The word that is missed most: how much it says, as far as it is not covered.
+    /// The largest uncovered weight of a word.
     pub(super) most_missed: f64,
 }
 
-/// How far `others` cover `words`; nothing if there are no words that say anything.
+/// How far `others` cover `words`; `None` if no word has a weight.
 pub(super) fn coverage(words: &[&Word], others: &[&Word]) -> Option<Coverage> {
     let mut total = 0.0;
     let mut found = Coverage {
@@ -122,7 +122,7 @@ pub(super) fn coverage(words: &[&Word], others: &[&Word]) -> Option<Coverage> {
     })
 }
 
-/// Words that nearly every tool has in its name or description.
+/// Whether nearly every tool has this word in its name or description.
 #[rustfmt::skip] // A table, read across.
 pub(super) fn is_light(lower: &str) -> bool {
     matches!(
@@ -139,7 +139,7 @@ pub(super) fn is_light(lower: &str) -> bool {
     )
 }
 
-/// Words for what a text says without them: `when` asks for a date, `Paris` is a place, `$` a currency.
+/// Words that a text implies: `when` implies a date, `Paris` a place, `$` a currency.
 pub(super) fn implied(text: &str, values: &[MentionedValue]) -> Vec<ContentWord> {
     let lower = text.to_lowercase();
     let asked = lower

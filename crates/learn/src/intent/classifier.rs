@@ -1,5 +1,5 @@
-//! The classifier: which of the classes a text belongs to, if any. Classes are defined by examples
-//! and by nothing else; examples of what belongs to none may be given, and need not be.
+//! The classifier: which of the classes a text belongs to, if any. Classes are defined only by examples.
+//! Examples that belong to no class are optional.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,30 +10,30 @@ use windlass_spec::Confidence;
 use super::dense::{Means, Rows};
 use super::features::{Feature, features};
 use super::linear::{Linear, Schedule, Sparse, Vocabulary, softmax};
-use super::scope::{Scale, Signs};
+use super::scope::{Scale, Signals};
 
-/// Of more examples than this, an even part is taken from each class.
+/// The most examples. If there are more, each class is sampled evenly.
 const MAX_EXAMPLES: usize = 30_000;
 
-/// How many examples the scales of the signs are measured on.
-const MEASURED: usize = 2_000;
+/// The most examples on which the scales of the signals are measured.
+const MAX_MEASURED: usize = 2_000;
 
-/// How many examples of a class a text is compared with; more would take long and tell little.
+/// The most examples of a class that a text is compared with. More take longer and add little.
 const MAX_COMPARED: usize = 400;
 
-/// How many classes a ranking names.
+/// How many classes a ranking has.
 const RANKED: usize = 5;
 
-/// The most classes there can be.
+/// The most classes.
 const MAX_CLASSES: usize = 10_000;
 
-/// From this likelihood on, a text counts as belonging to a class.
-const ACCEPTED: f32 = 0.5;
+/// From this probability on, a text counts as in scope.
+const IN_SCOPE_THRESHOLD: f32 = 0.5;
 
 /// A class, defined by its examples.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Class {
-    /// What it is called.
+pub struct IntentClass {
+    /// Its name.
     pub name: String,
     /// Texts that belong to it.
     pub examples: Vec<String>,
@@ -43,56 +43,56 @@ pub struct Class {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrainError {
     /// There is no class.
-    #[error("there are no classes to learn")]
+    #[error("no classes to learn; define at least one")]
     NoClasses,
-    /// There are too many.
-    #[error("there are {0} classes; at most {MAX_CLASSES} can be learned")]
+    /// There are too many classes.
+    #[error("{0} classes are too many; define at most {MAX_CLASSES}")]
     TooManyClasses(usize),
     /// A class has no name.
     #[error("class {0} has no name")]
     NoName(usize),
     /// Two classes have the same name.
-    #[error("there are two classes `{0}`")]
+    #[error("the class `{0}` is defined twice")]
     TwiceDefined(String),
-    /// A class has no example with a letter or digit in it.
-    #[error("the class `{0}` has no example with a word in it")]
+    /// A class has no example with a letter or digit.
+    #[error("the class `{0}` has no example with a letter or digit")]
     NoExamples(String),
 }
 
-/// What a text was taken for.
+/// The result of a classification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classification<'a> {
-    /// The class it belongs to; none if it is out of scope.
+    /// The class of the text; `None` if it is out of scope.
     pub intent: Option<&'a str>,
-    /// How likely the first of the ranking is right.
+    /// The probability that the first class of the ranking is right.
     pub confidence: Confidence,
-    /// How likely the text belongs to any class.
+    /// The probability that the text belongs to any class.
     pub in_scope: Confidence,
-    /// The classes that suit it best, best first.
-    pub ranking: Vec<Candidate<'a>>,
+    /// The classes that fit best, best first.
+    pub ranking: Vec<RankedClass<'a>>,
 }
 
-/// A class that suits a text.
+/// A class in a ranking.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Candidate<'a> {
+pub struct RankedClass<'a> {
     /// The class.
     pub name: &'a str,
     /// Its share among all classes, from 0 to 1, if the text belongs to one of them.
     pub share: f32,
 }
 
-/// Tells which class a text belongs to.
+/// Classifies texts by intent.
 #[derive(Debug, Clone)]
 pub struct IntentClassifier {
     names: Vec<String>,
     vocabulary: Vocabulary,
     words: Linear,
     means: Means,
-    /// One over how many examples a class has, on average.
+    /// One divided by the average number of examples of a class.
     scarcity: f32,
     /// The embeddings of the examples, by class.
     examples: Rows,
-    /// Where the examples of each class begin, and the last end.
+    /// The first example of each class, and the end of the last class.
     bounds: Vec<usize>,
     scales: Scales,
 }
@@ -111,20 +111,23 @@ struct Example<'a> {
 }
 
 impl IntentClassifier {
-    /// Learns classes from their examples. Examples without a letter or digit are passed over.
+    /// Learns classes from their examples. Examples without a letter or digit are skipped.
     ///
     /// # Errors
     /// If there is no class, a class has no name or a name is used twice, or a class has no example.
-    pub fn train(classes: &[Class]) -> Result<Self, TrainError> {
+    pub fn train(classes: &[IntentClass]) -> Result<Self, TrainError> {
         Self::train_against(classes, &[])
     }
 
-    /// Learns classes from their examples, and from texts that belong to none of them. Such texts are
-    /// not needed, but help to refuse others like them.
+    /// Learns classes from their examples and from texts that belong to none of them. Such texts are
+    /// optional; they help to reject similar ones.
     ///
     /// # Errors
     /// As [`train`](Self::train).
-    pub fn train_against(classes: &[Class], out_of_scope: &[String]) -> Result<Self, TrainError> {
+    pub fn train_against(
+        classes: &[IntentClass],
+        out_of_scope: &[String],
+    ) -> Result<Self, TrainError> {
         let examples = examples(classes, out_of_scope)?;
         let labels: Vec<usize> = examples.iter().map(|example| example.label).collect();
 
@@ -132,19 +135,19 @@ impl IntentClassifier {
             .iter()
             .map(|example| features(example.text))
             .collect();
-        // What is out of scope is learned as one more class, after the others.
+        // Out of scope is learned as one more class, after the others.
         let learned = labels.last().map_or(0, |last| last + 1);
         let bounds = bounds(&labels, classes.len());
         let belonging = bounds[classes.len()];
         let vocabulary = Vocabulary::new(&featured, belonging, learned);
-        let known: Vec<f32> = even_part(belonging, MEASURED)
+        let known: Vec<f32> = even_sample(belonging, MAX_MEASURED)
             .map(|example| vocabulary.known_without(&featured[example]))
             .collect();
         let vectors: Vec<Sparse> = featured
             .iter()
             .map(|features| vocabulary.vector(features).0)
             .collect();
-        // Before there are weights: both take much room.
+        // Freed before the weights are allocated, because both are large.
         drop(featured);
         let words = Linear::train(
             &vectors,
@@ -164,7 +167,7 @@ impl IntentClassifier {
         let scales = Scales {
             mean,
             nearest,
-            known: Scale::of(&known, (0.6, 0.2)),
+            known: Scale::fit(&known, (0.6, 0.2)),
         };
         Ok(Self {
             names: classes.iter().map(|class| class.name.clone()).collect(),
@@ -184,12 +187,12 @@ impl IntentClassifier {
         &self.names
     }
 
-    /// Which class a text belongs to.
+    /// Classifies a text.
     #[must_use]
     pub fn classify(&self, text: &str) -> Classification<'_> {
-        let (shares, best, signs) = self.read(text);
+        let (shares, best, signals) = self.score(text);
         let ranking = self.ranking(&shares);
-        let Some(signs) = signs else {
+        let Some(signals) = signals else {
             return Classification {
                 intent: None,
                 confidence: Confidence::NONE,
@@ -197,31 +200,30 @@ impl IntentClassifier {
                 ranking,
             };
         };
-        let in_scope = signs.in_scope();
+        let in_scope = signals.in_scope_probability();
         Classification {
-            intent: (in_scope >= ACCEPTED).then_some(self.names[best].as_str()),
-            confidence: confidence(in_scope * signs.right()),
+            intent: (in_scope >= IN_SCOPE_THRESHOLD).then_some(self.names[best].as_str()),
+            confidence: confidence(in_scope * signals.right_probability()),
             in_scope: confidence(in_scope),
             ranking,
         }
     }
 
-    /// The shares of all classes, the best class, and what speaks for it; nothing does if the text
-    /// holds nothing known.
-    fn read(&self, text: &str) -> (Vec<f32>, usize, Option<Signs>) {
+    /// The shares of all classes, the best class, and its signals; `None` if nothing in the text is known.
+    fn score(&self, text: &str) -> (Vec<f32>, usize, Option<Signals>) {
         let (vector, known) = self.vocabulary.vector(&features(text));
         let embedding = StaticEmbedder::new().embed(text);
         let mut shares = self.words.scores(&vector);
         let distances = self
             .means
             .distances(&self.means.whiten(embedding.as_slice()));
-        // The fewer examples a class has, the less its words are to be trusted beside its meaning.
+        // The fewer examples a class has, the more its embeddings count relative to its words.
         let weight = 0.5 * (0.03 + self.scarcity.min(1.0 / 3.0));
         for (score, distance) in shares.iter_mut().zip(&distances) {
             *score -= weight * distance;
         }
         softmax(&mut shares);
-        // What the class of all that is out of scope has is missing from the others.
+        // The share of the out-of-scope class is dropped.
         shares.truncate(self.names.len());
         let best = first_best(&shares);
         if vector.is_empty() && embedding.is_zero() {
@@ -229,17 +231,17 @@ impl IntentClassifier {
         }
         let rows = compared(self.bounds[best]..self.bounds[best + 1]);
         let nearness = self.examples.nearness(embedding.as_slice(), rows, None);
-        let signs = Signs {
-            odds: Signs::odds(shares[best]),
-            mean: self.scales.mean.place(-distances[best]),
-            nearest: self.scales.nearest.place(nearness),
-            known: self.scales.known.place(known),
+        let signals = Signals {
+            odds: Signals::odds(shares[best]),
+            mean: self.scales.mean.standardise(-distances[best]),
+            nearest: self.scales.nearest.standardise(nearness),
+            known: self.scales.known.standardise(known),
             scarcity: self.scarcity,
         };
-        (shares, best, Some(signs))
+        (shares, best, Some(signals))
     }
 
-    fn ranking(&self, shares: &[f32]) -> Vec<Candidate<'_>> {
+    fn ranking(&self, shares: &[f32]) -> Vec<RankedClass<'_>> {
         let mut order: Vec<usize> = (0..shares.len()).collect();
         let better = |left: &usize, right: &usize| {
             shares[*right]
@@ -253,7 +255,7 @@ impl IntentClassifier {
         order.sort_unstable_by(better);
         order
             .into_iter()
-            .map(|class| Candidate {
+            .map(|class| RankedClass {
                 name: &self.names[class],
                 share: shares[class],
             })
@@ -261,9 +263,9 @@ impl IntentClassifier {
     }
 }
 
-/// The examples of all classes, an even part of each if there are too many.
+/// The examples of all classes, sampled evenly if there are too many.
 fn examples<'a>(
-    classes: &'a [Class],
+    classes: &'a [IntentClass],
     out_of_scope: &'a [String],
 ) -> Result<Vec<Example<'a>>, TrainError> {
     if classes.is_empty() {
@@ -293,7 +295,7 @@ fn examples<'a>(
     Ok(examples)
 }
 
-/// Adds the texts with a letter or digit in them, an even part if `all` texts are too many.
+/// Adds the texts with a letter or digit, sampled evenly if there are too many texts in `all`.
 fn push_usable<'a>(examples: &mut Vec<Example<'a>>, texts: &'a [String], label: usize, all: usize) {
     let usable: Vec<&str> = texts
         .iter()
@@ -301,7 +303,7 @@ fn push_usable<'a>(examples: &mut Vec<Example<'a>>, texts: &'a [String], label: 
         .filter(|text| text.chars().any(char::is_alphanumeric))
         .collect();
     let wanted = (usable.len() * MAX_EXAMPLES / all.max(MAX_EXAMPLES)).max(1);
-    let part = even_part(usable.len(), wanted).map(|index| Example {
+    let part = even_sample(usable.len(), wanted).map(|index| Example {
         text: usable[index],
         label,
     });
@@ -309,42 +311,43 @@ fn push_usable<'a>(examples: &mut Vec<Example<'a>>, texts: &'a [String], label: 
 }
 
 /// `wanted` of `count` positions, evenly spaced.
-fn even_part(count: usize, wanted: usize) -> impl Iterator<Item = usize> {
+fn even_sample(count: usize, wanted: usize) -> impl Iterator<Item = usize> {
     let wanted = wanted.min(count);
     (0..wanted).map(move |index| index * count / wanted)
 }
 
-/// The examples of a class that a text is compared with: all, unless they are very many.
+/// The examples of a class that a text is compared with: all, or a sample if there are too many.
 fn compared(rows: Range<usize>) -> impl Iterator<Item = usize> {
     let begin = rows.start;
-    even_part(rows.len(), MAX_COMPARED).map(move |row| begin + row)
+    even_sample(rows.len(), MAX_COMPARED).map(move |row| begin + row)
 }
 
-/// Where the examples of each class begin, and the last end; examples stand in the order of classes.
+/// The first example of each class, and the end of the last class. Examples are in the order of classes.
 fn bounds(labels: &[usize], classes: usize) -> Vec<usize> {
     (0..=classes)
         .map(|class| labels.partition_point(|&label| label < class))
         .collect()
 }
 
-/// Where the examples lie by their class's mean and by their nearest, each as if it were none.
+/// The scales of the distance to the class mean and of the similarity to the nearest examples. Each example is
+/// measured as if it were not an example itself.
 fn scales(labels: &[usize], bounds: &[usize], means: &Means, embeddings: &Rows) -> (Scale, Scale) {
     let (mut near_means, mut nearest) = (Vec::new(), Vec::new());
-    for row in even_part(labels.len(), MEASURED) {
+    for row in even_sample(labels.len(), MAX_MEASURED) {
         let label = labels[row];
         let own = bounds[label]..bounds[label + 1];
         let count = own.len() as f32;
         if own.len() > 1 {
             let vector = embeddings.row(row);
             let distance = means.distance_to(&means.whiten(vector), label);
-            // A mean lies farther from a vector that it was not made of.
+            // Corrects for the example's own contribution to the mean.
             near_means.push(-distance * (count / (count - 1.0)).powi(2));
             nearest.push(embeddings.nearness(vector, compared(own), Some(row)));
         }
     }
     (
-        Scale::of(&near_means, (-256.0, 60.0)),
-        Scale::of(&nearest, (0.7, 0.15)),
+        Scale::fit(&near_means, (-256.0, 60.0)),
+        Scale::fit(&nearest, (0.7, 0.15)),
     )
 }
 

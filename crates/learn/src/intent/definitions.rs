@@ -1,5 +1,5 @@
-//! What is declared about intents, beside their examples: the tools that serve them, the context they
-//! need, and what to do if tools fail. Written as TOML:
+//! The declarations of intents: their examples, the tools that serve them, the context they need, and what to do
+//! if tools fail. Written as TOML:
 //!
 //! ```toml
 //! [intents.fetch]
@@ -17,11 +17,11 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Deserialize;
 use windlass_spec::{NonEmptyText, ToolName};
 
-use super::classifier::{Class, IntentClassifier, TrainError};
+use super::classifier::{IntentClass, IntentClassifier, TrainError};
 
 static SHIPPED: &str = include_str!("shipped.toml");
 
-/// An intent as it is declared.
+/// The declaration of an intent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IntentDefinition {
@@ -48,7 +48,7 @@ pub struct IntentDefinitions {
     out_of_scope: OutOfScope,
 }
 
-/// What is no intent at all.
+/// Texts that have no intent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OutOfScope {
@@ -58,14 +58,14 @@ struct OutOfScope {
 /// Why intents cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionError {
-    /// The text is no TOML of this form.
+    /// The text is not TOML of this form.
     #[error("{0}")]
     Form(#[from] toml::de::Error),
     /// An intent has no name.
-    #[error("an intent has an empty name")]
+    #[error("an intent has an empty name; name it")]
     NoName,
     /// An intent has no examples, which are what defines it.
-    #[error("the intent `{0}` has no examples; about 25 define it well, 5 are the least to try")]
+    #[error("the intent `{0}` has no examples; add at least 5, better 25")]
     NoExamples(String),
 }
 
@@ -87,7 +87,7 @@ impl IntentDefinitions {
         Ok(definitions)
     }
 
-    /// The definitions that ship: summarize, analyze, fetch and explain.
+    /// The built-in definitions: summarize, analyze, fetch and explain.
     ///
     /// # Errors
     /// Never; a test reads them.
@@ -108,13 +108,13 @@ impl IntentDefinitions {
             .map(|(name, definition)| (name.as_str(), definition))
     }
 
-    /// The same intents and those of `other`, which replace those of the same name; out of scope is
-    /// what either says, unless it is an example of an intent of `other`.
+    /// Merges the intents of `other`, which replace those of the same name. The out-of-scope examples of both are
+    /// kept, except those that are an example of an intent of `other`.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
         let wanted: HashSet<&str> = other.texts().collect();
-        let strangers = &mut self.out_of_scope.examples;
-        strangers.retain(|text| !wanted.contains(text.as_str()));
+        let out_of_scope = &mut self.out_of_scope.examples;
+        out_of_scope.retain(|text| !wanted.contains(text.as_str()));
         drop(wanted);
         self.out_of_scope
             .examples
@@ -123,14 +123,14 @@ impl IntentDefinitions {
         self
     }
 
-    /// The classifier of these intents.
+    /// Trains a classifier for these intents.
     ///
     /// # Errors
-    /// If there is no intent, or one has no example with a word in it.
+    /// If there is no intent, or one has no example with a letter or digit.
     pub fn train(&self) -> Result<IntentClassifier, TrainError> {
         let text = |text: &NonEmptyText| text.as_str().to_owned();
-        let strangers: Vec<String> = self.out_of_scope.examples.iter().map(text).collect();
-        IntentClassifier::train_against(&self.classes(), &strangers)
+        let out_of_scope: Vec<String> = self.out_of_scope.examples.iter().map(text).collect();
+        IntentClassifier::train_against(&self.classes(), &out_of_scope)
     }
 
     /// The examples of all intents.
@@ -146,8 +146,8 @@ impl IntentDefinitions {
 
     /// The classes that a classifier learns.
     #[must_use]
-    pub fn classes(&self) -> Vec<Class> {
-        let class = |(name, definition): (&str, &IntentDefinition)| Class {
+    pub fn classes(&self) -> Vec<IntentClass> {
+        let class = |(name, definition): (&str, &IntentDefinition)| IntentClass {
             name: name.to_owned(),
             examples: definition
                 .examples

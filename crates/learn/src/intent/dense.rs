@@ -1,11 +1,11 @@
-//! Classes by their meaning: the mean embedding of each class, in a space in which the texts of a
-//! class spread alike in all directions, and the embeddings of the examples themselves.
+//! Classes by their embeddings: the mean of each class in a whitened space, in which the examples of a
+//! class have the same variance in all directions, and the embeddings of the examples themselves.
 
-/// What one example is worth beside one dimension in saying how examples spread. Until there are
-/// many, a covariance is mostly chance, and is drawn to a sphere.
-const BELIEF: f32 = 0.1;
+/// The weight of one example against one dimension in the covariance estimate. With few examples the
+/// covariance is mostly noise, so it is shrunk to a sphere.
+const EXAMPLE_WEIGHT: f32 = 0.1;
 
-/// How many of the nearest examples are asked.
+/// How many of the nearest examples are averaged.
 const NEAREST: usize = 3;
 
 /// The means of classes in a whitened space.
@@ -13,21 +13,21 @@ const NEAREST: usize = 3;
 pub(super) struct Means {
     dimension: usize,
     whitener: Whitener,
-    /// One row a class, whitened.
+    /// One row per class, whitened.
     means: Vec<f32>,
 }
 
-/// What makes the examples of a class spread alike in all directions, by one on average.
+/// The transform after which the examples of a class have unit variance in all directions.
 #[derive(Debug, Clone)]
 enum Whitener {
-    /// They are taken to do so already, but for this factor.
+    /// A scalar: the covariance is taken to be a sphere.
     Factor(f32),
     /// The inverse of the covariance's Cholesky factor, row by row; above the diagonal are zeros.
     Triangle(Vec<f32>),
 }
 
 impl Means {
-    /// The means of the classes of `vectors`, of which every class has one.
+    /// Trains on `vectors`; every class must have at least one.
     pub(super) fn train(vectors: &Rows, labels: &[usize], classes: usize) -> Self {
         let dimension = vectors.dimension;
         let mut means = vec![0.0f32; classes * dimension];
@@ -54,7 +54,7 @@ impl Means {
         model
     }
 
-    /// A vector in the space of the means.
+    /// A vector in the whitened space.
     pub(super) fn whiten(&self, vector: &[f32]) -> Vec<f32> {
         match &self.whitener {
             Whitener::Factor(factor) => vector.iter().map(|value| value * factor).collect(),
@@ -88,9 +88,9 @@ impl Whitener {
             squared_distance(vector, &means[label * dimension..(label + 1) * dimension])
         };
         let spread: f32 = vectors.iter().zip(labels).map(centred).sum();
-        // Never zero, also where all examples of a class are one text.
+        // Never zero, even if all examples of a class are equal.
         let sphere = (spread / vectors.len().max(1) as f32 / dimension as f32).max(1e-6);
-        // Fewer examples than dimensions do not show how they spread; finding out takes time, too.
+        // Fewer examples than dimensions cannot estimate a covariance.
         if vectors.len() < dimension {
             return Self::Factor(sphere.sqrt().recip());
         }
@@ -99,7 +99,7 @@ impl Whitener {
     }
 }
 
-/// How vectors spread around the means of their classes, drawn to a sphere; the lower triangle.
+/// The covariance within classes, shrunk to a sphere; the lower triangle.
 fn covariance_within(vectors: &Rows, labels: &[usize], means: &[f32], sphere: f32) -> Vec<f32> {
     let dimension = vectors.dimension;
     let mut covariance = vec![0.0f32; dimension * dimension];
@@ -117,17 +117,17 @@ fn covariance_within(vectors: &Rows, labels: &[usize], means: &[f32], sphere: f3
         }
     }
     let count = vectors.len().max(1) as f32;
-    let drawn = dimension as f32 / (dimension as f32 + BELIEF * count);
+    let shrinkage = dimension as f32 / (dimension as f32 + EXAMPLE_WEIGHT * count);
     for sum in &mut covariance {
-        *sum *= (1.0 - drawn) / count;
+        *sum *= (1.0 - shrinkage) / count;
     }
     for row in 0..dimension {
-        covariance[row * dimension + row] += drawn * sphere;
+        covariance[row * dimension + row] += shrinkage * sphere;
     }
     covariance
 }
 
-/// The inverse of the Cholesky factor of a positive matrix, of which the lower triangle is given.
+/// The inverse of the Cholesky factor of a positive definite matrix, given its lower triangle.
 fn inverse_factor(mut matrix: Vec<f32>, size: usize) -> Vec<f32> {
     for row in 0..size {
         for column in 0..=row {
@@ -141,7 +141,7 @@ fn inverse_factor(mut matrix: Vec<f32>, size: usize) -> Vec<f32> {
             };
         }
     }
-    // Kept transposed while it is made, so that what is multiplied lies side by side.
+    // Transposed while it is computed, so that the factors of a product are contiguous.
     let mut transposed = vec![0.0f32; size * size];
     for column in 0..size {
         let begin = column * size;
@@ -164,7 +164,7 @@ fn inverse_factor(mut matrix: Vec<f32>, size: usize) -> Vec<f32> {
     inverse
 }
 
-/// Vectors of one length, one after the other.
+/// Vectors of the same length, one after the other.
 #[derive(Debug, Clone)]
 pub(super) struct Rows {
     dimension: usize,
@@ -195,7 +195,7 @@ impl Rows {
         &self.values[row * self.dimension..(row + 1) * self.dimension]
     }
 
-    /// How similar `vector` is to the rows it is most similar to, `except` one of them.
+    /// The mean similarity of `vector` to its nearest rows, without the row `except`.
     pub(super) fn nearness(
         &self,
         vector: &[f32],
@@ -221,7 +221,7 @@ impl Rows {
     }
 }
 
-/// Summed in lanes, which the compiler turns into vector instructions.
+/// Sums in lanes, which the compiler turns into vector instructions.
 fn lane_sum(left: &[f32], right: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
     const LANES: usize = 16;
     let (lefts, left_rest) = left.as_chunks::<LANES>();

@@ -1,14 +1,13 @@
-//! How good a classifier is: labelled texts in, figures out. One JSON object a line: `{text, intent,
-//! split}`. Texts of the split `train` are the examples, all others are scored, and the intent `oos`
-//! means that a text belongs to no class. Examples may be out of scope too; without any, classes are
-//! learned from their own examples alone.
+//! Scores a classifier on labelled texts, one JSON object per line: `{text, intent, split}`. Texts of the split
+//! `train` are the examples, all others are scored. The intent `oos` means that a text belongs to no class.
+//! Out-of-scope examples are optional.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::classifier::{Class, Classification, IntentClassifier, TrainError};
+use super::classifier::{Classification, IntentClass, IntentClassifier, TrainError};
 
 /// The intent of a text that belongs to no class.
 pub const OUT_OF_SCOPE: &str = "oos";
@@ -19,11 +18,11 @@ const TRAIN: &str = "train";
 /// Labelled texts: the examples by class, and the texts to be scored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelledTexts {
-    /// The classes with their examples, in the order they are first named.
-    pub classes: Vec<Class>,
-    /// What is scored, in order.
+    /// The classes with their examples, in the order of first occurrence.
+    pub classes: Vec<IntentClass>,
+    /// The texts to be scored, in order.
     pub scored: Vec<LabelledText>,
-    /// Examples of what is out of scope, if there are any.
+    /// The out-of-scope examples.
     pub out_of_scope: Vec<String>,
 }
 
@@ -32,14 +31,14 @@ pub struct LabelledTexts {
 pub struct LabelledText {
     /// The text.
     pub text: String,
-    /// Its class; none if it is out of scope.
+    /// Its class; `None` if it is out of scope.
     pub intent: Option<String>,
 }
 
 /// Why labelled texts cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluateError {
-    /// A line is no labelled text.
+    /// A line is not a labelled text.
     #[error("line {line}: {source}")]
     NotALabelledText {
         /// The line, counted from 1.
@@ -66,10 +65,10 @@ pub enum EvaluateError {
         intent: String,
     },
     /// There is nothing to score.
-    #[error("there is nothing to score: every text has split `{TRAIN}`")]
+    #[error("nothing to score: every text has split `{TRAIN}`")]
     NothingToScore,
     /// The examples cannot be learned from.
-    #[error("the texts with split `{TRAIN}` cannot be learned from: {0}")]
+    #[error("cannot learn from the texts with split `{TRAIN}`: {0}")]
     Train(#[from] TrainError),
 }
 
@@ -81,10 +80,10 @@ struct Line {
 }
 
 impl LabelledTexts {
-    /// Reads labelled texts, one JSON object a line; empty lines are passed over.
+    /// Reads labelled texts, one JSON object per line. Empty lines are skipped.
     ///
     /// # Errors
-    /// With the first line that is wrong.
+    /// The first line that is wrong.
     pub fn read(text: &str) -> Result<Self, EvaluateError> {
         let mut known: HashMap<String, usize> = HashMap::new();
         let mut texts = Self {
@@ -108,7 +107,7 @@ impl LabelledTexts {
             } else if in_scope {
                 let classes = &mut texts.classes;
                 let class = *known.entry(row.intent).or_insert_with_key(|name| {
-                    classes.push(Class {
+                    classes.push(IntentClass {
                         name: name.clone(),
                         examples: Vec::new(),
                     });
@@ -119,7 +118,7 @@ impl LabelledTexts {
                 texts.out_of_scope.push(row.text);
             }
         }
-        let stranger = texts
+        let unknown_class = texts
             .scored
             .iter()
             .zip(scored_lines)
@@ -130,14 +129,14 @@ impl LabelledTexts {
                     intent: intent.clone(),
                 })
             });
-        match stranger {
+        match unknown_class {
             Some(error) => Err(error),
             None if texts.scored.is_empty() => Err(EvaluateError::NothingToScore),
             None => Ok(texts),
         }
     }
 
-    /// Learns from the examples.
+    /// Trains a classifier on the examples.
     ///
     /// # Errors
     /// If they cannot be learned from.
@@ -145,9 +144,12 @@ impl LabelledTexts {
         IntentClassifier::train_against(&self.classes, &self.out_of_scope)
     }
 
-    /// Scores a classifier, which is any function from a text to a classification; whoever wants to
-    /// know how long it takes measures there.
-    pub fn evaluate<'a>(&self, mut classify: impl FnMut(&str) -> Classification<'a>) -> Report {
+    /// Scores a classifier, which is any function from a text to a classification. A caller can measure its time
+    /// in that function.
+    pub fn evaluate<'a>(
+        &self,
+        mut classify: impl FnMut(&str) -> Classification<'a>,
+    ) -> IntentReport {
         let (mut right, mut accepted_right, mut accepted, mut refused) = (0, 0, 0, 0);
         let mut scores = Vec::with_capacity(self.scored.len());
         let mut stated = Vec::with_capacity(self.scored.len());
@@ -168,7 +170,7 @@ impl LabelledTexts {
         }
         let in_scope = scores.iter().filter(|(_, inside)| *inside).count();
         let out_of_scope = scores.len() - in_scope;
-        Report {
+        IntentReport {
             n: scores.len(),
             in_scope,
             out_of_scope,
@@ -184,11 +186,11 @@ impl LabelledTexts {
     }
 }
 
-/// Learns from the examples in `text` and scores the rest of it.
+/// Trains on the examples in `text` and scores the rest.
 ///
 /// # Errors
 /// If a line is wrong, or the examples cannot be learned from.
-pub fn evaluate(text: &str) -> Result<Report, EvaluateError> {
+pub fn evaluate(text: &str) -> Result<IntentReport, EvaluateError> {
     let texts = LabelledTexts::read(text)?;
     let classifier = texts.train()?;
     Ok(texts.evaluate(|text| classifier.classify(text)))
@@ -215,9 +217,9 @@ fn read_line(number: usize, line: &str) -> Result<Line, EvaluateError> {
     Ok(row)
 }
 
-/// The figures of an evaluation. A share of nothing is none.
+/// The scores of an evaluation. A share of no texts is `None`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct IntentReport {
     /// How many texts were scored.
     pub n: usize,
     /// How many of them belong to a class.
@@ -230,20 +232,20 @@ pub struct Report {
     pub examples: usize,
     /// Of the texts in scope, the share whose class is ranked first.
     pub accuracy: Option<f64>,
-    /// How well the likelihood of being in scope parts the texts in scope from the others: how often
-    /// one in scope has the higher one, if one of each kind is drawn.
+    /// The area under the ROC curve of the in-scope probability: how often a random text in scope scores higher than
+    /// a random text out of scope.
     pub oos_auroc: Option<f64>,
-    /// Of the texts in scope, the share taken for one.
+    /// Of the texts in scope, the share classified as in scope.
     pub accepted: Option<f64>,
-    /// Of the texts in scope, the share taken for one and given the right class.
+    /// Of the texts in scope, the share classified as in scope and given the right class.
     pub accepted_and_right: Option<f64>,
-    /// Of the texts out of scope, the share taken for one.
+    /// Of the texts out of scope, the share classified as out of scope.
     pub oos_refused: Option<f64>,
-    /// How far stated confidence is from the share that is right, on average, by tenths of confidence.
+    /// The expected calibration error, by tenths of confidence.
     pub calibration_error: Option<f64>,
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for IntentReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "n                   {}", self.n)?;
         writeln!(f, "in_scope            {}", self.in_scope)?;
@@ -271,7 +273,7 @@ fn share(part: usize, whole: usize) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The mean distance between stated and right, of texts whose stated confidence is in the same tenth.
+/// The mean distance between the stated confidence and the share of right classes, by tenths of confidence.
 fn calibration_error(stated: &[(f64, bool)]) -> Option<f64> {
     let mut tenths = [(0.0, 0.0); 10];
     for &(confidence, is_right) in stated {
@@ -281,12 +283,12 @@ fn calibration_error(stated: &[(f64, bool)]) -> Option<f64> {
     }
     let distance: f64 = tenths
         .iter()
-        .map(|(said, right)| (said - right).abs())
+        .map(|(stated, right)| (stated - right).abs())
         .sum();
     (!stated.is_empty()).then(|| distance / stated.len() as f64)
 }
 
-/// The area under the curve, by ranks; equal scores share theirs. None unless both kinds occur.
+/// The area under the ROC curve, by ranks; ties share their rank. `None` unless both kinds occur.
 fn auroc(mut scores: Vec<(f64, bool)>) -> Option<f64> {
     scores.sort_by(|left, right| left.0.total_cmp(&right.0));
     let inside = scores.iter().filter(|(_, inside)| *inside).count();
@@ -308,18 +310,18 @@ mod tests {
     use super::{auroc, calibration_error};
 
     #[test]
-    fn calibration_error_is_how_far_stated_is_from_right() {
+    fn calibration_error_is_the_distance_of_confidence_and_accuracy() {
         let stated = [(0.85, true), (0.85, false), (0.1, false), (1.0, true)];
         let error = calibration_error(&stated).unwrap();
-        // Of four: 0.35 each for the first two, 0.1, and nothing.
+        // Of four: 0.35 each for the first two, 0.1, and 0.
         assert!((error - 0.2).abs() < 1e-9, "{error}");
         assert_eq!(calibration_error(&[]), None);
     }
 
     #[test]
-    fn auroc_is_how_often_one_in_scope_wins() {
+    fn auroc_is_the_share_of_pairs_in_which_the_text_in_scope_scores_higher() {
         let scores = vec![(0.9, true), (0.4, true), (0.4, false), (0.1, false)];
-        // Of four pairs three are won and one is a tie.
+        // Of four pairs, three are won and one is a tie.
         assert_eq!(auroc(scores), Some(3.5 / 4.0));
         assert_eq!(auroc(vec![(0.9, true)]), None);
         assert_eq!(auroc(vec![(0.0, true), (1.0, false)]), Some(0.0));

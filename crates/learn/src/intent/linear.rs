@@ -1,29 +1,29 @@
-//! Classes by their words: multinomial logistic regression over the features of the examples, each
-//! feature worth the more the rarer it is.
+//! Classes by their words: multinomial logistic regression over the features of the examples, weighted by
+//! rarity.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::features::Feature;
 
-/// How many weights there are at most: 64 megabytes of them.
+/// The most weights: 64 MB.
 const MAX_WEIGHTS: usize = 16_000_000;
 
-/// With more examples than this, a feature must occur twice to be known: what occurs once in so many
-/// rarely occurs again.
+/// With more examples than this, a feature must occur twice to be known, because a single occurrence among so
+/// many is rarely repeated.
 const MANY_EXAMPLES: usize = 1_000;
 
-/// The weights of a feature begin at a multiple of this, so that loops over them have no remainder.
+/// The weights of a feature are padded to a multiple of this, so that loops over them have no remainder.
 const LANES: usize = 8;
 
 /// A text's known features and their values, of unit length.
 pub(super) type Sparse = Vec<(u32, f32)>;
 
-/// Features are hashes already and need no other.
+/// A hasher that returns its input, because features are hashes already.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Same(u64);
+pub(super) struct IdentityHasher(u64);
 
-impl Hasher for Same {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -39,26 +39,26 @@ impl Hasher for Same {
     }
 }
 
-type Places = HashMap<u64, u32, BuildHasherDefault<Same>>;
+type FeatureMap = HashMap<u64, u32, BuildHasherDefault<IdentityHasher>>;
 
 /// The features that occur in the examples.
 #[derive(Debug, Clone)]
 pub(super) struct Vocabulary {
-    places: Places,
-    /// How rare each feature is.
+    places: FeatureMap,
+    /// The inverse document frequency of each feature.
     rarity: Vec<f32>,
-    /// How many examples that belong to a class each feature is in.
+    /// In how many in-scope examples each feature occurs.
     counts: Vec<u32>,
-    /// How rare what is not known counts as.
+    /// The rarity of an unknown feature.
     unknown: f32,
-    /// How many examples a known feature is at least in.
+    /// The least number of examples of a known feature.
     least: u32,
 }
 
 impl Vocabulary {
-    /// The features of the examples, of which the first `belonging` belong to a class.
+    /// The features of the examples, of which the first `belonging` are in scope.
     pub(super) fn new(examples: &[Vec<Feature>], belonging: usize, classes: usize) -> Self {
-        let mut counts = Places::default();
+        let mut counts = FeatureMap::default();
         for feature in examples.iter().flatten() {
             *counts.entry(feature.hash()).or_default() += 1;
         }
@@ -67,7 +67,7 @@ impl Vocabulary {
             .into_iter()
             .filter(|&(_, count)| count >= least)
             .collect();
-        // By the hash too, since the order of a map differs from run to run.
+        // Also sorted by hash, since the order of a map differs from run to run.
         kept.sort_unstable_by_key(|&(hash, count)| (std::cmp::Reverse(count), hash));
         kept.truncate(MAX_WEIGHTS / classes.next_multiple_of(LANES).max(1));
         let all = examples.len() as f32;
@@ -94,34 +94,34 @@ impl Vocabulary {
         self.rarity.len()
     }
 
-    /// The vector of a text, and which share of the text is known from what belongs to a class.
+    /// The vector of a text, and the share of the text that is known from in-scope examples.
     pub(super) fn vector(&self, features: &[Feature]) -> (Sparse, f32) {
         let mut vector = Sparse::with_capacity(features.len());
-        let (mut known, mut strange, mut unknown) = (0.0, 0.0, 0.0);
+        let (mut known, mut out_of_scope, mut unknown) = (0.0, 0.0, 0.0);
         for feature in features {
             match self.places.get(&feature.hash()) {
                 Some(&place) => {
-                    let value = feature.worth() * self.rarity[place as usize];
+                    let value = feature.weight() * self.rarity[place as usize];
                     if self.counts[place as usize] > 0 {
                         known += value * value;
                     } else {
-                        strange += value * value;
+                        out_of_scope += value * value;
                     }
                     vector.push((place, value));
                 }
-                None => unknown += (feature.worth() * self.unknown).powi(2),
+                None => unknown += (feature.weight() * self.unknown).powi(2),
             }
         }
-        let squares: f32 = known + strange;
+        let squares: f32 = known + out_of_scope;
         if squares > 0.0 {
             let scale = squares.sqrt().recip();
             vector.iter_mut().for_each(|(_, value)| *value *= scale);
         }
         vector.shrink_to_fit();
-        (vector, share(known, strange + unknown))
+        (vector, share(known, out_of_scope + unknown))
     }
 
-    /// Which share of an example would be known, were it no example itself.
+    /// The share of an example that would be known if it were not an example itself.
     pub(super) fn known_without(&self, features: &[Feature]) -> f32 {
         let (mut known, mut unknown) = (0.0, 0.0);
         for feature in features {
@@ -130,8 +130,8 @@ impl Vocabulary {
                 .get(&feature.hash())
                 .map(|&place| place as usize);
             match place.filter(|&place| self.counts[place] > self.least) {
-                Some(place) => known += (feature.worth() * self.rarity[place]).powi(2),
-                None => unknown += (feature.worth() * self.unknown).powi(2),
+                Some(place) => known += (feature.weight() * self.rarity[place]).powi(2),
+                None => unknown += (feature.weight() * self.unknown).powi(2),
             }
         }
         share(known, unknown)
@@ -149,14 +149,14 @@ fn share(known: f32, unknown: f32) -> f32 {
 /// How long and how fast is learned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Schedule {
-    /// How often every example is looked at.
+    /// How often every example is used.
     pub(super) epochs: usize,
-    /// How much is learned from the first example; from the last, nothing.
+    /// The initial learning rate; it decreases linearly to zero.
     pub(super) rate: f32,
 }
 
 impl Schedule {
-    /// The more examples there are, the fewer looks at each are needed.
+    /// The more examples, the fewer epochs.
     pub(super) fn for_examples(examples: usize) -> Self {
         Self {
             epochs: (100_000 / examples.max(1)).clamp(8, 24),
@@ -174,8 +174,8 @@ pub(super) struct Linear {
 }
 
 impl Linear {
-    /// Learns from vectors and their classes by gradient descent, one example after the other, in an
-    /// order that looks random and is always the same.
+    /// Learns from vectors and their classes by stochastic gradient descent, in a pseudo-random order that is always
+    /// the same.
     pub(super) fn train(
         vectors: &[Sparse],
         labels: &[usize],
@@ -189,7 +189,7 @@ impl Linear {
             weights: vec![0.0; features * stride],
         };
         let mut order: Vec<usize> = (0..vectors.len()).collect();
-        let mut random = Random::default();
+        let mut random = Xorshift::default();
         let mut scores = vec![0.0; stride];
         let steps = (schedule.epochs * vectors.len()) as f32;
         let mut step = 0.0;
@@ -238,7 +238,7 @@ impl Linear {
     }
 }
 
-/// Scores as shares of one.
+/// Turns scores into shares that sum to one.
 pub(super) fn softmax(scores: &mut [f32]) {
     let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut sum = 0.0;
@@ -251,16 +251,16 @@ pub(super) fn softmax(scores: &mut [f32]) {
     }
 }
 
-/// Numbers that look random and are always the same (xorshift).
-struct Random(u64);
+/// A pseudo-random generator with a fixed seed (xorshift).
+struct Xorshift(u64);
 
-impl Default for Random {
+impl Default for Xorshift {
     fn default() -> Self {
         Self(0x2545_f491_4f6c_dd1d)
     }
 }
 
-impl Random {
+impl Xorshift {
     fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

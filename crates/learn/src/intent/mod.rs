@@ -1,7 +1,6 @@
-//! What a text asks for. [`IntentClassifier`] learns classes from examples and tells which one a text
-//! belongs to, how surely, and whether it belongs to any; [`understand`] makes a
-//! [`UserIntent`](windlass_spec::UserIntent) of it; [`evaluate()`] says how good the classifier is on
-//! labelled texts.
+//! Classifies what a text asks for. [`IntentClassifier`] learns classes from examples. It returns the class of a
+//! text, its confidence, and whether the text belongs to any class. [`understand`] turns a text into a
+//! [`UserIntent`](windlass_spec::UserIntent). [`evaluate()`] scores the classifier on labelled texts.
 //!
 //! ```
 //! use windlass_learn::intent::IntentDefinitions;
@@ -21,7 +20,9 @@ mod linear;
 mod scope;
 mod understand;
 
-pub use classifier::{Candidate, Class, Classification, IntentClassifier, TrainError};
+pub use classifier::{Classification, IntentClass, IntentClassifier, RankedClass, TrainError};
 pub use definitions::{DefinitionError, IntentDefinition, IntentDefinitions};
-pub use evaluate::{EvaluateError, LabelledText, LabelledTexts, OUT_OF_SCOPE, Report, evaluate};
+pub use evaluate::{
+    EvaluateError, IntentReport, LabelledText, LabelledTexts, OUT_OF_SCOPE, evaluate,
+};
 pub use understand::understand;

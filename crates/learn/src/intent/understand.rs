@@ -1,5 +1,5 @@
-//! From a text to what its writer wants: the class gives the type, the tools that serve it and what it
-//! needs; the text gives further tools and what parameters are plainly in it.
+//! Turns a text into a user intent. The class gives the type, the tools and the required context. The text gives
+//! further tools and the parameters that it contains.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,23 +10,23 @@ use windlass_spec::{RawUserIntent, ToolSpecification, Type, UserIntent};
 use super::classifier::IntentClassifier;
 use super::definitions::{IntentDefinition, IntentDefinitions};
 
-/// How many tools are suggested at most.
+/// The most suggested tools.
 const MOST_SUGGESTED: usize = 6;
 
-/// How many tools are suggested only because they are like the text.
-const MOST_FOUND: usize = 3;
+/// The most tools that are suggested only because they are similar to the text.
+const MOST_SIMILAR: usize = 3;
 
-/// How alike a text and a tool must be for that.
-const LEAST_LIKENESS: f32 = 0.38;
+/// The least similarity of such a tool.
+const MIN_SIMILARITY: f32 = 0.38;
 
-/// How much more a tool is worth that is declared for the intent. Between tools that fit the text
-/// about as well, the declaration decides.
-const DECLARED: f32 = 0.1;
+/// The bonus of a tool that is declared for the intent. Between tools that fit the text
+/// about equally well, the declaration decides.
+const DECLARED_BONUS: f32 = 0.1;
 
-/// What the writer of `text` wants; none if it is no declared intent.
+/// The intent of `text`; `None` if it has no declared intent.
 ///
-/// `tools` are the specifications of the tools that exist, and `index` is made of the same; a tool that
-/// is in the index only is not suggested.
+/// `tools` are the specifications of the existing tools, and `index` is built from the same. A tool that
+/// is only in the index is not suggested.
 #[must_use]
 pub fn understand<'a>(
     text: &str,
@@ -64,11 +64,11 @@ pub fn understand<'a>(
             .collect(),
     };
     let types = definitions.iter().map(|(name, _)| name);
-    // What was put together here keeps the rules; if it ever did not, it would not be believed.
+    // The intent is always valid. If it were not, it would be dropped.
     raw.check(types, tools.into_values()).ok()
 }
 
-/// The tools declared for the intent and those most like the text, best first.
+/// The tools declared for the intent and those most similar to the text, best first.
 fn suggested<'a>(
     text: &str,
     definition: &IntentDefinition,
@@ -80,11 +80,11 @@ fn suggested<'a>(
     let declared = definition.tools.iter().filter_map(|name| {
         let tool = *tools.get(name.as_str())?;
         let score = scores.get(name.as_str()).copied().unwrap_or(0.0);
-        Some((score + DECLARED, tool))
+        Some((score + DECLARED_BONUS, tool))
     });
     let alike = hits
         .iter()
-        .filter(|hit| hit.likeness >= LEAST_LIKENESS)
+        .filter(|hit| hit.likeness >= MIN_SIMILARITY)
         .filter(|hit| {
             definition
                 .tools
@@ -92,7 +92,7 @@ fn suggested<'a>(
                 .all(|name| name.as_str() != hit.name)
         })
         .filter_map(|hit| Some((hit.score, *tools.get(hit.name)?)))
-        .take(MOST_FOUND);
+        .take(MOST_SIMILAR);
     let mut suggested: Vec<(f32, &ToolSpecification)> = declared.chain(alike).collect();
     suggested.sort_by(|left, right| right.0.total_cmp(&left.0));
     let mut seen = HashSet::new();
@@ -101,17 +101,16 @@ fn suggested<'a>(
     suggested.into_iter().map(|(_, tool)| tool).collect()
 }
 
-/// The parameters of a tool that are plainly in the text, and sentences that name the required ones
-/// that are not.
+/// The parameters of a tool that are in the text, and descriptions of the required ones that are not.
 fn parameters(text: &str, tool: &ToolSpecification) -> (Map<String, Value>, Vec<String>) {
     let choice = Reflex::default().choose(text, &[ToolView::from(tool)]);
     let arguments = choice.map_or(Value::Null, |choice| choice.arguments);
-    let said = squeezed(text);
+    let normalized = normalize(text);
     let mut parameters = Map::new();
     if let Value::Object(arguments) = arguments {
         for (name, value) in arguments {
             let fits = tool.signature().parameter(&name).is_some_and(|field| {
-                field.ty.misfits(&value).is_empty() && is_said(&value, &field.ty, &said)
+                field.ty.misfits(&value).is_empty() && is_in_text(&value, &field.ty, &normalized)
             });
             if fits {
                 parameters.insert(name, value);
@@ -128,31 +127,33 @@ fn parameters(text: &str, tool: &ToolSpecification) -> (Map<String, Value>, Vec<
     (parameters, missing)
 }
 
-/// Whether a value stands in the text, rather than being guessed from it.
-fn is_said(value: &Value, ty: &Type, said: &str) -> bool {
+/// Whether a value is literally in the text, rather than guessed from it.
+fn is_in_text(value: &Value, ty: &Type, normalized: &str) -> bool {
     match (value, ty) {
-        // One of few words, which the text may say in another form.
+        // An enum value may be in the text in another form.
         (Value::String(_), Type::Enum(_)) => true,
         (Value::String(text), _) => {
-            let text = squeezed(text);
-            !text.is_empty() && said.contains(&text)
+            let text = normalize(text);
+            !text.is_empty() && normalized.contains(&text)
         }
         (Value::Number(_), _) => true,
-        // "No" is what is put where nothing is said.
+        // `false` is also the default for a missing value.
         (Value::Bool(yes), _) => *yes,
-        (Value::Array(items), Type::List(item)) => {
-            items.iter().all(|value| is_said(value, item, said))
-        }
-        (Value::Array(items), _) => items.iter().all(|value| is_said(value, &Type::Text, said)),
+        (Value::Array(items), Type::List(item)) => items
+            .iter()
+            .all(|value| is_in_text(value, item, normalized)),
+        (Value::Array(items), _) => items
+            .iter()
+            .all(|value| is_in_text(value, &Type::Text, normalized)),
         (Value::Object(entries), _) => entries
             .values()
-            .all(|value| is_said(value, &Type::Text, said)),
+            .all(|value| is_in_text(value, &Type::Text, normalized)),
         (Value::Null, _) => false,
     }
 }
 
-/// In lower case and with one blank between words.
-fn squeezed(text: &str) -> String {
+/// The text in lower case, with one blank between words.
+fn normalize(text: &str) -> String {
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     words.join(" ")
 }

@@ -1,17 +1,17 @@
-//! How good something is at least, seen so often: the lower end of Wilson's interval for a share. It
-//! ranks twenty of twenty-two above one of one, as a ratio would not.
+//! The lower end of Wilson's score interval for a share. It ranks 20 successes of 22 above 1 of 1, which a plain
+//! ratio does not.
 
-/// How many standard deviations a rank looks down: two in three that are seen like this are better. Looking
-/// further down would rank what is often used before what is like the task.
+/// The standard deviations below the estimate that ranking uses: two in three strategies with such counts are
+/// better. More would rank frequent use above similarity to the task.
 const RANKING: f64 = 0.5;
 
-/// The share of successes that can be relied on, for ranking. A half if nothing was seen.
+/// The lower bound of the share of successes, for ranking; 0.5 without observations.
 #[must_use]
 pub fn lower_bound(successes: u64, failures: u64) -> f64 {
     lower_bound_at(successes, failures, RANKING)
 }
 
-/// The same, so many standard deviations down.
+/// Like [`lower_bound`], `deviations` standard deviations below the estimate.
 #[must_use]
 pub fn lower_bound_at(successes: u64, failures: u64, deviations: f64) -> f64 {
     let seen = successes as f64 + failures as f64;

@@ -1,17 +1,17 @@
-//! Folds the entries of a log into a playbook: merges what is the same, counts what runs say, and
-//! retires what does not hold. It is deterministic and stores nothing, so whatever it decides can be
-//! decided otherwise later, by other settings or by a person.
+//! Folds the entries of a log into a playbook: merges equal strategies, counts the votes of runs, and
+//! retires strategies. It is deterministic and stores nothing, so other settings or a person can change every
+//! result later.
 //!
-//! Two strategies are the same if they are in the same section and name the same tools in the same
-//! order. Those that name none are the same if they say the same words in the same order. Nothing else is
-//! ever merged: "do it" and "do not do it" are near to each other in meaning.
+//! Two strategies are equal if they are in the same section and name the same tools in the same
+//! order. Strategies without tools are equal if they have the same words in the same order. Nothing else is
+//! merged, because the embeddings of "do it" and "do not do it" are similar.
 
 mod budget;
 mod common;
 mod draft;
 mod drafts;
-mod same;
-mod standing;
+mod equal_text;
+mod status;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -19,28 +19,28 @@ use std::collections::{BTreeSet, HashSet};
 use windlass_embed::StaticEmbedder;
 use windlass_spec::{StrategyId, StrategySection, ToolCallingStrategy, ToolName};
 
-pub use standing::{Retired, Standing};
-pub(super) use standing::{is_gone, reliability};
+pub use status::{RetiredReason, Standing};
+pub(super) use status::{lacks_tool_only, reliability};
 
 use self::drafts::Drafts;
 use super::evidence::Evidence;
 use super::tally::Tally;
 
-/// How many strategies that are retired stand in a file at most.
-const MOST_RETIRED: usize = 200;
+/// The most retired strategies in a file.
+const MAX_RETIRED_IN_FILE: usize = 200;
 
-/// How much a playbook holds, and what leaves it.
+/// The limits of a playbook, and when strategies are retired.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CurationSettings {
-    /// How many strategies are active at most.
+    /// The most active strategies.
     pub max_items: usize,
-    /// How many tokens their words have at most, estimated at four bytes each.
+    /// The most tokens of their texts, estimated at four bytes each.
     pub max_tokens: usize,
-    /// After how many runs that neither prove nor recall it a strategy is retired.
+    /// A strategy is retired after this many runs that neither prove nor recall it.
     pub unused_after: usize,
-    /// How similar tasks must be for what their sequences have in common to be a strategy of its own.
+    /// The least similarity of tasks whose common subsequence becomes a strategy of its own.
     pub similar_tasks: f32,
-    /// How many tasks are kept as examples of one strategy.
+    /// The most example tasks of one strategy.
     pub examples: usize,
 }
 
@@ -56,12 +56,12 @@ impl Default for CurationSettings {
     }
 }
 
-/// A strategy with what is known of it.
+/// A strategy of a playbook, with its votes and status.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeptStrategy {
     /// The strategy as it is written, with its id and its counts.
     pub strategy: ToolCallingStrategy,
-    /// What runs say about it.
+    /// The votes of runs.
     pub tally: Tally,
     /// Whether it is used.
     pub standing: Standing,
@@ -69,13 +69,13 @@ pub struct KeptStrategy {
 }
 
 impl KeptStrategy {
-    /// Which strategy.
+    /// The id of the strategy.
     #[must_use]
     pub fn id(&self) -> &StrategyId {
         &self.id
     }
 
-    /// The share of success that can be relied on; of a pitfall, of failure.
+    /// The lower bound of the share of success; for a pitfall, of failure.
     #[must_use]
     pub fn lower_bound(&self) -> f64 {
         reliability(
@@ -89,22 +89,22 @@ impl KeptStrategy {
 /// The strategies of one domain.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Playbook {
-    /// In the order in which they were first written.
+    /// The strategies, in the order in which they were first written.
     pub strategies: Vec<KeptStrategy>,
-    /// How many entries it was made of. Names this state of the playbook.
+    /// How many entries it was folded from. Identifies this state of the playbook.
     pub revision: usize,
-    /// How many runs were learned from.
+    /// How many runs it was learned from.
     pub runs: usize,
 }
 
 impl Playbook {
-    /// Those that are used.
+    /// The active strategies.
     pub fn active(&self) -> impl Iterator<Item = &KeptStrategy> {
         let all = self.strategies.iter();
         all.filter(|kept| kept.standing == Standing::Active)
     }
 
-    /// The strategies whose id, or one they had before, begins with `start`.
+    /// The strategies with an id or an alias that begins with `start`.
     pub fn find<'p>(&'p self, start: &'p str) -> impl Iterator<Item = &'p KeptStrategy> {
         self.strategies.iter().filter(move |kept| {
             let mut ids = kept.strategy.aliases.iter().chain([kept.id()]);
@@ -112,21 +112,21 @@ impl Playbook {
         })
     }
 
-    /// All tools that strategies name and that are not among these.
+    /// The tools that strategies name and that are not among these.
     #[must_use]
     pub fn lacking<'t>(&self, tools: impl IntoIterator<Item = &'t str>) -> Vec<ToolName> {
-        let there: BTreeSet<&str> = tools.into_iter().collect();
+        let available: BTreeSet<&str> = tools.into_iter().collect();
         let named = self
             .strategies
             .iter()
             .flat_map(|kept| kept.strategy.tool_sequence());
         let lacking: BTreeSet<&ToolName> = named
-            .filter(|name| !there.contains(name.as_str()))
+            .filter(|name| !available.contains(name.as_str()))
             .collect();
         lacking.into_iter().cloned().collect()
     }
 
-    /// The tools that strategies advise, but for those that a person switched off.
+    /// The tools that strategies advise, without disabled strategies.
     #[must_use]
     pub fn vouched_for(&self) -> HashSet<ToolName> {
         let advised = self.strategies.iter().filter(|kept| {
@@ -137,28 +137,31 @@ impl Playbook {
         tools.cloned().collect()
     }
 
-    /// The strategies that a file holds: all but those that were retired long ago, which only the log knows. Those
-    /// whose tool is gone go before others, since they are of use in the run in which it is back.
+    /// The strategies that are written to the file: all except those that were retired long ago, which remain in
+    /// the log. Strategies whose tool is missing take precedence, because they are active again when it returns.
     pub fn in_file(&self) -> impl Iterator<Item = &KeptStrategy> {
         let is_retired = |kept: &KeptStrategy| matches!(kept.standing, Standing::Retired(_));
         let retired = self.strategies.iter().filter(|kept| is_retired(kept));
         let mut retired: Vec<&KeptStrategy> = retired.collect();
         retired.sort_by_key(|kept| {
-            let is_gone = matches!(kept.standing, Standing::Retired(Retired::Gone(_)));
-            Reverse((is_gone, kept.strategy.last_updated, kept.id()))
+            let lacks_tool = matches!(
+                kept.standing,
+                Standing::Retired(RetiredReason::MissingTool(_))
+            );
+            Reverse((lacks_tool, kept.strategy.last_updated, kept.id()))
         });
-        let listed = retired.iter().take(MOST_RETIRED);
+        let listed = retired.iter().take(MAX_RETIRED_IN_FILE);
         let listed: HashSet<&StrategyId> = listed.map(|kept| kept.id()).collect();
         let all = self.strategies.iter();
         all.filter(move |kept| !is_retired(kept) || listed.contains(kept.id()))
     }
 
-    /// The strategies as a file holds them: one a line.
+    /// The strategies as the text of a file, one per line.
     #[must_use]
     pub fn to_lines(&self) -> String {
         let mut text = String::new();
         for kept in self.in_file() {
-            // A strategy is made of texts and numbers, which are always JSON.
+            // A strategy consists of texts and numbers, which always serialize.
             if let Ok(line) = serde_json::to_string(&kept.strategy) {
                 text.push_str(&line);
                 text.push('\n');
@@ -168,7 +171,7 @@ impl Playbook {
     }
 }
 
-/// Makes playbooks of logs.
+/// Folds logs into playbooks.
 #[derive(Debug, Clone)]
 pub struct SemanticCurator {
     settings: CurationSettings,
@@ -176,7 +179,7 @@ pub struct SemanticCurator {
 }
 
 impl SemanticCurator {
-    /// A curator that goes by these settings.
+    /// A curator with these settings.
     #[must_use]
     pub fn new(settings: CurationSettings) -> Self {
         Self {
@@ -185,20 +188,20 @@ impl SemanticCurator {
         }
     }
 
-    /// The playbook of a domain that these entries come to.
+    /// Folds the entries of a domain into a playbook.
     #[must_use]
     pub fn fold(&self, domain: &str, entries: &[Evidence]) -> Playbook {
         let mut drafts = Drafts::new(domain, self.settings, &self.embedder);
-        for entry in counting(entries) {
-            drafts.take(entry);
+        for entry in effective_entries(entries) {
+            drafts.apply(entry);
         }
-        drafts.merge_same();
+        drafts.merge_equal_texts();
         drafts.into_playbook(entries.len())
     }
 }
 
 /// The entries that were not reverted.
-fn counting(entries: &[Evidence]) -> Vec<&Evidence> {
+fn effective_entries(entries: &[Evidence]) -> Vec<&Evidence> {
     let mut parts = Vec::new();
     let mut end = entries.len();
     loop {

@@ -1,5 +1,5 @@
-//! The entries of a playbook's log: what runs showed, and what people changed. They are written once,
-//! one a line, and never changed; a playbook is their fold.
+//! The entries of a playbook's log: results of runs and changes by people. They are written once,
+//! one per line, and never changed. A playbook is their fold.
 
 use serde::{Deserialize, Serialize};
 use windlass_spec::{
@@ -11,66 +11,66 @@ use windlass_spec::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "evidence", rename_all = "snake_case")]
 pub enum Evidence {
-    /// A run showed something.
+    /// The evidence of one run.
     Run(Box<RunEvidence>),
-    /// A strategy was written by hand or brought from elsewhere. Its counts are what was known there.
+    /// A strategy was written by hand or imported. Its counts are those of its origin.
     Added {
         /// The strategy, with its id.
         strategy: Box<ToolCallingStrategy>,
         /// When.
         at: Timestamp,
     },
-    /// A person changed the words, the section, the tags or the tools of a strategy. Its counts are not
-    /// theirs to change.
+    /// A person changed the text, the section, the tags or the tools of a strategy. The counts cannot be
+    /// edited.
     Edited {
-        /// The strategy as it reads now, with its id.
+        /// The strategy after the edit, with its id.
         strategy: Box<ToolCallingStrategy>,
         /// When.
         at: Timestamp,
     },
-    /// A model put a strategy in other words, which were checked.
+    /// A model reworded a strategy, and the new text passed its check.
     Worded {
-        /// Which strategy.
+        /// The strategy.
         strategy: StrategyId,
-        /// How it reads now.
+        /// The new text.
         content: NonEmptyText,
         /// When.
         at: Timestamp,
     },
-    /// A person took a strategy out. It comes back if it is learned again.
+    /// A person removed a strategy. It returns if it is learned again.
     Removed {
-        /// Which strategy.
+        /// The strategy.
         strategy: StrategyId,
         /// When.
         at: Timestamp,
     },
-    /// A person said whether a strategy stays, whatever is learned.
+    /// A person pinned or unpinned a strategy. A pinned strategy is never retired.
     Pinned {
-        /// Which strategy.
+        /// The strategy.
         strategy: StrategyId,
-        /// Whether it does.
+        /// Whether it is pinned.
         pinned: bool,
         /// When.
         at: Timestamp,
     },
-    /// A person switched a strategy off, or on again.
+    /// A person disabled or enabled a strategy.
     Disabled {
-        /// Which strategy.
+        /// The strategy.
         strategy: StrategyId,
-        /// Whether it is off.
+        /// Whether it is disabled.
         disabled: bool,
         /// When.
         at: Timestamp,
     },
-    /// Everything after the first entries does not count any more.
+    /// Everything after the first `to` entries no longer counts.
     Reverted {
         /// How many entries still count.
         to: usize,
         /// When.
         at: Timestamp,
     },
-    /// A line that cannot be read. It says nothing and keeps its place: revisions are numbers of entries, and mean the
-    /// same with it as they did before it was damaged. It is never written.
+    /// A line that cannot be read. It has no effect but keeps its position, because revisions are numbers of
+    /// entries. It is never written.
     #[serde(skip)]
     Unreadable,
 }
@@ -93,78 +93,78 @@ impl Evidence {
     }
 }
 
-/// What one run showed.
+/// The evidence of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEvidence {
-    /// Which run. It counts once, however often it is written.
+    /// The run. It counts once, however often it is written.
     pub run: RunId,
-    /// Whose run.
+    /// The agent of the run.
     pub agent: AgentName,
-    /// When it was over.
+    /// When the run ended.
     pub at: Timestamp,
-    /// What was asked, if no stranger wrote part of it.
+    /// The task; `None` if it contains untrusted content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<NonEmptyText>,
     /// Whether the task was done.
     pub verdict: Verdict,
-    /// Why that is thought so.
+    /// The reason for the verdict.
     pub because: String,
     /// How many turns it took.
     pub iterations: u32,
-    /// The tools that succeeded, in order, as far as they may be learned from.
+    /// The tools that succeeded, in order, without calls that must not be learned from.
     pub sequence: Vec<ToolName>,
     /// What failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pitfalls: Vec<Pitfall>,
-    /// What came of the strategies that were put before the model.
+    /// The votes on the strategies that the model was shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub recalled: Vec<Voted>,
+    pub recalled: Vec<StrategyVote>,
     /// Tools that strategies of the playbook name and the agent does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<ToolName>,
 }
 
-/// Whether a task was done, judged by what happened.
+/// Whether a task was done, judged by the events of its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It was.
+    /// It was done.
     Succeeded,
-    /// It was not.
+    /// It was not done.
     Failed,
-    /// That cannot be told, or has nothing to do with the tools: a person stopped it, say.
+    /// Unknown, or unrelated to the tools: for example, a person stopped the run.
     Unclear,
 }
 
-/// Something that failed, with what came before.
+/// A call that failed, with the call before it, or a sequence that did not do its task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Pitfall {
-    /// The tools, in order; the last one failed, or all of them led nowhere.
+    /// The tools, in order. Either the last one failed, or all succeeded and the task was not done.
     pub sequence: Vec<ToolName>,
-    /// How the last call failed; none if the calls went well and the task was not done all the same.
+    /// How the last call failed; `None` if all calls succeeded and the task was not done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<ErrorCategory>,
 }
 
-/// What came of a strategy that was put before the model.
+/// The vote of one run on a strategy that its model was shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Voted {
-    /// Which strategy.
+pub struct StrategyVote {
+    /// The strategy.
     pub strategy: StrategyId,
     /// Whether its tools succeeded in its order.
     pub followed: bool,
-    /// What that says about it.
+    /// The vote.
     pub vote: Vote,
 }
 
-/// What a run says about a strategy.
+/// Whether a strategy helped a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vote {
     /// It was followed and the task was done.
     Helpful,
-    /// It was followed and the task was not done, or its tools were tried in vain.
+    /// It was followed and the task was not done, or its tools were tried without success.
     Harmful,
-    /// Nothing.
+    /// Neither.
     Neutral,
 }

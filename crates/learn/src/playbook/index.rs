@@ -1,9 +1,9 @@
-//! Finds the strategies for a task: by what they say and by the tasks they worked for, in meaning and in words,
-//! times how far they can be relied on. What is not similar enough is not recalled at all: no advice is better
-//! than advice about something else.
+//! Finds the strategies for a task. The score is the similarity to the strategy's text and example tasks, by
+//! embedding and by words, times its reliability. A strategy below the similarity floor is not recalled, because
+//! no advice is better than unrelated advice.
 //!
-//! Small playbooks are compared whole. In large ones the signs of the components are compared first, and
-//! only the nearest few hundred in full: a task that is really like another one differs from it in few signs.
+//! In a small playbook all strategies are compared. In a large one the signs of the embeddings are compared first,
+//! and only the nearest few hundred in full.
 
 #[cfg(test)]
 mod tests;
@@ -15,54 +15,54 @@ use windlass_spec::{
     NonEmptyText, StrategyId, StrategyLines, StrategySection, ToolCallingStrategy, ToolName,
 };
 
-use super::curate::{Playbook, is_gone, reliability};
+use super::curate::{Playbook, lacks_tool_only, reliability};
 use super::lexicon::Lexicon;
-use super::signs::Signs;
-use super::words::{id_of, quoted, what_worked};
+use super::sign_index::SignIndex;
+use super::words::{id_of, quote_task, success_text};
 
-/// Up to how many texts all are compared in full.
-const COMPARED_WHOLE: usize = 4_096;
+/// Up to this many texts, all are compared in full.
+const MAX_UNINDEXED: usize = 4_096;
 
-/// How many texts are compared in full where there are more.
+/// How many texts are compared in full in a larger playbook.
 const COMPARED: usize = 256;
 
-/// How much words count beside meaning.
-const WORDS: f32 = 0.5;
+/// The weight of words; the rest is the weight of the embeddings.
+const WORD_WEIGHT: f32 = 0.5;
 
-/// How many strategies are looked at, of those most similar.
+/// How many of the most similar strategies are ranked.
 const CONSIDERED: usize = 64;
 
-/// In how many runs something must have failed before a model is warned of it. In fewer it may only have been
-/// tried first.
-const WARNED_AFTER: u64 = 3;
+/// In how many runs something must have failed before a model is warned of it. In fewer runs the failure may be
+/// a coincidence.
+const MIN_FAILURES_TO_WARN: u64 = 3;
 
-/// Of how many strategies one at most is a pitfall.
+/// At most one recalled strategy in this many is a pitfall.
 const PITFALL_SHARE: usize = 3;
 
-/// What is asked of a playbook.
+/// A query for the strategies of a playbook.
 #[derive(Debug, Clone)]
 pub struct RecallQuery<'q> {
-    /// What is to be done.
+    /// The task.
     pub task: &'q str,
-    /// How many strategies at most.
+    /// The most strategies to return.
     pub count: usize,
-    /// How similar they must be at least, from 0 to 1.
+    /// The least similarity, from 0 to 1.
     pub floor: f32,
-    /// The tools there are: strategies that name others are left out. None means any.
+    /// The available tools: strategies that name others are left out. `None` allows any tool.
     pub tools: Option<Vec<&'q str>>,
-    /// Only those with a sequence of tools, or only those without.
+    /// Only strategies with a tool sequence, or only those without.
     pub has_tool_sequence: Option<bool>,
-    /// Only those with at most so many tools.
+    /// Only strategies with at most this many tools.
     pub max_tool_count: Option<usize>,
-    /// Only those that succeeded at least so often.
+    /// Only strategies with at least this share of success.
     pub min_success_rate: Option<f64>,
 }
 
 impl<'q> RecallQuery<'q> {
-    /// How many strategies are recalled if nothing is said.
+    /// The default of [`count`](Self::count).
     pub const COUNT: usize = 3;
 
-    /// How similar they must be if nothing is said.
+    /// The default of [`floor`](Self::floor).
     pub const FLOOR: f32 = 0.33;
 
     /// The best three for a task.
@@ -82,59 +82,60 @@ impl<'q> RecallQuery<'q> {
 
 /// A strategy that fits a task.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recalled {
-    /// Which.
+pub struct StrategyMatch {
+    /// The id of the strategy.
     pub id: StrategyId,
-    /// What it says.
+    /// Its section.
     pub section: StrategySection,
     /// Its tools, in order.
     pub sequence: Vec<ToolName>,
-    /// How the model is told.
+    /// The text for the model.
     pub text: String,
     /// How similar it is to the task, from 0 to 1.
     pub similarity: f32,
-    /// How far it can be relied on.
+    /// The lower bound of its share of success.
     pub lower_bound: f64,
-    /// What it was ranked by.
+    /// The score that it was ranked by.
     pub score: f64,
 }
 
-/// The active strategies of a playbook, to be searched.
+/// A search index of the active strategies of a playbook.
 #[derive(Debug, Clone)]
 pub struct PlaybookIndex {
     embedder: StaticEmbedder,
-    strategies: Vec<Indexed>,
+    strategies: Vec<IndexedStrategy>,
     tools: HashMap<ToolName, u32>,
-    /// The tools of all strategies, one after the other, apart from them: most are looked at for no more.
+    /// The tools of all strategies, one after the other. Kept apart because filtering needs only these.
     sequences: Vec<u32>,
-    /// One row for what a strategy says and one for each of its examples.
+    /// One row for the text of a strategy and one for each of its examples.
     rows: Vec<Row>,
     vectors: Vec<Embedding>,
     lexicon: Lexicon,
-    /// Where there are so many texts that they are needed.
-    signs: Option<Signs>,
+    /// Only in a large playbook.
+    signs: Option<SignIndex>,
 }
 
 #[derive(Debug, Clone)]
-struct Indexed {
+struct IndexedStrategy {
     strategy: ToolCallingStrategy,
     id: StrategyId,
     lower_bound: f64,
-    /// What of its words is made again for each example; nothing if a person or a model chose them.
-    is_plain: bool,
+    /// Whether its text was generated, so that it can be generated again for another example. False if a person
+    /// or a model wrote it.
+    is_generated: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Row {
     strategy: u32,
-    /// Which example it is about, from 1; 0 is what the strategy says.
+    /// The number of the example, from 1; 0 is the text of the strategy.
     example: u32,
-    /// Where the tools of the strategy begin, and how many they are.
+    /// The position of the first tool of the strategy in `sequences`, and the number of tools.
     tools: (u32, u32),
 }
 
 impl PlaybookIndex {
-    /// The index of what is active in a playbook.
+    /// Indexes the active strategies of a playbook.
     #[must_use]
     pub fn build(playbook: &Playbook) -> Self {
         Self::of(
@@ -144,12 +145,12 @@ impl PlaybookIndex {
         )
     }
 
-    /// The index of the strategies in a file, by what its lines say of themselves.
+    /// Indexes the strategies of a file that its lines mark as active.
     #[must_use]
     pub fn of_lines(lines: &StrategyLines) -> Self {
         let strategies = lines.strategies.iter().map(|line| &line.strategy);
         let active = strategies.filter(|strategy| {
-            let is_used = strategy.retired.is_none() || is_gone(strategy);
+            let is_used = strategy.retired.is_none() || lacks_tool_only(strategy);
             !strategy.disabled && (strategy.pinned || is_used)
         });
         Self::of(active.map(|strategy| (id_of(strategy), strategy)))
@@ -169,8 +170,8 @@ impl PlaybookIndex {
         for (id, strategy) in strategies {
             index.add(id, strategy);
         }
-        if index.rows.len() > COMPARED_WHOLE {
-            index.signs = Some(Signs::of(&index.vectors));
+        if index.rows.len() > MAX_UNINDEXED {
+            index.signs = Some(SignIndex::build(&index.vectors));
         }
         index
     }
@@ -196,8 +197,8 @@ impl PlaybookIndex {
                 tools,
             });
         }
-        self.strategies.push(Indexed {
-            is_plain: is_plain(strategy),
+        self.strategies.push(IndexedStrategy {
+            is_generated: is_generated(strategy),
             strategy: strategy.clone(),
             id,
             lower_bound: reliability(
@@ -214,25 +215,25 @@ impl PlaybookIndex {
         self.strategies.len()
     }
 
-    /// Whether there are none.
+    /// Whether there is no strategy.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.strategies.is_empty()
     }
 
-    /// The strategies that fit a task best, best first; none if none is similar enough.
+    /// The strategies that fit a task best, best first; empty if none is similar enough.
     #[must_use]
-    pub fn recall(&self, query: &RecallQuery<'_>) -> Vec<Recalled> {
+    pub fn recall(&self, query: &RecallQuery<'_>) -> Vec<StrategyMatch> {
         self.recall_by(self.signs.as_ref(), query)
     }
 
-    /// The same by comparing all of them, however many there are: what [`PlaybookIndex::recall`] is held against.
+    /// Like [`PlaybookIndex::recall`], but compares all strategies in full. A reference for tests and benchmarks.
     #[must_use]
-    pub fn recall_comparing_all(&self, query: &RecallQuery<'_>) -> Vec<Recalled> {
+    pub fn recall_comparing_all(&self, query: &RecallQuery<'_>) -> Vec<StrategyMatch> {
         self.recall_by(None, query)
     }
 
-    fn recall_by(&self, signs: Option<&Signs>, query: &RecallQuery<'_>) -> Vec<Recalled> {
+    fn recall_by(&self, signs: Option<&SignIndex>, query: &RecallQuery<'_>) -> Vec<StrategyMatch> {
         if query.count == 0 || self.rows.is_empty() {
             return Vec::new();
         }
@@ -240,13 +241,13 @@ impl PlaybookIndex {
         if task.is_zero() {
             return Vec::new();
         }
-        let there = self.there(query);
-        let fits = |row: usize| self.fits(&self.rows[row], query, there.as_deref());
+        let available = self.available_tools(query);
+        let fits = |row: usize| self.fits(&self.rows[row], query, available.as_deref());
         let compared: Vec<usize> = match signs {
             None => (0..self.rows.len()).filter(|row| fits(*row)).collect(),
             Some(signs) => signs.nearest(&task, COMPARED, fits),
         };
-        let wanted = self.lexicon.wanted(query.task);
+        let weighted = self.lexicon.weigh_query(query.task);
         let mut near: Vec<(u32, f32, u32)> = compared
             .into_iter()
             .map(|row| {
@@ -254,8 +255,8 @@ impl PlaybookIndex {
                     strategy, example, ..
                 } = self.rows[row];
                 let meaning = task.cosine(&self.vectors[row]);
-                let words = self.lexicon.likeness(row, &wanted);
-                let similarity = (1.0 - WORDS) * meaning + WORDS * words;
+                let words = self.lexicon.similarity(row, &weighted);
+                let similarity = (1.0 - WORD_WEIGHT) * meaning + WORD_WEIGHT * words;
                 (strategy, similarity, example)
             })
             .filter(|(_, similarity, _)| *similarity >= query.floor)
@@ -282,28 +283,28 @@ impl PlaybookIndex {
         self.choose(&found, query.count)
     }
 
-    /// Takes the best, but nothing that another one says already. What to do goes before what not to do:
-    /// there are warnings only where there is room left, few of them, and none of what is advised.
-    fn choose(&self, found: &[(f64, u32, f32, u32)], count: usize) -> Vec<Recalled> {
+    /// Chooses the best matches, without those whose tools are contained in a better one. Advice comes before
+    /// warnings: a few warnings fill the remaining room, and none is about an advised tool.
+    fn choose(&self, found: &[(f64, u32, f32, u32)], count: usize) -> Vec<StrategyMatch> {
         let is_pitfall = |strategy: u32| {
             let strategy = &self.strategies[strategy as usize].strategy;
             strategy.section == StrategySection::Pitfalls
         };
-        let mut chosen: Vec<Recalled> = Vec::new();
+        let mut chosen: Vec<StrategyMatch> = Vec::new();
         for (score, strategy, similarity, example) in found {
             if chosen.len() == count {
                 return chosen;
             }
             let sequence = self.strategies[*strategy as usize].strategy.tool_sequence();
-            let is_said = |other: &Recalled| {
+            let is_contained = |other: &StrategyMatch| {
                 !sequence.is_empty()
                     && other
                         .sequence
                         .windows(sequence.len())
                         .any(|part| part == sequence)
             };
-            if !is_pitfall(*strategy) && !chosen.iter().any(is_said) {
-                chosen.push(self.recalled(*strategy, *example, *similarity, *score));
+            if !is_pitfall(*strategy) && !chosen.iter().any(is_contained) {
+                chosen.push(self.to_match(*strategy, *example, *similarity, *score));
             }
         }
         let room = (count - chosen.len()).min(count / PITFALL_SHARE);
@@ -316,40 +317,40 @@ impl PlaybookIndex {
                 .any(|other| last.is_some_and(|last| other.sequence.contains(last)));
             if is_pitfall(*strategy)
                 && warnings.len() < room
-                && this.harmful_count >= WARNED_AFTER
+                && this.harmful_count >= MIN_FAILURES_TO_WARN
                 && !is_advised
             {
-                warnings.push(self.recalled(*strategy, *example, *similarity, *score));
+                warnings.push(self.to_match(*strategy, *example, *similarity, *score));
             }
         }
         chosen.extend(warnings);
         chosen
     }
 
-    fn recalled(&self, strategy: u32, example: u32, similarity: f32, score: f64) -> Recalled {
+    fn to_match(&self, strategy: u32, example: u32, similarity: f32, score: f64) -> StrategyMatch {
         let this = &self.strategies[strategy as usize];
-        Recalled {
+        StrategyMatch {
             id: this.id.clone(),
             section: this.strategy.section,
             sequence: this.strategy.tool_sequence().to_vec(),
-            text: this.told(example),
+            text: this.text_for(example),
             similarity,
             lower_bound: this.lower_bound,
             score,
         }
     }
 
-    /// Which of the tools that strategies name are there; none if any will do.
-    fn there(&self, query: &RecallQuery<'_>) -> Option<Vec<bool>> {
+    /// Which of the tools that strategies name are available; `None` if the query allows any tool.
+    fn available_tools(&self, query: &RecallQuery<'_>) -> Option<Vec<bool>> {
         let tools: HashSet<&str> = query.tools.as_ref()?.iter().copied().collect();
-        let mut there = vec![false; self.tools.len()];
+        let mut available = vec![false; self.tools.len()];
         for (name, place) in &self.tools {
-            there[*place as usize] = tools.contains(name.as_str());
+            available[*place as usize] = tools.contains(name.as_str());
         }
-        Some(there)
+        Some(available)
     }
 
-    fn fits(&self, row: &Row, query: &RecallQuery<'_>, there: Option<&[bool]>) -> bool {
+    fn fits(&self, row: &Row, query: &RecallQuery<'_>, available: Option<&[bool]>) -> bool {
         let (first, count) = (row.tools.0 as usize, row.tools.1 as usize);
         let tools = &self.sequences[first..first + count];
         let rate = || {
@@ -361,24 +362,24 @@ impl PlaybookIndex {
             .has_tool_sequence
             .is_none_or(|has| has != tools.is_empty())
             && query.max_tool_count.is_none_or(|most| count <= most)
-            && there.is_none_or(|there| tools.iter().all(|tool| there[*tool as usize]))
+            && available.is_none_or(|available| tools.iter().all(|tool| available[*tool as usize]))
             && query.min_success_rate.is_none_or(is_as_good)
     }
 }
 
-/// Whether a strategy still reads as it was learned.
-fn is_plain(strategy: &ToolCallingStrategy) -> bool {
+/// Whether the text of a strategy is the generated one.
+fn is_generated(strategy: &ToolCallingStrategy) -> bool {
     let sequence = strategy.tool_sequence();
     let example = strategy.example_task.as_ref();
     !sequence.is_empty()
         && example.is_some()
         && strategy.section == StrategySection::Strategies
-        && strategy.content == what_worked(sequence, example)
+        && strategy.content == success_text(sequence, example)
 }
 
-impl Indexed {
-    /// What the model is told, with the example that is most like its task.
-    fn told(&self, example: u32) -> String {
+impl IndexedStrategy {
+    /// The text for the model, with the example that is most similar to its task.
+    fn text_for(&self, example: u32) -> String {
         let strategy = &self.strategy;
         let mut examples = strategy.example_task.iter().chain(&strategy.examples);
         let example = match example {
@@ -386,11 +387,15 @@ impl Indexed {
             number => examples.nth(number as usize - 1),
         };
         let mut text = match example {
-            Some(_) if self.is_plain => what_worked(strategy.tool_sequence(), example)
+            Some(_) if self.is_generated => success_text(strategy.tool_sequence(), example)
                 .as_str()
                 .to_owned(),
             Some(task) if Some(task) != strategy.example_task.as_ref() => {
-                format!("{} As for \"{}\".", strategy.content, quoted(task.as_str()))
+                format!(
+                    "{} As for \"{}\".",
+                    strategy.content,
+                    quote_task(task.as_str())
+                )
             }
             _ => strategy.content.as_str().to_owned(),
         };
@@ -407,7 +412,7 @@ impl Indexed {
             }
             _ => {}
         }
-        // One line, whatever a person wrote.
+        // One line, even if a person wrote several.
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }

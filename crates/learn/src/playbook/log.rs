@@ -1,4 +1,4 @@
-//! The log as text, one entry a line, and what people changed in the file of strategies beside it.
+//! Reads and writes the log (one entry per line), and finds what people changed in the strategies file.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,7 +16,7 @@ use super::words::id_of;
 /// A line of a log that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogError {
-    /// Which line; the first is 1.
+    /// The line number, from 1.
     pub line: usize,
     /// What is wrong with it.
     pub reason: String,
@@ -28,18 +28,18 @@ impl fmt::Display for LogError {
     }
 }
 
-/// What a log holds.
+/// A parsed log.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReadLog {
     /// The entries, one for each line.
     pub entries: Vec<Evidence>,
-    /// Lines that are none; among the entries they are [`Evidence::Unreadable`].
+    /// Lines that cannot be read; among the entries they are [`Evidence::Unreadable`].
     pub errors: Vec<LogError>,
-    /// Up to which byte the log is whole: whoever wrote what comes after it was stopped.
+    /// The length in bytes of the complete lines. What follows is an interrupted write.
     pub whole: usize,
 }
 
-/// Reads a log. A last line that was only begun did not happen.
+/// Parses a log. An incomplete last line is ignored.
 #[must_use]
 pub fn read_log(log: impl AsRef<[u8]>) -> ReadLog {
     let log = log.as_ref();
@@ -53,24 +53,25 @@ pub fn read_log(log: impl AsRef<[u8]>) -> ReadLog {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        read.entries.push(entry(line).unwrap_or_else(|reason| {
-            let line = index + 1;
-            read.errors.push(LogError { line, reason });
-            Evidence::Unreadable
-        }));
+        read.entries
+            .push(parse_entry(line).unwrap_or_else(|reason| {
+                let line = index + 1;
+                read.errors.push(LogError { line, reason });
+                Evidence::Unreadable
+            }));
     }
     read
 }
 
-/// What of a line says whether the rest can be understood. Old ones say nothing.
+/// The version of a line. Old lines have none.
 #[derive(Deserialize)]
 struct Versioned {
     #[serde(default)]
     data_model_version: Option<DataVersion>,
 }
 
-fn entry(line: &[u8]) -> Result<Evidence, String> {
-    // What a newer program means by the same words is not known.
+fn parse_entry(line: &[u8]) -> Result<Evidence, String> {
+    // A newer major version may give the same keys another meaning.
     if let Ok(Versioned {
         data_model_version: Some(version),
     }) = serde_json::from_slice(line)
@@ -81,10 +82,10 @@ fn entry(line: &[u8]) -> Result<Evidence, String> {
     serde_json::from_slice(line).map_err(|error| error.to_string())
 }
 
-/// An entry as a line of the log, with its end.
+/// An entry as a line of the log, with its line end.
 ///
 /// # Errors
-/// If it is one that could not be read.
+/// If the entry is [`Evidence::Unreadable`].
 pub fn log_line(entry: &Evidence) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
     struct Line<'e> {
@@ -99,9 +100,9 @@ pub fn log_line(entry: &Evidence) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string(&line)? + "\n")
 }
 
-/// What people changed in a file since a playbook was written to it: what they added, changed and took
-/// out. A line that cannot be read changes nothing: the strategy whose id stands in it was not taken out, and
-/// if no id can be made out, it may have been any, so none was.
+/// The changes people made to a strategies file since a playbook was written to it: additions, edits and
+/// removals. An unreadable line is no change: the strategy whose id it contains is not removed. If an
+/// unreadable line has no id, it may be any strategy, so nothing is removed.
 #[must_use]
 pub fn hand_edits(written: &Playbook, file: &StrategyLines, at: Timestamp) -> Vec<Evidence> {
     let mut edits = Vec::new();
@@ -114,7 +115,7 @@ pub fn hand_edits(written: &Playbook, file: &StrategyLines, at: Timestamp) -> Ve
         let known = all.find(|kept| *kept.id() == id);
         seen.insert(id);
         match known {
-            Some(kept) if is_same(&kept.strategy, &strategy) => {}
+            Some(kept) if is_unedited(&kept.strategy, &strategy) => {}
             Some(_) => edits.push(Evidence::Edited {
                 strategy: Box::new(strategy),
                 at,
@@ -140,8 +141,8 @@ pub fn hand_edits(written: &Playbook, file: &StrategyLines, at: Timestamp) -> Ve
     edits
 }
 
-/// Whether a person left a line as it was, in what is theirs to change.
-fn is_same(one: &ToolCallingStrategy, two: &ToolCallingStrategy) -> bool {
+/// Whether two strategies agree in all fields that a person can edit.
+fn is_unedited(one: &ToolCallingStrategy, two: &ToolCallingStrategy) -> bool {
     one.content == two.content
         && one.section == two.section
         && one.tags == two.tags

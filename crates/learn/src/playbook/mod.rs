@@ -1,14 +1,14 @@
-//! What worked becomes a strategy, so that the next task of its kind takes fewer steps.
+//! Turns what worked into strategies, so that the next similar task takes fewer steps.
 //!
-//! A playbook is what its log says. A run that is over becomes one [`Evidence`] entry
+//! A playbook is computed from its log. Each finished run becomes one [`Evidence`] entry
 //! ([`GroundedReflector`]): which tools succeeded in which order, what failed, which strategies were
-//! recalled and whether they were followed. Whatever people change is an entry too. [`SemanticCurator`]
+//! recalled and whether they were followed. Each change by a person is an entry too. [`SemanticCurator`]
 //! folds the entries into a [`Playbook`]: strategies with their counts, each active or retired for a
-//! reason. Nothing else is stored, so everything can be reckoned again, and undone.
+//! reason. Nothing else is stored, so everything can be recomputed and undone.
 //! [`PlaybookIndex`] finds the strategies for a task.
 //!
-//! A run counts at most once for a strategy, and what it says is what happened in it: a strategy was
-//! followed if its tools are a subsequence of those that succeeded. Nobody is asked whether it helped.
+//! A run counts at most once for a strategy, and its vote depends only on what happened in it: a strategy was
+//! followed if its tools are a subsequence of those that succeeded. No model rates its own strategies.
 
 mod bounds;
 mod curate;
@@ -17,7 +17,7 @@ mod index;
 mod lexicon;
 mod log;
 mod reflect;
-mod signs;
+mod sign_index;
 mod tally;
 mod wording;
 mod words;
@@ -26,9 +26,11 @@ mod words;
 mod tests;
 
 pub use bounds::{lower_bound, lower_bound_at};
-pub use curate::{CurationSettings, KeptStrategy, Playbook, Retired, SemanticCurator, Standing};
-pub use evidence::{Evidence, Pitfall, RunEvidence, Verdict, Vote, Voted};
-pub use index::{PlaybookIndex, RecallQuery, Recalled};
+pub use curate::{
+    CurationSettings, KeptStrategy, Playbook, RetiredReason, SemanticCurator, Standing,
+};
+pub use evidence::{Evidence, Pitfall, RunEvidence, StrategyVote, Verdict, Vote};
+pub use index::{PlaybookIndex, RecallQuery, StrategyMatch};
 pub use log::{LogError, ReadLog, hand_edits, log_line, read_log};
 pub use reflect::{
     Ended, Experience, GroundedReflector, RecalledBefore, Tried, is_followed, is_subsequence,

@@ -1,84 +1,85 @@
-//! What a run that is over teaches. Everything is read off what happened: how the run ended, which calls
-//! succeeded, what a checker says. How sure the model was must suffice and never does. Calls that
-//! strangers may have caused teach nothing.
+//! Derives evidence from a finished run. It uses only what happened: how the run ended, which calls
+//! succeeded, and the result of a checker. The model's confidence is necessary for success, but not sufficient.
+//! Calls that untrusted content may have caused are not learned from.
 
 use windlass_spec::{
     AgentName, Confidence, ErrorCategory, NonEmptyText, RunId, StrategyId, StrategySection,
     Timestamp, ToolName,
 };
 
-use super::evidence::{Pitfall, RunEvidence, Verdict, Vote, Voted};
+use super::evidence::{Pitfall, RunEvidence, StrategyVote, Verdict, Vote};
 
-/// How many calls a sequence has at most. What is longer is no pattern; its parts may be.
+/// The most calls in a sequence. A longer one is no pattern, but its parts may be.
 const LONGEST: usize = 12;
 
-/// How many pitfalls one run teaches at most.
+/// The most pitfalls that are learned from one run.
 const MOST_PITFALLS: usize = 8;
 
-/// How a run ended.
+/// How a run ended, as far as learning is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// The model finished.
     Completed,
-    /// It could not go on, or something was used up; in words.
+    /// It failed or exhausted a limit; with the reason.
     Short(String),
-    /// Something else ended it than its tools: a person, say, or a model that did not answer; in words.
+    /// It ended for a cause other than its tools, such as a person or a model that did not answer; with the
+    /// reason.
     Stopped(String),
 }
 
-/// One call that was made, or asked for and refused because of how it was asked for.
+/// One call that was made, or that was refused because of its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tried {
     /// The tool.
     pub tool: ToolName,
-    /// How the call ended, if it did.
+    /// The result of the call.
     pub outcome: Result<(), ErrorCategory>,
-    /// Whether it may be learned from. Not if what strangers wrote may have caused it.
+    /// Whether it may be learned from. False if untrusted content may have caused it.
     pub teaches: bool,
 }
 
-/// A run that is over, as far as something can be learned from it.
+/// The facts about a finished run that can be learned from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experience {
-    /// Which run.
+    /// The run.
     pub run: RunId,
-    /// Whose.
+    /// The agent of the run.
     pub agent: AgentName,
-    /// When it was over.
+    /// When the run ended.
     pub at: Timestamp,
-    /// What was asked, unless strangers wrote part of it.
+    /// The task; `None` if it contains untrusted content.
     pub task: Option<NonEmptyText>,
     /// How it ended.
     pub ended: Ended,
-    /// How sure the model says it is.
+    /// The confidence that the model stated.
     pub confidence: Confidence,
-    /// What whoever can tell says about the answer, if somebody could.
+    /// The checker's result for the answer; `None` if it was not checked.
     pub checked: Option<bool>,
-    /// The tool whose call a person undid or refused, if one did.
+    /// The tool whose call a person undid or rejected, if any.
     pub refused_by_person: Option<ToolName>,
     /// How many turns it took.
     pub iterations: u32,
     /// The calls, in order.
     pub calls: Vec<Tried>,
-    /// The strategies that were put before the model.
+    /// The strategies that the model was shown.
     pub recalled: Vec<RecalledBefore>,
 }
 
-/// A strategy that was put before the model.
+/// A strategy that the model was shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecalledBefore {
-    /// Which.
+    /// The id of the strategy.
     pub id: StrategyId,
-    /// What it says.
+    /// Its section.
     pub section: StrategySection,
     /// Its tools.
     pub sequence: Vec<ToolName>,
 }
 
-/// Reads off a run what it teaches.
+/// Derives evidence from finished runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GroundedReflector {
-    /// A run of which the model is less sure is no success.
+    /// A run with a lower confidence of the model does not count as a success.
     pub min_confidence: Confidence,
 }
 
@@ -91,8 +92,8 @@ impl Default for GroundedReflector {
 }
 
 impl GroundedReflector {
-    /// What a run teaches, given the tools that strategies of the playbook name and the agent does not
-    /// have. Nothing if it made no call and was told nothing: then it says nothing about tools.
+    /// The evidence of a run, given the tools that strategies of the playbook name and the agent does not
+    /// have. `None` if the run made no call and its model was shown no strategy.
     #[must_use]
     pub fn reflect(&self, experience: &Experience, lacks: Vec<ToolName>) -> Option<RunEvidence> {
         if experience.calls.is_empty() && experience.recalled.is_empty() {
@@ -129,7 +130,7 @@ impl GroundedReflector {
     fn judge(&self, experience: &Experience) -> (Verdict, String) {
         let unclear = |because: String| (Verdict::Unclear, because);
         let failed = |because: String| (Verdict::Failed, because);
-        // What people decide says nothing about tools, whatever came of it.
+        // A person's decision is no evidence about tools, whatever the result.
         if let Ended::Stopped(why) = &experience.ended {
             return unclear(why.clone());
         }
@@ -141,10 +142,10 @@ impl GroundedReflector {
         }
         let last = experience.calls.last();
         let last_failure = last.and_then(|last| Some((&last.tool, last.outcome.err()?)));
-        // Nor does a service that is down, nor one that has had enough for now.
+        // Neither is a service that is down or limits its rate.
         if let Some((tool, category)) = last_failure
             && experience.checked.is_none()
-            && !says_something(category)
+            && !is_tool_related(category)
         {
             return unclear(format!("the last call, of `{tool}`, failed ({category})"));
         }
@@ -153,7 +154,7 @@ impl GroundedReflector {
         }
         if experience.confidence < self.min_confidence {
             return unclear(format!(
-                "the model is {} sure, and {} is needed",
+                "the model's confidence ({}) is below the minimum ({})",
                 experience.confidence, self.min_confidence
             ));
         }
@@ -172,7 +173,7 @@ impl GroundedReflector {
     }
 }
 
-/// Whether all of `wanted` stand in `tools`, in that order, with whatever between them.
+/// Whether `wanted` is a subsequence of `tools`: the same order, with any tools between them.
 #[must_use]
 pub fn is_subsequence<'t>(
     wanted: &[ToolName],
@@ -187,8 +188,8 @@ pub fn is_subsequence<'t>(
     wanted.peek().is_none()
 }
 
-/// Whether a strategy that was put before a model was followed: its tools succeeded in its order, in calls that
-/// may be learned from.
+/// Whether a strategy that a model was shown was followed: its tools succeeded in its order, in calls that may
+/// be learned from.
 #[must_use]
 pub fn is_followed(section: StrategySection, sequence: &[ToolName], calls: &[Tried]) -> bool {
     let succeeded = calls
@@ -204,16 +205,16 @@ fn pitfalls(experience: &Experience, verdict: Verdict, sequence: &[ToolName]) ->
     let mut before: Option<&ToolName> = None;
     for (place, call) in experience.calls.iter().enumerate() {
         let Err(category) = call.outcome else {
-            // What strangers may have caused is no part of a warning either.
+            // A call that untrusted content may have caused is not part of a warning either.
             before = call.teaches.then_some(&call.tool);
             continue;
         };
-        // One that goes well in the end was only asked for wrongly.
+        // A call that succeeds on a later attempt only had wrong arguments.
         let later = &experience.calls[place + 1..];
-        let is_mended = later
+        let is_fixed_later = later
             .iter()
             .any(|later| later.tool == call.tool && later.outcome.is_ok());
-        if !call.teaches || is_mended || !says_something(category) {
+        if !call.teaches || is_fixed_later || !is_tool_related(category) {
             continue;
         }
         let tools = before.into_iter().chain([&call.tool]);
@@ -234,9 +235,9 @@ fn pitfalls(experience: &Experience, verdict: Verdict, sequence: &[ToolName]) ->
     found
 }
 
-/// Whether a failure says something about the choice of the tool. What passes by itself does not, nor
-/// what people decide, nor a tool that does not exist.
-fn says_something(category: ErrorCategory) -> bool {
+/// Whether a failure is evidence about the choice of the tool. A temporary failure, a person's decision and a
+/// tool that does not exist are not.
+fn is_tool_related(category: ErrorCategory) -> bool {
     match category {
         ErrorCategory::InvalidArguments
         | ErrorCategory::NotFound
@@ -256,20 +257,20 @@ fn says_something(category: ErrorCategory) -> bool {
     }
 }
 
-/// What the run says about the strategies that were put before the model. A strategy that was tried in
-/// vain is harmful only if no other one was right: the model had to choose, and chose in the end.
-fn votes(experience: &Experience, verdict: Verdict) -> Vec<Voted> {
+/// The run's votes on the strategies that the model was shown. A strategy that was tried without success is
+/// harmful only if no other shown strategy was followed, because the model may try several.
+fn votes(experience: &Experience, verdict: Verdict) -> Vec<StrategyVote> {
     let calls = &experience.calls;
     let follows =
         |recalled: &RecalledBefore| is_followed(recalled.section, &recalled.sequence, calls);
-    let was_one_right = experience.recalled.iter().any(follows);
-    let in_vain = |recalled: &RecalledBefore| {
+    let any_followed = experience.recalled.iter().any(follows);
+    let is_tried_without_success = |recalled: &RecalledBefore| {
         recalled.sequence.iter().any(|tool| {
             let mut calls = calls
                 .iter()
                 .filter(|call| call.tool == *tool && call.teaches);
             let has_succeeded = calls.clone().any(|call| call.outcome.is_ok());
-            !has_succeeded && calls.any(|call| call.outcome.is_err_and(says_something))
+            !has_succeeded && calls.any(|call| call.outcome.is_err_and(is_tool_related))
         })
     };
     let vote = |recalled: &RecalledBefore| {
@@ -279,10 +280,10 @@ fn votes(experience: &Experience, verdict: Verdict) -> Vec<Voted> {
             (Verdict::Succeeded, true) => Vote::Helpful,
             (Verdict::Failed, true) => Vote::Harmful,
             (_, false) if recalled.section != StrategySection::Strategies => Vote::Neutral,
-            (_, false) if !was_one_right && in_vain(recalled) => Vote::Harmful,
+            (_, false) if !any_followed && is_tried_without_success(recalled) => Vote::Harmful,
             (_, false) => Vote::Neutral,
         };
-        Voted {
+        StrategyVote {
             strategy: recalled.id.clone(),
             followed,
             vote,

@@ -1,4 +1,4 @@
-//! What runs say about one strategy, counted: each run once.
+//! The votes of runs on one strategy. Each run counts once.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use windlass_spec::{RunId, ToolCallingStrategy};
 use super::bounds::lower_bound;
 use super::evidence::Vote;
 
-/// What is known about a strategy from before there was evidence here.
+/// Counts that a strategy had when it was imported, before any run here.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Prior {
     pub(super) helpful: u64,
@@ -26,8 +26,8 @@ impl From<&ToolCallingStrategy> for Prior {
 }
 
 impl Prior {
-    /// Both together.
-    pub(super) fn and(self, other: Self) -> Self {
+    /// The sum of both.
+    pub(super) fn plus(self, other: Self) -> Self {
         let (mine, theirs) = (self.helpful, other.helpful);
         let helpful = mine.saturating_add(theirs);
         let iterations = match (self.iterations, other.iterations) {
@@ -44,11 +44,11 @@ impl Prior {
     }
 }
 
-/// The count of what runs say about a strategy.
+/// The votes of runs on a strategy.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
-    /// What each run says, and how many turns it took. One that says something and nothing at once says
-    /// something; one that says both says the worse.
+    /// The vote of each run, and how many turns it took. Of several votes of a run, harmful wins over
+    /// helpful, and helpful over neutral.
     votes: BTreeMap<RunId, (Vote, u32)>,
     prior: Prior,
     recalled: u64,
@@ -56,16 +56,16 @@ pub struct Tally {
 
 impl Tally {
     pub(super) fn add_prior(&mut self, prior: Prior) {
-        self.prior = self.prior.and(prior);
+        self.prior = self.prior.plus(prior);
     }
 
-    /// Whether what a run says is counted.
-    pub(super) fn knows(&self, run: &RunId) -> bool {
+    /// Whether a run has voted.
+    pub(super) fn has_vote_of(&self, run: &RunId) -> bool {
         self.votes.contains_key(run)
     }
 
-    /// What runs here say, without what was known before.
-    pub(super) fn seen_here(&self) -> Prior {
+    /// The votes of runs, without the prior.
+    pub(super) fn without_prior(&self) -> Prior {
         Prior {
             helpful: self.count(Vote::Helpful),
             harmful: self.count(Vote::Harmful),
@@ -75,7 +75,7 @@ impl Tally {
 
     pub(super) fn vote(&mut self, run: &RunId, vote: Vote, iterations: u32) {
         let counted = self.votes.entry(run.clone()).or_insert((vote, iterations));
-        // Harmful goes before helpful, and both before nothing.
+        // Harmful wins over helpful, and helpful over neutral.
         let rank = |vote: Vote| match vote {
             Vote::Harmful => 2,
             Vote::Helpful => 1,
@@ -86,15 +86,15 @@ impl Tally {
         }
     }
 
-    /// Takes over what runs said about another that is the same.
-    pub(super) fn take_votes(&mut self, other: Self) {
+    /// Adds the votes on an equal strategy.
+    pub(super) fn merge_votes(&mut self, other: Self) {
         for (run, (vote, iterations)) in &other.votes {
             self.vote(run, *vote, *iterations);
         }
         self.recalled += other.recalled;
     }
 
-    pub(super) fn recall(&mut self) {
+    pub(super) fn count_recall(&mut self) {
         self.recalled += 1;
     }
 
@@ -110,7 +110,7 @@ impl Tally {
         self.prior.harmful.saturating_add(self.count(Vote::Harmful))
     }
 
-    /// How often it was put before a model.
+    /// How often a model was shown it.
     #[must_use]
     pub fn recalled(&self) -> u64 {
         self.recalled
@@ -123,14 +123,15 @@ impl Tally {
             .count() as u64
     }
 
-    /// How often it succeeded, if it was ever seen to do either.
+    /// The share of success; `None` without votes.
     #[must_use]
     pub fn success_rate(&self) -> Option<f64> {
         let (helpful, harmful) = (self.helpful() as f64, self.harmful() as f64);
         (helpful + harmful > 0.0).then(|| helpful / (helpful + harmful))
     }
 
-    /// How many turns it took on average where it succeeded; runs that failed fast say nothing about it.
+    /// The average number of turns of the runs in which it succeeded. Failed runs do not count, because they may
+    /// end early.
     #[must_use]
     pub fn avg_iterations(&self) -> Option<f64> {
         let took = self
@@ -149,14 +150,14 @@ impl Tally {
         (runs > 0.0).then(|| turns / runs)
     }
 
-    /// The share of success that can be relied on.
+    /// The lower bound of the share of success.
     #[must_use]
     pub fn lower_bound(&self) -> f64 {
         lower_bound(self.helpful(), self.harmful())
     }
 
-    /// The runs that speak for it or against it, with what they say, in the order of their ids, which is
-    /// that of their beginning.
+    /// The runs that voted helpful or harmful, with their votes, in the order of their ids, which is the order
+    /// in which they began.
     pub fn votes(&self) -> impl DoubleEndedIterator<Item = (&RunId, Vote)> {
         let counted = self.votes.iter();
         counted

@@ -1,5 +1,5 @@
-//! What a playbook promises: counts are the fold of the evidence whatever its order, merging is
-//! idempotent and never mixes what to do with what not to do, and nothing is lost that was said.
+//! Invariants of a playbook: counts are the fold of the evidence in any order, and merging is idempotent and never
+//! merges a strategy with a pitfall.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn text(text: &str) -> NonEmptyText {
 fn succeeded(run: &str, task: &str, sequence: &[&str]) -> RunEvidence {
     RunEvidence {
         run: RunId::new(run).unwrap(),
-        agent: AgentName::new("desk").unwrap(),
+        agent: AgentName::new("agent").unwrap(),
         at: at(0),
         task: NonEmptyText::new(task).ok(),
         verdict: Verdict::Succeeded,
@@ -65,7 +65,7 @@ fn with_tools<'p>(playbook: &'p Playbook, names: &[&str]) -> &'p KeptStrategy {
 fn experience(calls: &[(&str, Result<(), ErrorCategory>)]) -> Experience {
     Experience {
         run: RunId::new("r1").unwrap(),
-        agent: AgentName::new("desk").unwrap(),
+        agent: AgentName::new("agent").unwrap(),
         at: at(0),
         task: Some(text("Refund order 7")),
         ended: Ended::Completed,
@@ -93,7 +93,7 @@ fn reflect(experience: &Experience) -> RunEvidence {
 const FAILED: Result<(), ErrorCategory> = Err(ErrorCategory::NotFound);
 
 #[test]
-fn a_new_strategy_starts_with_helpful_count_1() {
+fn new_strategy_starts_with_helpful_count_1() {
     let evidence = reflect(&experience(&[("find", Ok(())), ("refund", Ok(()))]));
     let playbook = fold(&[entry(evidence)]);
     let kept = with_tools(&playbook, &["find", "refund"]);
@@ -114,7 +114,7 @@ fn a_new_strategy_starts_with_helpful_count_1() {
 }
 
 #[test]
-fn a_new_pitfall_starts_with_harmful_count_1_and_is_never_retired_for_it() {
+fn new_pitfall_starts_with_harmful_count_1_and_is_never_retired_as_harmful() {
     let calls = [("find", Ok(())), ("refund", FAILED), ("cancel", Ok(()))];
     let mut entries = Vec::new();
     for run in 0..40 {
@@ -130,7 +130,7 @@ fn a_new_pitfall_starts_with_harmful_count_1_and_is_never_retired_for_it() {
 }
 
 #[test]
-fn a_failed_run_is_an_anti_pattern() {
+fn failed_run_becomes_a_pitfall() {
     let mut failed = experience(&[("find", Ok(())), ("list", Ok(()))]);
     failed.ended = Ended::Short("it ran out of turns".to_owned());
     let evidence = reflect(&failed);
@@ -148,7 +148,7 @@ fn a_failed_run_is_an_anti_pattern() {
 }
 
 #[test]
-fn success_is_judged_by_what_happened_and_not_by_confidence_alone() {
+fn verdict_depends_on_events_and_not_on_confidence_alone() {
     let good = [("find", Ok(()))];
     let verdict = |change: &dyn Fn(&mut Experience)| {
         let mut changed = experience(&good);
@@ -156,7 +156,7 @@ fn success_is_judged_by_what_happened_and_not_by_confidence_alone() {
         reflect(&changed).verdict
     };
     assert_eq!(verdict(&|_| {}), Verdict::Succeeded);
-    // Confidence is needed, and does not suffice.
+    // Confidence is necessary, but not sufficient.
     assert_eq!(
         verdict(&|e| e.confidence = Confidence::NONE),
         Verdict::Unclear
@@ -174,7 +174,7 @@ fn success_is_judged_by_what_happened_and_not_by_confidence_alone() {
         verdict(&|e| e.ended = Ended::Short("out of turns".to_owned())),
         Verdict::Failed
     );
-    // What people decide says nothing about tools.
+    // A person's decision is no evidence about tools.
     assert_eq!(
         verdict(&|e| e.ended = Ended::Stopped("stopped".to_owned())),
         Verdict::Unclear
@@ -186,7 +186,7 @@ fn success_is_judged_by_what_happened_and_not_by_confidence_alone() {
 }
 
 #[test]
-fn what_strangers_may_have_caused_teaches_nothing() {
+fn calls_that_untrusted_content_may_have_caused_are_not_learned() {
     let calls = [
         ("read_page", Ok(())),
         ("send_money", Ok(())),
@@ -206,7 +206,7 @@ fn what_strangers_may_have_caused_teaches_nothing() {
 }
 
 #[test]
-fn a_strategy_is_followed_if_its_tools_succeeded_in_its_order() {
+fn strategy_is_followed_if_its_tools_succeeded_in_its_order() {
     let recalled = |id: &str, names: &[&str]| RecalledBefore {
         id: StrategyId::new(id).unwrap(),
         section: StrategySection::Strategies,
@@ -225,7 +225,7 @@ fn a_strategy_is_followed_if_its_tools_succeeded_in_its_order() {
 }
 
 #[test]
-fn a_strategy_that_was_tried_in_vain_is_harmful_unless_another_was_right() {
+fn strategy_tried_without_success_is_harmful_unless_another_was_followed() {
     let recalled = |id: &str, names: &[&str]| RecalledBefore {
         id: StrategyId::new(id).unwrap(),
         section: StrategySection::Strategies,
@@ -243,12 +243,12 @@ fn a_strategy_that_was_tried_in_vain_is_harmful_unless_another_was_right() {
 }
 
 #[test]
-fn a_run_counts_once_for_a_strategy() {
+fn run_counts_once_for_a_strategy() {
     let mut twice = succeeded("r1", "Refund it", &["find", "refund"]);
     let id = with_tools(&fold(&[entry(twice.clone())]), &["find", "refund"])
         .id()
         .clone();
-    twice.recalled = vec![Voted {
+    twice.recalled = vec![StrategyVote {
         strategy: id,
         followed: true,
         vote: Vote::Helpful,
@@ -261,7 +261,7 @@ fn a_run_counts_once_for_a_strategy() {
 }
 
 #[test]
-fn what_similar_tasks_have_in_common_becomes_a_strategy() {
+fn common_subsequence_of_similar_tasks_becomes_a_strategy() {
     let one = entry(succeeded(
         "r1",
         "Refund the order of Ada",
@@ -289,39 +289,39 @@ fn what_similar_tasks_have_in_common_becomes_a_strategy() {
 }
 
 #[test]
-fn a_strategy_whose_tool_is_gone_is_retired_and_comes_back_with_it() {
+fn strategy_is_retired_while_its_tool_is_missing() {
     let mut entries = vec![entry(succeeded("r1", "Refund it", &["find", "refund"]))];
     let mut later = succeeded("r2", "Find it", &["find"]);
     later.lacks = tools(&["refund"]);
     entries.push(entry(later));
-    let standing = |entries: &[Evidence]| {
+    let status = |entries: &[Evidence]| {
         with_tools(&fold(entries), &["find", "refund"])
             .standing
             .clone()
     };
-    let gone = Retired::Gone(ToolName::new("refund").unwrap());
-    assert_eq!(standing(&entries), Standing::Retired(gone));
-    // Another agent may never have had it.
+    let missing = RetiredReason::MissingTool(ToolName::new("refund").unwrap());
+    assert_eq!(status(&entries), Standing::Retired(missing));
+    // An agent that did not prove the strategy does not count.
     let mut other = succeeded("r3", "Find it", &["find"]);
     other.agent = AgentName::new("other").unwrap();
     entries.push(entry(other));
     assert!(matches!(
-        standing(&entries),
-        Standing::Retired(Retired::Gone(_))
+        status(&entries),
+        Standing::Retired(RetiredReason::MissingTool(_))
     ));
     entries.push(entry(succeeded("r4", "Find it", &["find"])));
-    assert_eq!(standing(&entries), Standing::Active);
+    assert_eq!(status(&entries), Standing::Active);
 }
 
 #[test]
-fn what_harms_more_than_it_helps_is_retired_unless_it_is_pinned() {
+fn harmful_strategy_is_retired_unless_it_is_pinned() {
     let mut entries = vec![entry(succeeded("r0", "Refund it", &["find", "refund"]))];
     let id = with_tools(&fold(&entries), &["find", "refund"])
         .id()
         .clone();
     let harmed = |run: usize| {
         let mut run = succeeded(&format!("h{run}"), "Other", &["list"]);
-        run.recalled = vec![Voted {
+        run.recalled = vec![StrategyVote {
             strategy: id.clone(),
             followed: false,
             vote: Vote::Harmful,
@@ -329,25 +329,25 @@ fn what_harms_more_than_it_helps_is_retired_unless_it_is_pinned() {
         entry(run)
     };
     entries.push(harmed(0));
-    let standing = |entries: &[Evidence]| {
+    let status = |entries: &[Evidence]| {
         with_tools(&fold(entries), &["find", "refund"])
             .standing
             .clone()
     };
-    // One failure against one success proves nothing.
-    assert_eq!(standing(&entries), Standing::Active);
+    // One failure against one success is not significant.
+    assert_eq!(status(&entries), Standing::Active);
     entries.extend((1..8).map(harmed));
-    assert_eq!(standing(&entries), Standing::Retired(Retired::Harmful));
+    assert_eq!(status(&entries), Standing::Retired(RetiredReason::Harmful));
     entries.push(Evidence::Pinned {
         strategy: id.clone(),
         pinned: true,
         at: at(1),
     });
-    assert_eq!(standing(&entries), Standing::Active);
+    assert_eq!(status(&entries), Standing::Active);
 }
 
 #[test]
-fn a_playbook_stays_within_its_budget_and_keeps_the_reliable() {
+fn playbook_stays_within_its_budget_and_keeps_the_most_reliable() {
     let settings = CurationSettings {
         max_items: 3,
         ..CurationSettings::default()
@@ -365,8 +365,8 @@ fn a_playbook_stays_within_its_budget_and_keeps_the_reliable() {
         .collect();
     assert_eq!(active, ["b", "d", "e"]);
     let out = with_tools(&playbook, &["a"]);
-    assert_eq!(out.standing, Standing::Retired(Retired::Budget));
-    // With more room it is there again: nothing was thrown away.
+    assert_eq!(out.standing, Standing::Retired(RetiredReason::Budget));
+    // With a larger budget it is active again.
     assert_eq!(
         with_tools(&fold(&entries), &["a"]).standing,
         Standing::Active
@@ -380,7 +380,7 @@ fn a_playbook_stays_within_its_budget_and_keeps_the_reliable() {
 }
 
 #[test]
-fn what_is_not_used_for_long_is_retired() {
+fn unused_strategy_is_retired() {
     let settings = CurationSettings {
         unused_after: 3,
         ..CurationSettings::default()
@@ -389,11 +389,11 @@ fn what_is_not_used_for_long_is_retired() {
     entries.extend((1..5).map(|run| entry(succeeded(&format!("r{run}"), "Find it", &["find"]))));
     let playbook = SemanticCurator::new(settings).fold("orders", &entries);
     let unused = with_tools(&playbook, &["refund"]);
-    assert_eq!(unused.standing, Standing::Retired(Retired::Unused));
+    assert_eq!(unused.standing, Standing::Retired(RetiredReason::Unused));
 }
 
 #[test]
-fn reverting_takes_back_and_can_be_reverted() {
+fn revert_drops_later_entries_and_can_be_reverted() {
     let one = entry(succeeded("r1", "One", &["a"]));
     let two = entry(succeeded("r2", "Two", &["b"]));
     let back = |to: usize| Evidence::Reverted { to, at: at(9) };
@@ -416,7 +416,7 @@ fn reverting_takes_back_and_can_be_reverted() {
 }
 
 #[test]
-fn what_people_change_in_the_file_is_taken_and_counts_are_not_theirs() {
+fn edits_in_the_file_are_applied_except_for_counts() {
     let entries = vec![
         entry(succeeded("r1", "One", &["a"])),
         entry(succeeded("r2", "Two", &["b"])),
@@ -442,13 +442,13 @@ fn what_people_change_in_the_file_is_taken_and_counts_are_not_theirs() {
     assert_eq!(kept.strategy.helpful_count, 1);
     assert_eq!(playbook.strategies.len(), 2);
     assert_eq!(playbook.strategies[1].strategy.content, text("Be kind"));
-    // A file that was not touched says nothing.
+    // An unchanged file has no edits.
     let same = read_strategies(&written.to_lines());
     assert!(hand_edits(&written, &same, at(6)).is_empty());
 }
 
 #[test]
-fn what_was_removed_comes_back_when_it_is_learned_again() {
+fn removed_strategy_returns_when_it_is_learned_again() {
     let mut entries = vec![entry(succeeded("r1", "One", &["a"]))];
     let id = fold(&entries).strategies[0].id().clone();
     entries.push(Evidence::Removed {
@@ -467,7 +467,7 @@ fn any_sequence() -> impl Strategy<Value = Vec<ToolName>> {
 fn any_run() -> impl Strategy<Value = RunEvidence> {
     let verdict = select(vec![Verdict::Succeeded, Verdict::Failed, Verdict::Unclear]);
     let vote = select(vec![Vote::Helpful, Vote::Harmful, Vote::Neutral]);
-    let voted = (any_sequence(), vote).prop_map(|(sequence, vote)| Voted {
+    let voted = (any_sequence(), vote).prop_map(|(sequence, vote)| StrategyVote {
         strategy: words::strategy_id(StrategySection::Strategies, &sequence, ""),
         followed: vote == Vote::Helpful,
         vote,
@@ -500,7 +500,7 @@ fn any_run() -> impl Strategy<Value = RunEvidence> {
         })
 }
 
-/// What each strategy counts, whatever its place.
+/// The counts of each strategy, ordered by id.
 fn counts(playbook: &Playbook) -> Vec<(StrategyId, u64, u64, Option<f64>)> {
     let mut counts: Vec<_> = playbook
         .strategies
@@ -527,7 +527,7 @@ proptest! {
         mut runs in vec(any_run(), 1..12),
         order in any::<u64>(),
     ) {
-        // A run is written once, or more than once and always the same.
+        // Repeated entries of a run are equal.
         let mut seen = std::collections::HashMap::new();
         for run in &mut runs {
             let first = seen.entry(run.run.clone()).or_insert_with(|| run.clone());
@@ -538,7 +538,7 @@ proptest! {
         crate::ab::Random::new(order).shuffle(&mut shuffled);
         let (one, two) = (fold(&entries), fold(&shuffled));
         prop_assert_eq!(counts(&one), counts(&two));
-        // What similar tasks have in common is voted on as well.
+        // Votes also count for common subsequences of similar tasks.
         for kept in &one.strategies {
             let is_about = |run: &&RunEvidence| {
                 run.recalled.iter().any(|voted| voted.strategy == *kept.id())
@@ -554,7 +554,7 @@ proptest! {
     }
 
     #[test]
-    fn writing_a_playbook_and_reading_it_changes_nothing(runs in vec(any_run(), 0..10)) {
+    fn playbook_survives_writing_and_reading(runs in vec(any_run(), 0..10)) {
         let entries: Vec<Evidence> = runs.into_iter().map(entry).collect();
         let playbook = fold(&entries);
         let file = playbook.to_lines();
@@ -569,19 +569,19 @@ proptest! {
     }
 
     #[test]
-    fn merging_never_mixes_polarity(runs in vec(any_run(), 0..12)) {
+    fn strategies_and_pitfalls_are_never_merged(runs in vec(any_run(), 0..12)) {
         let entries: Vec<Evidence> = runs.into_iter().map(entry).collect();
         let mut seen = std::collections::HashSet::new();
         for kept in fold(&entries).strategies {
             let key = (kept.strategy.section, kept.strategy.tool_sequence().to_vec());
-            prop_assert!(seen.insert(key), "one strategy stands twice");
+            prop_assert!(seen.insert(key), "duplicate strategy");
             let is_pitfall = kept.strategy.section == StrategySection::Pitfalls;
             prop_assert!(!is_pitfall || kept.strategy.helpful_count == 0);
         }
     }
 
     #[test]
-    fn the_lower_bound_rises_with_success_and_falls_with_failure(good in 0..500_u64, bad in 0..500_u64) {
+    fn lower_bound_rises_with_success_and_falls_with_failure(good in 0..500_u64, bad in 0..500_u64) {
         let bound = lower_bound(good, bad);
         prop_assert!((0.0..=1.0).contains(&bound));
         prop_assert!(lower_bound(good, bad + 1) <= bound + 1e-12);
@@ -590,6 +590,6 @@ proptest! {
 }
 
 #[test]
-fn twenty_of_twenty_two_go_before_one_of_one() {
+fn lower_bound_ranks_20_of_22_above_1_of_1() {
     assert!(lower_bound(20, 2) > lower_bound(1, 0));
 }

@@ -1,9 +1,8 @@
-//! Other words for what was learned, which a model may choose and which are checked: they must not say anything that
-//! was not learned.
+//! Checks a model's rewording of a strategy. It must not contain anything that was not learned.
 
 use windlass_spec::{NonEmptyText, ToolCallingStrategy, ToolName};
 
-/// Numbers as people write them. One is none: it is also what one says of anybody.
+/// Numbers as words. "One" is missing because it is also a pronoun.
 const NUMBERS: [&str; 35] = [
     "zero",
     "two",
@@ -42,25 +41,25 @@ const NUMBERS: [&str; 35] = [
     "half",
 ];
 
-/// Why a strategy is not put in these words.
+/// Why a rewording is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WordingError {
-    /// More than a line, or more than anyone reads.
-    #[error("a strategy is one line of at most 400 characters")]
+    /// It has several lines or more than 400 characters.
+    #[error("a strategy must be one line of at most 400 characters")]
     TooLong,
-    /// Other tools, or the same in another order.
+    /// It names other tools, or the same in another order.
     #[error("it must name exactly the tools of the sequence, in their order")]
     Tools,
-    /// A number, a quotation, an address or a name that is not in what was learned.
-    #[error("`{0}` is not in what was learned")]
+    /// It has a number, a quotation, an address or a name that the strategy does not have.
+    #[error("`{0}` is not in the learned strategy")]
     Invented(String),
 }
 
-/// Takes other words for a strategy if they say nothing that was not learned: the same tools in the same
-/// order, and no number, quotation, address or name that looks like a tool's that is not there already.
+/// Accepts a rewording of a strategy if it adds nothing: it has the same tools in the same order, and no new
+/// number, quotation, address or name that looks like a tool.
 ///
 /// # Errors
-/// Why they are not taken.
+/// The reason for the rejection.
 pub fn accept_wording<'t>(
     strategy: &ToolCallingStrategy,
     words: &str,
@@ -85,12 +84,12 @@ pub fn accept_wording<'t>(
         .map(|token| token.to_lowercase())
         .collect();
     let is_learned = |token: &str| learned_tokens.contains(&token.to_lowercase());
-    let is_telling = |token: &str| is_number(token) || is_identifier(token);
-    let mut telling = tokens
+    let is_specific = |token: &str| is_number(token) || is_identifier(token);
+    let mut specific = tokens
         .iter()
         .copied()
-        .filter(|token| is_telling(token) && !is_tool(token));
-    if let Some(invented) = telling.find(|token| !is_learned(token)) {
+        .filter(|token| is_specific(token) && !is_tool(token));
+    if let Some(invented) = specific.find(|token| !is_learned(token)) {
         return Err(WordingError::Invented(invented.to_owned()));
     }
     let addresses = words.split_whitespace().filter(|word| is_address(word));
@@ -103,7 +102,7 @@ pub fn accept_wording<'t>(
     NonEmptyText::new(words).map_err(|_| WordingError::TooLong)
 }
 
-/// The words of a text as a name of a tool may be one.
+/// The words of a text, split so that a tool name is one word.
 fn tokens(text: &str) -> Vec<&str> {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     let pieces = text.split(|c: char| !is_name(c));
@@ -120,7 +119,7 @@ fn is_number(token: &str) -> bool {
     token.chars().any(char::is_numeric) || token.split('-').any(is_spelled)
 }
 
-/// Whether it looks like the name of a tool: words that are joined as nobody joins them in a sentence.
+/// Whether it looks like a tool name: `snake_case`, dotted or `camelCase`.
 fn is_identifier(token: &str) -> bool {
     let chars: Vec<char> = token.chars().collect();
     let is_joined = |pair: &[char]| pair[0].is_lowercase() && pair[1].is_uppercase();
@@ -150,7 +149,7 @@ impl Mark {
     }
 }
 
-/// What stands in quotation marks of any kind. A single one between letters is an apostrophe.
+/// The texts in quotation marks of any kind. A single mark next to a letter is an apostrophe.
 fn quotations(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut begun: Option<(usize, Mark)> = None;
@@ -176,7 +175,7 @@ fn quotations(text: &str) -> Vec<&str> {
             Some(_) => {}
         }
     }
-    // One that is never closed goes to the end.
+    // An unclosed quotation ends with the text.
     if let Some((start, _)) = begun {
         found.push(text[start..].trim());
     }

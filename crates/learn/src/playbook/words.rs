@@ -1,5 +1,5 @@
-//! How strategies read. The words are made of what happened: names of tools, kinds of failure, and the
-//! task as the person put it. Nothing that a tool said gets into them.
+//! The text of learned strategies. It consists of tool names, error categories and the task as the person wrote
+//! it. It never contains tool output.
 
 use std::fmt::Write as _;
 
@@ -9,11 +9,11 @@ use windlass_spec::{
     ErrorCategory, NonEmptyText, StrategyId, StrategySection, ToolCallingStrategy, ToolName,
 };
 
-/// How many characters of a task are quoted.
+/// The most characters of a task that are quoted.
 const QUOTED: usize = 240;
 
-/// The id of what is learned: the same for the same tools in the same section, whoever learns it. What
-/// has no tools is told apart by its words.
+/// The id of a learned strategy: the same for the same tools in the same section, for every learner. A strategy
+/// without tools is identified by its text.
 #[must_use]
 pub(super) fn strategy_id(
     section: StrategySection,
@@ -30,7 +30,7 @@ pub(super) fn strategy_id(
     StrategyId::of_digest(section, &Sha256::digest(text.as_bytes()))
 }
 
-/// The id of a strategy: the one it has, else the one that it would be learned under.
+/// The id of a strategy: its own, else the one that it would be learned under.
 #[must_use]
 pub fn id_of(strategy: &ToolCallingStrategy) -> StrategyId {
     strategy.id.clone().unwrap_or_else(|| {
@@ -39,8 +39,8 @@ pub fn id_of(strategy: &ToolCallingStrategy) -> StrategyId {
     })
 }
 
-/// A task in one line, as it is quoted.
-pub(super) fn quoted(task: &str) -> String {
+/// A task in one line, shortened for a quotation.
+pub(super) fn quote_task(task: &str) -> String {
     let visible = |c: char| match c {
         '"' | '`' => '\'',
         c if c.is_whitespace() => ' ',
@@ -56,30 +56,31 @@ pub(super) fn quoted(task: &str) -> String {
     }
 }
 
-/// Names of tools in the order to call them.
+/// Tool names in the order to call them, as text.
 fn in_order(sequence: &[ToolName]) -> String {
     let names: Vec<String> = sequence.iter().map(|name| format!("`{name}`")).collect();
     names.join(", then ")
 }
 
-/// What a strategy says that was learned from success.
-pub(super) fn what_worked(sequence: &[ToolName], task: Option<&NonEmptyText>) -> NonEmptyText {
+/// The text of a strategy that was learned from success. Files and logs store it: if it changes, stored
+/// strategies count as edited.
+pub(super) fn success_text(sequence: &[ToolName], task: Option<&NonEmptyText>) -> NonEmptyText {
     let calls = in_order(sequence);
     let text = match task {
-        Some(task) => format!("For tasks like \"{}\": {calls}.", quoted(task.as_str())),
+        Some(task) => format!("For tasks like \"{}\": {calls}.", quote_task(task.as_str())),
         None => format!("These calls went well together: {calls}."),
     };
     NonEmptyText::or(&text, "-")
 }
 
-/// What a pitfall says.
-pub(super) fn what_failed(
+/// The text of a pitfall.
+pub(super) fn pitfall_text(
     sequence: &[ToolName],
     category: Option<ErrorCategory>,
     task: Option<&NonEmptyText>,
 ) -> NonEmptyText {
     let about = match task {
-        Some(task) => format!(" for tasks like \"{}\"", quoted(task.as_str())),
+        Some(task) => format!(" for tasks like \"{}\"", quote_task(task.as_str())),
         None => String::new(),
     };
     let text = match (category, sequence) {

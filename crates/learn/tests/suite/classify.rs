@@ -1,16 +1,16 @@
 //! Classes learned from examples.
 
-use windlass_learn::intent::{Class, IntentClassifier, TrainError};
+use windlass_learn::intent::{IntentClass, IntentClassifier, TrainError};
 
-pub(crate) fn class(name: &str, examples: &[&str]) -> Class {
-    Class {
+pub(crate) fn class(name: &str, examples: &[&str]) -> IntentClass {
+    IntentClass {
         name: name.to_owned(),
         examples: examples.iter().map(|text| (*text).to_owned()).collect(),
     }
 }
 
 /// Three classes with six examples each.
-pub(crate) fn kitchen() -> Vec<Class> {
+pub(crate) fn kitchen_classes() -> Vec<IntentClass> {
     vec![
         class(
             "timer",
@@ -49,8 +49,8 @@ pub(crate) fn kitchen() -> Vec<Class> {
 }
 
 #[test]
-fn a_class_is_known_by_few_examples() {
-    let classifier = IntentClassifier::train(&kitchen()).unwrap();
+fn classifier_learns_from_six_examples_per_class() {
+    let classifier = IntentClassifier::train(&kitchen_classes()).unwrap();
     for (text, name) in [
         ("set the timer to twenty minutes", "timer"),
         ("start a timer of 15 minutes", "timer"),
@@ -67,8 +67,8 @@ fn a_class_is_known_by_few_examples() {
 }
 
 #[test]
-fn what_belongs_to_no_class_is_out_of_scope() {
-    let classifier = IntentClassifier::train(&kitchen()).unwrap();
+fn unrelated_texts_are_out_of_scope() {
+    let classifier = IntentClassifier::train(&kitchen_classes()).unwrap();
     let accepted: Vec<_> = [
         "who won the election in Peru",
         "translate good morning to Finnish",
@@ -82,7 +82,7 @@ fn what_belongs_to_no_class_is_out_of_scope() {
     .into_iter()
     .filter(|text| classifier.classify(text).intent.is_some())
     .collect();
-    // Six examples a class show where a class is, and only roughly where it ends.
+    // Six examples per class define its boundary only roughly.
     assert!(accepted.len() <= 1, "{accepted:?}");
     for nothing in ["xqzt wvvk", "!?", ""] {
         let found = classifier.classify(nothing);
@@ -92,8 +92,8 @@ fn what_belongs_to_no_class_is_out_of_scope() {
 }
 
 #[test]
-fn an_example_is_surer_than_a_stranger() {
-    let classifier = IntentClassifier::train(&kitchen()).unwrap();
+fn example_has_a_higher_confidence_than_an_unrelated_text() {
+    let classifier = IntentClassifier::train(&kitchen_classes()).unwrap();
     let own = classifier.classify("put milk on the shopping list");
     let near = classifier.classify("is there a list of songs about milk");
     assert!(own.confidence > near.confidence);
@@ -102,17 +102,17 @@ fn an_example_is_surer_than_a_stranger() {
 }
 
 #[test]
-fn the_same_examples_give_the_same_classifier() {
-    let one = IntentClassifier::train(&kitchen()).unwrap();
-    let other = IntentClassifier::train(&kitchen()).unwrap();
+fn training_is_deterministic() {
+    let one = IntentClassifier::train(&kitchen_classes()).unwrap();
+    let other = IntentClassifier::train(&kitchen_classes()).unwrap();
     for text in ["set a timer", "what is for dinner", "the moon"] {
         assert_eq!(one.classify(text), other.classify(text));
     }
 }
 
 #[test]
-fn one_class_alone_still_refuses_strangers() {
-    let classifier = IntentClassifier::train(&kitchen()[..1]).unwrap();
+fn single_class_still_rejects_unrelated_texts() {
+    let classifier = IntentClassifier::train(&kitchen_classes()[..1]).unwrap();
     assert_eq!(
         classifier.classify("set a timer for five minutes").intent,
         Some("timer")
@@ -121,8 +121,8 @@ fn one_class_alone_still_refuses_strangers() {
 }
 
 #[test]
-fn classes_that_cannot_be_learned_are_refused_by_name() {
-    let refusal = |classes: &[Class]| IntentClassifier::train(classes).unwrap_err();
+fn invalid_classes_are_rejected_by_name() {
+    let refusal = |classes: &[IntentClass]| IntentClassifier::train(classes).unwrap_err();
     assert_eq!(refusal(&[]), TrainError::NoClasses);
     assert_eq!(
         refusal(&[class("a", &["x"]), class(" ", &["y"])]),
@@ -134,12 +134,12 @@ fn classes_that_cannot_be_learned_are_refused_by_name() {
     );
     assert_eq!(
         refusal(&[class("a", &["x"]), class("b", &["...", ""])]).to_string(),
-        "the class `b` has no example with a word in it"
+        "the class `b` has no example with a letter or digit"
     );
 }
 
 #[test]
-fn one_example_a_class_is_enough_to_try() {
+fn one_example_per_class_is_accepted() {
     let classes = [
         class("hello", &["good morning"]),
         class("bye", &["see you later"]),

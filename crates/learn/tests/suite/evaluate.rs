@@ -1,4 +1,4 @@
-//! Labelled texts and the figures of an evaluation.
+//! Labelled texts and the scores of an evaluation.
 
 use serde_json::{Value, json};
 use windlass_learn::intent::{IntentClassifier, LabelledTexts, evaluate};
@@ -7,9 +7,9 @@ fn row(text: &str, intent: &str, split: &str) -> String {
     json!({ "text": text, "intent": intent, "split": split }).to_string()
 }
 
-/// The kitchen's examples, six texts to score in scope and four out of it.
+/// The kitchen examples, with six texts to score in scope and four out of scope.
 fn rows() -> Vec<String> {
-    let mut rows: Vec<String> = super::classify::kitchen()
+    let mut rows: Vec<String> = super::classify::kitchen_classes()
         .iter()
         .flat_map(|class| {
             class
@@ -36,12 +36,12 @@ fn rows() -> Vec<String> {
     rows
 }
 
-fn refusal(rows: &[String]) -> String {
+fn evaluation_error(rows: &[String]) -> String {
     evaluate(&rows.join("\n")).unwrap_err().to_string()
 }
 
 #[test]
-fn a_report_has_accuracy_and_auroc() {
+fn report_has_accuracy_and_auroc() {
     let report = evaluate(&rows().join("\n")).unwrap();
     assert_eq!((report.n, report.in_scope, report.out_of_scope), (10, 6, 4));
     assert_eq!((report.classes, report.examples), (3, 18));
@@ -57,7 +57,7 @@ fn a_report_has_accuracy_and_auroc() {
 }
 
 #[test]
-fn without_texts_out_of_scope_there_is_no_auroc() {
+fn auroc_is_missing_without_out_of_scope_texts() {
     let rows: Vec<String> = rows()
         .into_iter()
         .filter(|row| !row.contains("oos"))
@@ -68,7 +68,7 @@ fn without_texts_out_of_scope_there_is_no_auroc() {
 }
 
 #[test]
-fn examples_out_of_scope_are_no_class_and_make_their_like_less_likely() {
+fn out_of_scope_examples_are_no_class_and_lower_the_score_of_similar_texts() {
     let texts = LabelledTexts::read(&rows().join("\n")).unwrap();
     assert_eq!(texts.out_of_scope, ["where is my passport"]);
     assert!(texts.classes.iter().all(|class| class.name != "oos"));
@@ -79,15 +79,18 @@ fn examples_out_of_scope_are_no_class_and_make_their_like_less_likely() {
 }
 
 #[test]
-fn a_mistake_is_named_by_its_line() {
+fn errors_name_the_line() {
     let with = |line: &str| {
         let mut rows = rows();
         rows.insert(1, line.to_owned());
-        refusal(&rows)
+        evaluation_error(&rows)
     };
     assert!(with("nonsense").starts_with("line 2: "));
-    let said = with(r#"{"text": "a", "split": "train"}"#);
-    assert!(said.starts_with("line 2: missing field `intent`"), "{said}");
+    let message = with(r#"{"text": "a", "split": "train"}"#);
+    assert!(
+        message.starts_with("line 2: missing field `intent`"),
+        "{message}"
+    );
     assert_eq!(with(&row(" ", "timer", "train")), "line 2: `text` is empty");
     assert_eq!(with(&row("a", "timer", "")), "line 2: `split` is empty");
     assert_eq!(
@@ -97,17 +100,17 @@ fn a_mistake_is_named_by_its_line() {
 }
 
 #[test]
-fn without_examples_or_scored_texts_there_is_nothing_to_evaluate() {
+fn evaluation_needs_examples_and_scored_texts() {
     assert_eq!(
-        refusal(&[]),
-        "there is nothing to score: every text has split `train`"
+        evaluation_error(&[]),
+        "nothing to score: every text has split `train`"
     );
     assert_eq!(
-        refusal(&rows()[..18]),
-        "there is nothing to score: every text has split `train`"
+        evaluation_error(&rows()[..18]),
+        "nothing to score: every text has split `train`"
     );
     assert_eq!(
-        refusal(&[row("a", "oos", "test")]),
-        "the texts with split `train` cannot be learned from: there are no classes to learn"
+        evaluation_error(&[row("a", "oos", "test")]),
+        "cannot learn from the texts with split `train`: no classes to learn; define at least one"
     );
 }

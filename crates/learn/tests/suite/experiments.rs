@@ -1,4 +1,4 @@
-//! What experiments show, on simulated ones whose truth is known.
+//! Analyses of simulated experiments whose true effect is known.
 
 use proptest::prelude::*;
 use windlass_learn::ab::{
@@ -22,11 +22,11 @@ fn normal(random: &mut Random) -> f64 {
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
-fn yes(random: &mut Random, probability: f64) -> f64 {
+fn bernoulli(random: &mut Random, probability: f64) -> f64 {
     f64::from(u8::from(random.unit() < probability))
 }
 
-/// Turns of a run: two, and more with a chance of two in five each, which is skewed.
+/// The turns of a run: two, and each further one with a probability of 0.4, which is skewed.
 fn turns(random: &mut Random) -> f64 {
     let mut turns = 2.0;
     while random.unit() < 0.4 {
@@ -39,8 +39,8 @@ fn seconds(random: &mut Random) -> f64 {
     (0.8 * normal(random)).exp()
 }
 
-/// In how many of 2,000 experiments enough evidence is ever seen, looking after every one of 200 pairs.
-fn stopped(
+/// How many of 2,000 experiments ever reach enough evidence, with a look after each of 200 pairs.
+fn count_stopped(
     outcomes: Outcomes,
     seed: u64,
     mut draw: impl FnMut(&mut Random) -> (f64, f64),
@@ -58,29 +58,33 @@ fn stopped(
 }
 
 #[test]
-fn equal_arms_get_a_winner_in_at_most_one_of_twenty_experiments_looked_at_after_every_pair() {
-    let at_half = stopped(Outcomes::Binary, 1, |r| (yes(r, 0.5), yes(r, 0.5)));
-    let at_nine_tenths = stopped(Outcomes::Binary, 2, |r| (yes(r, 0.9), yes(r, 0.9)));
-    let iterations = stopped(Outcomes::Amounts, 3, |r| (turns(r), turns(r)));
-    let latency = stopped(Outcomes::Amounts, 4, |r| (seconds(r), seconds(r)));
+fn e_process_keeps_its_error_rate_with_a_look_after_every_pair() {
+    let at_half = count_stopped(Outcomes::Binary, 1, |r| {
+        (bernoulli(r, 0.5), bernoulli(r, 0.5))
+    });
+    let at_nine_tenths = count_stopped(Outcomes::Binary, 2, |r| {
+        (bernoulli(r, 0.9), bernoulli(r, 0.9))
+    });
+    let iterations = count_stopped(Outcomes::Amounts, 3, |r| (turns(r), turns(r)));
+    let latency = count_stopped(Outcomes::Amounts, 4, |r| (seconds(r), seconds(r)));
     let found = [at_half, at_nine_tenths, iterations, latency];
     println!("winners of 2000 without a difference: {found:?}");
     assert!(found.iter().all(|winners| *winners <= 100), "{found:?}");
 }
 
 #[test]
-fn tasks_of_very_different_difficulty_do_not_make_a_winner() {
+fn different_task_difficulty_does_not_raise_the_error_rate() {
     let mut number = 0_u64;
-    let found = stopped(Outcomes::Binary, 5, |r| {
+    let found = count_stopped(Outcomes::Binary, 5, |r| {
         number += 1;
         let hard = if number.is_multiple_of(2) { 0.1 } else { 0.95 };
-        (yes(r, hard), yes(r, hard))
+        (bernoulli(r, hard), bernoulli(r, hard))
     });
     assert!(found <= 100, "{found}");
 }
 
 #[test]
-fn a_real_difference_is_found_within_some_hundreds_of_pairs() {
+fn true_difference_is_found_within_300_pairs() {
     let mut random = Random::new(6);
     let mut one = |outcomes, draw: &dyn Fn(&mut Random) -> (f64, f64)| {
         let mut evidence = Evidence::new(outcomes);
@@ -100,16 +104,18 @@ fn a_real_difference_is_found_within_some_hundreds_of_pairs() {
         );
         lengths.len()
     };
-    let success = share(Outcomes::Binary, &|r| (yes(r, 0.6), yes(r, 0.8)));
+    let success = share(Outcomes::Binary, &|r| {
+        (bernoulli(r, 0.6), bernoulli(r, 0.8))
+    });
     let latency = share(Outcomes::Amounts, &|r| (seconds(r), 0.7 * seconds(r)));
     assert!(success >= 400, "{success}");
     assert!(latency >= 400, "{latency}");
 }
 
-/// In how many of 400 simulated experiments of 40 pairs the interval holds the truth.
-fn covered(how: Compare, truth: f64, draw: &dyn Fn(&mut Random) -> (f64, f64)) -> usize {
+/// In how many of 400 simulated experiments of 40 pairs the interval contains the true value.
+fn count_covered(how: Compare, truth: f64, draw: &dyn Fn(&mut Random) -> (f64, f64)) -> usize {
     let mut random = Random::new(7);
-    let holds = |seed| {
+    let is_covered = |seed| {
         let pairs: Vec<Pair> = (0..40)
             .map(|task| {
                 let (a, b) = draw(&mut random);
@@ -117,17 +123,19 @@ fn covered(how: Compare, truth: f64, draw: &dyn Fn(&mut Random) -> (f64, f64)) -
             })
             .collect();
         let (interval, _) = paired_interval(&pairs, how, 0.95, seed).unwrap();
-        interval.holds(truth)
+        interval.contains(truth)
     };
-    (0..400).map(holds).filter(|holds| *holds).count()
+    (0..400).map(is_covered).filter(|covered| *covered).count()
 }
 
 #[test]
-fn intervals_hold_the_truth_about_as_often_as_they_say() {
-    let success = covered(Compare::Difference, 0.2, &|r| (yes(r, 0.6), yes(r, 0.8)));
-    let iterations = covered(Compare::Ratio, 0.0, &|r| (turns(r), turns(r)));
-    let latency = covered(Compare::Ratio, -0.3, &|r| {
-        // A task that takes long takes long with both.
+fn interval_coverage_is_near_its_level() {
+    let success = count_covered(Compare::Difference, 0.2, &|r| {
+        (bernoulli(r, 0.6), bernoulli(r, 0.8))
+    });
+    let iterations = count_covered(Compare::Ratio, 0.0, &|r| (turns(r), turns(r)));
+    let latency = count_covered(Compare::Ratio, -0.3, &|r| {
+        // The duration of a task is correlated between arms.
         let task = (0.3 * normal(r)).exp();
         (
             task * (0.3 * normal(r)).exp(),
@@ -139,7 +147,7 @@ fn intervals_hold_the_truth_about_as_often_as_they_say() {
     assert!(found.iter().all(|share| *share >= 0.92), "{found:?}");
 }
 
-/// How many of 300 planned experiments with that many pairs name a winner.
+/// How many of 300 planned experiments with `count` pairs find a better arm.
 fn winners(measure: Measure, count: usize, draw: &dyn Fn(&mut Random) -> (f64, f64)) -> usize {
     let mut random = Random::new(8);
     let mut one = |seed| {
@@ -163,40 +171,42 @@ fn winners(measure: Measure, count: usize, draw: &dyn Fn(&mut Random) -> (f64, f
 }
 
 #[test]
-fn planned_experiments_keep_their_error_rate_with_few_pairs() {
-    let success = winners(Measure::SUCCESS, 12, &|r| (yes(r, 0.5), yes(r, 0.5)));
+fn planned_test_keeps_its_error_rate_with_few_pairs() {
+    let success = winners(Measure::SUCCESS, 12, &|r| {
+        (bernoulli(r, 0.5), bernoulli(r, 0.5))
+    });
     let latency = winners(Measure::EXPENSE, 12, &|r| (seconds(r), seconds(r)));
-    // 5 % of 300 are 15; one in two thousand series of fair draws has more than 28.
+    // 5 % of 300 are 15. More than 28 occur with a probability of 1 in 2,000.
     assert!(success <= 28 && latency <= 28, "{success} {latency}");
 }
 
-fn alike(count: usize, a: f64, b: f64) -> Vec<Pair> {
+fn equal_pairs(count: usize, a: f64, b: f64) -> Vec<Pair> {
     (0..count).map(|task| Pair { task, a, b }).collect()
 }
 
 #[test]
-fn too_few_pairs_are_said_to_be_too_few() {
+fn too_few_pairs_give_not_enough_data() {
     let question = question(Measure::SUCCESS, Stopping::Planned);
-    let verdict = judge(&alike(4, 0.0, 1.0), [4, 4], &question).verdict;
+    let verdict = judge(&equal_pairs(4, 0.0, 1.0), [4, 4], &question).verdict;
     assert_eq!(verdict, Verdict::NotEnoughData { more_pairs: 2 });
     let verdict = judge(&[], [0, 0], &question).verdict;
     assert_eq!(verdict, Verdict::NotEnoughData { more_pairs: 6 });
-    let verdict = judge(&alike(6, 0.0, 1.0), [6, 6], &question).verdict;
+    let verdict = judge(&equal_pairs(6, 0.0, 1.0), [6, 6], &question).verdict;
     assert_eq!(verdict, Verdict::Better { arm: Arm::B });
 }
 
 #[test]
-fn less_is_better_where_it_is_an_expense() {
+fn lower_expense_is_better() {
     let question = question(Measure::EXPENSE, Stopping::Planned);
-    let found = judge(&alike(20, 4.0, 3.0), [20, 20], &question);
+    let found = judge(&equal_pairs(20, 4.0, 3.0), [20, 20], &question);
     assert_eq!(found.verdict, Verdict::Better { arm: Arm::B });
     assert!((found.effect.unwrap() + 0.25).abs() < 1e-12);
 }
 
 #[test]
-fn runs_that_are_missing_on_one_side_make_an_experiment_invalid() {
+fn uneven_sample_ratio_makes_an_experiment_invalid() {
     let question = question(Measure::SUCCESS, Stopping::Planned);
-    let found = judge(&alike(20, 0.0, 1.0), [60, 20], &question);
+    let found = judge(&equal_pairs(20, 0.0, 1.0), [60, 20], &question);
     assert!(
         matches!(found.verdict, Verdict::Invalid { .. }),
         "{found:?}"
@@ -204,9 +214,9 @@ fn runs_that_are_missing_on_one_side_make_an_experiment_invalid() {
 }
 
 #[test]
-fn what_nobody_saw_differ_may_still_differ_a_little() {
+fn interval_without_observed_differences_is_not_empty() {
     let question = question(Measure::SUCCESS, Stopping::Planned);
-    let found = judge(&alike(30, 1.0, 1.0), [30, 30], &question);
+    let found = judge(&equal_pairs(30, 1.0, 1.0), [30, 30], &question);
     let interval = found.interval.unwrap();
     assert!((interval.high - 0.0999).abs() < 1e-3, "{interval:?}");
     assert!(
@@ -222,44 +232,44 @@ fn what_nobody_saw_differ_may_still_differ_a_little() {
 }
 
 #[test]
-fn a_guard_rail_is_only_called_not_worse_when_that_is_shown() {
+fn guard_rail_is_not_worse_only_if_the_data_show_it() {
     assert_eq!(
-        guard(&alike(10, 0.0, 0.0), ALPHA, 1).standing,
+        guard(&equal_pairs(10, 0.0, 0.0), ALPHA, 1).standing,
         Standing::Open
     );
     assert_eq!(
-        guard(&alike(40, 0.0, 0.0), ALPHA, 1).standing,
+        guard(&equal_pairs(40, 0.0, 0.0), ALPHA, 1).standing,
         Standing::NotWorse
     );
     assert_eq!(
-        guard(&alike(40, 0.0, 1.0), ALPHA, 1).standing,
+        guard(&equal_pairs(40, 0.0, 1.0), ALPHA, 1).standing,
         Standing::Worse
     );
-    let mut some = alike(40, 0.0, 0.0);
+    let mut some = equal_pairs(40, 0.0, 0.0);
     some.iter_mut().take(3).for_each(|pair| pair.b = 1.0);
     assert_eq!(guard(&some, ALPHA, 1).standing, Standing::Open);
 }
 
 #[test]
-fn the_recommended_number_of_pairs_mostly_suffices() {
+fn recommended_number_of_pairs_has_the_intended_power() {
     let mut random = Random::new(9);
     let mut draw = |count: usize| -> Vec<Pair> {
         (0..count)
             .map(|task| {
-                let (a, b) = (yes(&mut random, 0.6), yes(&mut random, 0.8));
+                let (a, b) = (bernoulli(&mut random, 0.6), bernoulli(&mut random, 0.8));
                 Pair { task, a, b }
             })
             .collect()
     };
     let question = question(Measure::SUCCESS, Stopping::Planned);
-    // Of a large sample, whose recommendation is near what is true: about 85 pairs for a power of 0.8.
+    // From a large sample, whose recommendation is near the true value: about 85 pairs for a power of 0.8.
     let large = draw(20_000);
     let differences: Vec<f64> = large.iter().map(|pair| pair.b - pair.a).collect();
     let mean = differences.iter().sum::<f64>() / differences.len() as f64;
     let squares = differences.iter().map(|d| d * d).sum::<f64>() / differences.len() as f64;
     let expected = 7.849 * (squares - mean * mean) / (mean * mean);
-    // A verdict that is not there, of 30 pairs with the same proportions.
-    let mut few = alike(30, 1.0, 1.0);
+    // 30 pairs with the same proportions, which show no difference.
+    let mut few = equal_pairs(30, 1.0, 1.0);
     few.iter_mut().take(9).for_each(|pair| pair.a = 0.0);
     few.iter_mut().skip(9).take(3).for_each(|pair| pair.b = 0.0);
     let verdict = judge(&few, [30, 30], &question).verdict;
@@ -289,7 +299,7 @@ fn the_recommended_number_of_pairs_mostly_suffices() {
 }
 
 #[test]
-fn groups_are_judged_by_principals_in_the_order_they_came() {
+fn groups_are_analysed_by_principals_in_the_order_of_arrival() {
     let question = question(Measure::SHARE, Stopping::Optional);
     let (a, b) = (vec![0.5; 40], vec![0.9; 40]);
     let found = judge_groups(&a, &b, (&[40, 40], &[1.0, 1.0]), &question);
@@ -350,7 +360,7 @@ proptest! {
     }
 
     #[test]
-    fn units_do_not_matter_to_ratios(pairs in any_pairs(), unit in 0.01_f64..100.0) {
+    fn ratios_do_not_depend_on_the_unit(pairs in any_pairs(), unit in 0.01_f64..100.0) {
         let question = question(Measure::EXPENSE, Stopping::Planned);
         let scaled: Vec<Pair> = pairs
             .iter()
@@ -366,12 +376,12 @@ proptest! {
     }
 
     #[test]
-    fn a_verdict_is_never_against_its_own_interval(pairs in any_pairs(), question in any_question()) {
+    fn verdict_agrees_with_its_interval(pairs in any_pairs(), question in any_question()) {
         let found = judge(&pairs, [pairs.len() as u64; 2], &question);
         if let Some(interval) = found.interval {
             prop_assert!(interval.low <= interval.high);
             let effect = found.effect.unwrap();
-            prop_assert!(interval.holds(effect));
+            prop_assert!(interval.contains(effect));
         }
         if let (Verdict::Better { arm }, Some(effect)) = (found.verdict, found.effect) {
             let b_is_better = (effect > 0.0) == question.measure.more_is_better;

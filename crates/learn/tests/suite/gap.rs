@@ -1,4 +1,4 @@
-//! What tasks lack: found where it is missing, not found where it is there, and told in full.
+//! Detection of missing tools, and the reports about them.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use windlass_spec::{read, write_tool};
 
 const SAMPLE: &str = include_str!("../data/gap.sample.jsonl");
 
-struct Tools(Vec<(&'static str, &'static str, Value)>);
+struct TestTools(Vec<(&'static str, &'static str, Value)>);
 
-impl Tools {
+impl TestTools {
     fn detector(&self) -> ToolGapDetector<'_> {
         ToolGapDetector::new(self.0.iter().map(|(name, description, schema)| ToolView {
             name,
@@ -53,8 +53,8 @@ fn mail() -> (&'static str, &'static str, Value) {
 }
 
 #[test]
-fn a_task_that_one_tool_fits_has_no_gap() {
-    let tools = Tools(vec![weather(), mail()]);
+fn task_that_one_tool_fits_has_no_gap() {
+    let tools = TestTools(vec![weather(), mail()]);
     let detector = tools.detector();
     for task in [
         "What is the weather in Paris?",
@@ -66,8 +66,8 @@ fn a_task_that_one_tool_fits_has_no_gap() {
 }
 
 #[test]
-fn a_task_that_no_tool_fits_is_a_gap() {
-    let tools = Tools(vec![weather(), mail()]);
+fn task_that_no_tool_fits_is_a_gap() {
+    let tools = TestTools(vec![weather(), mail()]);
     let detector = tools.detector();
     for task in [
         "Translate this letter into French",
@@ -89,11 +89,11 @@ fn a_task_that_no_tool_fits_is_a_gap() {
 }
 
 #[test]
-fn a_task_that_two_tools_fit_together_has_no_gap() {
+fn task_whose_parts_fit_two_tools_has_no_gap() {
     let task = "Get the current weather of Paris, then send an e-mail to ann@example.org saying 'take a coat'";
-    let both = Tools(vec![weather(), mail()]);
+    let both = TestTools(vec![weather(), mail()]);
     assert_eq!(both.detector().detect_missing_tools(task), None);
-    let one = Tools(vec![weather()]);
+    let one = TestTools(vec![weather()]);
     let report = one
         .detector()
         .detect_missing_tools(task)
@@ -110,14 +110,14 @@ fn a_task_that_two_tools_fit_together_has_no_gap() {
 }
 
 #[test]
-fn what_asks_for_nothing_lacks_nothing() {
-    let tools = Tools(vec![weather()]);
+fn text_without_a_request_has_no_gap() {
+    let tools = TestTools(vec![weather()]);
     let detector = tools.detector();
     for task in ["", "   ", "?", "123", "🦀"] {
         assert_eq!(detector.detect_missing_tools(task), None, "{task:?}");
         assert_eq!(detector.assess(task).probability, 0.0);
     }
-    let without = Tools(Vec::new());
+    let without = TestTools(Vec::new());
     assert!(
         without
             .detector()
@@ -127,8 +127,8 @@ fn what_asks_for_nothing_lacks_nothing() {
 }
 
 #[test]
-fn endless_and_strange_tasks_are_judged_without_harm() {
-    let tools = Tools(vec![weather(), mail()]);
+fn very_long_and_unusual_tasks_do_not_panic() {
+    let tools = TestTools(vec![weather(), mail()]);
     let detector = tools.detector();
     for task in [
         "weather ".repeat(200_000),
@@ -141,8 +141,8 @@ fn endless_and_strange_tasks_are_judged_without_harm() {
 }
 
 #[test]
-fn the_word_of_a_model_is_checked() {
-    let tools = Tools(vec![weather(), mail()]);
+fn capabilities_named_by_a_model_are_checked() {
+    let tools = TestTools(vec![weather(), mail()]);
     let detector = tools.detector();
     let named = [
         "get the weather of Paris",
@@ -163,8 +163,8 @@ fn the_word_of_a_model_is_checked() {
 }
 
 #[test]
-fn a_tool_that_was_asked_for_is_proposed_with_the_arguments_it_was_given() {
-    let tools = Tools(vec![weather()]);
+fn unknown_tool_is_proposed_with_the_arguments_of_its_call() {
+    let tools = TestTools(vec![weather()]);
     let arguments = json!({"city": "Paris", "days": 3, "metric": true});
     let missing = tools
         .detector()
@@ -179,7 +179,7 @@ fn a_tool_that_was_asked_for_is_proposed_with_the_arguments_it_was_given() {
 }
 
 #[test]
-fn proposals_parse_and_are_laid_out_as_the_formatter_does() {
+fn proposals_parse_and_have_the_canonical_layout() {
     let cases = read_cases(SAMPLE).expect("the sample reads");
     let odd = [
         "say \"hi\" to `x`",
@@ -199,20 +199,20 @@ fn proposals_parse_and_are_laid_out_as_the_formatter_does() {
             .file
             .unwrap_or_else(|| panic!("{task}: {text}: {:?}", reading.diagnostics));
         assert_eq!(*file.tools()[0], tool, "{task}");
-        let again = written_again(&text);
+        let again = rewrite(&text);
         assert_eq!(again, text, "{task}");
         proposed += 1;
     }
     assert!(proposed >= cases.len(), "{proposed}");
 }
 
-fn written_again(text: &str) -> String {
+fn rewrite(text: &str) -> String {
     let file = read(text).file.expect("it reads");
     write_tool(&file.tools()[0]).expect("it can be written")
 }
 
 #[test]
-fn parameters_are_guessed_from_what_a_task_mentions() {
+fn parameters_are_guessed_from_the_values_in_a_task() {
     let task = "Book a flight from Berlin to Rome on 12 May for 2 people";
     let tool = proposed_specification(task).expect("a proposal");
     assert_eq!(tool.name().as_str(), "book_flight_people");
@@ -232,7 +232,7 @@ fn parameters_are_guessed_from_what_a_task_mentions() {
 }
 
 #[test]
-fn gaps_are_told_from_what_one_of_a_hundred_tools_does() {
+fn gaps_are_detected_among_a_hundred_tools() {
     const VERBS: [&str; 10] = [
         "create", "delete", "print", "archive", "sign", "copy", "approve", "export", "count",
         "rename",
@@ -287,25 +287,25 @@ fn gaps_are_told_from_what_one_of_a_hundred_tools_does() {
 }
 
 #[test]
-fn gaps_are_found_in_the_sample() {
+fn scores_on_the_sample_do_not_regress() {
     let cases = read_cases(SAMPLE).expect("the sample reads");
     let report = evaluate(&cases).expect("there are enough");
     assert_eq!(report.n, 80);
-    // Nothing here is left to chance, so what was reached once is reached again.
+    // The evaluation is deterministic, so these bounds are exact.
     assert!(report.balanced_accuracy >= 0.862, "{report}");
     assert!(report.auroc >= 0.929, "{report}");
     assert!(report.shipped.balanced_accuracy >= 0.874, "{report}");
     assert_eq!(
         report,
         evaluate(&cases).expect("again"),
-        "the same every time"
+        "evaluation is deterministic"
     );
     let wrong = (1.0 - report.balanced_accuracy) * 80.0;
     assert!((report.wrong.len() as f64 - wrong).abs() < 1e-6);
 }
 
 #[test]
-fn the_order_of_cases_does_not_matter() {
+fn scores_do_not_depend_on_the_order_of_cases() {
     let mut cases = read_cases(SAMPLE).expect("the sample reads");
     let report = evaluate(&cases).expect("there are enough");
     cases.reverse();
@@ -315,10 +315,10 @@ fn the_order_of_cases_does_not_matter() {
 }
 
 #[test]
-fn the_calibration_can_be_fitted_anew() {
+fn fit_writes_the_source_of_a_calibration() {
     let cases = read_cases(SAMPLE).expect("the sample reads");
     let source = fit(&cases, "fitted to a sample");
-    assert!(source.starts_with("//! The calibration that ships: fitted to a sample."));
+    assert!(source.starts_with("//! The built-in calibration: fitted to a sample."));
     assert_eq!(
         source.lines().filter(|line| line.contains(", // ")).count(),
         10
@@ -327,7 +327,7 @@ fn the_calibration_can_be_fitted_anew() {
 }
 
 #[test]
-fn files_that_are_no_cases_are_refused_with_the_line() {
+fn invalid_cases_are_rejected_with_the_line() {
     let error = read_cases("\n{\"id\": 1}\n").expect_err("no case");
     assert!(error.to_string().starts_with("line 2: "), "{error}");
     let one = SAMPLE.lines().next().expect("a line");

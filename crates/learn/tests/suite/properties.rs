@@ -1,12 +1,12 @@
-//! What holds whatever the examples and the text are.
+//! Properties that hold for any examples and any text.
 
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use windlass_learn::intent::{Class, IntentClassifier, evaluate};
+use windlass_learn::intent::{IntentClass, IntentClassifier, evaluate};
 
 static KITCHEN: LazyLock<IntentClassifier> =
-    LazyLock::new(|| IntentClassifier::train(&super::classify::kitchen()).unwrap());
+    LazyLock::new(|| IntentClassifier::train(&super::classify::kitchen_classes()).unwrap());
 
 fn check(classifier: &IntentClassifier, text: &str) -> Result<(), TestCaseError> {
     let found = classifier.classify(text);
@@ -32,12 +32,12 @@ fn check(classifier: &IntentClassifier, text: &str) -> Result<(), TestCaseError>
     Ok(())
 }
 
-fn any_classes() -> impl Strategy<Value = Vec<Class>> {
+fn any_classes() -> impl Strategy<Value = Vec<IntentClass>> {
     let example = prop_oneof!["[a-e ]{1,12}x", "\\PC{0,20}y"];
     proptest::collection::vec(proptest::collection::vec(example, 1..6), 1..9).prop_map(|lists| {
         let named = lists.into_iter().enumerate();
         named
-            .map(|(number, examples)| Class {
+            .map(|(number, examples)| IntentClass {
                 name: format!("class {number}"),
                 examples,
             })
@@ -52,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn any_file_is_evaluated_or_refused(text in "(\\PC{0,20}\n){0,5}") {
+    fn evaluating_any_file_does_not_panic(text in "(\\PC{0,20}\n){0,5}") {
         let _ = evaluate(&text);
     }
 }
@@ -69,7 +69,7 @@ proptest! {
 }
 
 #[test]
-fn long_texts_are_read_in_part() {
+fn only_the_beginning_of_long_texts_is_read() {
     let long = "set a timer for ten minutes ".repeat(100_000);
     assert_eq!(KITCHEN.classify(&long).intent, Some("timer"));
     let word = "timer".repeat(1_000_000);

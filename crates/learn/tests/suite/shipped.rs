@@ -1,10 +1,10 @@
-//! The intents that ship, on phrases that are none of their examples.
+//! The built-in intents, on phrases that are not among their examples.
 
 use std::collections::HashSet;
 
 use windlass_learn::intent::{DefinitionError, IntentClassifier, IntentDefinitions};
 
-/// Written before the first try; none of them is an example.
+/// Written before the first evaluation. None of them is an example.
 const HELD_OUT: [(&str, &str); 40] = [
     (
         "please summarize the minutes of the board meeting",
@@ -95,7 +95,7 @@ fn trained() -> IntentClassifier {
 }
 
 #[test]
-fn the_shipped_intents_are_the_four_with_examples_tools_context_and_fallbacks() {
+fn shipped_intents_have_examples_tools_context_and_fallbacks() {
     let shipped = IntentDefinitions::shipped().unwrap();
     let names: Vec<&str> = shipped.iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["analyze", "explain", "fetch", "summarize"]);
@@ -105,7 +105,7 @@ fn the_shipped_intents_are_the_four_with_examples_tools_context_and_fallbacks() 
         for example in &definition.examples {
             assert!(
                 seen.insert(example.as_str().to_lowercase()),
-                "twice: {example}"
+                "duplicate: {example}"
             );
         }
         assert!(!definition.tools.is_empty(), "{name}");
@@ -132,7 +132,7 @@ fn held_out_phrases_get_their_intent() {
 }
 
 #[test]
-fn phrases_out_of_scope_get_none() {
+fn out_of_scope_phrases_get_no_intent() {
     let classifier = trained();
     let wrong: Vec<_> = OUT_OF_SCOPE
         .iter()
@@ -143,7 +143,7 @@ fn phrases_out_of_scope_get_none() {
 }
 
 #[test]
-fn own_definitions_add_to_the_shipped_ones_and_replace_them() {
+fn own_definitions_extend_and_replace_the_shipped_ones() {
     let own = r#"
         [intents.greet]
         examples = ["hello", "hi there", "good morning", "hey, how are you", "greetings"]
@@ -160,22 +160,22 @@ fn own_definitions_add_to_the_shipped_ones_and_replace_them() {
 }
 
 #[test]
-fn definitions_that_define_nothing_are_refused() {
-    let refusal = |text| IntentDefinitions::read(text).unwrap_err();
+fn invalid_definitions_are_rejected() {
+    let read_error = |text| IntentDefinitions::read(text).unwrap_err();
     assert!(
-        matches!(refusal("[intents.a]\nexamples = []"), DefinitionError::NoExamples(name) if name == "a")
+        matches!(read_error("[intents.a]\nexamples = []"), DefinitionError::NoExamples(name) if name == "a")
     );
     assert!(matches!(
-        refusal("[intents.\"\"]\nexamples = [\"a\"]"),
+        read_error("[intents.\"\"]\nexamples = [\"a\"]"),
         DefinitionError::NoName
     ));
     assert!(
-        refusal("[intents.a]\nexample = []")
+        read_error("[intents.a]\nexample = []")
             .to_string()
             .contains("line 2")
     );
     assert!(
-        refusal("[intents.a]\nexamples = [\" \"]")
+        read_error("[intents.a]\nexamples = [\" \"]")
             .to_string()
             .contains("it is empty")
     );

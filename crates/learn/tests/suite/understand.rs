@@ -1,4 +1,4 @@
-//! From a text to what its writer wants.
+//! From a text to a user intent.
 
 use serde_json::json;
 use windlass_learn::intent::{IntentDefinitions, understand};
@@ -38,15 +38,15 @@ fn tools() -> Vec<ToolSpecification> {
     ]
 }
 
-fn understood_with(text: &str, tools: &[ToolSpecification]) -> Option<UserIntent> {
+fn understand_with(text: &str, tools: &[ToolSpecification]) -> Option<UserIntent> {
     let definitions = IntentDefinitions::shipped().unwrap();
     let classifier = definitions.train().unwrap();
     let index = ToolIndex::build(tools.iter().map(ToolView::from));
     understand(text, &classifier, &definitions, tools, &index)
 }
 
-fn understood(text: &str) -> UserIntent {
-    understood_with(text, &tools()).unwrap_or_else(|| panic!("{text} was not understood"))
+fn understand_text(text: &str) -> UserIntent {
+    understand_with(text, &tools()).unwrap_or_else(|| panic!("{text} was not understood"))
 }
 
 fn names(intent: &UserIntent) -> Vec<&str> {
@@ -59,7 +59,7 @@ fn names(intent: &UserIntent) -> Vec<&str> {
 
 #[test]
 fn type_confidence_context_and_fallbacks_come_from_the_class() {
-    let intent = understood("fetch the page at https://example.org/news");
+    let intent = understand_text("fetch the page at https://example.org/news");
     assert_eq!(intent.intent_type(), "fetch");
     assert!(intent.confidence().get() > 0.7, "{intent:?}");
     let definitions = IntentDefinitions::shipped().unwrap();
@@ -69,49 +69,49 @@ fn type_confidence_context_and_fallbacks_come_from_the_class() {
 }
 
 #[test]
-fn suggested_tools_are_those_of_the_class_that_exist() {
-    let intent = understood("fetch the page at https://example.org/news");
+fn only_existing_tools_of_the_class_are_suggested() {
+    let intent = understand_text("fetch the page at https://example.org/news");
     let names = names(&intent);
     assert_eq!(names[0], "http_get");
     assert!(names.contains(&"read_file"), "{names:?}");
-    // Declared for the class, but there is none.
+    // Declared for the class, but it does not exist.
     assert!(!names.contains(&"web_search"));
 }
 
 #[test]
-fn a_tool_that_fits_the_text_is_suggested_before_the_tools_of_the_class() {
-    let intent = understood("get the current weather in the city of Oslo");
+fn tool_that_fits_the_text_is_suggested_before_the_tools_of_the_class() {
+    let intent = understand_text("get the current weather in the city of Oslo");
     assert_eq!(names(&intent)[0], "get_weather", "{intent:?}");
 }
 
 #[test]
-fn parameters_are_what_is_plainly_in_the_text() {
-    let intent = understood("fetch the page at https://example.org/news");
+fn parameters_are_only_values_that_are_in_the_text() {
+    let intent = understand_text("fetch the page at https://example.org/news");
     assert_eq!(
         json!(intent.parameters()),
         json!({ "url": "https://example.org/news" })
     );
-    let intent = understood("get the current weather in the city of Oslo");
-    // Nobody said whether in metric units.
+    let intent = understand_text("get the current weather in the city of Oslo");
+    // The text does not mention units.
     assert_eq!(json!(intent.parameters()), json!({ "city": "Oslo" }));
 }
 
 #[test]
-fn a_required_parameter_that_is_not_said_is_a_requirement() {
-    let intent = understood("get the current weather in the city of Oslo");
+fn missing_required_parameter_becomes_a_context_requirement() {
+    let intent = understand_text("get the current weather in the city of Oslo");
     let last = intent.context_requirements().last().unwrap();
     assert_eq!(last.as_str(), "`metric` for the tool `get_weather`");
 }
 
 #[test]
-fn what_is_out_of_scope_is_not_understood() {
-    assert_eq!(understood_with("my cat likes tuna", &tools()), None);
-    assert_eq!(understood_with("", &tools()), None);
+fn out_of_scope_text_has_no_intent() {
+    assert_eq!(understand_with("my cat likes tuna", &tools()), None);
+    assert_eq!(understand_with("", &tools()), None);
 }
 
 #[test]
-fn without_tools_the_rest_is_still_understood() {
-    let intent = understood_with("summarize this document for me", &[]).unwrap();
+fn intent_is_found_without_tools() {
+    let intent = understand_with("summarize this document for me", &[]).unwrap();
     assert_eq!(intent.intent_type(), "summarize");
     assert!(intent.suggested_tools().is_empty() && intent.parameters().is_empty());
 }

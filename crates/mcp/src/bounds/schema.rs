@@ -1,5 +1,5 @@
-//! The references of a JSON Schema: that they stay inside, end, and do not multiply. The schema becomes
-//! a graph of numbered parts, which is walked with a stack of its own.
+//! Checks that the references of a JSON Schema stay inside, end, and do not multiply. The schema is
+//! converted to a graph of numbered subschemas, which is traversed with a stack instead of recursion.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use serde_json::{Map, Value};
 use super::{MAX_APPLIED, MAX_CHOICES, OutOfBounds};
 use crate::text::{below, clipped, visible};
 
-/// Keys under which one schema stands that applies to the same place of the data.
+/// Keywords with one schema that applies to the same location of the data.
 const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
 
-/// Keys under which a list of such schemas stands.
+/// Keywords with a list of such schemas.
 const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// Keys under which a table of such schemas stands.
+/// Keywords with an object of such schemas.
 const IN_PLACE_TABLES: [&str; 2] = ["dependentSchemas", "dependencies"];
 
-/// Keys under which one schema stands for what is deeper in the data, or a list of them.
+/// Keywords with one schema, or a list of schemas, for deeper locations of the data.
 const DEEPER: [&str; 9] = [
     "items",
     "additionalItems",
@@ -30,17 +30,17 @@ const DEEPER: [&str; 9] = [
     "prefixItems",
 ];
 
-/// Keys under which a table of schemas stands that are deeper in the data or only referred to.
+/// Keywords with an object of schemas for deeper locations of the data, or only for references.
 const DEEPER_TABLES: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 
-/// Keys whose value refers to another schema.
+/// Keywords whose value is a reference.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// One schema within the schema.
-struct Part<'s> {
+/// One subschema.
+struct Subschema<'s> {
     value: &'s Value,
     pointer: String,
-    /// Those that apply to the same place of the data.
+    /// The subschemas that apply to the same location of the data.
     in_place: Vec<usize>,
 }
 
@@ -52,19 +52,19 @@ pub(super) fn check(schema: &Value, pointer: &str) -> Result<(), OutOfBounds> {
         known: HashMap::new(),
     };
     graph.add(schema, pointer.to_owned());
-    // Parts are added while they are looked at: what only a reference leads to comes in as well.
+    // Subschemas are added during the loop, including those that are only reached by a reference.
     let mut next = 0;
     while next < graph.parts.len() {
-        graph.look_at(next)?;
+        graph.expand(next)?;
         next += 1;
     }
-    graph.applied()
+    graph.check_applied()
 }
 
 struct Graph<'s> {
     root: &'s Value,
-    parts: Vec<Part<'s>>,
-    /// The parts by where their values are in memory, which tells equal ones apart.
+    parts: Vec<Subschema<'s>>,
+    /// The subschemas by the memory addresses of their values, which distinguishes equal ones.
     known: HashMap<*const Value, usize>,
 }
 
@@ -75,7 +75,7 @@ impl<'s> Graph<'s> {
         }
         let number = self.parts.len();
         self.known.insert(std::ptr::from_ref(value), number);
-        self.parts.push(Part {
+        self.parts.push(Subschema {
             value,
             pointer,
             in_place: Vec::new(),
@@ -83,10 +83,10 @@ impl<'s> Graph<'s> {
         number
     }
 
-    fn look_at(&mut self, number: usize) -> Result<(), OutOfBounds> {
+    fn expand(&mut self, number: usize) -> Result<(), OutOfBounds> {
         let part = &self.parts[number];
         let (value, pointer) = (part.value, part.pointer.clone());
-        // True and false are schemas without parts; anything else is none, and accepts what it will.
+        // Booleans are schemas without subschemas; other values are ignored.
         let Value::Object(keywords) = value else {
             return Ok(());
         };
@@ -131,7 +131,7 @@ impl<'s> Graph<'s> {
             self.table(keywords, key, &pointer);
         }
         for key in REFERENCES {
-            // A schema that is referred to applies where the reference stands.
+            // The target of a reference applies at the location of the reference.
             let Some(Value::String(reference)) = keywords.get(key) else {
                 continue;
             };
@@ -153,7 +153,7 @@ impl<'s> Graph<'s> {
             .collect()
     }
 
-    /// What a reference leads to, and where that is.
+    /// The target of a reference and its JSON pointer.
     fn resolve(&self, reference: &str, at: &str) -> Result<(&'s Value, String), OutOfBounds> {
         let shown = || visible(clipped(reference, 200)).into_owned();
         let pointer = match reference.strip_prefix('#') {
@@ -175,8 +175,9 @@ impl<'s> Graph<'s> {
         }
     }
 
-    /// Counts what applies at each part, deepest first; fails where it never ends or grows too large.
-    fn applied(&self) -> Result<(), OutOfBounds> {
+    /// Counts the schemas that apply at each subschema, in post-order. Fails on a cycle or a count that is
+    /// too large.
+    fn check_applied(&self) -> Result<(), OutOfBounds> {
         #[derive(Clone, Copy, PartialEq)]
         enum State {
             Unknown,
@@ -197,7 +198,7 @@ impl<'s> Graph<'s> {
                         for &below in &part.in_place {
                             match states[below] {
                                 State::Open => {
-                                    return Err(OutOfBounds::Endless(part.pointer.clone()));
+                                    return Err(OutOfBounds::ReferenceCycle(part.pointer.clone()));
                                 }
                                 State::Unknown => stack.push(below),
                                 State::Applied(_) => {}
@@ -211,7 +212,7 @@ impl<'s> Graph<'s> {
                         });
                         let count = below.fold(1, u64::saturating_add);
                         if count > MAX_APPLIED {
-                            return Err(OutOfBounds::Multiplies(part.pointer.clone()));
+                            return Err(OutOfBounds::TooManyApplied(part.pointer.clone()));
                         }
                         states[number] = State::Applied(count);
                         stack.pop();
@@ -223,7 +224,7 @@ impl<'s> Graph<'s> {
     }
 }
 
-/// A fragment with its percent signs resolved.
+/// A percent-decoded fragment.
 fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.bytes();

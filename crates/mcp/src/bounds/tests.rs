@@ -12,7 +12,7 @@ fn checked(input: Value) -> Result<(), OutOfBounds> {
     check(&tool(input))
 }
 
-fn told(input: Value) -> String {
+fn error_message(input: Value) -> String {
     checked(input).unwrap_err().to_string()
 }
 
@@ -22,7 +22,7 @@ fn ordinary_schemas_pass() {
         json!({"type": "object"}),
         json!({"type": "object", "$id": "https://example.org/x", "$defs": {"a": {"type": "string"}},
                "properties": {"x": {"$ref": "#/$defs/a"}, "y": {"allOf": [{"$ref": "#/$defs/a"}]}}}),
-        // Data under these keys is no schema.
+        // Values of these keywords are data, not schemas.
         json!({"type": "object", "properties": {"x": {"const": {"$ref": "http://example.org"}},
                "$ref": {"type": "string"}}}),
         json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/a~1b%20c"}}, "$defs": {"a/b c": true}}),
@@ -32,7 +32,7 @@ fn ordinary_schemas_pass() {
 }
 
 #[test]
-fn a_tool_needs_a_name_and_takes_an_object() {
+fn a_tool_needs_a_name_and_an_object_schema() {
     let definition = |value: Value| serde_json::from_value::<Definition>(value).unwrap();
     let object = json!({"type": "object"});
     let nameless = definition(json!({"inputSchema": object}));
@@ -65,12 +65,12 @@ fn a_tool_needs_a_name_and_takes_an_object() {
     let output = json!({"name": "x", "inputSchema": object, "outputSchema": {"items": {"$ref": "file:///etc/passwd"}}});
     assert_eq!(
         check(&definition(output)).unwrap_err().to_string(),
-        "/outputSchema/items/$ref: the reference `file:///etc/passwd` leads out of the schema; only `#/...` is followed"
+        "/outputSchema/items/$ref: the reference `file:///etc/passwd` leads out of the schema; only `#/...` is allowed"
     );
 }
 
 #[test]
-fn depth_size_and_number_are_bounded() {
+fn depth_size_and_count_are_bounded() {
     let nested = |levels: usize| {
         (0..levels).fold(
             json!({"type": "object"}),
@@ -85,11 +85,11 @@ fn depth_size_and_number_are_bounded() {
     let choices = |count: usize| json!({"type": "object", "properties": {"x": {"anyOf": vec![json!({"type": "string"}); count]}}});
     assert_eq!(checked(choices(1_000)), Ok(()));
     assert_eq!(
-        told(choices(1_001)),
+        error_message(choices(1_001)),
         "/inputSchema/properties/x/anyOf: the list has more than 1000 schemas"
     );
     assert_eq!(checked(choices(10_000)), Err(OutOfBounds::TooManyNodes));
-    // Also where it is no schema.
+    // The count is bounded outside of schemas too.
     let meta =
         json!({"name": "x", "inputSchema": {"type": "object"}, "_meta": {"x": vec![0; 20_000]}});
     assert_eq!(
@@ -99,7 +99,7 @@ fn depth_size_and_number_are_bounded() {
 }
 
 #[test]
-fn references_stay_inside() {
+fn references_out_of_the_schema_are_refused() {
     for reference in [
         "https://example.org/s.json#/a",
         "other.json",
@@ -107,15 +107,16 @@ fn references_stay_inside() {
         "file:///etc/passwd",
         "urn:x",
     ] {
-        let told = told(json!({"type": "object", "anyOf": [{"$ref": reference}]}));
+        let message = error_message(json!({"type": "object", "anyOf": [{"$ref": reference}]}));
         assert!(
-            told.contains(reference) && told.contains("leads out"),
-            "{told}"
+            message.contains(reference) && message.contains("leads out"),
+            "{message}"
         );
     }
     for reference in ["#/$defs/none", "#/%ZZ", "#/properties/x/1"] {
-        let told = told(json!({"type": "object", "properties": {"x": {"$ref": reference}}}));
-        assert!(told.contains("there is nothing at"), "{told}");
+        let message =
+            error_message(json!({"type": "object", "properties": {"x": {"$ref": reference}}}));
+        assert!(message.contains("does not exist"), "{message}");
     }
     let nested = json!({"type": "object", "properties": {"x": {"$id": "http://evil.example", "$ref": "#/a"}}});
     assert_eq!(
@@ -127,7 +128,7 @@ fn references_stay_inside() {
 }
 
 #[test]
-fn references_that_end_with_the_data_are_legal() {
+fn recursive_references_into_the_data_are_allowed() {
     for schema in [
         json!({"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#"}}}}),
         json!({"type": "object", "properties": {"f": {"$ref": "#/$defs/filter"}}, "$defs": {"filter": {"oneOf": [
@@ -139,25 +140,25 @@ fn references_that_end_with_the_data_are_legal() {
 }
 
 #[test]
-fn references_that_never_end_are_refused() {
+fn reference_cycles_are_refused() {
     for schema in [
         json!({"type": "object", "$ref": "#"}),
         json!({"type": "object", "anyOf": [{"not": {"$ref": "#"}}]}),
         json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}},
                "$defs": {"a": {"allOf": [{"$ref": "#/$defs/b"}]}, "b": {"if": {"$ref": "#/$defs/a"}}}}),
-        // Also where nothing leads to it but itself.
+        // Also if only the cycle itself refers to it.
         json!({"type": "object", "$defs": {"a": {"$ref": "#/$defs/a"}}}),
         json!({"type": "object", "x-own": {"a": {"$ref": "#/x-own/a"}}, "properties": {"x": {"$ref": "#/x-own/a"}}}),
     ] {
         assert!(
-            matches!(checked(schema.clone()), Err(OutOfBounds::Endless(_))),
+            matches!(checked(schema.clone()), Err(OutOfBounds::ReferenceCycle(_))),
             "{schema}"
         );
     }
 }
 
 #[test]
-fn references_that_multiply_are_refused_at_once() {
+fn references_that_multiply_are_refused_quickly() {
     let mut definitions = serde_json::Map::new();
     for level in 0..100 {
         let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
@@ -166,12 +167,15 @@ fn references_that_multiply_are_refused_at_once() {
     definitions.insert("d100".to_owned(), json!({"type": "string"}));
     let schema = json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": definitions});
     let begun = Instant::now();
-    assert!(matches!(checked(schema), Err(OutOfBounds::Multiplies(_))));
+    assert!(matches!(
+        checked(schema),
+        Err(OutOfBounds::TooManyApplied(_))
+    ));
     assert!(begun.elapsed() < Duration::from_secs(1));
 }
 
 #[test]
-fn the_largest_definitions_are_checked_in_no_time() {
+fn checking_the_largest_definitions_is_fast() {
     let properties: serde_json::Map<String, Value> = (0..1_900)
         .map(|number| (format!("p{number}"), json!({"$ref": "#/$defs/a"})))
         .collect();

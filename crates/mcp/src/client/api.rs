@@ -1,4 +1,4 @@
-//! What a user of a server sees: requests, answers, errors and limits, in words of this crate only.
+//! The interface to a server: requests, answers, errors and limits, in types of this crate only.
 
 use std::fmt;
 use std::path::Path;
@@ -11,24 +11,24 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use windlass_spec::{Effect, ErrorCategory};
 
-/// A future behind a pointer, so that traits with futures can be objects.
+/// A boxed future, for traits that are used as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What gives the values of environment variables.
+/// Returns the values of environment variables.
 pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Which of the two protocols a server speaks.
+/// The generation of the protocol that a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// 2025-11-25 and before: a handshake, then one connection that both sides use.
+    /// 2025-11-25 and before: `initialize`, then a session in which both sides send requests.
     Legacy,
-    /// 2026-07-28: every request stands for itself.
+    /// 2026-07-28: stateless, every request is self-contained.
     Modern,
 }
 
-/// A word that names no era.
+/// The error for a word that names no era.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no era of the protocol: it is `legacy` or `modern`")]
+#[error("`{0}` is not a protocol era; use `legacy` or `modern`")]
 pub struct UnknownEra(pub String);
 
 impl Era {
@@ -67,7 +67,7 @@ impl FromStr for Era {
     }
 }
 
-/// A value nobody may see: it shows itself as `***`.
+/// A secret value. `Debug` and `Display` show `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -78,7 +78,7 @@ impl Secret {
         Self(value.into())
     }
 
-    /// The value, for the one place that sends it.
+    /// The value. Call this only to send or store it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -97,96 +97,96 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Gives the bearer tokens for a server at an address.
+/// Provides the bearer tokens for an HTTP server.
 pub trait Authorizer: Send + Sync {
-    /// The token to send. Without a refusal, the one that is at hand, if any: `None` means to try
-    /// without. After one, a token that answers it.
+    /// The token to send. Without a refusal, the current token; `None` means to send the request without
+    /// one. After a refusal, a token that satisfies its challenge.
     ///
     /// # Errors
-    /// In words for the operator: there is none and none can be got without a person.
+    /// A message for the operator if a token cannot be obtained without the user.
     fn token<'a>(
         &'a self,
         refusal: Option<Refusal<'a>>,
     ) -> BoxFuture<'a, Result<Option<Secret>, String>>;
 }
 
-/// What a server said when it refused a request.
+/// A server's refusal of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal<'a> {
-    /// Its `WWW-Authenticate`.
+    /// The value of its `WWW-Authenticate` header.
     pub challenge: &'a str,
-    /// The token that it was sent, if any. Others may have been refused too and have got a new one.
+    /// The token that was sent, if any. A concurrent request may have replaced it meanwhile.
     pub token: Option<&'a Secret>,
 }
 
-/// Answers a server that asks for a model.
+/// Answers the sampling requests of a server.
 pub trait Sampler: Send + Sync {
     /// The model's answer.
     ///
     /// # Errors
-    /// In words for the server.
+    /// A message for the server.
     fn sample(&self, request: SampleRequest) -> BoxFuture<'_, Result<SampleAnswer, String>>;
 }
 
-/// What a server asks a model.
+/// A sampling request of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleRequest {
     /// The conversation.
     pub messages: Vec<SampleMessage>,
-    /// What the model is told before it.
+    /// The system prompt.
     pub system_prompt: Option<String>,
-    /// How long the answer may be.
+    /// The longest answer, in tokens.
     pub max_tokens: u32,
 }
 
-/// A message of such a conversation.
+/// A message of a sampling request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleMessage {
-    /// Whether the model said it, not the user.
+    /// Whether the message is from the model, not the user.
     pub is_from_model: bool,
-    /// What was said.
+    /// The text of the message.
     pub text: String,
 }
 
-/// What the model answers.
+/// The model's answer to a sampling request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleAnswer {
     /// The model's name.
     pub model: String,
-    /// What it says.
+    /// The text of the answer.
     pub text: String,
 }
 
-/// How much is taken from a server, and how long it is waited for.
+/// Limits on what a server may send, and timeouts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// The bytes of one message.
+    /// The most bytes of one message.
     pub message_bytes: usize,
-    /// The lines in a row on a program's standard output that are no messages.
+    /// The most consecutive lines on a program's standard output that are not messages.
     pub noise_lines: usize,
-    /// The tools of a server.
+    /// The most tools of a server.
     pub tools: usize,
-    /// The bytes of all of their definitions.
+    /// The most bytes of all definitions together.
     pub list_bytes: usize,
-    /// How many things a call may ask.
+    /// The most requests for input in one call.
     pub rounds: usize,
-    /// The characters of a text that a server sends for a person (progress, questions, errors).
+    /// The most characters of a text for the user (progress, elicitation, errors).
     pub text_characters: usize,
-    /// What lies between two tellings of progress, at least.
+    /// The shortest time between two progress reports.
     pub progress_interval: Duration,
-    /// What lies between two tellings that the list of tools changed, at least.
+    /// The shortest time between two changes of the generation by notifications.
     pub change_interval: Duration,
-    /// How long a list of tools is taken to hold, at least, whatever the server says.
+    /// The shortest TTL of a list of tools, whatever the server says.
     pub shortest_ttl: Duration,
-    /// How long is waited after the first failure to start.
+    /// The backoff after the first failure to start.
     pub first_backoff: Duration,
-    /// How long is waited after many.
+    /// The longest backoff.
     pub longest_backoff: Duration,
-    /// A connection that held this long was a good one.
+    /// A connection that lasted this long counts as stable.
     pub stable_after: Duration,
     /// How long a program may take to end once its standard input is closed.
     pub close_grace: Duration,
-    /// How long it may take once it was asked to end.
+    /// How long it may take to end after SIGTERM.
     pub terminate_grace: Duration,
 }
 
@@ -211,28 +211,29 @@ impl Default for Limits {
     }
 }
 
-/// What a server is used with besides its settings.
+/// Options for a server that are not in its settings.
 #[derive(Clone)]
 pub struct ServerOptions {
-    /// What it spoke the last time, if that is remembered.
+    /// The era it spoke on the last connection, if known.
     pub era: Option<Era>,
-    /// The values of the variables its settings name.
+    /// Returns the values of the variables that its settings name.
     pub lookup: Lookup,
-    /// What answers it when it asks for a model. Only asked if the settings allow it too.
+    /// Answers its sampling requests. Used only if the settings allow sampling.
     pub sampler: Option<Arc<dyn Sampler>>,
-    /// What gives the tokens for it.
+    /// Provides its tokens.
     pub authorizer: Option<Arc<dyn Authorizer>>,
-    /// How much is taken from it.
+    /// Its limits.
     pub limits: Limits,
-    /// Asked before every start; says why it is not started.
+    /// Checked before every start.
     pub before_start: Option<BeforeStart>,
 }
 
-/// Asked before a server is started, with the file that is if it is a program: why it is not to be.
+/// Checks a server before it is started. Takes the executable, if the server is a program. An error is the
+/// reason not to start it.
 pub type BeforeStart = Arc<dyn Fn(Option<&Path>) -> Result<(), String> + Send + Sync>;
 
 impl Default for ServerOptions {
-    /// The variables of this process, and nothing else.
+    /// Looks variables up in the environment of this process; everything else is unset or the default.
     fn default() -> Self {
         Self {
             era: None,
@@ -256,37 +257,37 @@ impl fmt::Debug for ServerOptions {
     }
 }
 
-/// What a server says of itself.
+/// What a server reports about itself when it is initialized.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Greeting {
-    /// Which protocol it speaks.
+pub struct ServerInfo {
+    /// The protocol era.
     pub era: Era,
-    /// The version of it.
+    /// The protocol version.
     pub protocol_version: String,
-    /// Its own name for itself.
+    /// The name of the server's implementation.
     pub server_name: String,
-    /// Its version.
+    /// The version of the server's implementation.
     pub server_version: String,
-    /// What it would like a model to know.
+    /// Its instructions for models.
     pub instructions: Option<String>,
 }
 
 /// One call of one tool.
 #[derive(Clone)]
 pub struct CallRequest {
-    /// What the call is known by while it waits for a person.
+    /// The key of the call while it waits for the user.
     pub key: String,
-    /// The server's own name for the tool.
+    /// The server's name for the tool.
     pub tool: String,
-    /// What it is called with.
+    /// The arguments.
     pub arguments: Map<String, Value>,
-    /// Stops the call, also while it waits for a person.
+    /// Cancels the call, also while it waits for the user.
     pub cancel: CancellationToken,
-    /// Hears how far the call is. It must be quick: nothing else is read from the server meanwhile.
+    /// Called with the progress of the call. It must be fast: meanwhile nothing is read from the server.
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
-    /// What the tool promised its answer to look like.
+    /// The output schema of the tool.
     pub output_schema: Option<Value>,
-    /// How large the answer may be.
+    /// The most bytes of the answer.
     pub max_output_bytes: usize,
 }
 
@@ -299,62 +300,63 @@ impl fmt::Debug for CallRequest {
     }
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// What is done.
+    /// The amount done.
     pub done: f64,
-    /// What there is to do, if the server knows.
+    /// The total amount, if the server knows it.
     pub total: Option<f64>,
-    /// What it says about it.
+    /// The server's description of the progress.
     pub message: Option<String>,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Came {
-    /// The tool's answer.
-    Answered(Answered),
-    /// A question to a person. The call waits under its key.
-    Asks(Elicitation),
+pub enum CallOutcome {
+    /// The tool answered.
+    Answered(ToolAnswer),
+    /// The server requests input from the user. The call waits under its key.
+    NeedsInput(Elicitation),
 }
 
 /// A tool's answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
-    /// Whether the tool says that it failed.
+pub struct ToolAnswer {
+    /// Whether the tool reports an error (`isError`).
     pub is_error: bool,
-    /// The structured content if there is some, else the text if there is one text, else the blocks.
+    /// The structured content if there is some, else the text if there is a single text block, else the
+    /// content blocks.
     pub value: Value,
 }
 
-/// A question of a server to a person.
+/// An elicitation: a server's request for input from the user.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Elicitation {
     /// Fields to fill in.
     Form {
-        /// What the server says.
+        /// The server's message.
         message: String,
         /// The JSON Schema of the fields.
         schema: Value,
     },
-    /// An address to visit, which begins with `https://` or `http://`.
+    /// A URL to open, which begins with `https://` or `http://`.
     Url {
-        /// What the server says.
+        /// The server's message.
         message: String,
-        /// The address. Nothing has opened it.
+        /// The URL. It has not been opened.
         url: String,
     },
 }
 
-/// What the person says.
+/// The user's reply to an elicitation.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
-    /// The fields; empty for an address that was visited.
+pub enum ElicitationReply {
+    /// The user submitted the fields. Empty for a URL.
     Accept(Map<String, Value>),
-    /// No.
+    /// The user declined.
     Decline,
-    /// Neither yes nor no.
+    /// The user dismissed the request without a decision.
     Cancel,
 }
 
@@ -362,20 +364,20 @@ pub enum Reply {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CallError {
-    /// Why.
+    /// The category of the error.
     pub category: ErrorCategory,
-    /// What it did nevertheless. `None` only if the request surely never reached the server, or the
-    /// server refused it before it began.
+    /// The effect of the call. `None` only if the request certainly never reached the server, or the
+    /// server refused it before the tool ran.
     pub effect: Effect,
-    /// In words for the operator. May hold words of the server.
+    /// A message for the operator. It may contain text of the server.
     pub message: String,
-    /// Whether the message is surely all ours, so that a model may read it too.
+    /// Whether the message contains no text of the server, so that a model may read it.
     pub is_own: bool,
 }
 
 impl CallError {
-    /// An error that may be told in words of the server: of its protocol, its transport or its standard
-    /// error.
+    /// An error whose message may contain text of the server: of its protocol, its transport or its
+    /// standard error.
     pub(crate) fn new(category: ErrorCategory, effect: Effect, message: impl Into<String>) -> Self {
         Self {
             category,
@@ -385,7 +387,7 @@ impl CallError {
         }
     }
 
-    /// An error in words of this crate alone.
+    /// An error whose message contains no text of the server.
     pub(crate) fn own(category: ErrorCategory, effect: Effect, message: impl Into<String>) -> Self {
         Self {
             is_own: true,
@@ -398,9 +400,9 @@ impl CallError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ServerError {
-    /// Why. `Authentication` means that a person has to log in.
+    /// The category of the error. `Authentication` means that the user has to log in.
     pub category: ErrorCategory,
-    /// In words for the operator. May hold words of the server.
+    /// A message for the operator. It may contain text of the server.
     pub message: String,
 }
 
@@ -418,31 +420,31 @@ impl ServerError {
 }
 
 impl From<ServerError> for CallError {
-    /// A call that found no server did nothing.
+    /// A call without a server has no effect.
     fn from(error: ServerError) -> Self {
         Self::new(error.category, Effect::None, error.message)
     }
 }
 
-/// How a server is.
+/// The state of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// Nobody has used it yet, or it was closed.
+    /// It was not used yet, or it was closed.
     Idle,
     /// It is being started.
     Starting,
-    /// It is there.
+    /// It is running.
     Ready {
-        /// Since when.
+        /// When it was connected.
         since: Instant,
     },
-    /// It could not be started, or ended by itself.
+    /// It could not be started, or it ended unexpectedly.
     Failing {
-        /// Why.
+        /// The last error.
         error: ServerError,
-        /// How often in a row.
+        /// The number of failures in a row.
         attempts: u32,
-        /// When it is tried again, if somebody uses it then.
+        /// The earliest time of the next attempt.
         next_try: Instant,
     },
 }

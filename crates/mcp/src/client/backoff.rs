@@ -1,10 +1,9 @@
-//! How long a server that fails is left alone: longer after every failure, up to a limit, and never
-//! exactly as long as somebody else waits.
+//! Exponential backoff with jitter for servers that fail.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// The waiting times after failures.
+/// The bounds of the backoff.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backoff {
     pub(crate) first: Duration,
@@ -12,17 +11,17 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// How long to wait after so many failures in a row: doubled each time, then between half of it
-    /// and all of it.
+    /// How long to wait after so many failures in a row. The delay doubles each time up to `longest`; the
+    /// result is a random value between half of the delay and all of it.
     pub(crate) fn after(self, failures: u32) -> Duration {
         let doubled = 2u32.saturating_pow(failures.saturating_sub(1));
         let full = self.first.saturating_mul(doubled).min(self.longest);
-        full / 2 + full.mul_f64(fraction() / 2.0)
+        full / 2 + full.mul_f64(random_fraction() / 2.0)
     }
 }
 
-/// Something between nought and one. The hasher of the standard library is seeded by chance.
-fn fraction() -> f64 {
+/// A random number between 0 and 1. The hasher of the standard library has a random seed.
+fn random_fraction() -> f64 {
     f64::from((RandomState::new().hash_one(0u8) >> 32) as u32) / f64::from(u32::MAX)
 }
 
@@ -31,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_grows_and_is_capped_and_differs() {
+    fn backoff_grows_is_capped_and_has_jitter() {
         let backoff = Backoff {
             first: Duration::from_millis(100),
             longest: Duration::from_secs(5),

@@ -1,5 +1,5 @@
-//! One call from its request to its answer, with the questions in between. A call that is dropped
-//! takes itself back, or tells the server that nobody waits any more.
+//! One call from its request to its answer, with the elicitations in between. A call that is dropped
+//! withdraws its request, or sends the server a `cancelled` notification.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,59 +16,59 @@ use tokio_util::sync::CancellationToken;
 use tracing::instrument;
 use windlass_spec::{Effect, ErrorCategory};
 
-use super::api::{Answered, CallError, CallRequest, Elicitation, Era, Reply};
+use super::api::{CallError, CallRequest, Elicitation, ElicitationReply, Era, ToolAnswer};
 use super::connection::Connection;
-use super::output::Checks;
-use super::wire::{Flight, Question};
+use super::output::OutputSchemas;
+use super::wire::{PendingElicitation, PendingRequest};
 use super::{elicitation, shown};
 
-/// A call that is on its way, or waits for a person.
+/// A call whose request is in flight, or that waits for the user.
 pub(crate) struct Call {
     pub(crate) connection: Arc<Connection>,
     request: CallRequest,
-    /// The request on its way. A call of the modern protocol that waits for a person has none.
-    going: Option<Going>,
-    waits_for: Option<WaitsFor>,
-    /// How much the server asked so far.
-    asked: usize,
+    /// The request in flight. A call of the modern era that waits for the user has none.
+    in_flight: Option<InFlight>,
+    awaited: Option<AwaitedReply>,
+    /// The number of requests for input so far.
+    input_requests: usize,
 }
 
-/// How far a call came.
+/// What a call has reached.
 pub(crate) enum Step {
-    Answered(Answered),
-    Asks(Elicitation),
+    Answered(ToolAnswer),
+    NeedsInput(Elicitation),
 }
 
-/// A request on its way.
-struct Going {
-    flight: Arc<Flight>,
+/// A request in flight.
+struct InFlight {
+    request: Arc<PendingRequest>,
     answer: oneshot::Receiver<Result<ServerResult, ServiceError>>,
-    questions: mpsc::Receiver<Question>,
-    _guard: Guard,
+    elicitations: mpsc::Receiver<PendingElicitation>,
+    cancel_on_drop: CancelOnDrop,
 }
 
-/// Tells the server that nobody waits for a request any more, unless it was answered.
-struct Guard {
+/// Withdraws the request, or notifies the server that it is cancelled, unless it was answered.
+struct CancelOnDrop {
     peer: Peer<RoleClient>,
-    flight: Arc<Flight>,
+    request: Arc<PendingRequest>,
     id: Option<RequestId>,
 }
 
-/// Who gets the person's reply.
-enum WaitsFor {
-    /// The server, which asked in the middle of the call.
-    Question(oneshot::Sender<Reply>),
-    /// The next request, once everything is answered.
-    Inputs(Inputs),
+/// Where the user's reply goes.
+enum AwaitedReply {
+    /// To the server, which sent an elicitation request during the call.
+    Elicitation(oneshot::Sender<ElicitationReply>),
+    /// Into the next request, once all inputs are there.
+    Inputs(InputRequests),
 }
 
-/// What a server wants to know before it goes on.
+/// The input requests of an `input_required` result.
 #[derive(Default)]
-struct Inputs {
+struct InputRequests {
     state: Option<String>,
-    left: VecDeque<(String, Value)>,
+    open: VecDeque<(String, Value)>,
     asked: Option<String>,
-    given: BTreeMap<String, Value>,
+    responses: BTreeMap<String, Value>,
 }
 
 impl Call {
@@ -76,9 +76,9 @@ impl Call {
         Self {
             connection,
             request,
-            going: None,
-            waits_for: None,
-            asked: 0,
+            in_flight: None,
+            awaited: None,
+            input_requests: 0,
         }
     }
 
@@ -86,62 +86,63 @@ impl Call {
         &self.request.cancel
     }
 
-    /// Sends the request and goes on until there is an answer or a question.
+    /// Sends the request and waits for an answer or an elicitation.
     #[instrument(
         name = "mcp_request",
         level = "debug",
         skip_all,
         fields(mcp.method.name = "tools/call", gen_ai.tool.name = %self.request.tool)
     )]
-    pub(crate) async fn begin(&mut self, checks: &Checks) -> Result<Step, CallError> {
-        if let Some(promised) = &self.request.output_schema {
-            checks.prepare(&self.request.tool, promised)?;
+    pub(crate) async fn begin(&mut self, schemas: &OutputSchemas) -> Result<Step, CallError> {
+        if let Some(output_schema) = &self.request.output_schema {
+            schemas.prepare(&self.request.tool, output_schema)?;
         }
-        self.send(Inputs::default()).await?;
-        self.go_on(checks).await
+        self.send(InputRequests::default()).await?;
+        self.wait(schemas).await
     }
 
-    /// Hands the person's reply on and goes on. What listens now is who replied.
+    /// Passes the user's reply on and waits for the next step. Cancellation and progress are those of the
+    /// new request.
     pub(crate) async fn reply(
         &mut self,
         request: CallRequest,
-        reply: Reply,
-        checks: &Checks,
+        reply: ElicitationReply,
+        schemas: &OutputSchemas,
     ) -> Result<Step, CallError> {
-        // What is called, and with what, was decided when it began.
-        let begun = std::mem::replace(&mut self.request, request);
-        self.request.tool = begun.tool;
-        self.request.arguments = begun.arguments;
-        match self.waits_for.take() {
-            None => return Err(self.lost("the call waits for nobody")),
-            Some(WaitsFor::Question(answer)) => {
-                // If the server gave its question up, the call may still be answered.
+        // The tool and the arguments were decided when the call started.
+        let original = std::mem::replace(&mut self.request, request);
+        self.request.tool = original.tool;
+        self.request.arguments = original.arguments;
+        match self.awaited.take() {
+            None => return Err(self.lost("the call does not wait for a reply")),
+            Some(AwaitedReply::Elicitation(answer)) => {
+                // If the server withdrew its elicitation, the call may still be answered.
                 let _ = answer.send(reply);
             }
-            Some(WaitsFor::Inputs(mut inputs)) => {
+            Some(AwaitedReply::Inputs(mut inputs)) => {
                 if let Some(key) = inputs.asked.take() {
-                    inputs.given.insert(key, elicitation::result(reply));
+                    inputs.responses.insert(key, elicitation::result(reply));
                 }
-                if let Some(question) = self.provide(inputs).await? {
-                    return Ok(Step::Asks(question));
+                if let Some(elicitation) = self.provide(inputs).await? {
+                    return Ok(Step::NeedsInput(elicitation));
                 }
             }
         }
-        self.go_on(checks).await
+        self.wait(schemas).await
     }
 
-    async fn send(&mut self, inputs: Inputs) -> Result<(), CallError> {
+    async fn send(&mut self, inputs: InputRequests) -> Result<(), CallError> {
         let mut params = CallToolRequestParams::new(self.request.tool.clone());
         params.arguments = Some(self.request.arguments.clone());
         params.request_state = inputs.state;
-        params.input_responses = Some(inputs.given).filter(|given| !given.is_empty());
-        let (flight, questions) = Flight::new(true, self.request.progress.clone());
+        params.input_responses = Some(inputs.responses).filter(|responses| !responses.is_empty());
+        let (pending, elicitations) = PendingRequest::new(true, self.request.progress.clone());
         let mut request = CallToolRequest::new(params);
-        request.extensions.insert(Arc::clone(&flight));
+        request.extensions.insert(Arc::clone(&pending));
         let peer = self.connection.peer.clone();
-        let mut guard = Guard {
+        let mut cancel_on_drop = CancelOnDrop {
             peer: peer.clone(),
-            flight: Arc::clone(&flight),
+            request: Arc::clone(&pending),
             id: None,
         };
         let request = ClientRequest::CallToolRequest(request);
@@ -149,127 +150,132 @@ impl Call {
         let cancel = self.request.cancel.clone();
         let sent = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Err(self.cancelled(&flight)),
+            () = cancel.cancelled() => return Err(self.cancelled(&pending)),
             sent = peer.send_request_with_option(request, options) => sent,
         };
-        let handle = sent.map_err(|error| self.failed(&flight, Some(error)))?;
-        guard.id = Some(handle.id);
-        self.going = Some(Going {
-            flight,
+        let handle = sent.map_err(|error| self.failed(&pending, Some(error)))?;
+        cancel_on_drop.id = Some(handle.id);
+        self.in_flight = Some(InFlight {
+            request: pending,
             answer: handle.rx,
-            questions,
-            _guard: guard,
+            elicitations,
+            cancel_on_drop,
         });
         Ok(())
     }
 
-    /// Waits for what comes next.
-    async fn go_on(&mut self, checks: &Checks) -> Result<Step, CallError> {
+    /// Waits for the next step.
+    async fn wait(&mut self, schemas: &OutputSchemas) -> Result<Step, CallError> {
         let cancel = self.request.cancel.clone();
         let ended = self.connection.wire.ended.clone();
         loop {
-            let Some(going) = &mut self.going else {
-                return Err(self.lost("the call is not on its way"));
+            let Some(in_flight) = &mut self.in_flight else {
+                return Err(self.lost("the call has no request in flight"));
             };
             let answer = tokio::select! {
                 biased;
-                answer = &mut going.answer => answer,
+                answer = &mut in_flight.answer => answer,
                 () = cancel.cancelled() => {
-                    let flight = Arc::clone(&going.flight);
-                    self.going = None;
-                    return Err(self.cancelled(&flight));
+                    let request = Arc::clone(&in_flight.request);
+                    self.in_flight = None;
+                    return Err(self.cancelled(&request));
                 }
-                Some(question) = going.questions.recv() => {
-                    if let Some(step) = self.asked(question)? {
+                Some(elicitation) = in_flight.elicitations.recv() => {
+                    if let Some(step) = self.take_elicitation(elicitation)? {
                         return Ok(step);
                     }
                     continue;
                 }
-                () = ended.cancelled() => match going.answer.try_recv() {
+                () = ended.cancelled() => match in_flight.answer.try_recv() {
                     Ok(answer) => Ok(answer),
                     Err(_) => Ok(Err(ServiceError::TransportClosed)),
                 },
             };
-            let Some(mut going) = self.going.take() else {
-                return Err(self.lost("the call is not on its way"));
+            let Some(mut in_flight) = self.in_flight.take() else {
+                return Err(self.lost("the call has no request in flight"));
             };
-            going.flight.tell_rest();
-            going._guard.id = None;
+            in_flight.request.report_held_back();
+            in_flight.cancel_on_drop.id = None;
             let result = match answer {
-                Ok(Ok(_)) => going.flight.take_answer(),
-                Ok(Err(error)) => return Err(self.failed(&going.flight, Some(error))),
-                Err(_) => return Err(self.failed(&going.flight, None)),
+                Ok(Ok(_)) => in_flight.request.take_answer(),
+                Ok(Err(error)) => return Err(self.failed(&in_flight.request, Some(error))),
+                Err(_) => return Err(self.failed(&in_flight.request, None)),
             };
             let Some(result) = result else {
-                return Err(self.failed(&going.flight, None));
+                return Err(self.failed(&in_flight.request, None));
             };
             self.connection.note_answer();
-            if let Some(step) = self.take(result, checks).await? {
+            if let Some(step) = self.take_result(result, schemas).await? {
                 return Ok(step);
             }
         }
     }
 
-    /// Takes a result: the answer, a question, or nothing if the request was sent once more.
-    async fn take(
+    /// Handles a result. Returns the answer, an elicitation, or `None` if the request was sent again.
+    async fn take_result(
         &mut self,
         mut result: Value,
-        checks: &Checks,
+        schemas: &OutputSchemas,
     ) -> Result<Option<Step>, CallError> {
-        let is_modern = self.connection.greeting.era == Era::Modern;
+        let is_modern = self.connection.server_info.era == Era::Modern;
         let kind = result.get("resultType").and_then(Value::as_str);
         match kind {
             Some("input_required") if is_modern => {}
             Some("task") => {
-                return Err(self.lost(
-                    "the server made a task of the call, which it was not asked for and cannot be followed",
-                ));
+                return Err(
+                    self.lost("the server turned the call into a task, which is not supported")
+                );
             }
             None | Some("complete") => {
                 let (tool, most) = (&self.request.tool, self.request.max_output_bytes);
-                let promised = self.request.output_schema.as_ref();
-                let answered = checks.answer(result, tool, promised, most).await?;
-                return Ok(Some(Step::Answered(answered)));
+                let output_schema = self.request.output_schema.as_ref();
+                let answer = schemas.answer(result, tool, output_schema, most).await?;
+                return Ok(Some(Step::Answered(answer)));
             }
             Some(kind) => {
                 let kind = shown(kind, 40);
-                return Err(self.lost(&format!("the server answered with an unknown `{kind}`")));
+                return Err(self.lost(&format!(
+                    "the server answered with an unknown result type `{kind}`"
+                )));
             }
         }
         let Some(requests) = elicitation::requests(&mut result) else {
-            return Err(self.lost("the server asks for something that cannot be read"));
+            return Err(self.lost("the server's input requests cannot be read"));
         };
-        // Each of them may be a question to a person. One who asks for nothing asks to be called again.
-        self.asked = self.asked.saturating_add(requests.len().max(1));
-        if self.asked > self.connection.wire.limits.rounds {
-            return Err(self.lost("the server asks on and on"));
+        // Each request may be an elicitation. A result without requests asks for a retry and counts too.
+        self.input_requests = self.input_requests.saturating_add(requests.len().max(1));
+        if self.input_requests > self.connection.wire.limits.rounds {
+            return Err(self.lost("the server requests input too often"));
         }
         let state = result.get("requestState").and_then(Value::as_str);
-        let inputs = Inputs {
+        let inputs = InputRequests {
             state: state.map(str::to_owned),
-            left: requests.into_iter().collect(),
-            ..Inputs::default()
+            open: requests.into_iter().collect(),
+            ..InputRequests::default()
         };
-        Ok(self.provide(inputs).await?.map(Step::Asks))
+        Ok(self.provide(inputs).await?.map(Step::NeedsInput))
     }
 
-    /// Answers what can be answered without a person, up to the next question; sends the request again
-    /// when nothing is left.
-    async fn provide(&mut self, mut inputs: Inputs) -> Result<Option<Elicitation>, CallError> {
-        while let Some((key, request)) = inputs.left.pop_front() {
+    /// Answers the input requests that need no user, up to the next elicitation. Sends the call again
+    /// when all are answered.
+    async fn provide(
+        &mut self,
+        mut inputs: InputRequests,
+    ) -> Result<Option<Elicitation>, CallError> {
+        while let Some((key, request)) = inputs.open.pop_front() {
             let params = request.get("params").unwrap_or(&Value::Null);
             match request.get("method").and_then(Value::as_str) {
                 Some("elicitation/create") => {
                     match elicitation::read(params, &self.connection.wire.limits) {
-                        Ok(question) => {
+                        Ok(elicitation) => {
                             inputs.asked = Some(key);
-                            self.waits_for = Some(WaitsFor::Inputs(inputs));
-                            return Ok(Some(question));
+                            self.awaited = Some(AwaitedReply::Inputs(inputs));
+                            return Ok(Some(elicitation));
                         }
                         Err(_) => {
                             inputs
-                                .given
-                                .insert(key, elicitation::result(Reply::Decline));
+                                .responses
+                                .insert(key, elicitation::result(ElicitationReply::Decline));
                         }
                     }
                 }
@@ -279,89 +285,97 @@ impl Call {
                         () = cancel.cancelled() => return Err(stopped(Effect::Unknown)),
                         answer = self.connection.handler.sample(params) => answer,
                     };
-                    let answer = answer.map_err(|why| {
-                        self.lost(&format!("the server asks for a model in vain: {why}"))
+                    let answer = answer.map_err(|reason| {
+                        self.lost(&format!("the server's sampling request failed: {reason}"))
                     })?;
-                    inputs.given.insert(key, answer);
+                    inputs.responses.insert(key, answer);
                 }
-                _ => return Err(self.lost("the server asks for something it was not offered")),
+                _ => {
+                    return Err(self.lost(
+                        "the server sent an input request that this client does not support",
+                    ));
+                }
             }
         }
         self.send(inputs).await?;
         Ok(None)
     }
 
-    /// A question in the middle of the call.
-    fn asked(&mut self, question: Question) -> Result<Option<Step>, CallError> {
-        match elicitation::read(&question.params, &self.connection.wire.limits) {
-            Ok(asks) => {
-                self.waits_for = Some(WaitsFor::Question(question.answer));
-                Ok(Some(Step::Asks(asks)))
+    /// Handles an elicitation request during the call.
+    fn take_elicitation(&mut self, request: PendingElicitation) -> Result<Option<Step>, CallError> {
+        match elicitation::read(&request.params, &self.connection.wire.limits) {
+            Ok(elicitation) => {
+                self.awaited = Some(AwaitedReply::Elicitation(request.answer));
+                Ok(Some(Step::NeedsInput(elicitation)))
             }
             Err(_) => {
-                let _ = question.answer.send(Reply::Decline);
+                let _ = request.answer.send(ElicitationReply::Decline);
                 Ok(None)
             }
         }
     }
 
-    fn cancelled(&self, flight: &Flight) -> CallError {
-        stopped(match flight.withdraw() {
+    fn cancelled(&self, request: &PendingRequest) -> CallError {
+        stopped(match request.withdraw() {
             true => Effect::None,
             false => Effect::Unknown,
         })
     }
 
-    /// A call that went wrong in a way that says nothing of what it did.
+    /// The error for a call whose effect is unknown.
     fn lost(&self, message: &str) -> CallError {
         CallError::new(ErrorCategory::ToolFailure, Effect::Unknown, message)
     }
 
-    /// What it means that a request failed.
-    fn failed(&self, flight: &Flight, error: Option<ServiceError>) -> CallError {
-        if let Some(failure) = flight.take_failure() {
+    /// The error for a request that failed.
+    fn failed(&self, request: &PendingRequest, error: Option<ServiceError>) -> CallError {
+        if let Some(failure) = request.take_failure() {
             return failure;
         }
         if let Some(ServiceError::McpError(error)) = &error {
             return refused(error, self.connection.wire.limits.text_characters);
         }
-        let effect = match flight.withdraw() {
+        let effect = match request.withdraw() {
             true => Effect::None,
             false => Effect::Unknown,
         };
-        let why = match (self.connection.wire.why(), error) {
-            (Some(why), _) => why.message,
+        let reason = match (self.connection.wire.failure(), error) {
+            (Some(failure), _) => failure.message,
             (None, Some(error)) => shown(&error.to_string(), 500),
-            (None, None) => "the server is gone".to_owned(),
+            (None, None) => "the server has ended".to_owned(),
         };
         let when = match effect {
             Effect::None => "before the call was sent",
-            Effect::Applied | Effect::Unknown => "in the middle of the call",
+            Effect::Applied | Effect::Unknown => "during the call",
         };
-        CallError::new(ErrorCategory::Unavailable, effect, format!("{why}, {when}"))
+        CallError::new(
+            ErrorCategory::Unavailable,
+            effect,
+            format!("{reason}, {when}"),
+        )
     }
 }
 
-impl Drop for Guard {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else {
-            self.flight.withdraw();
+            self.request.withdraw();
             return;
         };
-        if self.flight.withdraw() {
+        if self.request.withdraw() {
             return;
         }
-        let (peer, notice) = (self.peer.clone(), cancelled_notice(id));
+        let (peer, notification) = (self.peer.clone(), cancelled_notification(id));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let _ = peer.send_notification(notice).await;
+                let _ = peer.send_notification(notification).await;
             });
         }
     }
 }
 
-fn cancelled_notice(id: RequestId) -> ClientNotification {
-    let reason = Some("nobody waits for the answer any more".to_owned());
+fn cancelled_notification(id: RequestId) -> ClientNotification {
+    let reason = Some("the client no longer waits for the answer".to_owned());
     let params = CancelledNotificationParam::new(Some(id), reason);
     ClientNotification::CancelledNotification(CancelledNotification::new(params))
 }
@@ -370,16 +384,18 @@ fn stopped(effect: Effect) -> CallError {
     CallError::own(ErrorCategory::Cancelled, effect, "the call was cancelled")
 }
 
-/// An error of the protocol in answer to a call. Those that say that the request itself was wrong come
-/// before the tool runs.
+/// The error for a protocol error in answer to a call. Errors about the request itself occur before the
+/// tool runs.
 fn refused(error: &ErrorData, most: usize) -> CallError {
-    let said = shown(&error.message, most);
+    let text = shown(&error.message, most);
     let lower = error.message.to_lowercase();
-    let speaks_of_tool = lower.contains("tool")
+    let names_unknown_tool = lower.contains("tool")
         && (lower.contains("unknown") || lower.contains("not found") || lower.contains("no such"));
     let (category, effect) = match error.code {
         ErrorCode::METHOD_NOT_FOUND => (ErrorCategory::UnknownTool, Effect::None),
-        ErrorCode::INVALID_PARAMS if speaks_of_tool => (ErrorCategory::UnknownTool, Effect::None),
+        ErrorCode::INVALID_PARAMS if names_unknown_tool => {
+            (ErrorCategory::UnknownTool, Effect::None)
+        }
         ErrorCode::INVALID_PARAMS => (ErrorCategory::InvalidArguments, Effect::None),
         _ => (ErrorCategory::ToolFailure, Effect::Unknown),
     };
@@ -387,7 +403,7 @@ fn refused(error: &ErrorData, most: usize) -> CallError {
     CallError::new(
         category,
         effect,
-        format!("the server answered with error {code}: {said}"),
+        format!("the server answered with error {code}: {text}"),
     )
 }
 
@@ -396,7 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_before_the_tool_ran_have_no_effect_and_others_are_unknown() {
+    fn errors_about_the_request_have_no_effect_and_others_an_unknown_one() {
         let of = |code, message: &'static str| {
             let error = refused(&ErrorData::new(ErrorCode(code), message, None), 100);
             (error.category, error.effect)

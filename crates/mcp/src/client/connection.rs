@@ -1,5 +1,5 @@
-//! One connection with one server: how it comes about in either era, and what is asked of the server
-//! outside of calls.
+//! One connection to one server: how it is established in either era, and the requests to the server
+//! other than calls.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -22,41 +22,40 @@ use tracing::instrument;
 use windlass_spec::ErrorCategory;
 use windlass_spec::server::{ServerSettings, Transport};
 
-use super::api::{Era, Greeting, ServerError, ServerOptions};
+use super::api::{Era, ServerError, ServerInfo, ServerOptions};
 use super::handler::Handler;
 use super::list::Listing;
 use super::shown;
-use super::wire::{Flight, Wire};
+use super::wire::{PendingRequest, Wire};
 use crate::Definition;
-use crate::child::Lines;
+use crate::child::StdioTransport;
 
-/// How many characters are taken of what a server calls itself, and of what it would like a model to
-/// know.
-const OF_NAME: usize = 200;
-const OF_INSTRUCTIONS: usize = 64 * 1024;
+/// The longest name and version of a server, and its longest instructions, in characters.
+const MAX_NAME: usize = 200;
+const MAX_INSTRUCTIONS: usize = 64 * 1024;
 
-/// A server that is there, or was.
+/// A connection to a server, alive or ended.
 pub(crate) struct Connection {
     service: AsyncMutex<Option<RunningService<RoleClient, Handler>>>,
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) wire: Arc<Wire>,
-    pub(crate) greeting: Greeting,
+    pub(crate) server_info: ServerInfo,
     pub(crate) since: Instant,
     pub(crate) handler: Handler,
     has_answered: AtomicBool,
 }
 
-/// Why a server could not be reached.
-struct Refusal {
+/// Why a connection could not be established.
+struct StartFailure {
     error: ServerError,
-    /// Whether it may be that it speaks the other protocol.
+    /// Whether the server may speak the other era.
     may_be_other_era: bool,
 }
 
 impl Connection {
-    /// Starts a server and finds out what it speaks, beginning with what it spoke the last time. A
-    /// server that was asked in the wrong protocol may not hear the right one any more, so it is
-    /// started again for it.
+    /// Starts a server and determines its era, beginning with the era it spoke the last time. A server
+    /// that received a request of the wrong era may not answer one of the right era, so it is started
+    /// again.
     pub(crate) async fn start(
         settings: &ServerSettings,
         options: &ServerOptions,
@@ -65,23 +64,23 @@ impl Connection {
         listing: &Arc<Listing>,
     ) -> Result<Self, ServerError> {
         let first = remembered.unwrap_or(Era::Modern);
-        let refusal = match Self::start_in(first, settings, options, executable, listing).await {
+        let failure = match Self::start_in(first, settings, options, executable, listing).await {
             Ok(connection) => return Ok(connection),
-            Err(refusal) => refusal,
+            Err(failure) => failure,
         };
-        if !refusal.may_be_other_era {
-            return Err(refusal.error);
+        if !failure.may_be_other_era {
+            return Err(failure.error);
         }
-        // It has run since it was asked about, and may be another by now.
-        ask_before_start(options, executable).await?;
+        // The program has run since the last check and may have replaced itself.
+        check_before_start(options, executable).await?;
         match Self::start_in(first.other(), settings, options, executable, listing).await {
             Ok(connection) => Ok(connection),
-            Err(second) if second.error.message == refusal.error.message => Err(second.error),
+            Err(second) if second.error.message == failure.error.message => Err(second.error),
             Err(second) => Err(ServerError::new(
                 second.error.category,
                 format!(
-                    "{} (and asked in the {first} protocol: {})",
-                    second.error.message, refusal.error.message
+                    "{} (with the {first} protocol: {})",
+                    second.error.message, failure.error.message
                 ),
             )),
         }
@@ -93,10 +92,10 @@ impl Connection {
         options: &ServerOptions,
         executable: Option<&Path>,
         listing: &Arc<Listing>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, StartFailure> {
         let wire = Arc::new(Wire::new(Arc::clone(listing), options.limits.clone()));
         let handler = Handler::new(settings, options, Arc::clone(&wire));
-        let fails = |error| Refusal {
+        let failed = |error| StartFailure {
             error,
             may_be_other_era: false,
         };
@@ -107,50 +106,51 @@ impl Connection {
             },
         };
         let within = settings.start_timeout;
-        let (served, last_words) = match &settings.transport {
+        let (served, stderr) = match &settings.transport {
             Transport::Command(command) => {
                 let executable = executable.unwrap_or(Path::new(&command.program));
-                let lines = Lines::start(command, executable, &options.lookup, Arc::clone(&wire))
-                    .map_err(fails)?;
-                let last_words = Some(lines.last_words());
-                let served = handler.clone().serve_with_lifecycle(lines, mode);
-                (tokio::time::timeout(within, served).await, last_words)
+                let transport =
+                    StdioTransport::start(command, executable, &options.lookup, Arc::clone(&wire))
+                        .map_err(failed)?;
+                let stderr = Some(transport.stderr_tail());
+                let served = handler.clone().serve_with_lifecycle(transport, mode);
+                (tokio::time::timeout(within, served).await, stderr)
             }
             Transport::Http(http) => {
                 let transport =
-                    super::http::transport(http, options, Arc::clone(&wire)).map_err(fails)?;
+                    super::http::transport(http, options, Arc::clone(&wire)).map_err(failed)?;
                 let served = handler.clone().serve_with_lifecycle(transport, mode);
                 (tokio::time::timeout(within, served).await, None)
             }
         };
-        let words = || {
-            last_words
+        let stderr = || {
+            stderr
                 .as_ref()
-                .map(|words| words.sentence())
+                .map(|stderr| stderr.describe())
                 .unwrap_or_default()
         };
         let service = match served {
             Ok(Ok(service)) => service,
-            Ok(Err(error)) => return Err(refusal(&error, &wire, &words())),
+            Ok(Err(error)) => return Err(start_failure(&error, &wire, &stderr())),
             Err(_) => {
                 let message = format!(
                     "the server did not answer within {} seconds{}",
                     within.as_secs_f64(),
-                    words()
+                    stderr()
                 );
-                return Err(Refusal {
+                return Err(StartFailure {
                     error: ServerError::new(ErrorCategory::Timeout, message),
                     may_be_other_era: true,
                 });
             }
         };
         let peer = service.peer().clone();
-        let greeting = greeting(era, &peer).map_err(fails)?;
+        let server_info = server_info(era, &peer).map_err(failed)?;
         let connection = Self {
             service: AsyncMutex::new(Some(service)),
             peer,
             wire,
-            greeting,
+            server_info,
             since: Instant::now(),
             handler,
             has_answered: AtomicBool::new(false),
@@ -159,12 +159,12 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Whether the server is still there.
+    /// Whether the connection is open.
     pub(crate) fn is_alive(&self) -> bool {
         !self.wire.ended.is_cancelled() && !self.peer.is_transport_closed()
     }
 
-    /// Whether it ever did anything that was asked of it.
+    /// Whether the server ever answered a request.
     pub(crate) fn has_answered(&self) -> bool {
         self.has_answered.load(Ordering::Relaxed)
     }
@@ -173,7 +173,7 @@ impl Connection {
         self.has_answered.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the connection and, if it is a program, the server with everything it started.
+    /// Closes the connection. If the server is a program, stops it and everything it started.
     pub(crate) async fn close(&self) {
         self.wire
             .end(ServerError::unavailable("the connection was closed"));
@@ -183,12 +183,12 @@ impl Connection {
         }
     }
 
-    /// Hears of changes of the list of tools, where the protocol has it that one must ask for that.
+    /// Subscribes to changes of the list of tools. Only the modern era requires a subscription.
     fn listen(&self) {
         let info = self.peer.peer_info();
         let tools = info.and_then(|info| info.capabilities.tools.clone());
-        let tells = tools.and_then(|tools| tools.list_changed) == Some(true);
-        if self.greeting.era != Era::Modern || !tells {
+        let notifies = tools.and_then(|tools| tools.list_changed) == Some(true);
+        if self.server_info.era != Era::Modern || !notifies {
             return;
         }
         let (peer, wire) = (self.peer.clone(), Arc::clone(&self.wire));
@@ -197,7 +197,7 @@ impl Connection {
             let listening = async {
                 for attempt in 1u32.. {
                     let filter = SubscriptionFilter::builder().tools_list_changed().build();
-                    // What it tells passes through the wire; all there is to do is to keep asking.
+                    // `Wire` handles the notifications; this loop only keeps the subscription open.
                     if let Ok(mut subscription) = peer.listen(filter).await {
                         while let Ok(Some(_)) = subscription.next().await {}
                     }
@@ -212,7 +212,7 @@ impl Connection {
         });
     }
 
-    /// All tools of the server, and how long that list holds.
+    /// All tools of the server, and the TTL of the list.
     pub(crate) async fn list(
         &self,
         within: Duration,
@@ -228,18 +228,18 @@ impl Connection {
                 return Ok((all, ttl));
             };
             let Some(Value::Array(tools)) = page.get_mut("tools").map(Value::take) else {
-                return Err(breaks("its list of tools is none"));
+                return Err(violation("its list of tools is not an array"));
             };
             for tool in tools {
                 let Value::Object(tool) = tool else {
-                    return Err(breaks("something in its list of tools is no tool"));
+                    return Err(violation("an entry in its list of tools is not an object"));
                 };
                 let definition = Definition::new(tool);
                 bytes += serde_json::to_vec(&definition).map_or(0, |json| json.len());
                 all.push(definition);
                 if all.len() > limits.tools || bytes > limits.list_bytes {
-                    return Err(breaks(&format!(
-                        "it has more than {} tools or describes them in more than {} bytes",
+                    return Err(violation(&format!(
+                        "it has more than {} tools, or their definitions have more than {} bytes",
                         limits.tools, limits.list_bytes
                     )));
                 }
@@ -253,15 +253,15 @@ impl Connection {
                 Some(Value::String(next)) if seen.insert(next.clone()) => {
                     cursor = Some(next.clone());
                 }
-                Some(_) => return Err(breaks("its list of tools goes round in a circle")),
+                Some(_) => return Err(violation("the pages of its list of tools repeat")),
             }
             if seen.len() > limits.tools {
-                return Err(breaks("its list of tools has no end"));
+                return Err(violation("its list of tools has too many pages"));
             }
         }
     }
 
-    /// A page of the list; `None` if the server has no tools at all.
+    /// A page of the list. `None` if the server has no tools.
     #[instrument(
         name = "mcp_request",
         level = "debug",
@@ -273,13 +273,13 @@ impl Connection {
         cursor: Option<String>,
         within: Duration,
     ) -> Result<Option<Value>, ServerError> {
-        let (flight, _questions) = Flight::new(false, None);
+        let (pending, _elicitations) = PendingRequest::new(false, None);
         let mut request = ListToolsRequest {
             params: cursor
                 .map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor))),
             ..ListToolsRequest::default()
         };
-        request.extensions.insert(Arc::clone(&flight));
+        request.extensions.insert(Arc::clone(&pending));
         let request = ClientRequest::ListToolsRequest(request);
         let answer = async {
             let options = PeerRequestOptions::with_timeout(within);
@@ -294,14 +294,14 @@ impl Connection {
         match answer {
             Ok(read) => {
                 self.note_answer();
-                let mut page = flight.take_answer().unwrap_or_default();
+                let mut page = pending.take_answer().unwrap_or_default();
                 if let ServerResult::ListToolsResult(read) = read {
                     keep_usable(&mut page, &read);
                 }
                 Ok(Some(page))
             }
             Err(error) => {
-                if let Some(failure) = flight.take_failure() {
+                if let Some(failure) = pending.take_failure() {
                     return Err(ServerError::new(failure.category, failure.message));
                 }
                 match error {
@@ -311,17 +311,17 @@ impl Connection {
                     ServiceError::McpError(error) => Err(ServerError::new(
                         ErrorCategory::ToolFailure,
                         format!(
-                            "the server does not list its tools: {}",
+                            "the server failed to list its tools: {}",
                             shown(&error.message, self.wire.limits.text_characters)
                         ),
                     )),
                     ServiceError::Timeout { .. } => Err(ServerError::new(
                         ErrorCategory::Timeout,
-                        "the server does not list its tools in time",
+                        "the server did not list its tools in time",
                     )),
-                    error => Err(self.wire.why().unwrap_or_else(|| {
+                    error => Err(self.wire.failure().unwrap_or_else(|| {
                         ServerError::unavailable(format!(
-                            "the server does not list its tools: {error}"
+                            "the server failed to list its tools: {error}"
                         ))
                     })),
                 }
@@ -340,29 +340,28 @@ impl Drop for Connection {
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection")
-            .field("greeting", &self.greeting)
+            .field("server_info", &self.server_info)
             .finish_non_exhaustive()
     }
 }
 
-/// Asks whoever wants to be asked before a start. It may have files to read.
-pub(crate) async fn ask_before_start(
+/// Runs the check before a start. It may read files, so it runs on a blocking thread.
+pub(crate) async fn check_before_start(
     options: &ServerOptions,
     executable: Option<&Path>,
 ) -> Result<(), ServerError> {
-    let Some(ask) = options.before_start.clone() else {
+    let Some(check) = options.before_start.clone() else {
         return Ok(());
     };
     let executable = executable.map(Path::to_owned);
-    let asked = tokio::task::spawn_blocking(move || ask(executable.as_deref())).await;
-    let refused = |why| ServerError::new(ErrorCategory::PermissionDenied, why);
-    asked
+    let checked = tokio::task::spawn_blocking(move || check(executable.as_deref())).await;
+    let refused = |reason| ServerError::new(ErrorCategory::PermissionDenied, reason);
+    checked
         .unwrap_or_else(|error| Err(error.to_string()))
         .map_err(refused)
 }
 
-/// Leaves out the tools that the library for HTTP leaves out: those that ask for headers no request
-/// can have.
+/// Drops the tools that `rmcp` drops over HTTP: those that require headers no request can have.
 fn keep_usable(page: &mut Value, read: &ListToolsResult) {
     let names: HashSet<&str> = read.tools.iter().map(|tool| tool.name.as_ref()).collect();
     let is_usable = |tool: &Value| {
@@ -374,40 +373,40 @@ fn keep_usable(page: &mut Value, read: &ListToolsResult) {
     }
 }
 
-fn breaks(what: &str) -> ServerError {
+fn violation(what: &str) -> ServerError {
     ServerError::new(
         ErrorCategory::InvalidOutput,
-        format!("the server breaks the rules: {what}"),
+        format!("the server violates the protocol or a limit: {what}"),
     )
 }
 
-/// What the server says of itself, if it speaks a version that is known here.
-fn greeting(era: Era, peer: &Peer<RoleClient>) -> Result<Greeting, ServerError> {
+/// What the server reports about itself, if its protocol version is supported.
+fn server_info(era: Era, peer: &Peer<RoleClient>) -> Result<ServerInfo, ServerError> {
     let Some(info) = peer.peer_info() else {
-        return Err(breaks("it does not say who it is"));
+        return Err(violation("it does not identify itself"));
     };
     let version = &info.protocol_version;
     if !ProtocolVersion::KNOWN_VERSIONS.contains(version) {
         let version = shown(version.as_str(), 40);
-        return Err(breaks(&format!(
-            "it wants to speak version `{version}`, which is unknown here"
+        return Err(violation(&format!(
+            "its protocol version `{version}` is not supported"
         )));
     }
     let (server_name, server_version) = match &info.server_info {
         Some(server) => (
-            shown(&server.name, OF_NAME),
-            shown(&server.version, OF_NAME),
+            shown(&server.name, MAX_NAME),
+            shown(&server.version, MAX_NAME),
         ),
         None => Default::default(),
     };
     let instructions =
         info.instructions
             .as_ref()
-            .map(|text| match text.char_indices().nth(OF_INSTRUCTIONS) {
+            .map(|text| match text.char_indices().nth(MAX_INSTRUCTIONS) {
                 Some((end, _)) => text[..end].to_owned(),
                 None => text.clone(),
             });
-    Ok(Greeting {
+    Ok(ServerInfo {
         era,
         protocol_version: version.as_str().to_owned(),
         server_name,
@@ -416,22 +415,22 @@ fn greeting(era: Era, peer: &Peer<RoleClient>) -> Result<Greeting, ServerError> 
     })
 }
 
-/// Why a handshake came to nothing.
-fn refusal(error: &ClientInitializeError, wire: &Wire, words: &str) -> Refusal {
-    if let Some(known) = wire.why() {
-        // A program that ended, or an address that refuses: the first may have been for the question.
+/// Why the handshake failed.
+fn start_failure(error: &ClientInitializeError, wire: &Wire, stderr: &str) -> StartFailure {
+    if let Some(known) = wire.failure() {
+        // A program may end because it does not know a request of the other era.
         let may_be_other_era = known.category == ErrorCategory::Unavailable
             && matches!(error, ClientInitializeError::ConnectionClosed(_));
-        return Refusal {
+        return StartFailure {
             error: known,
             may_be_other_era,
         };
     }
     let may_be_other_era = !matches!(error, ClientInitializeError::Cancelled);
     let message = shown(&error.to_string(), 500);
-    Refusal {
+    StartFailure {
         error: ServerError::unavailable(format!(
-            "the server cannot be spoken to: {message}{words}"
+            "the server could not be initialized: {message}{stderr}"
         )),
         may_be_other_era,
     }

@@ -1,21 +1,21 @@
-//! Questions of servers to people: what is put before a person at all. A form must not ask for
-//! secrets: whatever is filled in passes through this program, its journal and the server.
+//! Which elicitations of servers are shown to the user. A form must not ask for secrets: the input passes
+//! through this program, its journal and the server.
 
 use serde_json::{Map, Value, json};
 use windlass_spec::text::{TextUse, escape_line, is_clean, is_hidden, latin_words};
 
-use super::api::{Elicitation, Limits, Reply};
+use super::api::{Elicitation, ElicitationReply, Limits};
 use super::shown;
 
-/// A form has no more than so many fields and levels, and is no larger than so many bytes.
+/// The most schema nodes, levels and bytes of a form.
 const MOST_NODES: usize = 500;
 const MOST_LEVELS: usize = 8;
 const MOST_BYTES: usize = 64 * 1024;
 
-/// Longer than this no address is shown to anybody.
-const MOST_OF_ADDRESS: usize = 2_000;
+/// The longest URL that is shown, in bytes.
+const MOST_URL_BYTES: usize = 2_000;
 
-/// Words that make a field one for a secret, whatever its type.
+/// Words that mark a field as secret, whatever its type.
 const SECRET_WORDS: &[&str] = &[
     "password",
     "passwords",
@@ -37,10 +37,11 @@ const SECRET_WORDS: &[&str] = &[
     "ssn",
 ];
 
-/// Words that do so in a field for text: numbers of tokens are asked for honestly.
-const SECRET_WORDS_OF_TEXT: &[&str] = &["token", "tokens", "apikey", "bearer", "jwt", "2fa", "mfa"];
+/// Words that mark a text field as secret. In a number field they are harmless, such as a token limit.
+const SECRET_TEXT_WORDS: &[&str] = &["token", "tokens", "apikey", "bearer", "jwt", "2fa", "mfa"];
 
-/// What does so wherever it stands, also if spaces or other signs are put between its letters.
+/// Phrases that mark a field as secret anywhere in a text, also with spaces or punctuation between their
+/// letters.
 const SECRET_PHRASES: &[&str] = &[
     "password",
     "passphrase",
@@ -75,25 +76,24 @@ const SECRET_PHRASES: &[&str] = &[
     "pinnumber",
 ];
 
-/// Says which field of a form looks as if it asked for a secret, if one does, and by what.
+/// Describes the first field of a form that seems to ask for a secret, if there is one.
 ///
-/// Looked at are the names, titles and descriptions of all fields and of the form itself, and formats,
-/// in all branches of a field and in what it refers to. Letters that only look like others, and what
-/// cannot be seen, do not help. Fields that let one only choose (booleans, lists of values) hold no
-/// secrets. A form that is too large to look through, or is put together in ways forms are not, counts
-/// as one that asks for secrets.
+/// Checks the names, titles, descriptions and formats of all fields and of the form itself, in all
+/// branches of a field and in its references. Look-alike letters and hidden characters are resolved
+/// first. Fields with fixed choices (booleans, enumerations) cannot contain secrets. A form that is too
+/// large to check, or that uses unsupported keywords, counts as asking for secrets.
 #[must_use]
 pub fn asks_for_secret(schema: &Value) -> Option<String> {
-    let mut look = Look {
+    let mut check = FormCheck {
         form: schema,
         nodes: 0,
     };
-    look.at(schema, "the form", 0)
+    check.visit(schema, "the form", 0)
 }
 
-/// What a field can be made of besides what is looked at. The protocol has none of it in forms, and
-/// anything could be asked in it.
-const UNHEARD_OF: &[&str] = &[
+/// Schema keywords that are not checked. The protocol does not allow them in forms, and they could hide
+/// any field.
+const UNSUPPORTED_KEYWORDS: &[&str] = &[
     "$dynamicRef",
     "$recursiveRef",
     "contains",
@@ -109,36 +109,39 @@ const UNHEARD_OF: &[&str] = &[
     "unevaluatedProperties",
 ];
 
-/// A look through a form.
-struct Look<'f> {
+/// A check of a form.
+struct FormCheck<'f> {
     form: &'f Value,
     nodes: usize,
 }
 
-impl Look<'_> {
-    fn at(&mut self, schema: &Value, name: &str, level: usize) -> Option<String> {
+impl FormCheck<'_> {
+    fn visit(&mut self, schema: &Value, name: &str, level: usize) -> Option<String> {
         self.nodes += 1;
         if self.nodes > MOST_NODES || level > MOST_LEVELS {
-            return Some("the form is too large to look through".to_owned());
+            return Some("the form is too large to check".to_owned());
         }
-        // What is no object says nothing, and takes anything under its name.
-        let nothing = Map::new();
-        let fields = schema.as_object().unwrap_or(&nothing);
+        // A schema that is not an object accepts anything.
+        let empty = Map::new();
+        let fields = schema.as_object().unwrap_or(&empty);
         let text = |key: &str| fields.get(key).and_then(Value::as_str);
         if text("format").is_some_and(|format| folded(format).contains("password"))
             || fields.get("writeOnly") == Some(&Value::Bool(true))
         {
             return Some(format!("`{}` is a field for a secret", shown(name, 60)));
         }
-        if let Some(key) = UNHEARD_OF.iter().find(|key| fields.contains_key(**key)) {
+        if let Some(key) = UNSUPPORTED_KEYWORDS
+            .iter()
+            .find(|key| fields.contains_key(**key))
+        {
             let name = shown(name, 60);
-            return Some(format!("`{name}` cannot be looked through (`{key}`)"));
+            return Some(format!("`{name}` uses the unsupported keyword `{key}`"));
         }
         if !is_only(schema, &is_choice) {
             let is_number = is_only(schema, &is_number);
-            let said = [Some(name), text("title"), text("description")];
-            for said in said.into_iter().flatten() {
-                if let Some(word) = secret_word(said, is_number) {
+            let texts = [Some(name), text("title"), text("description")];
+            for text in texts.into_iter().flatten() {
+                if let Some(word) = secret_word(text, is_number) {
                     return Some(format!(
                         "`{}` looks like a field for a secret (`{word}`)",
                         shown(name, 60)
@@ -146,15 +149,20 @@ impl Look<'_> {
                 }
             }
         }
-        self.within(fields, name, level + 1)
+        self.visit_parts(fields, name, level + 1)
     }
 
-    /// Looks at everything a field is made of.
-    fn within(&mut self, schema: &Map<String, Value>, name: &str, level: usize) -> Option<String> {
+    /// Checks the parts of a field: properties, branches, items and references.
+    fn visit_parts(
+        &mut self,
+        schema: &Map<String, Value>,
+        name: &str,
+        level: usize,
+    ) -> Option<String> {
         let fields = schema.get("properties").and_then(Value::as_object);
         for (name, field) in fields.into_iter().flatten() {
-            if let Some(why) = self.at(field, name, level) {
-                return Some(why);
+            if let Some(reason) = self.visit(field, name, level) {
+                return Some(reason);
             }
         }
         let branches = ["anyOf", "oneOf", "allOf"].into_iter();
@@ -163,24 +171,26 @@ impl Look<'_> {
         let parts = branches
             .flatten()
             .chain(single.filter_map(|key| schema.get(key)));
-        // Nothing can be filled in where there is to be nothing.
-        let holds_something = |part: &&Value| part.is_object() && types(part) != ["null"];
-        for part in parts.filter(holds_something) {
-            if let Some(why) = self.at(part, name, level) {
-                return Some(why);
+        // A part that allows only null takes no input.
+        let takes_input = |part: &&Value| part.is_object() && types(part) != ["null"];
+        for part in parts.filter(takes_input) {
+            if let Some(reason) = self.visit(part, name, level) {
+                return Some(reason);
             }
         }
         let reference = schema.get("$ref")?;
         let within = reference.as_str().and_then(|text| text.strip_prefix('#'));
         match within.and_then(|pointer| self.form.pointer(pointer)) {
-            Some(target) => self.at(target, name, level),
-            None => Some(format!("`{}` refers to nothing here", shown(name, 60))),
+            Some(target) => self.visit(target, name, level),
+            None => Some(format!(
+                "`{}` has a reference that cannot be resolved",
+                shown(name, 60)
+            )),
         }
     }
 }
 
-/// Whether a field is of a kind whichever of its branches is taken; that it may also be null changes
-/// nothing.
+/// Whether all branches of a field are of a kind. Null branches are ignored.
 fn is_only(schema: &Value, is_of_kind: &impl Fn(&Value) -> bool) -> bool {
     if is_of_kind(schema) {
         return true;
@@ -196,7 +206,7 @@ fn is_only(schema: &Value, is_of_kind: &impl Fn(&Value) -> bool) -> bool {
             .all(|branch| is_null(branch) || is_only(branch, is_of_kind))
 }
 
-/// Whether nothing can be filled in that the form does not say.
+/// Whether the form fixes the possible values of a field.
 fn is_choice(schema: &Value) -> bool {
     let values = schema.get("enum").and_then(Value::as_array);
     values.is_some_and(|values| !values.is_empty())
@@ -226,7 +236,7 @@ fn types(schema: &Value) -> Vec<&str> {
     }
 }
 
-/// The word in a text that speaks of secrets.
+/// The first word or phrase about secrets in a text.
 fn secret_word(text: &str, is_number: bool) -> Option<&'static str> {
     if let Some(phrase) = secret_phrase(text) {
         return Some(phrase);
@@ -234,34 +244,34 @@ fn secret_word(text: &str, is_number: bool) -> Option<&'static str> {
     let words = words(text);
     let finds = |list: &[&'static str]| {
         let mut list = list.iter();
-        list.find(|word| words.iter().any(|said| said == *word))
+        list.find(|word| words.iter().any(|found| found == *word))
             .copied()
     };
     finds(SECRET_WORDS).or_else(|| match is_number {
         true => None,
-        false => finds(SECRET_WORDS_OF_TEXT),
+        false => finds(SECRET_TEXT_WORDS),
     })
 }
 
-/// The phrase about secrets in a text, spaced or not.
+/// The first phrase about secrets in a text, with or without spaces.
 fn secret_phrase(text: &str) -> Option<&'static str> {
-    let run: String = folded(text)
+    let letters: String = folded(text)
         .chars()
         .filter(|c| c.is_alphanumeric())
         .collect();
     let mut phrases = SECRET_PHRASES.iter();
-    phrases.find(|phrase| run.contains(**phrase)).copied()
+    phrases.find(|phrase| letters.contains(**phrase)).copied()
 }
 
-/// The words of a text: between other signs, and where a small letter meets a capital one.
+/// The words of a text, split at punctuation and in camel case.
 fn words(text: &str) -> Vec<String> {
     let mut spaced = String::new();
-    let mut was_small = false;
+    let mut was_lowercase = false;
     for c in text.chars().filter(|c| !is_hidden(*c)) {
-        if was_small && c.is_uppercase() {
+        if was_lowercase && c.is_uppercase() {
             spaced.push(' ');
         }
-        was_small = c.is_lowercase() || c.is_numeric();
+        was_lowercase = c.is_lowercase() || c.is_numeric();
         spaced.push(c);
     }
     folded(&spaced)
@@ -271,8 +281,7 @@ fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A text in small letters, without what cannot be seen, with letters that look like Latin ones as
-/// those.
+/// A text in lower case, without hidden characters, with look-alike letters replaced by Latin ones.
 fn folded(text: &str) -> String {
     let visible: String = text.chars().filter(|c| !is_hidden(*c)).collect();
     latin_words(&visible)
@@ -281,27 +290,27 @@ fn folded(text: &str) -> String {
 /// Reads the parameters of `elicitation/create`.
 ///
 /// # Errors
-/// Why no person is to see it.
+/// Why it is not shown to the user.
 pub(super) fn read(params: &Value, limits: &Limits) -> Result<Elicitation, String> {
     let text = |key: &str| params.get(key).and_then(Value::as_str);
-    let Some(said) = text("message") else {
-        return Err("the question says nothing".to_owned());
+    let Some(original) = text("message") else {
+        return Err("the elicitation has no message".to_owned());
     };
-    let message = shown(said, limits.text_characters);
+    let message = shown(original, limits.text_characters);
     match text("mode") {
         Some("url") => {
             let url = text("url").unwrap_or_default();
-            let is_address = url.len() <= MOST_OF_ADDRESS
+            let is_valid = url.len() <= MOST_URL_BYTES
                 && is_clean(url, TextUse::Name)
                 && !url.contains(char::is_whitespace)
                 && reqwest::Url::parse(url)
                     .is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
-            match is_address {
+            match is_valid {
                 true => Ok(Elicitation::Url {
                     message,
                     url: url.to_owned(),
                 }),
-                false => Err("the address to visit is none that is visited".to_owned()),
+                false => Err("the URL is too long or not a plain http or https URL".to_owned()),
             }
         }
         None | Some("form") => {
@@ -316,26 +325,28 @@ pub(super) fn read(params: &Value, limits: &Limits) -> Result<Elicitation, Strin
             }
             if let Some(name) = unreadable_name(schema) {
                 let name = escape_line(name, TextUse::Exact);
-                return Err(format!("nobody can read the name of the field `{name}`"));
+                return Err(format!(
+                    "the field name `{name}` contains line breaks or hidden characters"
+                ));
             }
-            if let Some(why) = asks_for_secret(schema) {
-                return Err(why);
+            if let Some(reason) = asks_for_secret(schema) {
+                return Err(reason);
             }
-            // What the fields do not say the sentence above them may.
-            if let Some(phrase) = secret_phrase(said) {
-                return Err(format!("the question speaks of a secret (`{phrase}`)"));
+            // The message may ask for a secret even if no field does.
+            if let Some(phrase) = secret_phrase(original) {
+                return Err(format!("the message asks for a secret (`{phrase}`)"));
             }
             Ok(Elicitation::Form {
                 message,
                 schema: schema.clone(),
             })
         }
-        Some(_) => Err("the question is of an unknown kind".to_owned()),
+        Some(_) => Err("the elicitation has an unknown mode".to_owned()),
     }
 }
 
-/// The name of a field that no person could read as it is: with line breaks it passes for several, and
-/// with what cannot be seen for another. It cannot be shown otherwise, since it is answered by it.
+/// The first field name with line breaks, which could pass for several fields, or with hidden characters,
+/// which could pass for another. It cannot be escaped, because it is the key of the reply.
 fn unreadable_name(schema: &Value) -> Option<&str> {
     let fields = schema.get("properties")?.as_object()?;
     let mut names = fields.keys().map(String::as_str);
@@ -343,12 +354,12 @@ fn unreadable_name(schema: &Value) -> Option<&str> {
 }
 
 /// The `ElicitResult`.
-pub(super) fn result(reply: Reply) -> Value {
+pub(super) fn result(reply: ElicitationReply) -> Value {
     match reply {
-        Reply::Accept(fields) if fields.is_empty() => json!({ "action": "accept" }),
-        Reply::Accept(fields) => json!({ "action": "accept", "content": fields }),
-        Reply::Decline => json!({ "action": "decline" }),
-        Reply::Cancel => json!({ "action": "cancel" }),
+        ElicitationReply::Accept(fields) if fields.is_empty() => json!({ "action": "accept" }),
+        ElicitationReply::Accept(fields) => json!({ "action": "accept", "content": fields }),
+        ElicitationReply::Decline => json!({ "action": "decline" }),
+        ElicitationReply::Cancel => json!({ "action": "cancel" }),
     }
 }
 

@@ -1,7 +1,7 @@
-//! What a server may ask of this program: a question to a person, a model where the operator allows
-//! it, and nothing else.
+//! The requests of a server that this client answers: elicitation, and sampling where the operator allows
+//! it.
 
-// Models and directories are deprecated in the protocol; servers of the legacy era still ask for them.
+// Sampling and roots are deprecated in the protocol; servers of the legacy era still request them.
 #![allow(deprecated)]
 
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use windlass_spec::server::ServerSettings;
 
-use super::api::{Reply, Sampler, ServerOptions};
+use super::api::{ElicitationReply, Sampler, ServerOptions};
 use super::sampling;
-use super::wire::{Flight, Question, Wire};
+use super::wire::{PendingElicitation, PendingRequest, Wire};
 
-/// Answers a server.
+/// Answers the requests of a server.
 #[derive(Clone)]
 pub(crate) struct Handler {
     wire: Arc<Wire>,
@@ -38,54 +38,51 @@ impl Handler {
         }
     }
 
-    /// The call that something the server asks belongs to.
-    fn call_meant(&self, extensions: &Extensions) -> Result<Arc<Flight>, ErrorData> {
+    /// The call that a request of the server belongs to.
+    fn related_call(&self, extensions: &Extensions) -> Result<Arc<PendingRequest>, ErrorData> {
         let request = match extensions.get::<InboundStreamOrigin>() {
             Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id),
             _ => None,
         };
-        let flight = self.wire.call_meant(request).ok_or_else(|| {
-            refused(
-                "it cannot be told which call this belongs to: there is none, or there are several",
-            )
+        let call = self.wire.related_call(request).ok_or_else(|| {
+            refused("the request cannot be matched to a call: there is none, or there are several")
         })?;
-        match flight.count_asked() > self.wire.limits.rounds {
-            true => Err(refused("this call asks too often")),
-            false => Ok(flight),
+        match call.count_input_request() > self.wire.limits.rounds {
+            true => Err(refused("this call requests input too often")),
+            false => Ok(call),
         }
     }
 
-    /// Puts a question to whoever waits for the call.
-    async fn ask(
+    /// Passes an elicitation to the task that waits for the call.
+    async fn elicit(
         &self,
         params: Value,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let flight = self.call_meant(&context.extensions)?;
+        let call = self.related_call(&context.extensions)?;
         let (answer, answered) = oneshot::channel();
-        flight
-            .ask(Question { params, answer })
-            .map_err(|_| refused("this call asks too much at once"))?;
-        // The question keeps the call; the call must not be kept by its own question.
-        drop(flight);
+        call.elicit(PendingElicitation { params, answer })
+            .map_err(|_| refused("this call has too many elicitations at the same time"))?;
+        // Otherwise the pending elicitation would keep its own call alive.
+        drop(call);
         let reply = tokio::select! {
-            reply = answered => reply.unwrap_or(Reply::Cancel),
-            () = context.ct.cancelled() => Reply::Cancel,
-            () = self.wire.ended.cancelled() => Reply::Cancel,
+            reply = answered => reply.unwrap_or(ElicitationReply::Cancel),
+            () = context.ct.cancelled() => ElicitationReply::Cancel,
+            () = self.wire.ended.cancelled() => ElicitationReply::Cancel,
         };
         Ok(match reply {
-            Reply::Accept(fields) => {
+            ElicitationReply::Accept(fields) => {
                 ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(fields))
             }
-            Reply::Decline => ElicitResult::new(ElicitationAction::Decline),
-            Reply::Cancel => ElicitResult::new(ElicitationAction::Cancel),
+            ElicitationReply::Decline => ElicitResult::new(ElicitationAction::Decline),
+            ElicitationReply::Cancel => ElicitResult::new(ElicitationAction::Cancel),
         })
     }
 
-    /// Asks the model, if that is allowed. Gives the `CreateMessageResult`.
+    /// Asks the model, if sampling is allowed. Returns the `CreateMessageResult`.
     pub(crate) async fn sample(&self, params: &Value) -> Result<Value, String> {
         let Some(sampler) = &self.sampler else {
-            return Err("this client lends no model".to_owned());
+            return Err("this client does not allow sampling".to_owned());
         };
         let request = sampling::request(params)?;
         let answer = sampler.sample(request).await?;
@@ -93,8 +90,8 @@ impl Handler {
     }
 }
 
-fn refused(why: &str) -> ErrorData {
-    ErrorData::new(ErrorCode::INVALID_REQUEST, why.to_owned(), None)
+fn refused(reason: &str) -> ErrorData {
+    ErrorData::new(ErrorCode::INVALID_REQUEST, reason.to_owned(), None)
 }
 
 fn unreadable(error: serde_json::Error) -> ErrorData {
@@ -123,7 +120,7 @@ impl ClientHandler for Handler {
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let params = serde_json::to_value(request).map_err(unreadable)?;
-        self.ask(params, context).await
+        self.elicit(params, context).await
     }
 
     async fn create_message(
@@ -134,11 +131,11 @@ impl ClientHandler for Handler {
         if self.sampler.is_none() {
             return Err(ErrorData::new(
                 ErrorCode::METHOD_NOT_FOUND,
-                "this client lends no model",
+                "this client does not allow sampling",
                 None,
             ));
         }
-        let _flight = self.call_meant(&context.extensions)?;
+        let _call = self.related_call(&context.extensions)?;
         let params = serde_json::to_value(params).map_err(unreadable)?;
         let answer = tokio::select! {
             answer = self.sample(&params) => answer,
@@ -155,12 +152,12 @@ impl ClientHandler for Handler {
     ) -> Result<ListRootsResult, ErrorData> {
         Err(ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,
-            "this client shows no directories",
+            "this client has no roots",
             None,
         ))
     }
 
-    /// Questions that the library cannot read come here; they may still be understood.
+    /// Handles elicitations that `rmcp` cannot parse.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -169,7 +166,7 @@ impl ClientHandler for Handler {
         match request.method.as_str() {
             "elicitation/create" => {
                 let params = request.params.unwrap_or_default();
-                let result = self.ask(params, context).await?;
+                let result = self.elicit(params, context).await?;
                 let result = serde_json::to_value(result).map_err(unreadable)?;
                 Ok(CustomResult::new(result))
             }

@@ -1,10 +1,9 @@
-//! Servers at addresses. Requests are made here, not in the protocol's library, so that answers are
-//! bounded and kept whole, tokens come from whoever gives them, and nothing follows a server to where
-//! it was not sent.
+//! The HTTP transport. Requests are made here, not in `rmcp`, so that answers are bounded and kept
+//! complete, tokens come from the [`Authorizer`], and redirects to other hosts are not followed.
 
-mod answers;
 mod reading;
-mod subject;
+mod request_info;
+mod response;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,42 +27,42 @@ use windlass_spec::{Effect, ErrorCategory};
 
 use super::api::{Authorizer, CallError, Refusal, Secret, ServerError, ServerOptions};
 use super::wire::Wire;
-use answers::{bounded, challenge_of, told};
-use subject::Subject;
+use request_info::RequestInfo;
+use response::{bounded, challenge_of, describe_error};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
 
-/// How often a server may send one on to another place of its own.
+/// The most redirects that are followed.
 const REDIRECTS: usize = 5;
 
-/// How often a request is sent again with another token: one that is missing or over may be followed by
-/// one that is not good enough.
+/// How often a request is sent again with another token: a missing or expired token may be followed by
+/// one that lacks a scope.
 const REFUSALS: usize = 3;
 
-/// How long a server may take until it is connected with.
+/// The timeout for connecting.
 const UNTIL_CONNECTED: Duration = Duration::from_secs(20);
 
-/// How long a call waits for the server's own stream. A server that sends nothing on it, not even that it
-/// is open, is not waited for any longer.
+/// How long a call waits for the event stream of its session to open. A server that does not open it in
+/// time is called without it.
 const UNTIL_LISTENING: Duration = Duration::from_secs(2);
 
 type Failure = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// Makes the requests.
+/// The HTTP client of a connection.
 #[derive(Clone)]
 pub(super) struct Client {
     http: reqwest::Client,
     wire: Arc<Wire>,
     authorizer: Option<Arc<dyn Authorizer>>,
-    /// The session whose own stream is open, or was refused: where a server asks what it asks on its own.
+    /// The session whose event stream is open or was refused. The server sends its own requests on it.
     listening: watch::Sender<Option<Arc<str>>>,
 }
 
-/// The way to the server at an address.
+/// The transport to an HTTP server.
 pub(super) fn transport(
     settings: &HttpTransport,
     options: &ServerOptions,
@@ -73,7 +72,7 @@ pub(super) fn transport(
     let url = Url::parse(&settings.url)
         .ok()
         .filter(|url| matches!(url.scheme(), "https" | "http") && url.has_host())
-        .ok_or_else(|| invalid(format!("`{}` is no address of the web", settings.url)))?;
+        .ok_or_else(|| invalid(format!("`{}` is not an http or https URL", settings.url)))?;
     let mut headers = Headers::new();
     for (name, given) in &settings.headers {
         let value = given
@@ -83,8 +82,8 @@ pub(super) fn transport(
                 ServerError::new(ErrorCategory::Authentication, message)
             })?;
         let header = HeaderName::try_from(name.as_str())
-            .map_err(|_| invalid(format!("`{name}` is no name of a header")))?;
-        // The value may be a secret: the error does not repeat it.
+            .map_err(|_| invalid(format!("`{name}` is not a valid header name")))?;
+        // The value may be a secret, so the error does not contain it.
         let mut value = HeaderValue::try_from(value)
             .map_err(|_| invalid(format!("the value of the header `{name}` cannot be sent")))?;
         value.set_sensitive(true);
@@ -94,7 +93,9 @@ pub(super) fn transport(
         .redirect(redirect::Policy::custom(follow))
         .connect_timeout(UNTIL_CONNECTED)
         .build()
-        .map_err(|error| ServerError::unavailable(format!("cannot speak HTTP: {error}")))?;
+        .map_err(|error| {
+            ServerError::unavailable(format!("cannot create an HTTP client: {error}"))
+        })?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
     config.custom_headers = headers;
     config.max_sse_event_size = options.limits.message_bytes;
@@ -107,23 +108,23 @@ pub(super) fn transport(
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-/// Only to places of the same server, and only in ways that keep the message.
+/// Follows a redirect only to the same origin, and only with a status that keeps method and body.
 fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
-    let keeps_message = matches!(
+    let keeps_body = matches!(
         attempt.status(),
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
     );
     let first = attempt.previous().first();
-    let is_same = first.is_some_and(|first| first.origin() == attempt.url().origin());
-    match keeps_message && is_same && attempt.previous().len() <= REDIRECTS {
+    let is_same_origin = first.is_some_and(|first| first.origin() == attempt.url().origin());
+    match keeps_body && is_same_origin && attempt.previous().len() <= REDIRECTS {
         true => attempt.follow(),
         false => attempt.stop(),
     }
 }
 
 impl Client {
-    /// Waits until the server can ask something about a call: what it says while nobody listens may be
-    /// lost. The library opens the stream of a session beside whatever else is sent.
+    /// Waits until the event stream of the session is open: otherwise requests of the server during a call
+    /// may be lost. `rmcp` opens the stream concurrently with other requests.
     async fn until_listening(&self, session: &str) {
         let mut listening = self.listening.subscribe();
         let is_open = listening.wait_for(|open| open.as_deref() == Some(session));
@@ -134,8 +135,8 @@ impl Client {
 
     async fn token(
         &self,
-        refused: Option<&Refused>,
-        subject: &Subject,
+        refused: Option<&RefusedRequest>,
+        info: &RequestInfo,
     ) -> Result<Option<Secret>, Failure> {
         let Some(authorizer) = &self.authorizer else {
             return Ok(None);
@@ -145,22 +146,23 @@ impl Client {
             token: refused.token.as_ref(),
         });
         let token = authorizer.token(refusal).await;
-        token.map_err(|why| self.fail(subject, ErrorCategory::Authentication, Effect::None, why))
+        token.map_err(|reason| self.fail(info, ErrorCategory::Authentication, Effect::None, reason))
     }
 
-    /// Keeps what is known of a failure for whoever asks, and gives the error for the library.
+    /// Records the failure for the pending request or the connection, and returns the error for `rmcp`.
     fn fail(
         &self,
-        subject: &Subject,
+        info: &RequestInfo,
         category: ErrorCategory,
         effect: Effect,
         message: impl Into<String>,
     ) -> Failure {
         let message = message.into();
-        if let Some(flight) = &subject.flight {
-            flight.fail(CallError::new(category, effect, message.clone()));
-        } else if subject.is_greeting {
-            self.wire.note(ServerError::new(category, message.clone()));
+        if let Some(pending) = &info.pending {
+            pending.fail(CallError::new(category, effect, message.clone()));
+        } else if info.is_handshake {
+            self.wire
+                .record_failure(ServerError::new(category, message.clone()));
         }
         StreamableHttpError::UnexpectedServerResponse(message.into())
     }
@@ -172,17 +174,17 @@ impl Client {
         session: Option<&str>,
         headers: &Headers,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        let subject = Subject::of(message);
-        if let (true, Some(session)) = (subject.is_call, session) {
+        let info = RequestInfo::of(message);
+        if let (true, Some(session)) = (info.is_call, session) {
             self.until_listening(session).await;
         }
-        if !self.wire.sends(message) {
+        if !self.wire.mark_sent(message) {
             return Err(StreamableHttpError::Io(
                 std::io::ErrorKind::Interrupted.into(),
             ));
         }
         let body = serde_json::to_vec(message)?;
-        let mut refused: Option<Refused> = None;
+        let mut refused: Option<RefusedRequest> = None;
         let mut refusals = 0;
         let response = loop {
             let mut request = self
@@ -197,7 +199,7 @@ impl Client {
             if let Some(session) = session {
                 request = request.header(SESSION, session);
             }
-            let token = self.token(refused.as_ref(), &subject).await?;
+            let token = self.token(refused.as_ref(), &info).await?;
             if let Some(token) = &token {
                 request = request.bearer_auth(token.reveal());
             }
@@ -211,11 +213,11 @@ impl Client {
                     span.record("http.response.status_code", response.status().as_u16());
                     response
                 }
-                Err(error) => return Err(self.not_answered(&subject, error)),
+                Err(error) => return Err(self.no_response(&info, error)),
             };
             match challenge_of(&response) {
                 Some(challenge) if self.authorizer.is_some() && refusals < REFUSALS => {
-                    refused = Some(Refused { challenge, token });
+                    refused = Some(RefusedRequest { challenge, token });
                     refusals += 1;
                 }
                 _ => break response,
@@ -226,7 +228,7 @@ impl Client {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if !status.is_success() {
-            return self.refused(&subject, response, session.is_some()).await;
+            return self.refused(&info, response, session.is_some()).await;
         }
         let kind = response
             .headers()
@@ -247,17 +249,17 @@ impl Client {
                     self.wire.limits.message_bytes,
                 ));
                 Ok(StreamableHttpPostResponse::Sse(
-                    self.watched(events.boxed(), Some(subject)),
+                    self.filter_events(events.boxed(), Some(info)),
                     session,
                 ))
             }
-            (_, true) => self.whole(&subject, response, session).await,
-            // An answer to something that needs none may say nothing.
-            _ if subject.id.is_none() => Ok(StreamableHttpPostResponse::Accepted),
+            (_, true) => self.json_body(&info, response, session).await,
+            // A response to a notification may be empty.
+            _ if info.id.is_none() => Ok(StreamableHttpPostResponse::Accepted),
             _ => {
-                let message = "the server answered with something that is neither JSON nor events";
+                let message = "the server's answer is neither JSON nor an event stream";
                 Err(self.fail(
-                    &subject,
+                    &info,
                     ErrorCategory::InvalidOutput,
                     Effect::Unknown,
                     message,
@@ -266,20 +268,20 @@ impl Client {
         }
     }
 
-    /// A request that got no answer at all.
-    fn not_answered(&self, subject: &Subject, error: reqwest::Error) -> Failure {
+    /// The error for a request without a response.
+    fn no_response(&self, info: &RequestInfo, error: reqwest::Error) -> Failure {
         let effect = match error.is_connect() {
             true => Effect::None,
             false => Effect::Unknown,
         };
-        if let (Some(flight), Effect::None) = (&subject.flight, effect) {
-            flight.was_not_sent();
+        if let (Some(pending), Effect::None) = (&info.pending, effect) {
+            pending.mark_not_sent();
         }
-        let message = format!("the server does not answer: {}", told(&error));
-        self.fail(subject, ErrorCategory::Unavailable, effect, message)
+        let message = format!("the server does not respond: {}", describe_error(&error));
+        self.fail(info, ErrorCategory::Unavailable, effect, message)
     }
 
-    /// Opens the stream of a session.
+    /// Opens the event stream of a session.
     async fn events(
         &self,
         uri: &Arc<str>,
@@ -287,9 +289,9 @@ impl Client {
         last_event: Option<String>,
         headers: Headers,
     ) -> Result<Events, Failure> {
-        let mut refused: Option<Refused> = None;
+        let mut refused: Option<RefusedRequest> = None;
         loop {
-            let token = self.token(refused.as_ref(), &Subject::nobody()).await?;
+            let token = self.token(refused.as_ref(), &RequestInfo::none()).await?;
             let most = self.wire.limits.message_bytes;
             let events = self.http.get_stream_with_max_sse_event_size(
                 Arc::clone(uri),
@@ -300,11 +302,11 @@ impl Client {
                 most,
             );
             match (events.await, &refused) {
-                (Ok(events), _) => return Ok(self.watched(events, None)),
+                (Ok(events), _) => return Ok(self.filter_events(events, None)),
                 (Err(error), None) if self.authorizer.is_some() => match error.auth_challenge() {
                     Some(challenge) => {
                         let challenge = challenge.to_owned();
-                        refused = Some(Refused { challenge, token });
+                        refused = Some(RefusedRequest { challenge, token });
                     }
                     None => return Err(error),
                 },
@@ -336,7 +338,7 @@ impl StreamableHttpClient for Client {
         _auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<(), Failure> {
-        let token = self.token(None, &Subject::nobody()).await?;
+        let token = self.token(None, &RequestInfo::none()).await?;
         let token = token.map(|token| token.reveal().to_owned());
         self.http
             .delete_session(uri, session_id, token, custom_headers)
@@ -354,7 +356,7 @@ impl StreamableHttpClient for Client {
         let events = self
             .events(&uri, session_id.as_ref(), last_event_id, custom_headers)
             .await;
-        // A stream that was refused is not waited for either.
+        // Calls do not wait for a refused stream either.
         self.listening.send_replace(session_id);
         events
     }
@@ -373,8 +375,8 @@ impl StreamableHttpClient for Client {
     }
 }
 
-/// A refusal, until there is a token that answers it.
-struct Refused {
+/// The refusal of a request, until there is a token that satisfies its challenge.
+struct RefusedRequest {
     challenge: String,
     token: Option<Secret>,
 }

@@ -1,12 +1,12 @@
-//! Whether the list of a server's tools may have changed, told as a number that grows. A storm of
-//! notices makes it grow once in a while, not once per notice; nothing runs in the background for it.
+//! The generation of a server's list of tools: a number that grows when the list may have changed.
+//! Notifications change it at most once per interval. No background task is needed.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::lock;
 
-/// How often the list may have changed.
+/// The generation of the list of tools.
 #[derive(Debug)]
 pub(crate) struct Listing {
     state: Mutex<State>,
@@ -17,12 +17,12 @@ pub(crate) struct Listing {
 #[derive(Debug, Default)]
 struct State {
     generation: u64,
-    told: Option<Instant>,
-    is_told_late: bool,
-    holds_until: Option<Instant>,
+    last_change: Option<Instant>,
+    has_pending_change: bool,
+    expires_at: Option<Instant>,
 }
 
-/// Longer than this no list is taken to hold.
+/// The longest TTL of a list.
 const LONGEST_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Listing {
@@ -34,43 +34,45 @@ impl Listing {
         }
     }
 
-    /// The number.
+    /// The current generation.
     pub(crate) fn generation(&self) -> u64 {
         let mut state = lock(&self.state);
-        self.settle(&mut state, Instant::now());
+        self.update(&mut state, Instant::now());
         state.generation
     }
 
-    /// The server is a new one.
+    /// The server was reconnected.
     pub(crate) fn reconnected(&self) {
         let mut state = lock(&self.state);
         state.generation += 1;
-        state.is_told_late = false;
-        state.holds_until = None;
+        state.has_pending_change = false;
+        state.expires_at = None;
     }
 
-    /// The server says that the list changed.
+    /// The server notified that the list changed.
     pub(crate) fn changed(&self) {
         let mut state = lock(&self.state);
-        state.is_told_late = true;
-        self.settle(&mut state, Instant::now());
+        state.has_pending_change = true;
+        self.update(&mut state, Instant::now());
     }
 
-    /// The list was read, and holds so long if the server says.
+    /// The list was read. `ttl` is how long it is valid, if the server says.
     pub(crate) fn listed(&self, ttl: Option<Duration>) {
         let ttl = ttl.map(|ttl| ttl.clamp(self.shortest_ttl, LONGEST_TTL.max(self.shortest_ttl)));
-        lock(&self.state).holds_until = ttl.map(|ttl| Instant::now() + ttl);
+        lock(&self.state).expires_at = ttl.map(|ttl| Instant::now() + ttl);
     }
 
-    fn settle(&self, state: &mut State, now: Instant) {
-        if state.holds_until.is_some_and(|until| until <= now) {
-            state.holds_until = None;
+    fn update(&self, state: &mut State, now: Instant) {
+        if state.expires_at.is_some_and(|until| until <= now) {
+            state.expires_at = None;
             state.generation += 1;
         }
-        let is_time = state.told.is_none_or(|told| now - told >= self.interval);
-        if state.is_told_late && is_time {
-            state.is_told_late = false;
-            state.told = Some(now);
+        let is_due = state
+            .last_change
+            .is_none_or(|last| now - last >= self.interval);
+        if state.has_pending_change && is_due {
+            state.has_pending_change = false;
+            state.last_change = Some(now);
             state.generation += 1;
         }
     }
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn storm_of_changes_is_told_once_at_once_and_once_later() {
+    fn many_notifications_change_the_generation_once_per_interval() {
         let listing = Listing::new(Duration::from_millis(40), Duration::ZERO);
         for _ in 0..1_000 {
             listing.changed();
@@ -94,13 +96,13 @@ mod tests {
     }
 
     #[test]
-    fn list_whose_time_is_over_may_have_changed_once() {
+    fn an_expired_list_changes_the_generation_once() {
         let listing = Listing::new(Duration::ZERO, Duration::from_millis(20));
         listing.listed(Some(Duration::ZERO));
         assert_eq!(
             listing.generation(),
             0,
-            "a server cannot make every use a list"
+            "a server cannot force a list request on every use"
         );
         std::thread::sleep(Duration::from_millis(25));
         assert_eq!(listing.generation(), 1);
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_time_to_live_does_not_overflow() {
+    fn the_largest_ttl_does_not_overflow() {
         let listing = Listing::new(Duration::ZERO, Duration::ZERO);
         listing.listed(Some(Duration::from_millis(u64::MAX)));
         assert_eq!(listing.generation(), 0);

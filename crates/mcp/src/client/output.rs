@@ -1,4 +1,4 @@
-//! What a tool's answer is worth: its value, no larger than allowed and as promised.
+//! Reading of tool results: size limit and check against the output schema.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -6,38 +6,39 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Map, Value};
 use windlass_spec::{Effect, ErrorCategory};
 
-use super::api::{Answered, CallError};
+use super::api::{CallError, ToolAnswer};
 use super::lock;
 use super::schema::Schema;
 
-/// A value from this size on is checked beside the threads that serve everybody.
+/// From this size in bytes, a value is checked on a blocking thread.
 const LARGE: usize = 64 * 1024;
 
-/// The promises of tools, read once.
+/// The compiled output schemas of tools.
 #[derive(Debug, Default)]
-pub(crate) struct Checks(Mutex<HashMap<String, (Value, Promise)>>);
+pub(crate) struct OutputSchemas(Mutex<HashMap<String, (Value, CompiledSchema)>>);
 
-/// A promise, or why it is not checked against.
-type Promise = Result<Arc<Schema>, String>;
+/// A compiled schema, or why it cannot be used.
+type CompiledSchema = Result<Arc<Schema>, String>;
 
-impl Checks {
-    fn schema(&self, tool: &str, promised: &Value) -> Promise {
+impl OutputSchemas {
+    fn schema(&self, tool: &str, output_schema: &Value) -> CompiledSchema {
         let mut known = lock(&self.0);
-        if let Some((schema, read)) = known.get(tool)
-            && schema == promised
+        if let Some((schema, compiled)) = known.get(tool)
+            && schema == output_schema
         {
-            return read.clone();
+            return compiled.clone();
         }
-        let read = Schema::new(promised).map(Arc::new);
-        known.insert(tool.to_owned(), (promised.clone(), read.clone()));
-        read
+        let compiled = Schema::new(output_schema).map(Arc::new);
+        known.insert(tool.to_owned(), (output_schema.clone(), compiled.clone()));
+        compiled
     }
 
-    /// Reads a promise before the tool is called: what could not be used afterwards is not begun.
-    pub(crate) fn prepare(&self, tool: &str, promised: &Value) -> Result<(), CallError> {
-        let read = self.schema(tool, promised);
-        read.map(drop).map_err(|why| {
-            let message = format!("what the tool promises cannot be checked: {why}");
+    /// Compiles an output schema before the tool is called, so that a tool whose answer could not be
+    /// checked is not called.
+    pub(crate) fn prepare(&self, tool: &str, output_schema: &Value) -> Result<(), CallError> {
+        let compiled = self.schema(tool, output_schema);
+        compiled.map(drop).map_err(|reason| {
+            let message = format!("the tool's output schema cannot be used: {reason}");
             CallError::new(ErrorCategory::InvalidOutput, Effect::None, message)
         })
     }
@@ -47,19 +48,17 @@ impl Checks {
         &self,
         result: Value,
         tool: &str,
-        promised: Option<&Value>,
+        output_schema: Option<&Value>,
         most: usize,
-    ) -> Result<Answered, CallError> {
+    ) -> Result<ToolAnswer, CallError> {
         let Value::Object(mut result) = result else {
-            return Err(wrong(
-                "the server answered with something that is no result",
-            ));
+            return Err(invalid_answer("the server's answer is not a result object"));
         };
         let is_error = result.get("isError") == Some(&Value::Bool(true));
         let structured = result
             .remove("structuredContent")
             .filter(|value| !value.is_null());
-        let has_structure = structured.is_some();
+        let is_structured = structured.is_some();
         let value = match structured {
             Some(value) => value,
             None => blocks(&mut result)?,
@@ -70,11 +69,11 @@ impl Checks {
                 true => Value::String(beginning(&value, most)),
                 false => value,
             };
-            return Ok(Answered { is_error, value });
+            return Ok(ToolAnswer { is_error, value });
         }
         if bytes > most {
             let message = format!(
-                "the answer of the tool is too large: {bytes} bytes where {most} are allowed"
+                "the tool's answer is too large: {bytes} bytes, at most {most} are allowed"
             );
             return Err(CallError::own(
                 ErrorCategory::InvalidOutput,
@@ -82,15 +81,19 @@ impl Checks {
                 message,
             ));
         }
-        let Some(promised) = promised else {
-            return Ok(Answered { is_error, value });
+        let Some(output_schema) = output_schema else {
+            return Ok(ToolAnswer { is_error, value });
         };
-        if !has_structure {
-            return Err(wrong("the tool promised a structured answer and gave none"));
+        if !is_structured {
+            return Err(invalid_answer(
+                "the tool has an output schema, but its answer has no structured content",
+            ));
         }
-        let schema = self
-            .schema(tool, promised)
-            .map_err(|why| wrong(&format!("what the tool promises cannot be checked: {why}")))?;
+        let schema = self.schema(tool, output_schema).map_err(|reason| {
+            invalid_answer(&format!(
+                "the tool's output schema cannot be used: {reason}"
+            ))
+        })?;
         let (value, checked) = match bytes < LARGE {
             true => {
                 let checked = schema.check(&value);
@@ -101,28 +104,28 @@ impl Checks {
                 (value, checked)
             })
             .await
-            .map_err(|_| wrong("the answer of the tool could not be checked"))?,
+            .map_err(|_| invalid_answer("the tool's answer could not be checked"))?,
         };
         match checked {
-            Ok(()) => Ok(Answered { is_error, value }),
-            Err(why) => Err(wrong(&format!(
-                "the answer of the tool is not as promised: {why}"
+            Ok(()) => Ok(ToolAnswer { is_error, value }),
+            Err(reason) => Err(invalid_answer(&format!(
+                "the tool's answer does not match its output schema: {reason}"
             ))),
         }
     }
 }
 
-/// An answer of a tool that ran: it cannot be used, but what it did is done.
-fn wrong(message: &str) -> CallError {
+/// The error for an unusable answer of a tool that ran.
+fn invalid_answer(message: &str) -> CallError {
     CallError::new(ErrorCategory::InvalidOutput, Effect::Applied, message)
 }
 
-/// The content of a result without structure: its text if it is one text, else its blocks.
+/// The content of an unstructured result: its text if it is a single text block, else its blocks.
 fn blocks(result: &mut Map<String, Value>) -> Result<Value, CallError> {
     let mut blocks = match result.remove("content") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(blocks)) => blocks,
-        Some(_) => return Err(wrong("the content of the answer is none")),
+        Some(_) => return Err(invalid_answer("the content of the answer is not an array")),
     };
     if let [block] = blocks.as_mut_slice()
         && block.get("type").and_then(Value::as_str) == Some("text")
@@ -133,7 +136,7 @@ fn blocks(result: &mut Map<String, Value>) -> Result<Value, CallError> {
     Ok(Value::Array(blocks))
 }
 
-/// How many bytes a value has as JSON, without writing it anywhere.
+/// The length of a value as JSON in bytes.
 fn length(value: &Value) -> usize {
     struct Counter(usize);
     impl std::io::Write for Counter {
@@ -152,7 +155,7 @@ fn length(value: &Value) -> usize {
     }
 }
 
-/// As much of a value as is allowed, as text.
+/// The first `most` bytes of a value, as text.
 fn beginning(value: &Value, most: usize) -> String {
     let mut text = match value {
         Value::String(text) => text.clone(),
@@ -173,14 +176,14 @@ mod tests {
 
     use super::*;
 
-    async fn answer(result: Value, promised: Option<Value>) -> Result<Answered, CallError> {
-        Checks::default()
-            .answer(result, "tool", promised.as_ref(), 200)
+    async fn answer(result: Value, output_schema: Option<Value>) -> Result<ToolAnswer, CallError> {
+        OutputSchemas::default()
+            .answer(result, "tool", output_schema.as_ref(), 200)
             .await
     }
 
     #[tokio::test]
-    async fn value_is_the_structure_or_the_text_or_the_blocks() {
+    async fn value_is_the_structured_content_or_the_text_or_the_blocks() {
         let both = json!({ "content": [{ "type": "text", "text": "{}" }], "structuredContent": { "a": 1 } });
         assert_eq!(answer(both, None).await.unwrap().value, json!({ "a": 1 }));
         let text = json!({ "content": [{ "type": "text", "text": "hello" }] });
@@ -192,23 +195,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn broken_promises_are_errors_of_calls_that_ran() {
-        let promised = json!({ "type": "object", "required": ["a"] });
-        let kept = json!({ "structuredContent": { "a": 1 } });
-        assert!(answer(kept, Some(promised.clone())).await.is_ok());
-        for broken in [
+    async fn answers_that_violate_the_output_schema_are_errors_with_an_effect() {
+        let output_schema = json!({ "type": "object", "required": ["a"] });
+        let valid = json!({ "structuredContent": { "a": 1 } });
+        assert!(answer(valid, Some(output_schema.clone())).await.is_ok());
+        for invalid in [
             json!({ "structuredContent": { "b": 1 } }),
             json!({ "content": [{ "type": "text", "text": "{\"a\":1}" }] }),
             json!({ "structuredContent": null }),
         ] {
-            let error = answer(broken, Some(promised.clone())).await.unwrap_err();
+            let error = answer(invalid, Some(output_schema.clone()))
+                .await
+                .unwrap_err();
             assert_eq!(error.category, ErrorCategory::InvalidOutput);
             assert_eq!(error.effect, Effect::Applied);
         }
     }
 
     #[tokio::test]
-    async fn failure_needs_no_structure() {
+    async fn error_results_need_no_structured_content() {
         let failed = json!({ "isError": true, "content": [{ "type": "text", "text": "no" }] });
         let answer = answer(failed, Some(json!({ "type": "object" })))
             .await
@@ -217,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_that_are_too_large_are_refused_and_failures_cut() {
+    async fn large_answers_are_refused_and_large_errors_are_truncated() {
         let long = json!({ "content": [{ "type": "text", "text": "é".repeat(200) }] });
         assert_eq!(
             answer(long.clone(), None).await.unwrap_err().category,
@@ -226,31 +231,31 @@ mod tests {
         let mut failed = long;
         failed["isError"] = json!(true);
         let Value::String(text) = answer(failed, None).await.unwrap().value else {
-            panic!("it is a text");
+            panic!("the value is not a text");
         };
         assert!(text.len() <= 200 && text.ends_with('…'));
     }
 
     #[tokio::test]
-    async fn promise_that_changed_is_read_again() {
-        let checks = Checks::default();
+    async fn a_changed_output_schema_is_compiled_again() {
+        let schemas = OutputSchemas::default();
         let result = || json!({ "structuredContent": { "a": 1 } });
         let object = json!({ "type": "object" });
         let text = json!({ "type": "string" });
         assert!(
-            checks
+            schemas
                 .answer(result(), "t", Some(&object), 200)
                 .await
                 .is_ok()
         );
         assert!(
-            checks
+            schemas
                 .answer(result(), "t", Some(&text), 200)
                 .await
                 .is_err()
         );
         assert!(
-            checks
+            schemas
                 .answer(result(), "t", Some(&object), 200)
                 .await
                 .is_ok()

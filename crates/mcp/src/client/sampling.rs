@@ -1,22 +1,24 @@
-//! What a server asks a model, read into plain words and answered in the protocol's.
+//! Conversion of sampling requests and answers from and to the protocol.
 
 use serde_json::{Value, json};
 
 use super::api::{SampleAnswer, SampleMessage, SampleRequest};
 
-/// More than this nobody is asked at once.
+/// The most messages and bytes of a sampling request.
 const MOST_MESSAGES: usize = 100;
 const MOST_BYTES: usize = 256 * 1024;
 
-/// How long an answer may be if the server does not say.
-const USUAL_TOKENS: u32 = 1_000;
+/// The longest answer in tokens if the server does not say.
+const DEFAULT_TOKENS: u32 = 1_000;
 
-/// Reads the parameters of `sampling/createMessage`. Only text is taken.
+/// Reads the parameters of `sampling/createMessage`. Only text content is supported.
 pub(super) fn request(params: &Value) -> Result<SampleRequest, String> {
     let messages = params.get("messages").and_then(Value::as_array);
-    let messages = messages.ok_or("there are no messages")?;
+    let messages = messages.ok_or("the request has no messages")?;
     if messages.len() > MOST_MESSAGES {
-        return Err(format!("there are more than {MOST_MESSAGES} messages"));
+        return Err(format!(
+            "the request has more than {MOST_MESSAGES} messages"
+        ));
     }
     let mut bytes = 0;
     let mut read = Vec::new();
@@ -24,7 +26,7 @@ pub(super) fn request(params: &Value) -> Result<SampleRequest, String> {
         let is_from_model = match message.get("role").and_then(Value::as_str) {
             Some("assistant") => true,
             Some("user") => false,
-            _ => return Err("a message is of nobody".to_owned()),
+            _ => return Err("the role of a message is neither `user` nor `assistant`".to_owned()),
         };
         let content = match message.get("content") {
             Some(Value::Array(blocks)) => blocks.as_slice(),
@@ -35,7 +37,7 @@ pub(super) fn request(params: &Value) -> Result<SampleRequest, String> {
         for block in content {
             match block.get("text").and_then(Value::as_str) {
                 Some(text) => texts.push(text),
-                None => return Err("only text is taken".to_owned()),
+                None => return Err("only text content is supported".to_owned()),
             }
         }
         let text = texts.join("\n");
@@ -48,13 +50,13 @@ pub(super) fn request(params: &Value) -> Result<SampleRequest, String> {
     let system_prompt = params.get("systemPrompt").and_then(Value::as_str);
     bytes += system_prompt.map_or(0, str::len);
     if bytes > MOST_BYTES {
-        return Err(format!("there are more than {MOST_BYTES} bytes"));
+        return Err(format!("the request has more than {MOST_BYTES} bytes"));
     }
     let max_tokens = params.get("maxTokens").and_then(Value::as_u64);
     Ok(SampleRequest {
         messages: read,
         system_prompt: system_prompt.map(str::to_owned),
-        max_tokens: max_tokens.map_or(USUAL_TOKENS, |most| most.try_into().unwrap_or(u32::MAX)),
+        max_tokens: max_tokens.map_or(DEFAULT_TOKENS, |most| most.try_into().unwrap_or(u32::MAX)),
     })
 }
 
@@ -91,11 +93,14 @@ mod tests {
 
         let image =
             json!({ "messages": [{ "role": "user", "content": { "type": "image", "data": "" } }] });
-        assert_eq!(super::request(&image), Err("only text is taken".to_owned()));
+        assert_eq!(
+            super::request(&image),
+            Err("only text content is supported".to_owned())
+        );
     }
 
     #[test]
-    fn huge_conversations_are_refused() {
+    fn large_requests_are_refused() {
         let message =
             json!({ "role": "user", "content": { "type": "text", "text": "x".repeat(300_000) } });
         assert!(request(&json!({ "messages": [message] })).is_err());

@@ -1,26 +1,25 @@
-//! What an answer promised to look like, checked without being led astray: the schema comes from a
-//! stranger. Nothing is fetched, nothing is followed for ever, and how much work a check can become is
-//! reckoned before it begins.
+//! Safe validation against untrusted JSON Schemas. No reference is fetched, cyclic references are refused,
+//! and the work of a check is estimated before it starts.
 
 use std::collections::HashMap;
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-/// Larger or deeper schemas than this are not read.
+/// The most nodes and levels of a schema.
 const MOST_NODES: usize = 20_000;
 const MOST_LEVELS: usize = 64;
 
-/// How often parts of a schema may be applied to parts of an answer.
+/// The most applications of subschemas to parts of a value.
 const MOST_WORK: f64 = 20_000_000.0;
 
-/// How large what a pattern becomes may be.
-const MOST_OF_PATTERN: usize = 1 << 20;
+/// The largest compiled pattern, in bytes.
+const MOST_PATTERN_BYTES: usize = 1 << 20;
 
-/// Where parts of a schema stand that apply to the same value.
+/// Keywords whose subschemas apply to the same value.
 const IN_PLACE: &[&str] = &["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 
-/// Where parts of a schema stand that apply to parts of the value.
+/// Keywords whose subschemas apply to parts of the value.
 const WITHIN: &[&str] = &[
     "items",
     "prefixItems",
@@ -32,44 +31,47 @@ const WITHIN: &[&str] = &[
     "unevaluatedProperties",
 ];
 
-/// Where parts stand by name: of the same value, and of parts of it.
+/// Keywords with named subschemas, for the same value and for parts of it.
 const NAMED_IN_PLACE: &[&str] = &["dependentSchemas", "dependencies"];
 const NAMED_WITHIN: &[&str] = &["properties", "patternProperties"];
 
-/// A schema that can be checked against.
+/// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct Schema {
     validator: Validator,
-    plan: Plan,
+    graph: SchemaGraph,
 }
 
 impl Schema {
-    /// Reads a schema.
+    /// Compiles a schema.
     ///
     /// # Errors
-    /// Why it is not checked against.
+    /// Why it cannot be used.
     pub(crate) fn new(schema: &Value) -> Result<Self, String> {
-        let plan = Plan::of(schema)?;
+        let graph = SchemaGraph::of(schema)?;
         let validator = jsonschema::options()
             .with_pattern_options(
                 PatternOptions::regex()
-                    .size_limit(MOST_OF_PATTERN)
-                    .dfa_size_limit(MOST_OF_PATTERN),
+                    .size_limit(MOST_PATTERN_BYTES)
+                    .dfa_size_limit(MOST_PATTERN_BYTES),
             )
             .build(schema)
             .map_err(|error| {
-                format!("it is no schema: {}", super::shown(&error.to_string(), 300))
+                format!(
+                    "it is not a valid schema: {}",
+                    super::shown(&error.to_string(), 300)
+                )
             })?;
-        Ok(Self { validator, plan })
+        Ok(Self { validator, graph })
     }
 
     /// Checks a value.
     ///
     /// # Errors
-    /// Where it does not fit, or why that cannot be told.
+    /// Where the value does not match, or why it cannot be checked.
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
-        if self.plan.work(value) > MOST_WORK {
-            return Err("to check it against what it promised would take too long".to_owned());
+        if self.graph.work(value) > MOST_WORK {
+            return Err("checking it against the schema would take too long".to_owned());
         }
         self.validator.validate(value).map_err(|error| {
             let place = error.instance_path().to_string();
@@ -79,43 +81,43 @@ impl Schema {
     }
 }
 
-/// Which part of a schema leads to which.
+/// The graph of the subschemas of a schema.
 #[derive(Debug, Default)]
-struct Plan {
-    /// For every part, those that apply to the same value.
+struct SchemaGraph {
+    /// For each subschema, those that apply to the same value.
     in_place: Vec<Vec<usize>>,
-    /// And those that apply to parts of it.
+    /// For each subschema, those that apply to parts of the value.
     within: Vec<Vec<usize>>,
-    /// The parts, each before those it leads to in place.
+    /// The subschemas in topological order of `in_place`.
     order: Vec<usize>,
 }
 
-impl Plan {
+impl SchemaGraph {
     fn of(schema: &Value) -> Result<Self, String> {
         let mut places = HashMap::new();
         let mut nodes = Vec::new();
         collect(schema, String::new(), 0, &mut places, &mut nodes)?;
-        let mut plan = Self::default();
+        let mut graph = Self::default();
         for (pointer, node) in &nodes {
             let mut in_place = Vec::new();
             let mut within = Vec::new();
             let Some(node) = node.as_object() else {
-                plan.in_place.push(in_place);
-                plan.within.push(within);
+                graph.in_place.push(in_place);
+                graph.within.push(within);
                 continue;
             };
             for (key, part) in node {
                 let below = format!("{pointer}/{}", escaped(key));
                 let targets = match key.as_str() {
-                    // A field may have such a name too; then what stands there is no text.
+                    // A property may have this name too; then the value is not a string.
                     "$ref" | "$dynamicRef" | "$recursiveRef" if part.is_string() => {
-                        in_place.push(referred(part, &places)?);
+                        in_place.push(resolve(part, &places)?);
                         continue;
                     }
                     "$id" | "$anchor" | "$dynamicAnchor"
                         if part.is_string() && !pointer.is_empty() =>
                     {
-                        return Err("it names parts of itself".to_owned());
+                        return Err("it contains a nested `$id` or anchor".to_owned());
                     }
                     key if IN_PLACE.contains(&key) || NAMED_IN_PLACE.contains(&key) => {
                         &mut in_place
@@ -141,14 +143,14 @@ impl Plan {
                     }
                 }
             }
-            plan.in_place.push(in_place);
-            plan.within.push(within);
+            graph.in_place.push(in_place);
+            graph.within.push(within);
         }
-        plan.order = ordered(&plan.in_place)?;
-        Ok(plan)
+        graph.order = topological_order(&graph.in_place)?;
+        Ok(graph)
     }
 
-    /// How often parts of the schema are applied to parts of the value, at most.
+    /// An upper bound of how often subschemas are applied to parts of the value.
     fn work(&self, value: &Value) -> f64 {
         let (values, levels) = size(value);
         let mut at = vec![0.0; self.in_place.len()];
@@ -180,7 +182,7 @@ impl Plan {
     }
 }
 
-/// All objects and booleans of a schema with where they stand.
+/// All nodes of a schema with their JSON pointers.
 fn collect<'a>(
     node: &'a Value,
     pointer: String,
@@ -218,8 +220,8 @@ fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// The part a reference means: only parts of the schema itself, by where they stand.
-fn referred(reference: &Value, places: &HashMap<String, usize>) -> Result<usize, String> {
+/// The target of a reference, which must be a JSON pointer within the schema.
+fn resolve(reference: &Value, places: &HashMap<String, usize>) -> Result<usize, String> {
     let reference = reference.as_str().unwrap_or_default();
     let place = reference
         .strip_prefix('#')
@@ -227,13 +229,12 @@ fn referred(reference: &Value, places: &HashMap<String, usize>) -> Result<usize,
         .and_then(|place| places.get(place));
     place.copied().ok_or_else(|| {
         let reference = super::shown(reference, 100);
-        format!("it refers to `{reference}`, which is no part of it")
+        format!("it refers to `{reference}`, which is not within the schema")
     })
 }
 
-/// The parts in an order in which each stands before those it leads to; there is none if one leads to
-/// itself, which would never end.
-fn ordered(edges: &[Vec<usize>]) -> Result<Vec<usize>, String> {
+/// The subschemas in topological order. Fails on a cycle, which would never end.
+fn topological_order(edges: &[Vec<usize>]) -> Result<Vec<usize>, String> {
     let mut incoming = vec![0usize; edges.len()];
     for &to in edges.iter().flatten() {
         incoming[to] += 1;
@@ -253,12 +254,11 @@ fn ordered(edges: &[Vec<usize>]) -> Result<Vec<usize>, String> {
     }
     match order.len() == edges.len() {
         true => Ok(order),
-        false => Err("a part of it refers to itself".to_owned()),
+        false => Err("a subschema refers to itself".to_owned()),
     }
 }
 
-/// How many values a value is made of, and how many levels deep. What was read from JSON is never so
-/// deep that this could not be found out one in the other.
+/// The number of values in a value, and its depth. Recursion is safe: the JSON parser limits the depth.
 fn size(value: &Value) -> (f64, usize) {
     let mut parts: Box<dyn Iterator<Item = &Value>> = match value {
         Value::Array(parts) => Box::new(parts.iter()),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn value_that_does_not_fit_is_told_where() {
+    fn a_mismatch_names_its_location() {
         let schema = json!({
             "type": "object",
             "properties": { "n": { "$ref": "#/$defs/count" } },
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn trees_may_refer_to_themselves_through_their_branches() {
+    fn recursive_types_are_allowed() {
         let schema = json!({
             "$ref": "#/$defs/tree",
             "$defs": { "tree": {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_that_leads_to_itself_at_once_is_refused() {
+    fn schemas_with_cyclic_references_are_refused() {
         for schema in [
             json!({ "$ref": "#" }),
             json!({ "allOf": [{ "$ref": "#" }] }),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_references_are_refused() {
+    fn external_references_are_refused() {
         for reference in [
             "http://127.0.0.1:1/x",
             "file:///etc/passwd",
@@ -345,8 +345,8 @@ mod tests {
     }
 
     #[test]
-    fn laughing_schemas_end_quickly() {
-        // Every level doubles: in place, and along the value.
+    fn exponential_schemas_are_refused_quickly() {
+        // Every level doubles the work: in place, and along the value.
         let mut definitions = serde_json::Map::new();
         for n in 0..60 {
             let next = json!({ "$ref": format!("#/$defs/d{}", n + 1) });
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_take_no_exponential_time() {
+    fn patterns_do_not_take_exponential_time() {
         let schema = json!({ "type": "string", "pattern": "^(a+)+$" });
         let begun = Instant::now();
         assert!(check(&schema, &json!(format!("{}b", "a".repeat(50_000)))).is_err());

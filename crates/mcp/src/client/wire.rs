@@ -1,6 +1,6 @@
-//! What is on its way between this program and one server. Both ways of transport pass every message
-//! through here, as it came and before the protocol's library reads it: answers are kept whole, and
-//! floods of notices end here, where they cost least.
+//! The messages between this client and one server. Both transports pass every message through here
+//! before `rmcp` reads it. Answers are kept complete, and floods of notifications are dropped here, where
+//! they cost least.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -12,111 +12,111 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::api::{CallError, Limits, Progress, Reply, ServerError};
+use super::api::{CallError, ElicitationReply, Limits, Progress, ServerError};
 use super::list::Listing;
 use super::{lock, shown};
 
-/// What is on its way to and from one server.
+/// The messages to and from one server.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    flights: Mutex<HashMap<i64, Weak<Flight>>>,
+    requests: Mutex<HashMap<i64, Weak<PendingRequest>>>,
     listing: Arc<Listing>,
     pub(crate) limits: Limits,
-    /// Cancelled when the server is gone.
+    /// Cancelled when the connection has ended.
     pub(crate) ended: CancellationToken,
-    why: Mutex<Option<ServerError>>,
-    unheard: AtomicU64,
+    failure: Mutex<Option<ServerError>>,
+    ignored: AtomicU64,
 }
 
-/// What becomes of a message from the server.
+/// What to do with a message from the server.
 pub(crate) enum Inbound {
-    /// It was dealt with.
-    Taken,
-    /// The library is to read it.
+    /// It was handled here.
+    Consumed,
+    /// `rmcp` handles it.
     Pass(Value),
 }
 
-/// A request on its way.
-pub(crate) struct Flight {
+/// A request without an answer yet.
+pub(crate) struct PendingRequest {
     is_call: bool,
     state: AtomicU8,
     token: OnceLock<NumberOrString>,
     answer: Mutex<Option<Value>>,
     failure: Mutex<Option<CallError>>,
-    meter: Mutex<Meter>,
-    listener: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
-    questions: mpsc::Sender<Question>,
-    asked: AtomicUsize,
+    throttle: Mutex<ProgressThrottle>,
+    on_progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    elicitations: mpsc::Sender<PendingElicitation>,
+    input_requests: AtomicUsize,
 }
 
-/// A question of a server in the middle of a call.
-pub(crate) struct Question {
+/// An elicitation request of a server during a call.
+pub(crate) struct PendingElicitation {
     /// The parameters of `elicitation/create`.
     pub(crate) params: Value,
-    pub(crate) answer: oneshot::Sender<Reply>,
+    pub(crate) answer: oneshot::Sender<ElicitationReply>,
 }
 
 #[derive(Debug, Default)]
-struct Meter {
-    told: Option<Instant>,
-    untold: Option<Progress>,
+struct ProgressThrottle {
+    last_report: Option<Instant>,
+    held_back: Option<Progress>,
 }
 
 const QUEUED: u8 = 0;
 const SENT: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
-/// More questions than this of one call wait for nobody.
-const QUESTIONS: usize = 4;
+/// The most elicitations of one call that wait at the same time.
+const MOST_ELICITATIONS: usize = 4;
 
-impl Flight {
-    /// A request, with what hears its progress and the questions that come of it.
+impl PendingRequest {
+    /// A request, with the callback for its progress and the receiver of its elicitations.
     pub(crate) fn new(
         is_call: bool,
-        listener: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
-    ) -> (Arc<Self>, mpsc::Receiver<Question>) {
-        let (questions, asked) = mpsc::channel(QUESTIONS);
-        let flight = Self {
+        on_progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    ) -> (Arc<Self>, mpsc::Receiver<PendingElicitation>) {
+        let (elicitations, received) = mpsc::channel(MOST_ELICITATIONS);
+        let pending = Self {
             is_call,
             state: AtomicU8::new(QUEUED),
             token: OnceLock::new(),
             answer: Mutex::default(),
             failure: Mutex::default(),
-            meter: Mutex::default(),
-            listener,
-            questions,
-            asked: AtomicUsize::new(0),
+            throttle: Mutex::default(),
+            on_progress,
+            elicitations,
+            input_requests: AtomicUsize::new(0),
         };
-        (Arc::new(flight), asked)
+        (Arc::new(pending), received)
     }
 
-    /// Takes the request back, if nothing of it was sent yet.
+    /// Withdraws the request if nothing of it was sent yet. Returns whether it is withdrawn.
     pub(crate) fn withdraw(&self) -> bool {
-        self.move_on(QUEUED, WITHDRAWN) || self.state.load(Ordering::Acquire) == WITHDRAWN
+        self.transition(QUEUED, WITHDRAWN) || self.state.load(Ordering::Acquire) == WITHDRAWN
     }
 
-    /// Whether any of it may have reached the server.
+    /// Whether any part of it may have reached the server.
     pub(crate) fn is_sent(&self) -> bool {
         self.state.load(Ordering::Acquire) == SENT
     }
 
-    /// It turned out that it cannot have reached the server.
-    pub(crate) fn was_not_sent(&self) {
-        self.move_on(SENT, QUEUED);
+    /// Records that it cannot have reached the server.
+    pub(crate) fn mark_not_sent(&self) {
+        self.transition(SENT, QUEUED);
     }
 
-    fn move_on(&self, from: u8, to: u8) -> bool {
+    fn transition(&self, from: u8, to: u8) -> bool {
         self.state
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }
 
-    /// The server's answer, whole.
+    /// The server's complete answer.
     pub(crate) fn take_answer(&self) -> Option<Value> {
         lock(&self.answer).take()
     }
 
-    /// What went wrong underway, where more is known than that it went wrong.
+    /// The recorded failure, if there is one.
     pub(crate) fn take_failure(&self) -> Option<CallError> {
         lock(&self.failure).take()
     }
@@ -125,83 +125,86 @@ impl Flight {
         *lock(&self.failure) = Some(error);
     }
 
-    /// Counts what the server asks in this call.
-    pub(crate) fn count_asked(&self) -> usize {
-        self.asked.fetch_add(1, Ordering::Relaxed) + 1
+    /// Counts a request for input during this call. Returns the new count.
+    pub(crate) fn count_input_request(&self) -> usize {
+        self.input_requests.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    pub(crate) fn ask(
+    pub(crate) fn elicit(
         &self,
-        question: Question,
-    ) -> Result<(), mpsc::error::TrySendError<Question>> {
-        self.questions.try_send(question)
+        elicitation: PendingElicitation,
+    ) -> Result<(), mpsc::error::TrySendError<PendingElicitation>> {
+        self.elicitations.try_send(elicitation)
     }
 
-    fn advance(&self, progress: Progress, interval: Duration) {
-        let Some(listener) = &self.listener else {
+    fn report_progress(&self, progress: Progress, interval: Duration) {
+        let Some(on_progress) = &self.on_progress else {
             return;
         };
         let now = Instant::now();
-        let told = {
-            let mut meter = lock(&self.meter);
-            match meter.told.is_none_or(|told| now - told >= interval) {
+        let due = {
+            let mut throttle = lock(&self.throttle);
+            match throttle
+                .last_report
+                .is_none_or(|last| now - last >= interval)
+            {
                 true => {
-                    meter.told = Some(now);
-                    meter.untold = None;
+                    throttle.last_report = Some(now);
+                    throttle.held_back = None;
                     Some(progress)
                 }
                 false => {
-                    meter.untold = Some(progress);
+                    throttle.held_back = Some(progress);
                     None
                 }
             }
         };
-        if let Some(progress) = told {
-            listener(progress);
+        if let Some(progress) = due {
+            on_progress(progress);
         }
     }
 
-    /// Tells the last progress that was held back.
-    pub(crate) fn tell_rest(&self) {
-        let untold = lock(&self.meter).untold.take();
-        if let (Some(listener), Some(progress)) = (&self.listener, untold) {
-            listener(progress);
+    /// Reports the last progress that was held back.
+    pub(crate) fn report_held_back(&self) {
+        let held_back = lock(&self.throttle).held_back.take();
+        if let (Some(on_progress), Some(progress)) = (&self.on_progress, held_back) {
+            on_progress(progress);
         }
     }
 }
 
-impl std::fmt::Debug for Flight {
+impl std::fmt::Debug for PendingRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Flight").finish_non_exhaustive()
+        f.debug_struct("PendingRequest").finish_non_exhaustive()
     }
 }
 
 impl Wire {
     pub(crate) fn new(listing: Arc<Listing>, limits: Limits) -> Self {
         Self {
-            flights: Mutex::default(),
+            requests: Mutex::default(),
             listing,
             limits,
             ended: CancellationToken::new(),
-            why: Mutex::default(),
-            unheard: AtomicU64::new(0),
+            failure: Mutex::default(),
+            ignored: AtomicU64::new(0),
         }
     }
 
-    /// The server is gone, for this reason. The first reason stands.
-    pub(crate) fn end(&self, why: ServerError) {
-        lock(&self.why).get_or_insert(why);
+    /// Records that the connection has ended, and why. The first reason is kept.
+    pub(crate) fn end(&self, reason: ServerError) {
+        lock(&self.failure).get_or_insert(reason);
         self.ended.cancel();
     }
 
-    /// Why the server is gone, or what is known of what went wrong so far.
-    pub(crate) fn why(&self) -> Option<ServerError> {
-        lock(&self.why).clone()
+    /// Why the connection has ended, or the failure recorded so far.
+    pub(crate) fn failure(&self) -> Option<ServerError> {
+        lock(&self.failure).clone()
     }
 
-    /// Keeps what went wrong, for whoever finds out that something did.
-    pub(crate) fn note(&self, why: ServerError) {
-        lock(&self.why).get_or_insert(why);
+    /// Records a failure. The first one is kept.
+    pub(crate) fn record_failure(&self, failure: ServerError) {
+        lock(&self.failure).get_or_insert(failure);
     }
 
     /// The list of tools may have changed.
@@ -209,104 +212,111 @@ impl Wire {
         self.listing.changed();
     }
 
-    /// How many notices nobody heard.
+    /// The number of notifications that were ignored.
     #[cfg(test)]
-    pub(crate) fn unheard(&self) -> u64 {
-        self.unheard.load(Ordering::Relaxed)
+    pub(crate) fn ignored(&self) -> u64 {
+        self.ignored.load(Ordering::Relaxed)
     }
 
-    /// The request in a message, if it is one of those that are watched.
-    pub(crate) fn flight_in(message: &ClientJsonRpcMessage) -> Option<Arc<Flight>> {
+    /// The pending request of a message, if it is a call or a list.
+    pub(crate) fn pending_in(message: &ClientJsonRpcMessage) -> Option<Arc<PendingRequest>> {
         let ClientJsonRpcMessage::Request(request) = message else {
             return None;
         };
         match &request.request {
-            ClientRequest::CallToolRequest(call) => call.extensions.get::<Arc<Flight>>().cloned(),
-            ClientRequest::ListToolsRequest(list) => list.extensions.get::<Arc<Flight>>().cloned(),
+            ClientRequest::CallToolRequest(call) => {
+                call.extensions.get::<Arc<PendingRequest>>().cloned()
+            }
+            ClientRequest::ListToolsRequest(list) => {
+                list.extensions.get::<Arc<PendingRequest>>().cloned()
+            }
             _ => None,
         }
     }
 
-    /// A message is about to be sent. `false` if it was taken back.
-    pub(crate) fn sends(&self, message: &ClientJsonRpcMessage) -> bool {
-        let (Some(flight), ClientJsonRpcMessage::Request(request)) =
-            (Self::flight_in(message), message)
+    /// Records that a message is about to be sent. `false` if it was withdrawn.
+    pub(crate) fn mark_sent(&self, message: &ClientJsonRpcMessage) -> bool {
+        let (Some(pending), ClientJsonRpcMessage::Request(request)) =
+            (Self::pending_in(message), message)
         else {
             return true;
         };
         if let Some(token) = request.request.get_meta().get_progress_token() {
-            let _ = flight.token.set(token.0);
+            let _ = pending.token.set(token.0);
         }
-        // Before the state moves on: the answer may come at once.
+        // Before the state changes: the answer may arrive at once.
         if let NumberOrString::Number(id) = request.id {
-            let mut flights = lock(&self.flights);
-            flights.retain(|_, flight| flight.strong_count() > 0);
-            flights.insert(id, Arc::downgrade(&flight));
+            let mut requests = lock(&self.requests);
+            requests.retain(|_, pending| pending.strong_count() > 0);
+            requests.insert(id, Arc::downgrade(&pending));
         }
-        flight.move_on(QUEUED, SENT) || flight.is_sent()
+        pending.transition(QUEUED, SENT) || pending.is_sent()
     }
 
-    /// The request a message answers.
-    fn answered(&self, id: &Value) -> Option<Arc<Flight>> {
+    /// The request that a message answers.
+    fn answered(&self, id: &Value) -> Option<Arc<PendingRequest>> {
         let id = match id {
             Value::Number(number) => number.as_i64()?,
             Value::String(text) => text.parse().ok()?,
             _ => return None,
         };
-        self.flight(id)
+        self.pending(id)
     }
 
-    fn flight(&self, id: i64) -> Option<Arc<Flight>> {
-        lock(&self.flights).get(&id)?.upgrade()
+    fn pending(&self, id: i64) -> Option<Arc<PendingRequest>> {
+        lock(&self.requests).get(&id)?.upgrade()
     }
 
-    /// The call that is meant by something that comes with the answer to this request, or, if it comes
-    /// with none, the only call on its way.
-    pub(crate) fn call_meant(&self, request: Option<&NumberOrString>) -> Option<Arc<Flight>> {
+    /// The call that a request of the server belongs to: the call on whose response stream it came, or
+    /// else the only call in flight.
+    pub(crate) fn related_call(
+        &self,
+        request: Option<&NumberOrString>,
+    ) -> Option<Arc<PendingRequest>> {
         if let Some(request) = request {
             let NumberOrString::Number(id) = request else {
                 return None;
             };
-            return self.flight(*id).filter(|flight| flight.is_call);
+            return self.pending(*id).filter(|pending| pending.is_call);
         }
-        let flights = lock(&self.flights);
-        let mut calls = flights
+        let requests = lock(&self.requests);
+        let mut calls = requests
             .values()
             .filter_map(Weak::upgrade)
-            .filter(|flight| flight.is_call && flight.is_sent());
+            .filter(|pending| pending.is_call && pending.is_sent());
         let only = calls.next()?;
         calls.next().is_none().then_some(only)
     }
 
-    /// A message came. The answer to a watched request is kept here; of the answers to lists, which
-    /// the library for HTTP reads as well, a copy.
-    pub(crate) fn take_in(&self, mut message: Value, keeps_lists: bool) -> Inbound {
+    /// Receives a message. The answer to a pending request is stored in it. With `copies_lists`, the
+    /// answer to a list request is copied, because the HTTP transport of `rmcp` reads it too.
+    pub(crate) fn receive(&self, mut message: Value, copies_lists: bool) -> Inbound {
         let Some(fields) = message.as_object_mut() else {
             return Inbound::Pass(message);
         };
         match fields.get("method").and_then(Value::as_str) {
             Some(method) if !fields.contains_key("id") => {
-                if self.hears(method, fields.get("params")) {
-                    return Inbound::Taken;
+                if self.handles_notification(method, fields.get("params")) {
+                    return Inbound::Consumed;
                 }
             }
             Some(_) => {}
             None => {
-                let flight = fields.get("id").and_then(|id| self.answered(id));
-                if let (Some(flight), Some(result)) = (flight, fields.get_mut("result")) {
-                    let kept = match keeps_lists && !flight.is_call {
+                let pending = fields.get("id").and_then(|id| self.answered(id));
+                if let (Some(pending), Some(result)) = (pending, fields.get_mut("result")) {
+                    let answer = match copies_lists && !pending.is_call {
                         true => result.clone(),
                         false => std::mem::replace(result, Value::Object(Map::new())),
                     };
-                    *lock(&flight.answer) = Some(kept);
+                    *lock(&pending.answer) = Some(answer);
                 }
             }
         }
         Inbound::Pass(message)
     }
 
-    /// Whether a notice ends here.
-    fn hears(&self, method: &str, params: Option<&Value>) -> bool {
+    /// Handles a notification. Returns whether it was handled here.
+    fn handles_notification(&self, method: &str, params: Option<&Value>) -> bool {
         match method {
             "notifications/progress" => self.progress(params),
             "notifications/tools/list_changed" => self.listing.changed(),
@@ -314,7 +324,7 @@ impl Wire {
             | "notifications/prompts/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/resources/updated" => {
-                self.unheard.fetch_add(1, Ordering::Relaxed);
+                self.ignored.fetch_add(1, Ordering::Relaxed);
             }
             _ => return false,
         }
@@ -322,7 +332,7 @@ impl Wire {
     }
 
     fn progress(&self, params: Option<&Value>) {
-        let told = || {
+        let parse = || {
             let params = params?;
             let token = match params.get("progressToken")? {
                 Value::Number(number) => NumberOrString::Number(number.as_i64()?),
@@ -339,39 +349,38 @@ impl Wire {
             };
             Some((token, progress))
         };
-        let Some((token, progress)) = told() else {
+        let Some((token, progress)) = parse() else {
             return;
         };
-        let flight = lock(&self.flights)
+        let pending = lock(&self.requests)
             .values()
             .filter_map(Weak::upgrade)
-            .find(|flight| flight.token.get() == Some(&token));
-        if let Some(flight) = flight {
-            flight.advance(progress, self.limits.progress_interval);
+            .find(|pending| pending.token.get() == Some(&token));
+        if let Some(pending) = pending {
+            pending.report_progress(progress, self.limits.progress_interval);
         }
     }
 
-    /// An answer came that cannot be read. Whose it is can be seen in what there is of it, or there is
-    /// only one it can be; else it may be anybody's, and all of them fail. Gives the ids of the
-    /// requests that end by it.
-    pub(crate) fn unreadable(&self, pieces: &[&[u8]], error: &CallError) -> Vec<i64> {
-        let mut flights: Vec<(i64, Arc<Flight>)> = lock(&self.flights)
+    /// Fails the requests that an unreadable answer may belong to: those whose ids appear in its pieces,
+    /// or else all that were sent. Returns their ids.
+    pub(crate) fn fail_unreadable(&self, pieces: &[&[u8]], error: &CallError) -> Vec<i64> {
+        let mut requests: Vec<(i64, Arc<PendingRequest>)> = lock(&self.requests)
             .iter()
-            .filter_map(|(id, flight)| Some((*id, flight.upgrade()?)))
-            .filter(|(_, flight)| flight.is_sent())
+            .filter_map(|(id, pending)| Some((*id, pending.upgrade()?)))
+            .filter(|(_, pending)| pending.is_sent())
             .collect();
         let named: Vec<i64> = pieces.iter().flat_map(|piece| ids(piece)).collect();
-        if flights.len() > 1 && flights.iter().any(|(id, _)| named.contains(id)) {
-            flights.retain(|(id, _)| named.contains(id));
+        if requests.len() > 1 && requests.iter().any(|(id, _)| named.contains(id)) {
+            requests.retain(|(id, _)| named.contains(id));
         }
-        for (_, flight) in &flights {
-            flight.fail(error.clone());
+        for (_, pending) in &requests {
+            pending.fail(error.clone());
         }
-        flights.into_iter().map(|(id, _)| id).collect()
+        requests.into_iter().map(|(id, _)| id).collect()
     }
 }
 
-/// What stands after `"id":` anywhere in a piece of JSON.
+/// The values of `"id":` anywhere in a piece of JSON.
 fn ids(piece: &[u8]) -> Vec<i64> {
     let text = String::from_utf8_lossy(piece);
     text.split("\"id\"")

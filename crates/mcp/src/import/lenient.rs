@@ -1,11 +1,11 @@
-//! JSON as people write it into settings: with comments, and with commas after the last item.
+//! JSON with comments and trailing commas, as in settings files.
 
-/// The text as plain JSON of the same length, so that places in it stay what they are.
+/// The text as plain JSON of the same length, so that error positions stay valid.
 pub(super) fn plain(text: &str) -> String {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
-    // Where the last comma is, as long as nothing but blanks came after it.
+    // The position of the last comma, as long as only whitespace follows it.
     let mut comma = None;
     while let Some(c) = rest.next() {
         match (c, rest.peek()) {
@@ -61,7 +61,7 @@ pub(super) fn plain(text: &str) -> String {
     plain
 }
 
-/// As many blanks as a character has bytes; lines stay.
+/// Adds as many spaces as a character has bytes. Line breaks are kept.
 fn blank(plain: &mut String, c: char) {
     match c {
         '\n' => plain.push('\n'),

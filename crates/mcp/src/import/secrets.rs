@@ -1,14 +1,14 @@
-//! Which variable stands for a secret that is not copied, and what placeholders of other programs mean.
+//! The variables that replace secrets, and the placeholders of other programs.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use windlass_spec::server::{Given, ServerName, looks_secret};
+use windlass_spec::server::{EnvTemplate, ServerName, looks_secret};
 
 use super::Names;
 use crate::text::{clipped, visible};
 
-/// What VS Code asks for when a server is started, by name: its description.
+/// The inputs that VS Code asks for when a server is started: descriptions by id.
 pub(super) fn inputs(file: &Value) -> BTreeMap<String, String> {
     let places = [file.get("inputs"), file.pointer("/mcp/inputs")];
     let inputs = places
@@ -41,23 +41,23 @@ pub(super) fn placeholder(text: &str) -> Option<&str> {
     rest.get(..=end)
 }
 
-/// The variables that secrets are put into, by name: what each stands for, so that two secrets do not
-/// share one.
+/// The variables that replace secrets. Two different secrets never share one.
 pub(super) struct Variables<'f> {
     inputs: &'f BTreeMap<String, String>,
-    meant: BTreeMap<String, String>,
+    /// The original value of each variable.
+    values: BTreeMap<String, String>,
 }
 
 impl<'f> Variables<'f> {
     pub(super) fn new(inputs: &'f BTreeMap<String, String>) -> Self {
         Self {
             inputs,
-            meant: BTreeMap::new(),
+            values: BTreeMap::new(),
         }
     }
 
-    /// How a value is written here.
-    pub(super) fn written(
+    /// The imported form of a value.
+    pub(super) fn convert(
         &mut self,
         server: &ServerName,
         key: &str,
@@ -66,10 +66,10 @@ impl<'f> Variables<'f> {
         notes: &mut Vec<String>,
     ) -> String {
         if let Some(placeholder) = placeholder(text) {
-            return self.replaced(server, key, text, placeholder, names, notes);
+            return self.convert_placeholder(server, key, text, placeholder, names, notes);
         }
-        // What would be read as the name of a variable, or as nothing, is not what it says.
-        let is_plain = Given::new(text).is_ok_and(|given| given.variable().is_none())
+        // A value that would be read as a variable reference, or is not valid, is not copied.
+        let is_plain = EnvTemplate::new(text).is_ok_and(|given| given.variable().is_none())
             && !text.chars().any(|c| c.is_control() && c != '\t');
         if is_plain && !looks_secret(key, text) {
             return text.to_owned();
@@ -81,13 +81,13 @@ impl<'f> Variables<'f> {
             scheme => format!(", without `{}`", scheme.trim()),
         };
         notes.push(format!(
-            "what looks like a secret in `{key}` is not copied: put it into the variable `{variable}`{what}"
+            "`{key}` looks like a secret and is not copied; put it into the variable `{variable}`{what}"
         ));
         format!("{scheme}env:{variable}")
     }
 
-    /// A value with a placeholder in it.
-    fn replaced(
+    /// The imported form of a value with a placeholder.
+    fn convert_placeholder(
         &mut self,
         server: &ServerName,
         key: &str,
@@ -99,7 +99,7 @@ impl<'f> Variables<'f> {
         let inside = placeholder.trim_start_matches("${").trim_end_matches('}');
         let fixed = text.strip_suffix(placeholder);
         let fixed = fixed.filter(|fixed| fixed.is_empty() || fixed.ends_with(' '));
-        // What stands before it may be a secret as well, and may not be read as another variable.
+        // The text before it may be a secret too, and must not be read as another variable.
         let fixed = fixed.filter(|fixed| {
             let is_scheme = fixed.split_whitespace().count() <= 1 && !fixed.contains("env:");
             is_scheme
@@ -113,58 +113,62 @@ impl<'f> Variables<'f> {
             None => Some(inside),
         };
         if let (Some(fixed), Some(name)) = (fixed, named.filter(|name| is_variable(name))) {
-            let meaning = format!("${{{name}}}");
-            self.meant.entry(name.to_owned()).or_insert(meaning);
+            let value = format!("${{{name}}}");
+            self.values.entry(name.to_owned()).or_insert(value);
             return format!("{fixed}env:{name}");
         }
         if let (Some(fixed), Some(("input", id))) = (fixed, inside.split_once(':')) {
-            let wanted = variable_of(id);
-            let variable = self.free(server, &wanted, placeholder);
+            let wanted = to_variable_name(id);
+            let variable = self.free_variable(server, &wanted, placeholder);
             let about = self.inputs.get(id).map(String::as_str).unwrap_or_default();
             let about = match about {
                 "" => String::new(),
                 about => format!(" ({about})"),
             };
             notes.push(format!(
-                "`{key}` was asked for when the server was started{about}: put it into the variable `{variable}`"
+                "`{key}` was prompted for at the start of the server{about}; put it into the variable `{variable}`"
             ));
             return format!("{fixed}env:{variable}");
         }
         let variable = self.variable(server, key, text, names);
         let shown = visible(clipped(placeholder, 60)).into_owned();
         notes.push(format!(
-            "`{key}` is put together with `{shown}`: put the whole of it into the variable `{variable}`"
+            "`{key}` contains `{shown}`; put the whole value into the variable `{variable}`"
         ));
         format!("env:{variable}")
     }
 
-    /// The variable for a value: by the name of the variable it was, or by server and header.
+    /// The variable for a value: named like the original variable, or after server and header.
     fn variable(&mut self, server: &ServerName, key: &str, text: &str, names: Names) -> String {
         match names {
-            Names::Variables => self.free(server, key, text),
+            Names::Variables => self.free_variable(server, key, text),
             Names::Headers => {
-                let wanted = format!("{}_{}", variable_of(server.as_str()), variable_of(key));
-                self.free(server, &wanted, text)
+                let wanted = format!(
+                    "{}_{}",
+                    to_variable_name(server.as_str()),
+                    to_variable_name(key)
+                );
+                self.free_variable(server, &wanted, text)
             }
         }
     }
 
-    /// The variable of that name, or another if that stands for something else already.
-    fn free(&mut self, server: &ServerName, wanted: &str, meaning: &str) -> String {
-        let own = format!("{}_{wanted}", variable_of(server.as_str()));
+    /// The variable `wanted`, or another if that already has another value.
+    fn free_variable(&mut self, server: &ServerName, wanted: &str, value: &str) -> String {
+        let own = format!("{}_{wanted}", to_variable_name(server.as_str()));
         let mut candidates = vec![wanted.to_owned(), own.clone()];
         candidates.extend((2..100).map(|number| format!("{own}_{number}")));
         let free = candidates.iter().find(|candidate| {
-            let meant = self.meant.get(*candidate);
-            meant.is_none_or(|meant| meant == meaning)
+            let used = self.values.get(*candidate);
+            used.is_none_or(|used| used == value)
         });
         let free = free.unwrap_or(&own).clone();
-        self.meant.insert(free.clone(), meaning.to_owned());
+        self.values.insert(free.clone(), value.to_owned());
         free
     }
 }
 
-/// `Bearer ` and the like at the beginning of a header, which is no secret.
+/// The authentication scheme at the beginning of a header, such as `Bearer `, which is not secret.
 fn scheme(text: &str, names: Names) -> &'static str {
     let schemes = ["Bearer ", "Basic ", "Token ", "token "];
     let found = schemes.into_iter().find(|scheme| text.starts_with(scheme));
@@ -173,8 +177,8 @@ fn scheme(text: &str, names: Names) -> &'static str {
         .unwrap_or_default()
 }
 
-/// A name in the letters of variables.
-fn variable_of(name: &str) -> String {
+/// A name in the characters of environment variables.
+fn to_variable_name(name: &str) -> String {
     let letters = name.chars().map(|c| match c.is_ascii_alphanumeric() {
         true => c.to_ascii_uppercase(),
         false => '_',

@@ -16,7 +16,7 @@ fn one(text: &str) -> Imported {
     all.remove(0)
 }
 
-/// What a configuration makes of a section.
+/// The servers that a configuration loads from a section.
 fn loaded(toml: &str) -> Vec<ServerSettings> {
     let source = Source {
         layer: Layer::Project,
@@ -25,8 +25,8 @@ fn loaded(toml: &str) -> Vec<ServerSettings> {
         text: toml.to_owned(),
     };
     let loaded = load(&[source], [], &[]).unwrap_or_else(|mistakes| {
-        let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        panic!("{}\n{toml}", told.join("\n"))
+        let messages: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        panic!("{}\n{toml}", messages.join("\n"))
     });
     loaded.configuration.servers().to_vec()
 }
@@ -46,7 +46,7 @@ fn http(imported: &Imported) -> &HttpTransport {
 }
 
 #[test]
-fn a_file_of_claude_desktop_is_read() {
+fn a_claude_desktop_file_is_imported() {
     let all = imported(
         r#"{"mcpServers": {
             "filesystem": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem@2026.8.31", "/home/ada"]},
@@ -73,15 +73,15 @@ fn a_file_of_claude_desktop_is_read() {
     assert_eq!(
         all[1].notes,
         [
-            "it is called `my-github` here",
-            "it is switched off there, and here too",
-            "what looks like a secret in `GITHUB_PERSONAL_ACCESS_TOKEN` is not copied: put it into the variable `GITHUB_PERSONAL_ACCESS_TOKEN`",
+            "it is named `my-github` here",
+            "it is disabled in the file, so it is imported as disabled",
+            "`GITHUB_PERSONAL_ACCESS_TOKEN` looks like a secret and is not copied; put it into the variable `GITHUB_PERSONAL_ACCESS_TOKEN`",
         ]
     );
 }
 
 #[test]
-fn a_file_of_vs_code_is_read_with_its_comments_and_inputs() {
+fn a_vs_code_file_with_comments_and_inputs_is_imported() {
     let all = imported(
         r#"{
             // What is asked for when a server is started.
@@ -105,8 +105,8 @@ fn a_file_of_vs_code_is_read_with_its_comments_and_inputs() {
     assert_eq!(
         all[0].notes,
         [
-            "`uvx` fetches and runs the newest version whenever it is started; name a version",
-            "`PERPLEXITY_API_KEY` was asked for when the server was started (Perplexity API Key): put it into the variable `PERPLEXITY_KEY`",
+            "`uvx` runs the newest version on every start; pin a version",
+            "`PERPLEXITY_API_KEY` was prompted for at the start of the server (Perplexity API Key); put it into the variable `PERPLEXITY_KEY`",
         ]
     );
     assert_eq!(all[1].settings, None);
@@ -117,7 +117,7 @@ fn a_file_of_vs_code_is_read_with_its_comments_and_inputs() {
 }
 
 #[test]
-fn no_secret_is_copied() {
+fn secrets_are_not_copied() {
     let text = r#"{"mcpServers": {
         "a": {"url": "https://example.org/mcp?api_key=SECRET1&x=1", "headers": {"Authorization": "Bearer SECRET2", "X-Api-Key": "SECRET3"}},
         "b": {"command": "x", "args": ["--api-key=SECRET4", "--token", "SECRET5", "--header", "Authorization: Bearer SECRET6"],
@@ -139,7 +139,7 @@ fn no_secret_is_copied() {
         http(&all[0]).headers["Authorization"].to_string(),
         "Bearer env:A_AUTHORIZATION"
     );
-    // Two secrets of one name are two variables.
+    // Two secrets with the same name get two variables.
     assert_eq!(
         command(&all[1]).environment["API_KEY"].variable(),
         Some("API_KEY")
@@ -152,16 +152,16 @@ fn no_secret_is_copied() {
         (all[3].settings.as_ref(), all[4].settings.as_ref()),
         (None, None)
     );
-    // What lost a secret that no variable can stand for is off.
+    // A server that lost a secret without a variable is disabled.
     assert!(!all[0].settings.as_ref().unwrap().is_enabled);
     assert!(!all[1].settings.as_ref().unwrap().is_enabled);
     assert!(all[2].settings.as_ref().unwrap().is_enabled);
-    // And all of it can be loaded.
+    // The result can be loaded.
     assert_eq!(loaded(&toml).len(), 4);
 }
 
 #[test]
-fn what_has_no_counterpart_is_noted() {
+fn settings_without_an_equivalent_get_a_note() {
     let all = imported(
         r#"{"mcpServers": {
             "old": {"type": "sse", "url": "https://example.org/sse"},
@@ -173,22 +173,18 @@ fn what_has_no_counterpart_is_noted() {
         }}"#,
     );
     let notes = |index: usize| all[index].notes.join("\n");
-    assert!(
-        notes(0).contains("old transport of server-sent events"),
-        "{}",
-        notes(0)
-    );
+    assert!(notes(0).contains("old SSE transport"), "{}", notes(0));
     assert!(!all[0].settings.as_ref().unwrap().is_enabled);
     assert_eq!(command(&all[1]).arguments, ["-y", "thing"]);
     assert_eq!(command(&all[1]).directory, Some("/srv".into()));
-    for told in [
-        "line for a shell",
-        "`autoApprove` is not taken over: what may run",
+    for note in [
+        "shell command line",
+        "`autoApprove` is not imported: risk, permissions and policies decide",
         "`timeout` is not",
         "`envFile` is not",
         "newest version",
     ] {
-        assert!(notes(1).contains(told), "{}", notes(1));
+        assert!(notes(1).contains(note), "{}", notes(1));
     }
     assert_eq!(
         command(&all[2]).arguments,
@@ -204,14 +200,14 @@ fn what_has_no_counterpart_is_noted() {
         assert_eq!(imported.notes.len(), 1, "{:?}", imported.notes);
     }
     assert!(
-        notes(7).contains("`A-B` is not the name of a variable"),
+        notes(7).contains("`A-B` is not a valid variable name"),
         "{}",
         notes(7)
     );
 }
 
 #[test]
-fn names_are_made_to_fit_and_stay_apart() {
+fn names_are_made_valid_and_unique() {
     let text = r#"{"mcpServers": {"Time!": {"command": "a"}, "time": {"command": "b"}, "__TIME": {"command": "c"},
         "9lives": {"command": "d"}, "日本": {"command": "e"}, "a__b_": {"command": "f"},
         "a very long name that goes on and on": {"command": "g"}}}"#;
@@ -235,7 +231,7 @@ fn names_are_made_to_fit_and_stay_apart() {
 }
 
 #[test]
-fn a_file_without_servers_is_told() {
+fn a_file_without_servers_is_an_error() {
     assert!(matches!(import("{"), Err(ImportError::NotJson(_))));
     assert_eq!(import("{}"), Err(ImportError::NoServers));
     assert_eq!(import("[]"), Err(ImportError::NoServers));
@@ -244,7 +240,7 @@ fn a_file_without_servers_is_told() {
 }
 
 #[test]
-fn a_server_is_written_as_people_would_write_it() {
+fn a_server_is_written_as_readable_toml() {
     let text = r#"{"mcpServers": {"time": {"command": "mcp-server-time", "args": ["--local-timezone", "UTC"], "env": {"TOKEN": "abcdef", "A": "b\"c"}}}}"#;
     assert_eq!(
         to_toml(one(text).settings.as_ref().unwrap()),
@@ -253,15 +249,15 @@ fn a_server_is_written_as_people_would_write_it() {
     );
 }
 
-fn any_given() -> impl Strategy<Value = BTreeMap<String, Given>> {
+fn any_given() -> impl Strategy<Value = BTreeMap<String, EnvTemplate>> {
     let value = prop_oneof![
         "[ -~äé☃]{0,12}",
         Just("Bearer env:VAR".to_owned()),
         Just("env:X".to_owned())
     ];
-    let value = value.prop_filter_map("no text that can be given", |text| {
+    let value = value.prop_filter_map("not a valid value", |text| {
         let is_secret = windlass_spec::server::looks_secret("x", &text);
-        Given::new(&text).ok().filter(|_| !is_secret)
+        EnvTemplate::new(&text).ok().filter(|_| !is_secret)
     });
     proptest::collection::btree_map("X_[A-E]{1,6}", value, 0..4)
 }
@@ -289,7 +285,7 @@ fn any_settings() -> impl Strategy<Value = ServerSettings> {
     });
     let oauth = (
         proptest::option::of("[!-~]{1,9}"),
-        proptest::option::of(Just(Given::new("env:SECRET").unwrap())),
+        proptest::option::of(Just(EnvTemplate::new("env:SECRET").unwrap())),
         proptest::collection::vec("[!-~]{1,9}", 0..3),
     );
     let oauth = oauth.prop_map(|(client_id, client_secret, scopes)| OAuth {
@@ -320,17 +316,17 @@ fn any_settings() -> impl Strategy<Value = ServerSettings> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_loaded_as_it_was(settings in any_settings()) {
+    fn written_settings_are_loaded_unchanged(settings in any_settings()) {
         prop_assert_eq!(loaded(&to_toml(&settings)), vec![settings]);
     }
 
     #[test]
-    fn no_file_makes_it_fail_otherwise_than_with_an_error(text in "[{}\\[\\]\",:/*a-z$\\\\ \n]{0,60}") {
+    fn import_never_panics(text in "[{}\\[\\]\",:/*a-z$\\\\ \n]{0,60}") {
         let _ = import(&text);
     }
 
     #[test]
-    fn whatever_is_imported_can_be_loaded(
+    fn imported_servers_can_be_loaded(
         name in "\\PC{0,40}", command in "\\PC{0,20}", argument in "\\PC{0,20}",
         key in "[A-Za-z_-]{0,10}", value in "[ -~]{0,20}", url in "https?://[a-z.@:?=&/]{0,20}",
     ) {

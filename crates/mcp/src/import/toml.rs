@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
-use windlass_spec::server::{DEFAULT_START_TIMEOUT, Given, OAuth, ServerSettings, Transport};
+use windlass_spec::server::{DEFAULT_START_TIMEOUT, EnvTemplate, OAuth, ServerSettings, Transport};
 
-/// The section `[servers.NAME]` to append to a configuration. Paths in it are as they are in the
-/// settings, so relative ones start from the directory of the file.
+/// The section `[servers.NAME]` to append to a configuration. Relative paths start from the directory of
+/// the file.
 #[must_use]
 pub fn to_toml(settings: &ServerSettings) -> String {
     let name = &settings.name;
@@ -58,7 +58,7 @@ struct Section(String);
 
 impl Section {
     fn line(&mut self, key: &str, value: &str) {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.0, "{key} = {value}");
     }
 
@@ -73,7 +73,7 @@ impl Section {
         }
     }
 
-    fn table(&mut self, path: &str, table: &BTreeMap<String, Given>) {
+    fn table(&mut self, path: &str, table: &BTreeMap<String, EnvTemplate>) {
         if table.is_empty() {
             return;
         }
@@ -104,7 +104,7 @@ fn path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A text in quotes. Those of JSON are those of TOML, but for one character.
+/// A quoted TOML string. JSON escapes are valid in TOML, except for one character.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string().replace('\u{7F}', "\\u007F")
 }

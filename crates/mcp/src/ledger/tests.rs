@@ -24,8 +24,8 @@ fn program(digest: &str) -> Program {
     }
 }
 
-fn greeting() -> Greeting {
-    Greeting {
+fn server_info() -> ServerInfo {
+    ServerInfo {
         era: Era::Legacy,
         protocol_version: "2025-11-25".to_owned(),
         server_name: "time".to_owned(),
@@ -34,31 +34,34 @@ fn greeting() -> Greeting {
     }
 }
 
-/// Two processes were told that nobody knows the server, and each has started what it found there.
+/// Two processes make the first connection to a server at the same time, each with another program.
 #[test]
-fn of_two_who_meet_a_server_at_once_only_one_says_what_it_runs() {
+fn concurrent_first_connections_accept_only_one_program() {
     for _ in 0..20 {
         let directory = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(directory.path().join("windlass.db")).unwrap());
         let ledger = Ledger::new(store, "local");
-        let both_are_there = Barrier::new(2);
-        let meet = |program: &Program| {
-            both_are_there.wait();
-            ledger.meet(&settings(), &greeting(), Some(program), &[])
+        let start = Barrier::new(2);
+        let connect = |program: &Program| {
+            start.wait();
+            ledger.record_connection(&settings(), &server_info(), Some(program), &[])
         };
         let (one, other) = (program("11"), program("22"));
         let (first, second) = std::thread::scope(|scope| {
-            let first = scope.spawn(|| meet(&one));
-            let second = meet(&other);
+            let first = scope.spawn(|| connect(&one));
+            let second = connect(&other);
             (first.join().unwrap(), second)
         });
-        let met = [(&one, first), (&other, second)];
+        let results = [(&one, first), (&other, second)];
         let known = ledger.server(&settings().name).unwrap().unwrap();
         let known: Program = serde_json::from_value(known.program.unwrap()).unwrap();
-        for (program, came) in met {
-            assert_eq!(came.is_ok(), *program == known, "{came:?}");
-            if let Err(error) = came {
-                assert!(error.why.contains("started as something else"), "{error}");
+        for (program, result) in results {
+            assert_eq!(result.is_ok(), *program == known, "{result:?}");
+            if let Err(error) = result {
+                assert!(
+                    error.reason.contains("is not the one that was accepted"),
+                    "{error}"
+                );
             }
         }
     }

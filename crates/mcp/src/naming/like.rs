@@ -1,5 +1,5 @@
-//! Tools of different servers that a person or a model could take for one another, and descriptions
-//! that speak of another server's tools. Both are warnings for the operator: names alone prove nothing.
+//! Tools of different servers that can be confused, and definitions that mention tools of other servers.
+//! Both are warnings for the operator: they prove no attack.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -12,31 +12,31 @@ use super::MAX_OWN_NAME;
 use crate::definition::Definition;
 use crate::text::clipped;
 
-/// More warnings than these are not read.
+/// The most warnings that are reported.
 const MAX_WARNINGS: usize = 200;
 
-/// In shorter names one letter makes another word.
+/// The shortest name that is compared with one edit. Shorter names are often different words.
 const MIN_LENGTH: usize = 5;
 
-/// In what way two names are alike.
+/// How two names are similar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Likeness {
-    /// They are the same.
+    /// They are equal.
     Same,
-    /// They differ in letters that look alike, or in nothing but case and separators.
-    Looks,
+    /// They differ only in look-alike letters, case or separators.
+    LooksAlike,
     /// They differ in one character.
     OneEdit,
 }
 
-/// Two tools of different servers with names that are alike.
+/// Two tools of different servers with similar names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LookAlike {
-    /// One of them, by its server and its server's name for it.
+    /// The first tool: its server and the server's name for it.
     pub first: (ServerName, String),
-    /// The other.
+    /// The second tool.
     pub second: (ServerName, String),
-    /// In what way.
+    /// How the names are similar.
     pub likeness: Likeness,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for LookAlike {
                 f,
                 "the servers `{server}` and `{other_server}` both have a tool `{tool}`"
             ),
-            Likeness::Looks => write!(
+            Likeness::LooksAlike => write!(
                 f,
                 "`{tool}` of the server `{server}` looks like `{other}` of `{other_server}`"
             ),
@@ -60,16 +60,15 @@ impl fmt::Display for LookAlike {
     }
 }
 
-/// Tools of different servers whose own names are the same, look the same, or are one edit apart.
-/// Compares by what is left of each name without one of its characters, so that the cost grows with
-/// the number of names and not with its square.
+/// Tools of different servers whose own names are equal, look alike, or are one edit apart. Names are
+/// grouped by their forms with one character removed, so that the cost is linear in the number of names.
 #[must_use]
 pub fn look_alikes(tools: &[(ServerName, String)]) -> Vec<LookAlike> {
     let folded: Vec<String> = tools.iter().map(|(_, own)| fold(own)).collect();
     let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, name) in folded.iter().enumerate() {
-        let rests = (name.chars().count() >= MIN_LENGTH).then(|| without_one(name));
-        let keys = rests.into_iter().flatten().chain([name.clone()]);
+        let shortened = (name.chars().count() >= MIN_LENGTH).then(|| without_one_character(name));
+        let keys = shortened.into_iter().flatten().chain([name.clone()]);
         for key in keys.collect::<BTreeSet<_>>() {
             groups.entry(key).or_default().push(index);
         }
@@ -92,7 +91,7 @@ pub fn look_alikes(tools: &[(ServerName, String)]) -> Vec<LookAlike> {
                 }
                 let likeness = match () {
                     () if tools[one].1 == tools[other].1 => Likeness::Same,
-                    () if folded[one] == folded[other] => Likeness::Looks,
+                    () if folded[one] == folded[other] => Likeness::LooksAlike,
                     () if is_one_edit(&folded[one], &folded[other]) => Likeness::OneEdit,
                     () => continue,
                 };
@@ -112,7 +111,7 @@ pub fn look_alikes(tools: &[(ServerName, String)]) -> Vec<LookAlike> {
     found.into_iter().collect()
 }
 
-/// A name without what people overlook: case, separators, letters that look alike.
+/// A name with case, separators and look-alike letters normalized.
 fn fold(name: &str) -> String {
     skeleton(clipped(name, MAX_OWN_NAME))
         .chars()
@@ -121,7 +120,7 @@ fn fold(name: &str) -> String {
         .collect()
 }
 
-fn without_one(name: &str) -> impl Iterator<Item = String> {
+fn without_one_character(name: &str) -> impl Iterator<Item = String> {
     name.char_indices().map(|(at, c)| {
         let (before, after) = (name.get(..at), name.get(at + c.len_utf8()..));
         format!(
@@ -146,12 +145,12 @@ fn is_one_edit(one: &str, other: &str) -> bool {
     longest.saturating_sub(same_end) == 1
 }
 
-/// A tool whose server speaks of another server's tool in it.
+/// A tool whose definition mentions a tool of another server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mention {
-    /// Who speaks, by its server and its server's name for it.
+    /// The tool: its server and the server's name for it.
     pub tool: (ServerName, String),
-    /// Whom it speaks of.
+    /// The mentioned tool.
     pub of: (ServerName, String),
 }
 
@@ -160,14 +159,14 @@ impl fmt::Display for Mention {
         let ((server, tool), (other_server, other)) = (&self.tool, &self.of);
         write!(
             f,
-            "what the server `{server}` says of its tool `{tool}` speaks of `{other}`, a tool of \
+            "the definition of the tool `{tool}` of the server `{server}` mentions `{other}`, a tool of \
              the server `{other_server}`"
         )
     }
 }
 
-/// Tools whose definitions speak of another server's tools: by their full names, or by their own names
-/// where those are no ordinary words or stand in quotes or beside the word "tool".
+/// Tools whose definitions mention tools of other servers: by their full names, or by their own names if
+/// those are not ordinary words, or are quoted, or are next to the word "tool".
 #[must_use]
 pub fn mentions(tools: &[(ServerName, Definition)]) -> Vec<Mention> {
     let mut named: HashMap<String, BTreeSet<&ServerName>> = HashMap::new();
@@ -184,7 +183,7 @@ pub fn mentions(tools: &[(ServerName, Definition)]) -> Vec<Mention> {
     }
     let mut found = BTreeSet::new();
     for (server, definition) in tools {
-        let speaks = |word: &str| {
+        let mentioned = |word: &str| {
             let others = named.get(word)?;
             let is_own = own.get(server).is_some_and(|own| own.contains(word));
             let other = others.iter().find(|other| **other != server)?;
@@ -198,7 +197,7 @@ pub fn mentions(tools: &[(ServerName, Definition)]) -> Vec<Mention> {
                 if found.len() >= MAX_WARNINGS {
                     return found.into_iter().collect();
                 }
-                if let Some(of) = speaks(word) {
+                if let Some(of) = mentioned(word) {
                     found.insert(Mention {
                         tool: (server.clone(), definition.name().to_owned()),
                         of,
@@ -210,7 +209,7 @@ pub fn mentions(tools: &[(ServerName, Definition)]) -> Vec<Mention> {
     found.into_iter().collect()
 }
 
-/// The texts of a definition but for its name.
+/// The texts of a definition except its name.
 fn texts(definition: &Definition) -> Vec<&str> {
     let entries = definition.as_map().iter().filter(|(key, _)| *key != "name");
     let mut rest: Vec<&Value> = entries.map(|(_, value)| value).collect();
@@ -226,7 +225,7 @@ fn texts(definition: &Definition) -> Vec<&str> {
     texts
 }
 
-/// The words of a text that could be meant as names of tools.
+/// The words of a text that can be names of tools.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     let mut at = 0;
@@ -237,25 +236,25 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
             let rest = text.get(start..)?;
             let end = start + rest.find(|c: char| !is_part(c)).unwrap_or(rest.len());
             at = end;
-            // The full stop at the end of a sentence is no part of a name.
+            // The full stop at the end of a sentence is not part of a name.
             let word = text.get(start..end)?.trim_matches(['.', '/', '-']);
-            if is_meant(word, text.get(..start)?, text.get(end..)?) {
+            if is_tool_name(word, text.get(..start)?, text.get(end..)?) {
                 return Some(word);
             }
         }
     })
 }
 
-fn is_meant(word: &str, before: &str, after: &str) -> bool {
+fn is_tool_name(word: &str, before: &str, after: &str) -> bool {
     let inner = word.get(1..).unwrap_or_default();
-    let is_no_word = word.contains(['_', '-', '.', '/'])
+    let is_identifier = word.contains(['_', '-', '.', '/'])
         || inner.contains(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit());
     let quote = |c: char| matches!(c, '`' | '"' | '\'');
     let is_quoted = before.ends_with(quote) && after.starts_with(quote);
-    let says_tool = after
+    let is_near_tool = after
         .trim_start()
         .get(..4)
         .is_some_and(|next| next.eq_ignore_ascii_case("tool"))
         || before.trim_end().ends_with("tool");
-    is_no_word || is_quoted || says_tool
+    is_identifier || is_quoted || is_near_tool
 }

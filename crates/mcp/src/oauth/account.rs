@@ -1,5 +1,5 @@
-//! How a token is got from whoever guards a server: by a person who logs in, by renewing what a login
-//! left, or with a secret of this program's own.
+//! Obtains access tokens from the authorization server of a server: by a login (authorization code
+//! grant), by refreshing a stored login, or with the client credentials grant.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,44 +17,44 @@ use windlass_spec::server::{ServerName, ServerSettings, Transport};
 
 use super::LONGEST_LOGIN;
 use super::address;
-use super::callback::{Brought, Callback};
+use super::callback::{AuthorizationResponse, Callback};
 use super::error::{OAuthError, shown};
-use super::given::{Given, refusal, refused, without_repeats};
-use super::kept::{Files, Kept, now};
+use super::login_files::{LoginFiles, StoredLogin, now};
+use super::token_response::{TokenResponse, refusal, refused, without_repeats};
 use crate::{Lookup, Secret};
 
-/// What this program calls itself where it is registered.
+/// The client name under which this program registers.
 const CLIENT_NAME: &str = "Windlass";
 
-/// How long a server may take to say that it is guarded.
+/// How long a server may take to answer the request for its challenge.
 const LONGEST_PROBE: Duration = Duration::from_secs(30);
 
-/// The scope that asks for a token to renew others with.
+/// The scope that requests a refresh token.
 const OFFLINE_ACCESS: &str = "offline_access";
 
-/// A guarded server and who this program is to its guard.
+/// A server that requires authorization, and this program's client identity at its authorization server.
 pub(super) struct Account {
     pub(super) server: ServerName,
-    /// The address as the operator wrote it, which is what a token is for.
+    /// The URL as the operator wrote it: the resource that a token is for.
     address: String,
     pub(super) url: Url,
     client_id: Option<String>,
     client_secret: Option<Secret>,
-    /// The most that is ever asked for, if the operator says.
+    /// The only scopes that are requested, if the operator names any.
     pub(super) scopes: Vec<String>,
-    pub(super) files: Files,
+    pub(super) files: LoginFiles,
 }
 
-/// Who guards a server.
-struct Guard {
+/// The authorization server of a server.
+struct AuthorizationServer {
     manager: AuthorizationManager,
     metadata: AuthorizationMetadata,
     issuer: String,
 }
 
-/// What a token with no person behind it is.
+/// A token from the client credentials grant.
 #[derive(Debug, Clone)]
-pub(super) struct Machine {
+pub(super) struct ClientCredentialsToken {
     pub(super) access_token: Secret,
     pub(super) ends_at: Option<u64>,
     pub(super) scopes: Vec<String>,
@@ -83,7 +83,7 @@ impl Account {
             None => None,
         };
         Ok(Self {
-            files: Files::new(directory, server.clone(), http.url.clone()),
+            files: LoginFiles::new(directory, server.clone(), http.url.clone()),
             server,
             address: http.url.clone(),
             url,
@@ -93,30 +93,32 @@ impl Account {
         })
     }
 
-    /// What a login left that these settings can still use.
-    pub(super) fn kept(&self) -> Result<Option<Kept>, OAuthError> {
-        Ok(self.files.newest()?.filter(|kept| self.is_client(kept)))
+    /// The stored login that these settings can still use.
+    pub(super) fn stored_login(&self) -> Result<Option<StoredLogin>, OAuthError> {
+        Ok(self.files.newest()?.filter(|stored| self.is_client(stored)))
     }
 
-    /// Whether a login was made as the client that the settings name now.
-    fn is_client(&self, kept: &Kept) -> bool {
-        self.registered()
-            .is_none_or(|client_id| client_id == kept.client_id)
+    /// Whether a login was made with the client id that the settings name now.
+    fn is_client(&self, stored: &StoredLogin) -> bool {
+        self.preregistered_id()
+            .is_none_or(|client_id| client_id == stored.client_id)
     }
 
-    /// The name this program was registered under beforehand. One that is an address leads to a
-    /// document about the client and is used with guards that read such documents.
-    fn registered(&self) -> Option<&str> {
-        self.client_id.as_deref().filter(|id| !is_document(id))
+    /// The client id that was preregistered_id in advance. A client id that is a URL names a client ID metadata
+    /// document instead, and is used with authorization servers that support these.
+    fn preregistered_id(&self) -> Option<&str> {
+        self.client_id
+            .as_deref()
+            .filter(|id| !is_metadata_document(id))
     }
 
-    /// Lets a person log in. `more` is asked for besides what is asked for anyway.
+    /// Lets the user log in. `more` are scopes to request in addition to the usual ones.
     pub(super) async fn log_in(
         &self,
         challenge: Option<&str>,
         more: &[String],
-        present: &(dyn Fn(&str) + Send + Sync),
-    ) -> Result<Kept, OAuthError> {
+        show_url: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<StoredLogin, OAuthError> {
         let probed;
         let challenge = match challenge {
             Some(challenge) => Some(challenge),
@@ -125,71 +127,71 @@ impl Account {
                 probed.as_deref()
             }
         };
-        let mut guard = self.guard(challenge).await?;
-        let scopes = self.scopes_to_ask(&guard, more).await;
+        let mut auth_server = self.discover(challenge).await?;
+        let scopes = self.scopes_to_request(&auth_server, more).await;
         let callback = Callback::open().await?;
         let client = self
-            .introduce(&mut guard, callback.redirect(), &scopes)
+            .register(&mut auth_server, callback.redirect(), &scopes)
             .await?;
         let asked: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        let page = guard
+        let page = auth_server
             .manager
             .get_authorization_url(&asked)
             .await
-            .map_err(|error| refused(&guard.issuer, &error))?;
-        // The parameters were added by us; the rest of it came from the guard.
+            .map_err(|error| refused(&auth_server.issuer, &error))?;
+        // `rmcp` added the parameters. The rest came from the authorization server.
         let page = address::endpoint(&self.url, "login page", &page)?;
         let state = page
             .query_pairs()
             .find_map(|(key, value)| (key == "state").then(|| value.into_owned()))
             .unwrap_or_default();
-        present(page.as_str());
-        let Brought { code, issuer } = callback.wait(&state, LONGEST_LOGIN).await?;
+        show_url(page.as_str());
+        let AuthorizationResponse { code, issuer } = callback.wait(&state, LONGEST_LOGIN).await?;
         let from = issuer.as_deref();
-        if from.is_some_and(|from| from != guard.issuer) {
-            let reason = "the answer came from somebody else";
-            return Err(refusal(&guard.issuer, reason));
+        if from.is_some_and(|from| from != auth_server.issuer) {
+            let reason = "the authorization response came from another issuer";
+            return Err(refusal(&auth_server.issuer, reason));
         }
-        let code = code.map_err(|reason| refusal(&guard.issuer, &reason))?;
-        let token = guard
+        let code = code.map_err(|reason| refusal(&auth_server.issuer, &reason))?;
+        let token = auth_server
             .manager
             .exchange_code_for_token_with_issuer(&code, &state, from)
             .await
-            .map_err(|error| refused(&guard.issuer, &error))?;
-        let kept = self.received(&guard, &client, &token, None).await?;
-        self.files.keep(&kept)?;
-        Ok(kept)
+            .map_err(|error| refused(&auth_server.issuer, &error))?;
+        let login = self.to_login(&auth_server, &client, &token, None).await?;
+        self.files.save(&login)?;
+        Ok(login)
     }
 
-    /// Renews what a login left. `challenge` is what the server said when it refused the token.
-    pub(super) async fn renew(
+    /// Refreshes a stored login. `challenge` is the server's challenge when it refused the token.
+    pub(super) async fn refresh(
         &self,
-        kept: &Kept,
+        stored: &StoredLogin,
         challenge: Option<&str>,
-    ) -> Result<Kept, OAuthError> {
-        // A token to renew with may be good for one use: only one process at a time uses it.
-        let _turn = self.files.turn().await?;
-        let kept = match self.files.of(&kept.issuer)? {
-            Some(newer) if newer.access_token != kept.access_token && newer.is_fresh() => {
+    ) -> Result<StoredLogin, OAuthError> {
+        // A refresh token may be valid for one use, so only one process at a time uses it.
+        let _lock = self.files.lock_refresh().await?;
+        let stored = match self.files.with_issuer(&stored.issuer)? {
+            Some(newer) if newer.access_token != stored.access_token && newer.is_fresh() => {
                 return Ok(newer);
             }
             Some(newer) => newer,
-            None => return Err(self.login_needed("the login is gone")),
+            None => return Err(self.login_needed("the login was deleted")),
         };
-        let Some(refresh_token) = &kept.refresh_token else {
-            return Err(self.login_needed("the login is over"));
+        let Some(refresh_token) = &stored.refresh_token else {
+            return Err(self.login_needed("the login has expired"));
         };
-        let mut guard = self.guard(challenge).await?;
-        if guard.issuer != kept.issuer {
-            return Err(self.login_needed("somebody else guards the server now"));
+        let mut auth_server = self.discover(challenge).await?;
+        if auth_server.issuer != stored.issuer {
+            return Err(self.login_needed("the server has another authorization server now"));
         }
-        let client = self.client_of(&kept);
-        guard
+        let client = self.client_of(&stored);
+        auth_server
             .manager
             .configure_client(client.clone())
-            .map_err(|error| refused(&guard.issuer, &error))?;
+            .map_err(|error| refused(&auth_server.issuer, &error))?;
         let before = json!({
-            "access_token": kept.access_token.reveal(),
+            "access_token": stored.access_token.reveal(),
             "token_type": "bearer",
             "refresh_token": refresh_token.reveal(),
         });
@@ -197,61 +199,64 @@ impl Account {
             return Err(self.login_needed("the login cannot be used"));
         };
         let store = InMemoryCredentialStore::new();
-        let stored = StoredCredentials::new(
-            kept.client_id.clone(),
+        let credentials = StoredCredentials::new(
+            stored.client_id.clone(),
             Some(before),
-            kept.scopes.clone(),
-            Some(kept.given_at),
+            stored.scopes.clone(),
+            Some(stored.given_at),
         )
-        .with_issuer(Some(kept.issuer.clone()));
+        .with_issuer(Some(stored.issuer.clone()));
         store
-            .save(stored)
+            .save(credentials)
             .await
-            .map_err(|error| refused(&guard.issuer, &error))?;
-        guard.manager.set_credential_store(store);
-        let token = match guard.manager.refresh_token().await {
+            .map_err(|error| refused(&auth_server.issuer, &error))?;
+        auth_server.manager.set_credential_store(store);
+        let token = match auth_server.manager.refresh_token().await {
             Ok(token) => token,
             Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
-                // It would be refused again, and asking often looks like an attack.
-                let over = Kept {
+                // The refresh token would be refused again, and repeated attempts look like an attack.
+                let expired = StoredLogin {
                     refresh_token: None,
                     ends_at: Some(0),
-                    ..kept
+                    ..stored
                 };
-                self.files.keep(&over)?;
-                return Err(self.login_needed("the login is over"));
+                self.files.save(&expired)?;
+                return Err(self.login_needed("the login has expired"));
             }
-            Err(error) => return Err(refused(&guard.issuer, &error)),
+            Err(error) => return Err(refused(&auth_server.issuer, &error)),
         };
-        let renewed = self.received(&guard, &client, &token, Some(&kept)).await?;
-        self.files.keep(&renewed)?;
-        Ok(renewed)
+        let refreshed = self
+            .to_login(&auth_server, &client, &token, Some(&stored))
+            .await?;
+        self.files.save(&refreshed)?;
+        Ok(refreshed)
     }
 
-    /// Gets a token as this program itself, if it has a secret and the guard gives such tokens.
-    /// `is_sure` says whether a guard that does not tell is asked anyway.
-    pub(super) async fn as_machine(
+    /// Obtains a token with the client credentials grant, if there is a client secret and the
+    /// authorization server supports the grant. `assume_supported` is whether to try if its metadata
+    /// does not list the supported grants.
+    pub(super) async fn client_credentials(
         &self,
         challenge: Option<&str>,
         more: &[String],
-        is_sure: bool,
-    ) -> Result<Option<Machine>, OAuthError> {
-        let (Some(client_id), Some(secret)) = (self.registered(), &self.client_secret) else {
+        assume_supported: bool,
+    ) -> Result<Option<ClientCredentialsToken>, OAuthError> {
+        let (Some(client_id), Some(secret)) = (self.preregistered_id(), &self.client_secret) else {
             return Ok(None);
         };
-        let mut guard = self.guard(challenge).await?;
-        let grants = guard
+        let mut auth_server = self.discover(challenge).await?;
+        let grants = auth_server
             .metadata
             .additional_fields
             .get("grant_types_supported");
-        let gives = match grants.and_then(Value::as_array) {
+        let is_supported = match grants.and_then(Value::as_array) {
             Some(grants) => grants.iter().any(|grant| grant == "client_credentials"),
-            None => is_sure,
+            None => assume_supported,
         };
-        if !gives {
+        if !is_supported {
             return Ok(None);
         }
-        let mut scopes = self.scopes_to_ask(&guard, more).await;
+        let mut scopes = self.scopes_to_request(&auth_server, more).await;
         scopes.retain(|scope| scope != OFFLINE_ACCESS);
         let config = ClientCredentialsConfig::ClientSecret {
             client_id: client_id.to_owned(),
@@ -260,20 +265,23 @@ impl Account {
             resource: Some(self.address.clone()),
         };
         let token = async {
-            guard
+            auth_server
                 .manager
                 .validate_client_credentials_metadata(&config)?;
-            guard.manager.configure_client_credentials(&config)?;
-            guard.manager.exchange_client_credentials(&config).await
+            auth_server.manager.configure_client_credentials(&config)?;
+            auth_server
+                .manager
+                .exchange_client_credentials(&config)
+                .await
         };
         let token = token
             .await
-            .map_err(|error| refused(&guard.issuer, &error))?;
-        let given = Given::of(&guard.issuer, &token)?;
-        Ok(Some(Machine {
-            access_token: given.access_token,
-            ends_at: given.ends_at,
-            scopes: given.scopes.unwrap_or(scopes),
+            .map_err(|error| refused(&auth_server.issuer, &error))?;
+        let response = TokenResponse::read(&auth_server.issuer, &token)?;
+        Ok(Some(ClientCredentialsToken {
+            access_token: response.access_token,
+            ends_at: response.ends_at,
+            scopes: response.scopes.unwrap_or(scopes),
         }))
     }
 
@@ -284,19 +292,19 @@ impl Account {
         }
     }
 
-    /// Asks the server without a token, for what it says about its guard.
+    /// Sends a request without a token and returns the server's challenge.
     async fn probe(&self) -> Option<String> {
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(LONGEST_PROBE)
             .build()
             .ok()?;
-        let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
         let answer = client
             .post(self.url.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream")
-            .body(ask.to_string())
+            .body(request.to_string())
             .send()
             .instrument(debug_span!(
                 "http_request",
@@ -316,8 +324,8 @@ impl Account {
             .map(str::to_owned)
     }
 
-    /// Finds out who guards the server.
-    async fn guard(&self, challenge: Option<&str>) -> Result<Guard, OAuthError> {
+    /// Discovers the authorization server.
+    async fn discover(&self, challenge: Option<&str>) -> Result<AuthorizationServer, OAuthError> {
         let failed = |error: &AuthError| OAuthError::Discovery {
             server: self.server.clone(),
             reason: shown(&error.to_string()),
@@ -329,34 +337,38 @@ impl Account {
             .resolve_metadata_from_challenge(challenge)
             .await
             .map_err(|error| failed(&error))?;
-        // Addresses that were made up rather than published are not asked.
+        // Endpoints that `rmcp` guessed because none were published are not used.
         if !resolution.source.is_discovered() {
-            return Err(OAuthError::NoGuard(self.server.clone()));
+            return Err(OAuthError::NoAuthorizationServer(self.server.clone()));
         }
         let metadata = resolution.metadata;
         let check = |what, text: &str| address::endpoint(&self.url, what, text).map(drop);
         check("login page", &metadata.authorization_endpoint)?;
-        check("address for tokens", &metadata.token_endpoint)?;
+        check("token endpoint", &metadata.token_endpoint)?;
         if let Some(registration) = &metadata.registration_endpoint {
-            check("address to register at", registration)?;
+            check("registration endpoint", registration)?;
         }
         let issuer = metadata.issuer.clone().unwrap_or_default();
         manager.set_metadata(metadata.clone());
-        Ok(Guard {
+        Ok(AuthorizationServer {
             manager,
             metadata,
             issuer,
         })
     }
 
-    /// What to ask for: what the operator says or else what the server says, and what else is wanted.
-    async fn scopes_to_ask(&self, guard: &Guard, more: &[String]) -> Vec<String> {
+    /// The scopes to request: those of the settings, or else those of the server's metadata and `more`.
+    async fn scopes_to_request(
+        &self,
+        auth_server: &AuthorizationServer,
+        more: &[String],
+    ) -> Vec<String> {
         if !self.scopes.is_empty() {
             return self.scopes.clone();
         }
         let mut scopes = more.to_vec();
-        scopes.extend(guard.manager.select_initial_scopes(&[]).await);
-        let supported = guard.metadata.scopes_supported.as_deref();
+        scopes.extend(auth_server.manager.select_initial_scopes(&[]).await);
+        let supported = auth_server.metadata.scopes_supported.as_deref();
         let offers_offline = supported
             .unwrap_or_default()
             .iter()
@@ -367,52 +379,54 @@ impl Account {
         without_repeats(scopes)
     }
 
-    /// Makes this program known to the guard: as what the operator says, by a document about it, or by
-    /// registering it.
-    async fn introduce(
+    /// Identifies this client to the authorization server: with the configured client id, with a client
+    /// ID metadata document, or by dynamic client registration.
+    async fn register(
         &self,
-        guard: &mut Guard,
+        auth_server: &mut AuthorizationServer,
         redirect: &str,
         scopes: &[String],
     ) -> Result<OAuthClientConfig, OAuthError> {
-        let reads_documents = guard
+        let supports_metadata_documents = auth_server
             .metadata
             .additional_fields
             .get("client_id_metadata_document_supported")
             == Some(&Value::Bool(true));
         let client = match &self.client_id {
-            Some(id) if !is_document(id) || reads_documents => {
+            Some(id) if !is_metadata_document(id) || supports_metadata_documents => {
                 let client = OAuthClientConfig::new(id, redirect).with_scopes(scopes.to_vec());
                 match &self.client_secret {
-                    Some(secret) if !is_document(id) => client.with_client_secret(secret.reveal()),
+                    Some(secret) if !is_metadata_document(id) => {
+                        client.with_client_secret(secret.reveal())
+                    }
                     _ => client,
                 }
             }
             _ => {
                 let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-                return guard
+                return auth_server
                     .manager
                     .register_client(CLIENT_NAME, redirect, &scopes)
                     .await
                     .map_err(|error| OAuthError::Registration {
-                        issuer: shown(&guard.issuer),
+                        issuer: shown(&auth_server.issuer),
                         reason: shown(&error.to_string()),
                     });
             }
         };
-        guard
+        auth_server
             .manager
             .configure_client(client.clone())
-            .map_err(|error| refused(&guard.issuer, &error))?;
+            .map_err(|error| refused(&auth_server.issuer, &error))?;
         Ok(client)
     }
 
-    /// The client that a login was made as.
-    fn client_of(&self, kept: &Kept) -> OAuthClientConfig {
-        let client = OAuthClientConfig::new(&kept.client_id, &kept.redirect);
-        let secret = match self.registered() {
+    /// The client that a login was made with.
+    fn client_of(&self, stored: &StoredLogin) -> OAuthClientConfig {
+        let client = OAuthClientConfig::new(&stored.client_id, &stored.redirect);
+        let secret = match self.preregistered_id() {
             Some(_) => self.client_secret.as_ref(),
-            None => kept.client_secret.as_ref(),
+            None => stored.client_secret.as_ref(),
         };
         match secret {
             Some(secret) => client.with_client_secret(secret.reveal()),
@@ -420,35 +434,37 @@ impl Account {
         }
     }
 
-    /// What is kept of what a guard gave.
-    async fn received(
+    /// The login to store for a token response.
+    async fn to_login(
         &self,
-        guard: &Guard,
+        auth_server: &AuthorizationServer,
         client: &OAuthClientConfig,
         token: &OAuthTokenResponse,
-        before: Option<&Kept>,
-    ) -> Result<Kept, OAuthError> {
-        let given = Given::of(&guard.issuer, token)?;
-        let is_settings = self.registered().is_some();
-        let secret = client.client_secret.as_ref().filter(|_| !is_settings);
-        Ok(Kept {
+        before: Option<&StoredLogin>,
+    ) -> Result<StoredLogin, OAuthError> {
+        let response = TokenResponse::read(&auth_server.issuer, token)?;
+        let is_preregistered = self.preregistered_id().is_some();
+        let secret = client.client_secret.as_ref().filter(|_| !is_preregistered);
+        Ok(StoredLogin {
             url: self.address.clone(),
-            issuer: guard.issuer.clone(),
+            issuer: auth_server.issuer.clone(),
             client_id: client.client_id.clone(),
             client_secret: secret.map(Secret::new),
             redirect: client.redirect_uri.clone(),
-            access_token: given.access_token,
-            refresh_token: given.refresh_token,
-            ends_at: given.ends_at,
+            access_token: response.access_token,
+            refresh_token: response.refresh_token,
+            ends_at: response.ends_at,
             given_at: now(),
-            scopes: guard.manager.get_current_scopes().await,
-            wanted: before.map(|kept| kept.wanted.clone()).unwrap_or_default(),
+            scopes: auth_server.manager.get_current_scopes().await,
+            wanted: before
+                .map(|stored| stored.wanted.clone())
+                .unwrap_or_default(),
         })
     }
 }
 
-/// Whether a client's name is the address of a document about it.
-fn is_document(client_id: &str) -> bool {
+/// Whether a client id is the URL of a client ID metadata document.
+fn is_metadata_document(client_id: &str) -> bool {
     let url = Url::parse(client_id).ok();
     url.is_some_and(|url| url.scheme() == "https" && url.path() != "/")
 }

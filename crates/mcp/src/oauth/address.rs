@@ -1,8 +1,8 @@
-//! Which addresses a token, or a person's browser, may be sent to. Most of them come from a server,
-//! which is a stranger.
+//! Which URLs a token or the user's browser may be sent to. Most of them come from a server, which is
+//! untrusted.
 //!
-//! The protocol's own library looks at the addresses behind host names when it connects. Here the
-//! names themselves are looked at, also of the page that only a browser visits.
+//! `rmcp` checks the IP addresses behind host names when it connects. This module checks the URLs
+//! themselves, including the login page, which only a browser opens.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,81 +10,85 @@ use reqwest::Url;
 
 use super::error::{OAuthError, shown};
 
-/// Names under which clouds tell a machine its own credentials.
+/// Host names of cloud metadata services, which give a machine its credentials.
 const CLOUD_METADATA: [&str; 3] = [
     "metadata",
     "metadata.google.internal",
     "metadata.azure.internal",
 ];
 
-/// Nothing that means something to a shell: the address is shown to be copied.
-const HARMLESS: &str = "-._~:/?#[]@!&*+,=%";
+/// Characters that no shell interprets: the user copies the URL.
+const SHELL_SAFE: &str = "-._~:/?#[]@!&*+,=%";
 
-/// Where a host name or address is.
+/// The network that a host name or IP address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum NetworkZone {
     Public,
-    ThisMachine,
+    Loopback,
     PrivateNetwork,
-    Never,
+    Forbidden,
 }
 
-/// The server's own address, which the operator wrote.
+/// Parses the server's own URL, which the operator configured.
 pub(super) fn server(text: &str) -> Result<Url, OAuthError> {
-    let what = "address of the server";
+    let what = "server URL";
     let url = plain(what, text)?;
-    let is_near = matches!(place(&url), Place::ThisMachine | Place::PrivateNetwork);
-    if url.scheme() == "http" && !is_near {
-        let reason = "without https, everybody on the way could read the token";
+    let is_private = matches!(
+        zone(&url),
+        NetworkZone::Loopback | NetworkZone::PrivateNetwork
+    );
+    if url.scheme() == "http" && !is_private {
+        let reason =
+            "without https, others on the network could read the token; use an https:// URL";
         return Err(refused(what, text, reason));
     }
     Ok(url)
 }
 
-/// An address that the server or its guard named.
+/// Parses a URL that the server or its authorization server named.
 pub(super) fn endpoint(server: &Url, what: &'static str, text: &str) -> Result<Url, OAuthError> {
     let url = plain(what, text)?;
     if url.scheme() == "http" && server.scheme() == "https" {
-        return Err(refused(what, text, "it is not https though the server is"));
+        return Err(refused(what, text, "it is not https, but the server is"));
     }
-    match place(&url) {
-        Place::Public => Ok(url),
-        Place::Never => Err(refused(
+    match zone(&url) {
+        NetworkZone::Public => Ok(url),
+        NetworkZone::Forbidden => Err(refused(
             what,
             text,
-            "it leads to where nobody serves people",
+            "it is a link-local, metadata or reserved address",
         )),
-        near if near == place(server) => Ok(url),
+        private if private == zone(server) => Ok(url),
         _ => Err(refused(
             what,
             text,
-            "it leads into a private network or to this machine, where the server is not",
+            "it leads to a private network or to this machine, but the server is elsewhere",
         )),
     }
 }
 
-/// An address that begins with `http:` or `https:` and holds nothing odd.
+/// Parses a URL that begins with `http:` or `https:` and has no userinfo and no shell characters.
 fn plain(what: &'static str, text: &str) -> Result<Url, OAuthError> {
     let Ok(url) = Url::parse(text) else {
-        return Err(refused(what, text, "it is no address"));
+        return Err(refused(what, text, "it is not a URL"));
     };
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(refused(what, text, "only http and https are used"));
+        return Err(refused(what, text, "only http and https are allowed"));
     }
     if url.host_str().is_none_or(str::is_empty) {
         return Err(refused(what, text, "it names no host"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        let reason = "a name before the host can make it look like another host";
+        let reason = "a user name before the host can make it look like another host";
         return Err(refused(what, text, reason));
     }
-    let is_harmless = |c: char| c.is_ascii_alphanumeric() || HARMLESS.contains(c);
-    // What was written, not what the parser made of it: that leaves out line breaks.
-    if !text.chars().all(is_harmless) {
+    let is_shell_safe = |c: char| c.is_ascii_alphanumeric() || SHELL_SAFE.contains(c);
+    // Checks the original text, because the parser drops line breaks.
+    if !text.chars().all(is_shell_safe) {
         return Err(refused(
             what,
             text,
-            "it holds characters that a shell would act on",
+            "it contains characters that a shell interprets",
         ));
     }
     Ok(url)
@@ -98,65 +102,65 @@ fn refused(what: &'static str, text: &str, reason: &'static str) -> OAuthError {
     }
 }
 
-fn place(url: &Url) -> Place {
+fn zone(url: &Url) -> NetworkZone {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse::<IpAddr>() {
         return match address {
-            IpAddr::V4(address) => place_of_v4(address),
-            IpAddr::V6(address) => place_of_v6(address),
+            IpAddr::V4(address) => zone_of_v4(address),
+            IpAddr::V6(address) => zone_of_v6(address),
         };
     }
     let name = host.trim_end_matches('.').to_ascii_lowercase();
     if name == "localhost" || name.ends_with(".localhost") {
-        Place::ThisMachine
+        NetworkZone::Loopback
     } else if CLOUD_METADATA.contains(&name.as_str()) {
-        Place::Never
+        NetworkZone::Forbidden
     } else {
-        Place::Public
+        NetworkZone::Public
     }
 }
 
-fn place_of_v4(address: Ipv4Addr) -> Place {
+fn zone_of_v4(address: Ipv4Addr) -> NetworkZone {
     let [first, second, ..] = address.octets();
     if address.is_loopback() {
-        Place::ThisMachine
+        NetworkZone::Loopback
     } else if address.is_private() || (first == 100 && (64..=127).contains(&second)) {
-        Place::PrivateNetwork
+        NetworkZone::PrivateNetwork
     } else if address.is_link_local()
         || address.is_broadcast()
         || address.is_multicast()
         || first == 0
         || (first == 198 && matches!(second, 18 | 19))
     {
-        Place::Never
+        NetworkZone::Forbidden
     } else {
-        Place::Public
+        NetworkZone::Public
     }
 }
 
-fn place_of_v6(address: Ipv6Addr) -> Place {
+fn zone_of_v6(address: Ipv6Addr) -> NetworkZone {
     if address.is_loopback() {
-        return Place::ThisMachine;
+        return NetworkZone::Loopback;
     }
     let segments = address.segments();
     let low = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    // An address of the old kind inside one of the new kind leads to where the old one leads.
+    // An IPv4 address embedded in an IPv6 address leads where the IPv4 address leads.
     match segments {
         [0, 0, 0, 0, 0, 0 | 0xffff, g, h] | [0x64, 0xff9b, 0, 0, 0, 0, g, h] => {
-            return place_of_v4(low(g, h));
+            return zone_of_v4(low(g, h));
         }
-        [0x2002, b, c, ..] => return place_of_v4(low(b, c)),
-        [0x2001, 0, ..] | [0x64, 0xff9b, 1, ..] => return Place::Never,
+        [0x2002, b, c, ..] => return zone_of_v4(low(b, c)),
+        [0x2001, 0, ..] | [0x64, 0xff9b, 1, ..] => return NetworkZone::Forbidden,
         _ => {}
     }
     if address.is_unique_local() {
-        Place::PrivateNetwork
+        NetworkZone::PrivateNetwork
     } else if address.is_unspecified() || address.is_multicast() || address.is_unicast_link_local()
     {
-        Place::Never
+        NetworkZone::Forbidden
     } else {
-        Place::Public
+        NetworkZone::Public
     }
 }
 
@@ -170,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn only_http_and_https_are_shown_to_a_person() {
+    fn login_page_must_be_a_plain_http_or_https_url() {
         for bad in [
             "javascript:alert(1)",
             "file:///etc/passwd",
@@ -197,27 +201,27 @@ mod tests {
     }
 
     #[test]
-    fn private_addresses_are_for_servers_that_are_there_themselves() {
-        let here = [
+    fn private_addresses_are_allowed_only_for_servers_in_the_same_network() {
+        let loopback = [
             "http://127.0.0.1:9/a",
             "http://localhost:9/a",
             "http://[::1]:9/a",
             "http://[::ffff:127.0.0.1]/a",
         ];
-        let near = [
+        let private = [
             "http://10.0.0.9/a",
             "http://192.168.1.1/a",
             "http://[fd00::1]/a",
         ];
-        for address in here {
+        for address in loopback {
             assert!(is_allowed("http://localhost:8/mcp", address), "{address}");
             assert!(!is_allowed("http://10.0.0.8/mcp", address), "{address}");
         }
-        for address in near {
+        for address in private {
             assert!(is_allowed("http://10.0.0.8/mcp", address), "{address}");
             assert!(!is_allowed("http://localhost:8/mcp", address), "{address}");
         }
-        for address in here.iter().chain(&near) {
+        for address in loopback.iter().chain(&private) {
             let address = address.replace("http:", "https:");
             assert!(
                 !is_allowed("https://mcp.example/mcp", &address),
@@ -227,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_sent_to_a_clouds_own_addresses() {
+    fn cloud_metadata_addresses_are_refused() {
         for address in [
             "http://169.254.169.254/latest/meta-data",
             "http://[::ffff:169.254.169.254]/",
@@ -242,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_is_not_reached_less_safely_than_its_server() {
+    fn an_https_server_cannot_name_an_http_authorization_server() {
         assert!(!is_allowed(
             "https://mcp.example/mcp",
             "http://auth.example/authorize"

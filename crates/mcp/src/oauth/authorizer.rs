@@ -1,5 +1,5 @@
-//! Gives a connection its token: what a login left, renewed when it is over, or one of this program's
-//! own.
+//! Gives a connection its access token: that of a stored login, refreshed when it expires, or one from
+//! the client credentials grant.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,43 +9,43 @@ use rmcp::transport::auth::WWWAuthenticateParams;
 use tokio::sync::Mutex;
 use windlass_spec::server::ServerSettings;
 
-use super::Present;
-use super::account::{Account, Machine};
+use super::ShowLoginUrl;
+use super::account::{Account, ClientCredentialsToken};
 use super::error::{OAuthError, shown};
-use super::given::{without_repeats, words};
-use super::kept::{Kept, now};
+use super::login_files::{StoredLogin, now};
+use super::token_response::{split_scopes, without_repeats};
 use crate::{Authorizer, BoxFuture, Lookup, Refusal, Secret};
 
-/// How often a server may ask for more leave than it asked for before.
-const MOST_STEPS: usize = 3;
+/// How often a server may require more scopes than before.
+const MAX_STEP_UPS: usize = 3;
 
-/// Gives the tokens for one server: its [`Authorizer`].
-pub struct Tokens {
+/// The access tokens for one server: its [`Authorizer`].
+pub struct OAuthTokens {
     account: Arc<Account>,
-    present: Option<Present>,
+    show_url: Option<ShowLoginUrl>,
     held: Mutex<Held>,
 }
 
 #[derive(Default)]
 struct Held {
     token: Option<Token>,
-    /// What was asked for because the server said that a token was not enough.
-    steps: Vec<Vec<String>>,
+    /// The scopes that were requested because the server answered `insufficient_scope`.
+    step_ups: Vec<Vec<String>>,
 }
 
 #[derive(Clone)]
 enum Token {
-    OfLogin(Kept),
-    OfMachine(Machine),
+    Login(StoredLogin),
+    ClientCredentials(ClientCredentialsToken),
 }
 
-impl Tokens {
-    /// The tokens for a server, from the logins kept in `directory`. `lookup` gives the values of
-    /// environment variables. Asks and fetches nothing yet.
+impl OAuthTokens {
+    /// The tokens for a server, from the logins stored in `directory`. `lookup` returns the values of
+    /// environment variables. Sends no request yet.
     ///
     /// # Errors
-    /// If the server is not reached over HTTP, its address is not one that a token may be sent to, or
-    /// the client's secret is named but not set.
+    /// If the server is not an HTTP server, a token must not be sent to its URL, or the client secret is
+    /// named but not set.
     pub fn new(
         settings: &ServerSettings,
         directory: &Path,
@@ -53,36 +53,36 @@ impl Tokens {
     ) -> Result<Self, OAuthError> {
         Ok(Self {
             account: Arc::new(Account::new(settings, directory, lookup)?),
-            present: None,
+            show_url: None,
             held: Mutex::default(),
         })
     }
 
-    /// Lets a person log in whenever that is needed, instead of failing: `present` shows the address
-    /// of the page.
+    /// Lets the user log in when that is needed, instead of failing. `show_url` shows the URL of the
+    /// login page.
     #[must_use]
-    pub fn with_login(mut self, present: Present) -> Self {
-        self.present = Some(present);
+    pub fn with_login(mut self, show_url: ShowLoginUrl) -> Self {
+        self.show_url = Some(show_url);
         self
     }
 
-    /// The token to send, if there is one. It is renewed if it is over.
+    /// The token to send, if there is one. Refreshes it if it has expired.
     ///
     /// # Errors
-    /// If it is over and cannot be renewed.
+    /// If it has expired and cannot be refreshed.
     pub async fn current(&self) -> Result<Option<Secret>, OAuthError> {
         let mut held = self.held.lock().await;
         if held.token.is_none() {
-            held.token = self.account.kept()?.map(Token::OfLogin);
+            held.token = self.account.stored_login()?.map(Token::Login);
         }
         let token = match &held.token {
             None => return Ok(None),
             Some(token) if token.is_fresh() => token.clone(),
-            // The server is asked without one, and what it answers says how to get the next.
-            Some(Token::OfMachine(_)) => return Ok(None),
-            Some(Token::OfLogin(kept)) => match self.renew(kept, None).await {
-                Ok(renewed) => Token::OfLogin(renewed),
-                Err(OAuthError::LoginNeeded { .. }) if self.present.is_some() => return Ok(None),
+            // The request is sent without a token. The server's challenge says how to get the next one.
+            Some(Token::ClientCredentials(_)) => return Ok(None),
+            Some(Token::Login(stored)) => match self.refresh(stored, None).await {
+                Ok(refreshed) => Token::Login(refreshed),
+                Err(OAuthError::LoginNeeded { .. }) if self.show_url.is_some() => return Ok(None),
                 Err(error) => return Err(error),
             },
         };
@@ -92,17 +92,17 @@ impl Tokens {
     }
 
     /// The token to send after the server answered a request with `challenge` (the value of its
-    /// `WWW-Authenticate`). `refused` is the token it refused, if one was sent.
+    /// `WWW-Authenticate` header). `refused` is the token it refused, if one was sent.
     ///
     /// # Errors
-    /// If there is none to be had. The message says what to do.
+    /// If no token can be obtained. The message says what to do.
     pub async fn after(
         &self,
         challenge: &str,
         refused: Option<&Secret>,
     ) -> Result<Secret, OAuthError> {
         let mut held = self.held.lock().await;
-        // Somebody else's request was refused too, and has a new token by now.
+        // A concurrent request was refused too and has obtained a new token.
         if let Some(token) = &held.token
             && refused.is_some_and(|refused| refused != token.secret())
             && token.is_fresh()
@@ -112,49 +112,51 @@ impl Tokens {
         let parameters = Challenge::read(challenge, &self.account.url);
         let token = match parameters.is_insufficient {
             true if refused.is_some() => self.step_up(&mut held, challenge, &parameters).await?,
-            _ => self.again(&held, challenge, refused).await?,
+            _ => self.replace(&held, challenge, refused).await?,
         };
         let secret = token.secret().clone();
         held.token = Some(token);
         Ok(secret)
     }
 
-    /// A token after the server did not take the one it was sent, or was sent none.
-    async fn again(
+    /// A token after the server refused the one it was sent, or was sent none.
+    async fn replace(
         &self,
         held: &Held,
         challenge: &str,
         refused: Option<&Secret>,
     ) -> Result<Token, OAuthError> {
-        let kept = match (&held.token, refused) {
-            (Some(Token::OfLogin(kept)), _) => Some(kept.clone()),
-            (Some(Token::OfMachine(_)), _) => None,
-            (None, _) => self.account.kept()?,
+        let stored = match (&held.token, refused) {
+            (Some(Token::Login(stored)), _) => Some(stored.clone()),
+            (Some(Token::ClientCredentials(_)), _) => None,
+            (None, _) => self.account.stored_login()?,
         };
-        if let Some(kept) = &kept {
-            // A login made elsewhere in the meantime.
-            let newer = self.account.kept()?.filter(Kept::is_fresh);
+        if let Some(stored) = &stored {
+            // Another process may have logged in meanwhile.
+            let newer = self.account.stored_login()?.filter(StoredLogin::is_fresh);
             if let Some(newer) = newer
                 && refused.is_some_and(|refused| *refused != newer.access_token)
             {
-                return Ok(Token::OfLogin(newer));
+                return Ok(Token::Login(newer));
             }
-            match self.renew(kept, Some(challenge)).await {
-                Ok(renewed) => return Ok(Token::OfLogin(renewed)),
-                Err(OAuthError::LoginNeeded { .. }) if self.present.is_some() => {}
+            match self.refresh(stored, Some(challenge)).await {
+                Ok(refreshed) => return Ok(Token::Login(refreshed)),
+                Err(OAuthError::LoginNeeded { .. }) if self.show_url.is_some() => {}
                 Err(error) => return Err(error),
             }
         } else {
-            let is_sure = self.present.is_none();
-            let machine = self.account.as_machine(Some(challenge), &[], is_sure);
-            if let Some(machine) = machine.await? {
-                return Ok(Token::OfMachine(machine));
+            let assume_supported = self.show_url.is_none();
+            let token = self
+                .account
+                .client_credentials(Some(challenge), &[], assume_supported);
+            if let Some(token) = token.await? {
+                return Ok(Token::ClientCredentials(token));
             }
         }
-        self.log_in(challenge, &[], "nobody has logged in").await
+        self.log_in(challenge, &[], "there is no login").await
     }
 
-    /// A token for more than the one that was not enough.
+    /// A token with more scopes, after the server answered `insufficient_scope`.
     async fn step_up(
         &self,
         held: &mut Held,
@@ -166,49 +168,61 @@ impl Tokens {
         let server = self.account.server.clone();
         let granted: &[String] = held.token.as_ref().map_or(&[], Token::scopes);
         let is_granted = wanted.iter().all(|scope| granted.contains(scope));
-        if is_granted || held.steps.contains(wanted) || held.steps.len() >= MOST_STEPS {
-            return Err(OAuthError::StillRefused { server, scope });
+        if is_granted || held.step_ups.contains(wanted) || held.step_ups.len() >= MAX_STEP_UPS {
+            return Err(OAuthError::ScopeStillRefused { server, scope });
         }
         let allowed = &self.account.scopes;
         if !allowed.is_empty() && !wanted.iter().all(|scope| allowed.contains(scope)) {
-            return Err(OAuthError::BeyondScopes { server, scope });
+            return Err(OAuthError::ScopeNotAllowed { server, scope });
         }
         let more: Vec<String> = granted.iter().chain(wanted).cloned().collect();
         let more = without_repeats(more);
-        held.steps.push(wanted.clone());
+        held.step_ups.push(wanted.clone());
         match &held.token {
-            Some(Token::OfMachine(_)) => {
-                let machine = self
+            Some(Token::ClientCredentials(_)) => {
+                let token = self
                     .account
-                    .as_machine(Some(challenge), &more, true)
+                    .client_credentials(Some(challenge), &more, true)
                     .await?;
-                match machine {
-                    Some(machine) => Ok(Token::OfMachine(machine)),
-                    None => Err(OAuthError::StillRefused { server, scope }),
+                match token {
+                    Some(token) => Ok(Token::ClientCredentials(token)),
+                    None => Err(OAuthError::ScopeStillRefused { server, scope }),
                 }
             }
-            Some(Token::OfLogin(kept)) if self.present.is_none() => {
-                let wanted = without_repeats(kept.wanted.iter().chain(wanted).cloned().collect());
-                let kept = Kept {
+            Some(Token::Login(stored)) if self.show_url.is_none() => {
+                let wanted = without_repeats(stored.wanted.iter().chain(wanted).cloned().collect());
+                let stored = StoredLogin {
                     wanted,
-                    ..kept.clone()
+                    ..stored.clone()
                 };
-                self.account.files.keep(&kept)?;
-                let reason = format!("it wants leave for `{scope}`, which was not given");
+                self.account.files.save(&stored)?;
+                let reason = format!("it requires the scope `{scope}`, which was not granted");
                 Err(self.account.login_needed(&reason))
             }
-            _ => self.log_in(challenge, &more, "it wants more leave").await,
+            _ => {
+                self.log_in(challenge, &more, "it requires more scopes")
+                    .await
+            }
         }
     }
 
-    /// Renews what a login left, to the end even if nobody waits for it any more: what a token is
-    /// renewed with may be used up by then, and its successor has to be kept.
-    async fn renew(&self, kept: &Kept, challenge: Option<&str>) -> Result<Kept, OAuthError> {
-        let (account, kept) = (Arc::clone(&self.account), kept.clone());
+    /// Refreshes a stored login. Completes even if the caller is dropped: the refresh token may be used
+    /// up by then, so its successor must be stored.
+    async fn refresh(
+        &self,
+        stored: &StoredLogin,
+        challenge: Option<&str>,
+    ) -> Result<StoredLogin, OAuthError> {
+        let (account, stored) = (Arc::clone(&self.account), stored.clone());
         let challenge = challenge.map(str::to_owned);
-        let renewal = tokio::spawn(async move { account.renew(&kept, challenge.as_deref()).await });
-        let broken = |_| Err(self.account.login_needed("the login could not be renewed"));
-        renewal.await.unwrap_or_else(broken)
+        let refresh =
+            tokio::spawn(async move { account.refresh(&stored, challenge.as_deref()).await });
+        let failed = |_| {
+            Err(self
+                .account
+                .login_needed("the login could not be refreshed"))
+        };
+        refresh.await.unwrap_or_else(failed)
     }
 
     async fn log_in(
@@ -217,17 +231,17 @@ impl Tokens {
         more: &[String],
         reason: &str,
     ) -> Result<Token, OAuthError> {
-        match &self.present {
-            Some(present) => {
-                let kept = self.account.log_in(Some(challenge), more, &**present);
-                kept.await.map(Token::OfLogin)
+        match &self.show_url {
+            Some(show_url) => {
+                let login = self.account.log_in(Some(challenge), more, &**show_url);
+                login.await.map(Token::Login)
             }
             None => Err(self.account.login_needed(reason)),
         }
     }
 }
 
-impl Authorizer for Tokens {
+impl Authorizer for OAuthTokens {
     fn token<'a>(
         &'a self,
         refusal: Option<Refusal<'a>>,
@@ -245,11 +259,11 @@ impl Authorizer for Tokens {
     }
 }
 
-/// What a server says when it refuses a request.
+/// The `WWW-Authenticate` challenge of a refused request.
 struct Challenge {
-    /// Whether the token is good, but not for this.
+    /// Whether the token is valid but lacks a scope (`insufficient_scope`).
     is_insufficient: bool,
-    /// What leave is wanted.
+    /// The required scopes.
     scopes: Vec<String>,
 }
 
@@ -258,7 +272,7 @@ impl Challenge {
         let parameters = WWWAuthenticateParams::parse(header, url);
         Self {
             is_insufficient: parameters.is_insufficient_scope(),
-            scopes: words(parameters.scope.as_deref().unwrap_or_default()).collect(),
+            scopes: split_scopes(parameters.scope.as_deref().unwrap_or_default()).collect(),
         }
     }
 }
@@ -266,22 +280,22 @@ impl Challenge {
 impl Token {
     fn secret(&self) -> &Secret {
         match self {
-            Self::OfLogin(kept) => &kept.access_token,
-            Self::OfMachine(machine) => &machine.access_token,
+            Self::Login(stored) => &stored.access_token,
+            Self::ClientCredentials(token) => &token.access_token,
         }
     }
 
     fn scopes(&self) -> &[String] {
         match self {
-            Self::OfLogin(kept) => &kept.scopes,
-            Self::OfMachine(machine) => &machine.scopes,
+            Self::Login(stored) => &stored.scopes,
+            Self::ClientCredentials(token) => &token.scopes,
         }
     }
 
     fn is_fresh(&self) -> bool {
         match self {
-            Self::OfLogin(kept) => kept.is_fresh(),
-            Self::OfMachine(machine) => machine.ends_at.is_none_or(|end| now() < end),
+            Self::Login(stored) => stored.is_fresh(),
+            Self::ClientCredentials(token) => token.ends_at.is_none_or(|end| now() < end),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Where a browser comes back to after a login: one path on one random port of this machine, for as
-//! long as the login takes. Whoever else finds the port does not know the `state` and is sent away.
+//! The redirect endpoint for a login: one path on a random loopback port, open for as long as the login
+//! takes. A request without the right `state` is refused.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -15,25 +15,25 @@ use super::error::{OAuthError, shown};
 
 const PATH: &str = "/callback";
 
-/// How long a browser may take to send its request once it is connected; browsers open connections
-/// that they then do not use.
+/// How long a browser may take to send its request once it is connected. Browsers open connections that
+/// they do not use.
 const LONGEST_REQUEST: Duration = Duration::from_secs(20);
 
-/// No browser sends a longer one to a page this small.
+/// The longest request that is read. Browsers send shorter ones.
 const MOST_BYTES: usize = 32 * 1024;
 
-/// A port that waits for a browser.
+/// A loopback port that waits for the redirect.
 pub(super) struct Callback {
     listener: TcpListener,
     redirect: String,
 }
 
-/// What the browser brought.
+/// The authorization response (RFC 6749, section 4.1.2) that the redirect carries.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Brought {
-    /// The code, or what the guard says instead of giving one.
+pub(super) struct AuthorizationResponse {
+    /// The authorization code, or the error of the authorization server.
     pub(super) code: Result<String, String>,
-    /// Who says so, if it says who it is.
+    /// The issuer (`iss`), if the authorization server sends it.
     pub(super) issuer: Option<String>,
 }
 
@@ -51,27 +51,32 @@ impl Callback {
         open.await.map_err(OAuthError::Loopback)
     }
 
-    /// What the guard is told to send the browser to.
+    /// The redirect URI.
     pub(super) fn redirect(&self) -> &str {
         &self.redirect
     }
 
-    /// Waits for the browser that knows `state`.
-    pub(super) async fn wait(self, state: &str, longest: Duration) -> Result<Brought, OAuthError> {
-        let (send, mut brought) = mpsc::channel(1);
-        let mut visits = JoinSet::new();
+    /// Waits for the redirect with the right `state`.
+    pub(super) async fn wait(
+        self,
+        state: &str,
+        longest: Duration,
+    ) -> Result<AuthorizationResponse, OAuthError> {
+        let (send, mut responses) = mpsc::channel(1);
+        let mut connections = JoinSet::new();
         let wait = async {
             loop {
                 tokio::select! {
-                    Some(brought) = brought.recv() => return Ok(brought),
-                    Some(_) = visits.join_next() => {}
-                    visit = self.listener.accept() => {
-                        let (stream, _) = visit.map_err(OAuthError::Loopback)?;
+                    Some(response) = responses.recv() => return Ok(response),
+                    Some(_) = connections.join_next() => {}
+                    connection = self.listener.accept() => {
+                        let (stream, _) = connection.map_err(OAuthError::Loopback)?;
                         let (send, state) = (send.clone(), state.to_owned());
-                        visits.spawn(async move {
-                            let brought = timeout(LONGEST_REQUEST, visited(stream, &state)).await;
-                            if let Ok(Some(brought)) = brought {
-                                let _ = send.send(brought).await;
+                        connections.spawn(async move {
+                            let response =
+                                timeout(LONGEST_REQUEST, handle_connection(stream, &state)).await;
+                            if let Ok(Some(response)) = response {
+                                let _ = send.send(response).await;
                             }
                         });
                     }
@@ -79,14 +84,14 @@ impl Callback {
             }
         };
         match timeout(longest, wait).await {
-            Ok(brought) => brought,
-            Err(_) => Err(OAuthError::TooLate(longest.as_secs().div_ceil(60))),
+            Ok(response) => response,
+            Err(_) => Err(OAuthError::LoginTimeout(longest.as_secs().div_ceil(60))),
         }
     }
 }
 
-/// Reads a request and answers it. `None` if it is not what is waited for.
-async fn visited(mut stream: TcpStream, state: &str) -> Option<Brought> {
+/// Reads a request and answers it. Returns `None` if it is not the expected redirect.
+async fn handle_connection(mut stream: TcpStream, state: &str) -> Option<AuthorizationResponse> {
     let mut request = Vec::new();
     let mut chunk = [0; 4096];
     while !request.windows(4).any(|four| four == b"\r\n\r\n") && request.len() < MOST_BYTES {
@@ -100,34 +105,36 @@ async fn visited(mut stream: TcpStream, state: &str) -> Option<Brought> {
         .strip_prefix("GET ")
         .and_then(|rest| rest.split_once(' '))
         .map(|(target, _)| target);
-    let brought = target.and_then(|target| brought(target, state));
-    let (status, says) = match &brought {
-        Some(Brought { code: Ok(_), .. }) => ("200 OK", "Windlass has what it needs."),
-        Some(_) => ("200 OK", "Windlass was told that there is no leave."),
+    let response = target.and_then(|target| parse_redirect(target, state));
+    let (status, text) = match &response {
+        Some(AuthorizationResponse { code: Ok(_), .. }) => {
+            ("200 OK", "Windlass received the authorization code.")
+        }
+        Some(_) => ("200 OK", "The login failed."),
         None => ("404 Not Found", "There is nothing here."),
     };
     let page = format!(
         "<!doctype html><meta charset=\"utf-8\"><title>Windlass</title>\
-         <p>{says} You can close this page.</p>"
+         <p>{text} You can close this page.</p>"
     );
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
          Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{page}",
         page.len()
     );
-    // Whether the person sees the page is not what matters.
+    // The login does not depend on whether the page arrives.
     let _ = stream.write_all(answer.as_bytes()).await;
     let _ = stream.shutdown().await;
-    brought
+    response
 }
 
-/// What a request's target brings, if it is the one that is waited for.
-fn brought(target: &str, state: &str) -> Option<Brought> {
+/// Parses the target of a request. Returns `None` if it is not the expected redirect.
+fn parse_redirect(target: &str, state: &str) -> Option<AuthorizationResponse> {
     let url = Url::parse(&format!("http://{}{target}", Ipv4Addr::LOCALHOST)).ok()?;
     if url.path() != PATH {
         return None;
     }
-    // A parameter that is there twice could be read in two ways.
+    // A repeated parameter is ambiguous.
     let one = |name: &str| {
         let mut values = url.query_pairs().filter(|(key, _)| key == name);
         match (values.next(), values.next()) {
@@ -151,7 +158,7 @@ fn brought(target: &str, state: &str) -> Option<Brought> {
         }
         (None, None) => return None,
     };
-    Some(Brought { code, issuer })
+    Some(AuthorizationResponse { code, issuer })
 }
 
 #[cfg(test)]
@@ -159,15 +166,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_answer_with_the_right_state_counts() {
-        let code = |issuer: Option<&str>| Brought {
+    fn only_a_redirect_with_the_right_state_is_accepted() {
+        let code = |issuer: Option<&str>| AuthorizationResponse {
             code: Ok("c".to_owned()),
             issuer: issuer.map(str::to_owned),
         };
-        assert_eq!(brought("/callback?code=c&state=s", "s"), Some(code(None)));
+        assert_eq!(
+            parse_redirect("/callback?code=c&state=s", "s"),
+            Some(code(None))
+        );
         let with_issuer = "/callback?code=c&state=s&iss=https%3A%2F%2Fa.example";
         assert_eq!(
-            brought(with_issuer, "s"),
+            parse_redirect(with_issuer, "s"),
             Some(code(Some("https://a.example")))
         );
         for other in [
@@ -180,19 +190,19 @@ mod tests {
             "/callback?code=c&state=s&iss=a&iss=b",
             "/favicon.ico",
         ] {
-            assert_eq!(brought(other, "s"), None, "{other}");
+            assert_eq!(parse_redirect(other, "s"), None, "{other}");
         }
     }
 
     #[test]
-    fn a_refusal_is_told_in_the_guards_words() {
+    fn a_refusal_contains_the_error_of_the_authorization_server() {
         let target = "/callback?error=access_denied&error_description=no%1b%5b2J%20way&state=s";
-        let brought = brought(target, "s").unwrap();
-        assert_eq!(brought.code, Err("access_denied: no[2J way".to_owned()));
+        let response = parse_redirect(target, "s").unwrap();
+        assert_eq!(response.code, Err("access_denied: no[2J way".to_owned()));
     }
 
     #[tokio::test]
-    async fn an_idle_connection_does_not_hold_up_the_answer() {
+    async fn an_idle_connection_does_not_delay_the_redirect() {
         let callback = Callback::open().await.unwrap();
         let address = callback.listener.local_addr().unwrap();
         let _idle = TcpStream::connect(address).await.unwrap();
@@ -215,14 +225,14 @@ mod tests {
             }
         };
         let wait = callback.wait("s", Duration::from_secs(10));
-        let (brought, ()) = tokio::join!(wait, browser);
-        assert_eq!(brought.unwrap().code, Ok("c".to_owned()));
+        let (response, ()) = tokio::join!(wait, browser);
+        assert_eq!(response.unwrap().code, Ok("c".to_owned()));
     }
 
     #[tokio::test]
-    async fn a_login_does_not_wait_for_ever() {
+    async fn a_login_times_out() {
         let callback = Callback::open().await.unwrap();
-        let brought = callback.wait("s", Duration::from_millis(20)).await;
-        assert!(matches!(brought, Err(OAuthError::TooLate(_))));
+        let response = callback.wait("s", Duration::from_millis(20)).await;
+        assert!(matches!(response, Err(OAuthError::LoginTimeout(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! Why a server's guard gave no leave.
+//! Errors of the OAuth flow.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,14 @@ use windlass_spec::text::{TextUse, strip};
 
 use crate::text::clipped;
 
-/// Why there is no leave to use a server. No message holds a token or a client's secret.
+/// Why there is no authorization to use a server. No message contains a token or a client secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OAuthError {
     /// The server is a program that is started, not an address.
-    #[error("`{0}` is not reached over HTTP, so there is nothing to log in to")]
+    #[error("`{0}` is not an HTTP server, so it has no login")]
     NotHttp(ServerName),
-    /// A person has to log in.
+    /// The user has to log in.
     #[error("{reason}; run `windlass mcp login {server}`")]
     LoginNeeded {
         /// The server.
@@ -22,82 +22,84 @@ pub enum OAuthError {
         /// Why.
         reason: String,
     },
-    /// An address is not one that a person or a token may be sent to.
+    /// The user or a token must not be sent to this URL.
     #[error("the {what} `{address}` is refused: {reason}")]
     Address {
-        /// Which address it is.
+        /// What the URL is for.
         what: &'static str,
-        /// The address, without characters that would do something to a terminal.
+        /// The URL, without terminal control characters.
         address: String,
-        /// What is wrong with it.
+        /// Why it is refused.
         reason: &'static str,
     },
-    /// The server does not say who guards it.
-    #[error("`{0}` does not say who grants leave to use it: it publishes no OAuth metadata")]
-    NoGuard(ServerName),
-    /// What the server or its guard says does not hold together, or could not be fetched.
-    #[error("who guards `{server}` could not be found out: {reason}")]
+    /// The server names no authorization server.
+    #[error("`{0}` names no authorization server: it publishes no OAuth metadata")]
+    NoAuthorizationServer(ServerName),
+    /// The metadata of the server or its authorization server is inconsistent, or could not be fetched.
+    #[error("cannot discover the authorization server of `{server}`: {reason}")]
     Discovery {
         /// The server.
         server: ServerName,
         /// What went wrong.
         reason: String,
     },
-    /// The guard does not know this program and cannot be made to.
+    /// The authorization server did not register this client.
     #[error(
-        "{issuer} did not register this program: {reason}; if it has a client id for you, set `client_id`"
+        "{issuer} did not register this client: {reason}; if you have a client id, set `client_id`"
     )]
     Registration {
-        /// The guard.
+        /// The authorization server.
         issuer: String,
         /// What went wrong.
         reason: String,
     },
-    /// The guard, or the person, said no.
-    #[error("{issuer} gave no leave: {reason}")]
+    /// The authorization server, or the user, refused.
+    #[error("{issuer} did not grant authorization: {reason}")]
     Refused {
-        /// The guard.
+        /// The authorization server.
         issuer: String,
-        /// What it said.
+        /// The reason it gave.
         reason: String,
     },
-    /// The person did not come back in time.
-    #[error("nobody answered at the login page within {0} minutes")]
-    TooLate(u64),
-    /// The server wants leave that the operator's settings leave out.
-    #[error("`{server}` wants leave for `{scope}`, which the `scopes` of its settings do not name")]
-    BeyondScopes {
+    /// The user did not log in in time.
+    #[error("the login was not completed within {0} minutes; start it again")]
+    LoginTimeout(u64),
+    /// The server requires a scope that the operator's settings do not allow.
+    #[error(
+        "`{server}` requires the scope `{scope}`; add it to `scopes` in its settings to allow it"
+    )]
+    ScopeNotAllowed {
         /// The server.
         server: ServerName,
-        /// What it wants.
+        /// The required scope.
         scope: String,
     },
-    /// The server keeps refusing what it asked for.
-    #[error("`{server}` refuses the leave it asked for (`{scope}`) although it was granted")]
-    StillRefused {
+    /// The server refuses a token that has the scope it required.
+    #[error("`{server}` refuses the token although the scope it requires (`{scope}`) was granted")]
+    ScopeStillRefused {
         /// The server.
         server: ServerName,
-        /// What it wants.
+        /// The required scope.
         scope: String,
     },
     /// A setting names a variable that is not set.
-    #[error("the client's secret for `{server}` is missing: {reason}")]
+    #[error("the client secret for `{server}` is missing: {reason}")]
     Secret {
         /// The server.
         server: ServerName,
         /// What is missing.
         reason: String,
     },
-    /// What is kept on disk cannot be used.
+    /// A stored login cannot be used.
     #[error("{}: {reason}", path.display())]
-    Kept {
+    LoginFile {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// The port a browser comes back to could not be opened.
-    #[error("no port on this machine could be opened for the login to come back to: {0}")]
+    /// The loopback port for the redirect could not be opened.
+    #[error("cannot open a loopback port for the login redirect: {0}")]
     Loopback(std::io::Error),
 }
 

@@ -1,5 +1,5 @@
-//! How a secret is written where secrets are kept, and read again. Each field that wants it names it,
-//! so that no other way leads from a secret to JSON.
+//! Serialization of secrets for the login files. Each field names it with `#[serde(with)]`, so a secret
+//! cannot get into other JSON.
 
 use serde::{Deserialize as _, Deserializer, Serializer};
 
@@ -13,7 +13,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     String::deserialize(deserializer).map(Secret::new)
 }
 
-/// For a secret that may be missing.
+/// Serialization of an optional secret.
 pub(super) mod maybe {
     use serde::{Deserialize as _, Deserializer, Serializer};
 

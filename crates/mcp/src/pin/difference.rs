@@ -1,5 +1,5 @@
-//! What is different between what was accepted and what is offered, for a person to read: place by
-//! place, with nothing hidden.
+//! The differences between an accepted and an offered definition, for review: one per location, with
+//! hidden text made visible.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,20 +11,20 @@ use super::{Pin, PinState};
 use crate::definition::Definition;
 use crate::text::{below, clipped, visible, visible_json};
 
-/// How much of a value is shown.
+/// The longest value that is shown, in characters.
 const MAX_SHOWN: usize = 2_000;
 
-/// How much of two long texts is shown before the place where they begin to differ.
+/// How many characters are shown before the first difference of two long texts.
 const CONTEXT: usize = 60;
 
-/// A place that is different.
+/// A difference at one location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where, as a JSON pointer into the definition.
+    /// The JSON pointer into the definition.
     pub pointer: String,
-    /// What was there, as JSON with nothing hidden; nothing if nothing was.
+    /// The accepted value as JSON, with hidden text made visible. `None` if there was none.
     pub before: Option<String>,
-    /// What is there now.
+    /// The offered value.
     pub after: Option<String>,
 }
 
@@ -41,20 +41,20 @@ impl fmt::Display for Change {
     }
 }
 
-/// What is different between what was accepted and what is offered, in the order of the keys. All of
-/// it if nothing was accepted or nothing is offered any more.
+/// The differences between the accepted and the offered definition, in the order of the keys. Everything
+/// is different if one of the two is missing.
 #[must_use]
 pub fn diff(pin: &Pin) -> Vec<Change> {
-    let nothing = Map::new();
+    let empty = Map::new();
     let map = |definition: &Option<Definition>| {
         let map = definition.as_ref().map(Definition::as_map);
-        map.unwrap_or(&nothing).clone()
+        map.unwrap_or(&empty).clone()
     };
     let (before, after) = (map(&pin.accepted), map(&pin.offered));
     let mut changes = Vec::new();
     let mut rest = Vec::new();
     push_entries(&mut rest, "", &before, &after);
-    // A list of what is still to be compared in place of recursion, the next one last.
+    // A stack of values to compare, instead of recursion.
     while let Some((pointer, before, after)) = rest.pop() {
         match (before, after) {
             (Some(before), Some(after)) if is_same(before, after) => {}
@@ -127,7 +127,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// Two texts, from a little before where they begin to differ if that is far from their beginning.
+/// Two texts. If they first differ far from their beginning, they are shown from shortly before that.
 fn texts(before: &str, after: &str) -> (String, String) {
     let quoted = |text: &str| Value::from(visible(text)).to_string();
     let (before, after) = (quoted(before), quoted(after));
@@ -143,32 +143,32 @@ fn texts(before: &str, after: &str) -> (String, String) {
     (from(&before), from(&after))
 }
 
-/// A tool that seems to have got another name.
+/// A tool that seems to have been renamed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rename {
-    /// The name that is gone.
+    /// The old name.
     pub from: String,
-    /// The name that is new.
+    /// The new name.
     pub to: String,
 }
 
-/// Tools that are gone while others came that are the same but for their names.
+/// Tools that are gone while a new tool differs from them only in its name.
 #[must_use]
 pub fn renames(pins: &[Pin]) -> Vec<Rename> {
     let mut gone: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for pin in pins.iter().filter(|pin| pin.state() == PinState::Gone) {
         if let Some(accepted) = &pin.accepted {
-            let alike = gone.entry(nameless(accepted)).or_default();
-            alike.push(&pin.tool);
+            let same = gone.entry(nameless_digest(accepted)).or_default();
+            same.push(&pin.tool);
         }
     }
     let mut renames = Vec::new();
-    let is_fresh = |pin: &&Pin| pin.accepted.is_none();
-    for pin in pins.iter().filter(is_fresh) {
+    let is_new = |pin: &&Pin| pin.accepted.is_none();
+    for pin in pins.iter().filter(is_new) {
         let Some(offered) = &pin.offered else {
             continue;
         };
-        for from in gone.get(&nameless(offered)).into_iter().flatten() {
+        for from in gone.get(&nameless_digest(offered)).into_iter().flatten() {
             renames.push(Rename {
                 from: visible(from).into_owned(),
                 to: visible(&pin.tool).into_owned(),
@@ -178,8 +178,8 @@ pub fn renames(pins: &[Pin]) -> Vec<Rename> {
     renames
 }
 
-/// The digest of a definition without what it is called.
-fn nameless(definition: &Definition) -> String {
+/// The digest of a definition without its name and title.
+fn nameless_digest(definition: &Definition) -> String {
     let mut map = definition.as_map().clone();
     map.remove("name");
     map.remove("title");

@@ -4,11 +4,11 @@ use tempfile::TempDir;
 
 use super::*;
 
-struct Place {
+struct TestDirectory {
     directory: TempDir,
 }
 
-impl Place {
+impl TestDirectory {
     fn new() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
@@ -47,8 +47,8 @@ impl Place {
     }
 }
 
-fn names(program: &Program, place: &Place) -> Vec<String> {
-    let root = place.path("");
+fn names(program: &Program, directory: &TestDirectory) -> Vec<String> {
+    let root = directory.path("");
     let files = program.files.iter();
     files
         .map(|(path, _)| path.strip_prefix(&root).unwrap().display().to_string())
@@ -57,48 +57,50 @@ fn names(program: &Program, place: &Place) -> Vec<String> {
 
 #[test]
 fn the_executable_is_looked_up_and_links_are_followed() {
-    let place = Place::new();
-    let real = place.executable("lib/server.js", "#!/usr/bin/env node");
-    fs::create_dir_all(place.path("bin")).unwrap();
-    symlink(&real, place.path("bin/server")).unwrap();
-    place.write("bin/plain", "not executable");
-    let found = place.program(&place.transport("server", &[])).unwrap();
+    let directory = TestDirectory::new();
+    let real = directory.executable("lib/server.js", "#!/usr/bin/env node");
+    fs::create_dir_all(directory.path("bin")).unwrap();
+    symlink(&real, directory.path("bin/server")).unwrap();
+    directory.write("bin/plain", "not executable");
+    let found = directory
+        .program(&directory.transport("server", &[]))
+        .unwrap();
     assert_eq!(found.executable, real);
-    assert_eq!(names(&found, &place), ["lib/server.js"]);
-    // The digest of the content, as anybody can make it.
+    assert_eq!(names(&found, &directory), ["lib/server.js"]);
+    // The digest is the plain SHA-256 of the content.
     let digest = hexadecimal(&Sha256::digest(b"#!/usr/bin/env node"));
     assert_eq!(found.files[0].1, digest);
-    let by_path = place.transport(place.path("bin/server").to_str().unwrap(), &[]);
-    assert_eq!(place.program(&by_path).unwrap(), found);
+    let by_path = directory.transport(directory.path("bin/server").to_str().unwrap(), &[]);
+    assert_eq!(directory.program(&by_path).unwrap(), found);
 }
 
 #[test]
-fn what_cannot_be_started_is_told_with_what_to_do() {
-    let place = Place::new();
-    let plain = place.write("bin/plain", "x");
-    let told = |program: &str| {
-        place
-            .program(&place.transport(program, &[]))
+fn errors_about_the_executable_have_hints() {
+    let directory = TestDirectory::new();
+    let plain = directory.write("bin/plain", "x");
+    let error = |program: &str| {
+        directory
+            .program(&directory.transport(program, &[]))
             .unwrap_err()
             .to_string()
     };
-    assert_eq!(told("none"), "there is no program `none`");
-    assert_eq!(told("plain"), "there is no program `plain`");
-    assert!(told(plain.to_str().unwrap()).ends_with("is no file that can be started"));
+    assert_eq!(error("none"), "the program `none` was not found");
+    assert_eq!(error("plain"), "the program `plain` was not found");
+    assert!(error(plain.to_str().unwrap()).ends_with("is not an executable file"));
     assert_eq!(
-        told("npx -y thing"),
-        "there is no program `npx -y thing`\n\
-         hint: no shell reads it; write `npx` as the command and `-y thing` as arguments"
+        error("npx -y thing"),
+        "the program `npx -y thing` was not found\n\
+         hint: the command is not run by a shell; set `npx` as the command and `-y thing` as arguments"
     );
-    // Where one happens to stand is no place to look.
-    let relative = program(&place.transport("plain", &[]), OsStr::new("bin:.:"));
+    // The current directory is not searched.
+    let relative = program(&directory.transport("plain", &[]), OsStr::new("bin:.:"));
     assert!(matches!(relative, Err(ProgramError::NotFound { .. })));
 }
 
 #[test]
-fn files_among_the_arguments_count_and_data_does_not() {
-    let place = Place::new();
-    place.executable("bin/node", "node");
+fn code_files_among_the_arguments_count_and_data_files_do_not() {
+    let directory = TestDirectory::new();
+    directory.executable("bin/node", "node");
     for file in [
         "server.js",
         "hook.mjs",
@@ -106,11 +108,11 @@ fn files_among_the_arguments_count_and_data_does_not() {
         "notes.db",
         "settings.json",
     ] {
-        place.write(file, file);
+        directory.write(file, file);
     }
-    place.executable("runs", "runs");
-    fs::create_dir_all(place.path("data")).unwrap();
-    let absolute = place.path("server.js");
+    directory.executable("runs", "runs");
+    fs::create_dir_all(directory.path("data")).unwrap();
+    let absolute = directory.path("server.js");
     let arguments = [
         "--import=hook.mjs",
         absolute.to_str().unwrap(),
@@ -123,30 +125,32 @@ fn files_among_the_arguments_count_and_data_does_not() {
         "missing.js",
         "",
     ];
-    let found = place.program(&place.transport("node", &arguments)).unwrap();
+    let found = directory
+        .program(&directory.transport("node", &arguments))
+        .unwrap();
     assert_eq!(
-        names(&found, &place),
+        names(&found, &directory),
         ["bin/node", "hook.mjs", "runs", "server.js"]
     );
 }
 
 #[test]
-fn parts_count_with_everything_in_them() {
-    let place = Place::new();
-    place.executable("bin/node", "node");
-    place.write("lib/a.js", "a");
-    place.write("lib/deep/er/b.json", "b");
-    place.write("elsewhere/c.js", "c");
-    place.write("single.txt", "s");
-    symlink("../elsewhere/c.js", place.path("lib/c.js")).unwrap();
-    symlink("../elsewhere", place.path("lib/all")).unwrap();
-    symlink("..", place.path("lib/deep/round")).unwrap();
-    symlink("nowhere", place.path("lib/dangling")).unwrap();
-    let mut transport = place.transport("node", &[]);
-    transport.parts = vec![place.path("lib"), place.path("single.txt")];
-    let before = place.program(&transport).unwrap();
+fn parts_include_everything_in_them() {
+    let directory = TestDirectory::new();
+    directory.executable("bin/node", "node");
+    directory.write("lib/a.js", "a");
+    directory.write("lib/deep/er/b.json", "b");
+    directory.write("elsewhere/c.js", "c");
+    directory.write("single.txt", "s");
+    symlink("../elsewhere/c.js", directory.path("lib/c.js")).unwrap();
+    symlink("../elsewhere", directory.path("lib/all")).unwrap();
+    symlink("..", directory.path("lib/deep/round")).unwrap();
+    symlink("nowhere", directory.path("lib/dangling")).unwrap();
+    let mut transport = directory.transport("node", &[]);
+    transport.parts = vec![directory.path("lib"), directory.path("single.txt")];
+    let before = directory.program(&transport).unwrap();
     assert_eq!(
-        names(&before, &place),
+        names(&before, &directory),
         [
             "bin/node",
             "lib/a.js",
@@ -158,95 +162,97 @@ fn parts_count_with_everything_in_them() {
             "single.txt"
         ]
     );
-    assert_eq!(place.program(&transport).unwrap(), before);
-    // Whatever of it changes is noticed and told.
-    place.write("elsewhere/c.js", "evil");
-    place.write("lib/new.js", "n");
-    fs::remove_file(place.path("single.txt")).unwrap();
-    place.write("single.txt", "other");
-    fs::remove_file(place.path("lib/a.js")).unwrap();
-    let after = place.program(&transport).unwrap();
+    assert_eq!(directory.program(&transport).unwrap(), before);
+    // Every change is detected and described.
+    directory.write("elsewhere/c.js", "evil");
+    directory.write("lib/new.js", "n");
+    fs::remove_file(directory.path("single.txt")).unwrap();
+    directory.write("single.txt", "other");
+    fs::remove_file(directory.path("lib/a.js")).unwrap();
+    let after = directory.program(&transport).unwrap();
     assert_ne!(before.digest, after.digest);
-    let root = place.path("");
-    let told: Vec<String> = before
+    let root = directory.path("");
+    let changes: Vec<String> = before
         .difference(&after)
         .iter()
         .map(|line| line.replace(root.to_str().unwrap(), ""))
         .collect();
     assert_eq!(
-        told,
+        changes,
         [
-            "`lib/a.js` is gone",
-            "`lib/c.js` has another content",
-            "`single.txt` has another content",
-            "`lib/new.js` is new"
+            "`lib/a.js` was removed",
+            "`lib/c.js` was modified",
+            "`single.txt` was modified",
+            "`lib/new.js` was added"
         ]
     );
     assert_eq!(before.difference(&before), Vec::<String>::new());
 }
 
 #[test]
-fn another_executable_is_told() {
-    let place = Place::new();
-    place.executable("bin/one", "same");
-    place.executable("bin/two", "same");
-    let one = place.program(&place.transport("one", &[])).unwrap();
-    let two = place.program(&place.transport("two", &[])).unwrap();
+fn another_executable_is_a_change() {
+    let directory = TestDirectory::new();
+    directory.executable("bin/one", "same");
+    directory.executable("bin/two", "same");
+    let one = directory.program(&directory.transport("one", &[])).unwrap();
+    let two = directory.program(&directory.transport("two", &[])).unwrap();
     assert_ne!(one.digest, two.digest);
-    assert!(one.difference(&two)[0].contains("/bin/two` is started and no longer `"));
+    assert!(one.difference(&two)[0].contains("/bin/two`, before it was `"));
 }
 
 #[test]
-fn what_is_missing_or_no_file_is_an_error() {
-    let place = Place::new();
-    place.executable("bin/node", "node");
-    let mut transport = place.transport("node", &[]);
-    transport.parts = vec![place.path("missing")];
+fn missing_and_special_files_are_errors() {
+    let directory = TestDirectory::new();
+    directory.executable("bin/node", "node");
+    let mut transport = directory.transport("node", &[]);
+    transport.parts = vec![directory.path("missing")];
     assert!(matches!(
-        place.program(&transport),
+        directory.program(&transport),
         Err(ProgramError::Unreadable { .. })
     ));
-    let socket = place.path("socket");
+    let socket = directory.path("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     transport.parts = vec![socket.clone()];
     assert_eq!(
-        place.program(&transport),
+        directory.program(&transport),
         Err(ProgramError::Special(socket))
     );
 }
 
 #[test]
-fn more_files_than_anybody_means_are_refused() {
-    let place = Place::new();
-    place.executable("bin/node", "node");
-    fs::create_dir_all(place.path("many")).unwrap();
+fn too_many_files_are_refused() {
+    let directory = TestDirectory::new();
+    directory.executable("bin/node", "node");
+    fs::create_dir_all(directory.path("many")).unwrap();
     for number in 0..=MAX_FILES {
-        File::create(place.path(&format!("many/{number}"))).unwrap();
+        File::create(directory.path(&format!("many/{number}"))).unwrap();
     }
-    let mut transport = place.transport("node", &[]);
-    transport.parts = vec![place.path("many")];
-    let error = place.program(&transport).unwrap_err();
+    let mut transport = directory.transport("node", &[]);
+    transport.parts = vec![directory.path("many")];
+    let error = directory.program(&transport).unwrap_err();
     assert!(matches!(error, ProgramError::TooManyFiles(_)), "{error}");
 }
 
 #[test]
-fn more_bytes_than_anybody_means_are_refused() {
-    let place = Place::new();
-    place.executable("bin/node", "node");
-    let huge = File::create(place.path("huge")).unwrap();
-    // A file with a hole in it: large to read, and nothing on the disk.
+fn too_many_bytes_are_refused() {
+    let directory = TestDirectory::new();
+    directory.executable("bin/node", "node");
+    let huge = File::create(directory.path("huge")).unwrap();
+    // A sparse file: large to read, but empty on disk.
     huge.set_len(MAX_BYTES).unwrap();
-    let mut transport = place.transport("node", &[]);
-    transport.parts = vec![place.path("huge")];
-    let error = place.program(&transport).unwrap_err();
-    assert_eq!(error, ProgramError::TooLarge(place.path("huge")));
+    let mut transport = directory.transport("node", &[]);
+    transport.parts = vec![directory.path("huge")];
+    let error = directory.program(&transport).unwrap_err();
+    assert_eq!(error, ProgramError::TooLarge(directory.path("huge")));
 }
 
 #[test]
-fn a_program_is_written_down_and_read_back() {
-    let place = Place::new();
-    place.executable("bin/node", "node");
-    let found = place.program(&place.transport("node", &[])).unwrap();
+fn a_program_survives_serialization() {
+    let directory = TestDirectory::new();
+    directory.executable("bin/node", "node");
+    let found = directory
+        .program(&directory.transport("node", &[]))
+        .unwrap();
     let json = serde_json::to_value(&found).unwrap();
     assert_eq!(serde_json::from_value::<Program>(json).unwrap(), found);
 }

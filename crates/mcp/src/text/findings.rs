@@ -1,4 +1,4 @@
-//! What is suspicious about a tool as a server describes it: every text in it, keys included.
+//! Suspicious content in the definition of a tool. All strings and keys are checked.
 
 use std::fmt;
 
@@ -8,40 +8,40 @@ use super::{Hidden, clipped, pieces, visible};
 use crate::definition::Definition;
 use crate::naming;
 
-/// More about one tool says nothing new.
+/// The most findings about one tool.
 const MAX_FINDINGS: usize = 20;
 
-/// Blanks or empty lines in a row that push what follows out of sight.
+/// The most consecutive whitespace characters. More could push the following text out of view.
 const MAX_BLANKS: usize = 200;
 
-/// Something suspicious about a tool.
+/// A suspicious content in a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Where, as a JSON pointer into the definition.
+    /// The JSON pointer into the definition.
     pub pointer: String,
-    /// What.
+    /// What is suspicious.
     pub suspicion: Suspicion,
 }
 
 /// What is suspicious.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Suspicion {
-    /// Text that a person would not see.
+    /// Hidden text.
     Hidden(Hidden),
-    /// The name of a key holds such text.
+    /// Hidden text in a key.
     HiddenInKey(Hidden),
-    /// So many blanks in a row that what comes after them is out of sight.
+    /// So many consecutive whitespace characters that the following text is out of view.
     Padding(usize),
-    /// The name is written in letters that look like others.
+    /// The name contains look-alike letters.
     HasLookAlike {
-        /// What it looks like.
+        /// The name that it looks like.
         like: String,
     },
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = |f: &mut fmt::Formatter<'_>, hidden: &Hidden| {
+        let write_hidden = |f: &mut fmt::Formatter<'_>, hidden: &Hidden| {
             write!(
                 f,
                 "{} at byte {}: {}",
@@ -50,28 +50,25 @@ impl fmt::Display for Finding {
         };
         write!(f, "{}: ", self.pointer)?;
         match &self.suspicion {
-            Suspicion::Hidden(hidden) => told(f, hidden),
+            Suspicion::Hidden(hidden) => write_hidden(f, hidden),
             Suspicion::HiddenInKey(hidden) => {
-                f.write_str("in the name of the key, ")?;
-                told(f, hidden)
+                f.write_str("in the key, ")?;
+                write_hidden(f, hidden)
             }
             Suspicion::Padding(blanks) => {
                 write!(
                     f,
-                    "{blanks} blanks in a row, which push what follows out of sight"
+                    "{blanks} whitespace characters in a row, which push the following text out of view"
                 )
             }
             Suspicion::HasLookAlike { like } => {
-                write!(
-                    f,
-                    "the name is written in letters that look like those of `{like}`"
-                )
+                write!(f, "the name uses letters that look like those of `{like}`")
             }
         }
     }
 }
 
-/// Everything suspicious about a tool, the first of it if there is much.
+/// The suspicious contents of a definition, at most the first 20.
 #[must_use]
 pub fn findings(definition: &Definition) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -81,10 +78,10 @@ pub fn findings(definition: &Definition) -> Vec<Finding> {
             suspicion: Suspicion::HasLookAlike { like },
         });
     }
-    // A list of what is still to be looked at in place of recursion.
+    // A stack of values to check, instead of recursion.
     let mut rest: Vec<(String, &Value)> = Vec::new();
     let whole = definition.as_map();
-    look_at_keys("", whole, &mut found);
+    check_keys("", whole, &mut found);
     rest.extend(
         whole
             .iter()
@@ -115,7 +112,7 @@ pub fn findings(definition: &Definition) -> Vec<Finding> {
                 rest.extend(items.map(|(index, item)| (format!("{pointer}/{index}"), item)));
             }
             Value::Object(entries) => {
-                look_at_keys(&pointer, entries, &mut found);
+                check_keys(&pointer, entries, &mut found);
                 let entries = entries.iter().rev();
                 rest.extend(entries.map(|(key, value)| (below(&pointer, key), value)));
             }
@@ -126,7 +123,7 @@ pub fn findings(definition: &Definition) -> Vec<Finding> {
     found
 }
 
-fn look_at_keys(pointer: &str, entries: &Map<String, Value>, found: &mut Vec<Finding>) {
+fn check_keys(pointer: &str, entries: &Map<String, Value>, found: &mut Vec<Finding>) {
     for key in entries.keys() {
         let hidden = pieces(key).take(MAX_FINDINGS.saturating_sub(found.len()));
         let at = below(pointer, key);
@@ -137,13 +134,13 @@ fn look_at_keys(pointer: &str, entries: &Map<String, Value>, found: &mut Vec<Fin
     }
 }
 
-/// The pointer to what stands under a key, fit to be shown.
+/// The JSON pointer to the value of a key, with hidden text made visible.
 pub(crate) fn below(pointer: &str, key: &str) -> String {
     let key = key.replace('~', "~0").replace('/', "~1");
     format!("{pointer}/{}", visible(clipped(&key, 100)))
 }
 
-/// How many blanks stand in a row before something else, at most.
+/// The length of the longest run of whitespace that is followed by other text.
 fn longest_blank(text: &str) -> usize {
     let (mut longest, mut current) = (0, 0);
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! Marks what is hidden in a text, in its order: hidden characters, and the beginnings and ends of HTML
-//! comments. The latter are plain ASCII, so the two never overlap.
+//! Marks the hidden text in a text, in order: hidden characters, and the delimiters of HTML comments. The
+//! delimiters are plain ASCII, so the two never overlap.
 
 use std::iter::Peekable;
 
@@ -10,15 +10,15 @@ use super::HiddenKind;
 const OPENS: &str = "<!--";
 const CLOSES: &str = "-->";
 
-/// A stretch of a text that is not seen; of a comment, its beginning or its end.
+/// A span of hidden characters, or a delimiter of a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) kind: HiddenKind,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Whether it is the beginning of a comment.
+    /// Whether it is an opening delimiter.
     pub(super) opens: bool,
-    /// Whether it is that within a comment, where it begins none.
+    /// Whether it is an opening delimiter within a comment, where it has no meaning.
     pub(super) is_nested: bool,
 }
 
@@ -55,7 +55,7 @@ impl Iterator for Scanner<'_> {
     }
 }
 
-/// The beginnings and ends of comments.
+/// The delimiters of comments.
 struct Comments<'t> {
     text: &'t str,
     at: usize,
@@ -101,7 +101,7 @@ impl Iterator for Comments<'_> {
                 return Some(self.mark(start, CLOSES.len(), false, false));
             }
         }
-        // A comment without an end reaches to the end of the text.
+        // An unclosed comment extends to the end of the text.
         self.at = self.text.len();
         let is_open = std::mem::take(&mut self.is_inside);
         is_open.then(|| self.mark(self.text.len(), 0, false, false))

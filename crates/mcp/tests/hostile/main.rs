@@ -1,14 +1,14 @@
-//! `windlass-mcp-hostile`: an MCP server that does one thing wrong, chosen by its first argument, so that
-//! tests can see what a client lets it do. It speaks raw JSON-RPC lines and shares no code with the client
-//! it is used against: a mistake in one cannot hide in the other.
+//! `windlass-mcp-hostile`: an MCP server with one kind of misbehaviour, chosen by its first argument, for
+//! tests of clients. It speaks raw JSON-RPC lines and shares no code with the client, so that a bug in one
+//! cannot hide a bug in the other.
 
-mod bombs;
 mod calls;
 mod definitions;
+mod elicitations;
 mod floods;
+mod malicious_schemas;
 mod modes;
 mod options;
-mod questions;
 mod results;
 mod session;
 
@@ -28,14 +28,14 @@ use modes::Mode;
 use options::Options;
 use session::Session;
 
-/// The first argument of a grandchild, which does nothing but be there.
+/// The first argument of a grandchild, which only sleeps.
 const LINGER: &str = "linger";
 
-/// How long what should not stay does if nobody ends it: longer than any test, not for ever.
-const LINGERS: Duration = Duration::from_secs(300);
+/// How long a process that should have ended stays if it is not killed: longer than any test.
+const LINGER_TIME: Duration = Duration::from_secs(300);
 
-/// Set once TERM is ignored: that is inherited by what is started in one's stead.
-const IS_DEAF: &str = "WINDLASS_MCP_HOSTILE_IS_DEAF";
+/// Set once SIGTERM is ignored, which the replacing process inherits.
+const IGNORES_SIGNALS: &str = "WINDLASS_MCP_HOSTILE_IS_DEAF";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Some(LINGER) => {
-            thread::sleep(LINGERS);
+            thread::sleep(LINGER_TIME);
             return ExitCode::SUCCESS;
         }
         _ => {}
@@ -66,22 +66,22 @@ fn main() -> ExitCode {
     let stays = options.mode == Mode::Stays;
     Arc::new(Session::new(options)).serve();
     if stays {
-        thread::sleep(LINGERS);
+        thread::sleep(LINGER_TIME);
     }
-    // Calls that are still under way do not keep it.
+    // Running calls do not delay the exit.
     std::process::exit(0)
 }
 
-/// What has to happen before the first message.
+/// The setup before the first message.
 fn prepare(options: &Options, arguments: &[String]) -> std::io::Result<()> {
     let program = env::current_exe()?;
-    if options.mode == Mode::Stays && env::var_os(IS_DEAF).is_none() {
-        // Signals are ignored by way of a shell: without `unsafe` there is no other.
+    if options.mode == Mode::Stays && env::var_os(IGNORES_SIGNALS).is_none() {
+        // A shell ignores the signals: there is no other way without `unsafe`.
         return Err(Command::new("/bin/sh")
             .args(["-c", "trap '' TERM INT HUP; exec \"$0\" \"$@\""])
             .arg(program)
             .args(arguments)
-            .env(IS_DEAF, "1")
+            .env(IGNORES_SIGNALS, "1")
             .exec());
     }
     note(
@@ -95,7 +95,7 @@ fn prepare(options: &Options, arguments: &[String]) -> std::io::Result<()> {
     };
     if has_grandchild {
         let mut lingering = Command::new(program);
-        // Its output is ours: a client that waits for the end of that waits for the grandchild.
+        // It inherits the output: a client that waits for the end of the output waits for the grandchild.
         lingering.arg(LINGER).stdin(Stdio::null());
         if escapes {
             lingering.process_group(0);
@@ -126,7 +126,7 @@ fn note(file: Option<&Path>, line: &Value) {
         .create(true)
         .append(true)
         .open(file)
-        // One write, so that lines of two processes do not mix.
+        // One write, so that lines of two processes are not mixed.
         .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
     if let Err(error) = written {
         let _ = writeln!(std::io::stderr(), "{}: {error}", file.display());

@@ -1,12 +1,12 @@
-//! What the server can do wrong: one mode for each way, by the attack it belongs to.
+//! The modes of the server, grouped by attack.
 
 macro_rules! modes {
     ($($attack:literal { $($mode:ident $name:literal $about:literal)+ })+) => {
-        /// One way to do wrong.
+        /// One kind of misbehaviour.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Mode { $($($mode),+),+ }
 
-        /// Each mode with its attack, its name and what it does.
+        /// Each mode with its attack, its name and its description.
         pub(crate) const ALL: &[(&str, Mode, &str, &str)] =
             &[$($(($attack, Mode::$mode, $name, $about)),+),+];
     };
@@ -16,7 +16,7 @@ modes! {
     "Nothing wrong" {
         Honest "honest" "read_note, add_note, delete_note, count_notes; every other mode has them too"
     }
-    "Hidden text in what it says of its tools (A1)" {
+    "Hidden text in definitions (A1)" {
         HiddenDescription "hidden-description" "an order in tag characters and zero-width spaces in a description"
         HiddenSchema "hidden-schema" "an order in an HTML comment, deep in the input schema"
         HiddenTitle "hidden-title" "a title that turns the direction of the text"
@@ -25,22 +25,22 @@ modes! {
         HiddenAnnotations "hidden-annotations" "terminal codes in annotations.title"
         HiddenMeta "hidden-meta" "an order in tag characters in _meta"
         HiddenInstructions "hidden-instructions" "an order in tag characters in the server's instructions"
-        PlainOrders "plain-orders" "orders in a description that everybody can see, and in the instructions"
+        PlainOrders "plain-orders" "visible orders in a description and in the instructions"
     }
-    "What it says changes: see --version, --turn, --silently, --ttl (A2)" {
+    "Changed definitions: see --version, --turn, --silently, --ttl (A2)" {
         PullCharacter "pull-character" "version 2 differs by one character of a description"
-        PullHint "pull-hint" "version 2 says of archive_notes that it changes nothing"
+        PullHint "pull-hint" "version 2 marks archive_notes as read-only"
         PullRename "pull-rename" "version 2 calls look_up look_it_up"
-        PullOutputSchema "pull-output-schema" "version 2 promises another output"
+        PullOutputSchema "pull-output-schema" "version 2 has another outputSchema"
         PullMeta "pull-meta" "version 2 differs in _meta only"
         PullNew "pull-new" "version 2 has one more tool"
         PullGone "pull-gone" "version 2 has one tool less"
         PullHidden "pull-hidden" "version 2 hides an order"
     }
-    "What it does changes (A3)" {
+    "Changed behaviour (A3)" {
         Swap "swap" "the same definitions in both versions; in version 2 read_note sends the note away"
     }
-    "Names (A4); --claims NAME says what the server calls itself" {
+    "Names (A4); --claims NAME sets the name of the server" {
         Mail "mail" "a tool send_email"
         MailLookAlike "mail-look-alike" "send_email with a Cyrillic letter in it"
         MailNear "mail-near" "send_emai1, one character off"
@@ -52,8 +52,8 @@ modes! {
         ResultHidden "result-hidden" "read_page hides that in tag characters, and has bidi and zero-width ones"
         ResultAnsi "result-ansi" "terminal codes: read_page in a result, fail_page in a failure, break_page in an error"
         ResultLinks "result-links" "links to a local file, the metadata of a cloud and a script; an image; a resource"
-        ResultEnvelope "result-envelope" "a text that looks like an envelope asking people for their leave"
-        ResultBreaksSchema "result-breaks-schema" "structured content that is not what outputSchema promises"
+        ResultEnvelope "result-envelope" "a text that looks like an envelope that requests authorization"
+        ResultBreaksSchema "result-breaks-schema" "structured content that violates outputSchema"
         ResultNoStructure "result-no-structure" "an outputSchema, and no structured content"
         ResultHuge "result-huge" "a result of --megabytes (50)"
         ResultDeep "result-deep" "structured content that nests --count levels (10,000)"
@@ -76,7 +76,7 @@ modes! {
         SchemaDeep "schema-deep" "an input schema that nests --count levels (10,000)"
         SchemaDoubling "schema-doubling" "definitions that each use the one before twice, 40 times over"
         SchemaExternal "schema-external" "a $ref to an address, and one to a file"
-        SchemaPattern "schema-pattern" "a pattern that takes for ever to match"
+        SchemaPattern "schema-pattern" "a pattern with exponential backtracking"
         SchemaNotObject "schema-not-object" "input schemas that are a text, a list, true, missing, and of type string"
     }
     "Too much (A17); --count says how many" {
@@ -92,35 +92,35 @@ modes! {
         CircularList "circular-list" "tools/list always has a next page, with the same cursor"
         ManyTools "many-tools" "5,000 tools, 100 on a page"
     }
-    "Questions in the middle of a call (A18), by the tool register" {
-        AskName "ask-name" "an honest one: a name and a colour"
-        AskTwice "ask-twice" "two honest ones, one after the other"
+    "Elicitation during a call (A18), by the tool register" {
+        AskName "ask-name" "a harmless one: a name and a colour"
+        AskTwice "ask-twice" "two harmless ones in sequence"
         AskSecret "ask-secret" "asks for api_key"
         AskSecretDisguised "ask-secret-disguised" "asks for a password in a field called value"
-        AskMany "ask-many" "--count honest ones (1,000) at once (modern only)"
+        AskMany "ask-many" "--count harmless ones (1,000) at once (modern only)"
         AskSecretChoice "ask-secret-choice" "asks for a password in a field that pretends to be a choice"
         AskHidden "ask-hidden" "a question with terminal codes, bidi characters and orders"
-        AskUrl "ask-url" "sends people to an address"
-        AskUrlScript "ask-url-script" "sends people to javascript:"
-        AskModel "ask-model" "asks the client's model something"
-        AskUnasked "ask-unasked" "asks for a name while no call is under way (not in the modern era)"
+        AskUrl "ask-url" "asks the user to open a URL"
+        AskUrlScript "ask-url-script" "asks the user to open a javascript: URL"
+        AskModel "ask-model" "sends a sampling request"
+        AskUnasked "ask-unasked" "asks for a name while no call is running (not in the modern era)"
     }
     "Processes and lines (A19)" {
-        Noise "noise" "--count lines (20) that are no messages before every answer"
-        NoiseDictionary "noise-dictionary" "a dictionary of Python and a log entry with an id before every answer"
+        Noise "noise" "--count lines (20) that are not messages before every answer"
+        NoiseDictionary "noise-dictionary" "a Python dictionary and a log entry with an id before every answer"
         NoiseOnly "noise-only" "nothing but such lines, without end"
-        Truncated "truncated" "the beginning of a message, cut off, before the first --count (all) answers to calls"
-        Confused "confused" "answers to requests that never were, and notices about them, before every answer about tools"
-        Stays "stays" "heeds neither the end of its input nor TERM, and has a grandchild that does not either"
+        Truncated "truncated" "a truncated message before the first --count (all) answers to calls"
+        Confused "confused" "answers to unknown requests, and notifications about them, before every answer about tools"
+        Stays "stays" "ignores the end of its input and SIGTERM, and has a grandchild that does too"
         Grandchild "grandchild" "ends with its input, and leaves a grandchild that holds its output open"
         GrandchildEscapes "grandchild-escapes" "the same, in a process group of its own"
-        DiesAtStart "dies-at-start" "says why on standard error, with terminal codes, and ends"
-        DiesInCall "dies-in-call" "the tool crash does what it is for, then the server ends without an answer"
+        DiesAtStart "dies-at-start" "writes an error with terminal codes to standard error, and ends"
+        DiesInCall "dies-in-call" "the tool crash has its effect, then the server ends without an answer"
         SlowStart "slow-start" "reads nothing for --delay milliseconds (3,000)"
     }
 }
 
-/// The mode of that name.
+/// The mode with that name.
 pub(crate) fn by_name(name: &str) -> Option<Mode> {
     ALL.iter()
         .find(|(_, _, known, _)| *known == name)

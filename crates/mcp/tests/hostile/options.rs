@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use crate::modes::{self, Mode};
 
-/// What the command line said.
+/// The options of the command line.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     pub(crate) mode: Mode,
-    pub(crate) era: Speaks,
-    /// Which version of its definitions and of itself it begins with.
+    pub(crate) era: SpokenEras,
+    /// The initial version of its definitions and behaviour.
     pub(crate) version: u64,
-    /// After how many calls version 2 takes the place of version 1.
+    /// The number of calls after which it switches from version 1 to version 2.
     pub(crate) turn: Option<u64>,
-    /// Whether it tells when that happens.
+    /// Whether it sends no notification of the switch.
     pub(crate) is_silent: bool,
     pub(crate) ttl: Duration,
     pub(crate) delay: Duration,
     pub(crate) claims: String,
-    /// Where what it sends leads to.
+    /// The target of the references and links that it sends.
     pub(crate) url: String,
     pub(crate) effects: Option<PathBuf>,
     pub(crate) seen: Option<PathBuf>,
@@ -27,21 +27,21 @@ pub(crate) struct Options {
     megabytes: Option<u64>,
 }
 
-/// The eras of the protocol it answers in.
+/// The protocol eras that it speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Speaks {
+pub(crate) enum SpokenEras {
     Legacy,
     Modern,
     Both,
 }
 
 impl Options {
-    /// How many, or how deep, if nothing else was said.
+    /// The count or depth, with a default.
     pub(crate) fn count_or(&self, default: u64) -> u64 {
         self.count.unwrap_or(default)
     }
 
-    /// How many bytes, if nothing else than so many megabytes was said.
+    /// The number of bytes, with a default in megabytes.
     pub(crate) fn bytes_or(&self, megabytes: u64) -> u64 {
         self.megabytes.unwrap_or(megabytes) * 1_000_000
     }
@@ -49,12 +49,12 @@ impl Options {
     /// Reads the arguments after the program's name.
     pub(crate) fn read(arguments: &[String]) -> Result<Self, String> {
         let Some((mode, rest)) = arguments.split_first() else {
-            return Err("the first argument is what to do wrong; --help lists it".to_owned());
+            return Err("the first argument is the mode; --help lists all modes".to_owned());
         };
         let mode = modes::by_name(mode).ok_or_else(|| format!("there is no mode `{mode}`"))?;
         let mut options = Self {
             mode,
-            era: Speaks::Legacy,
+            era: SpokenEras::Legacy,
             version: 1,
             turn: None,
             is_silent: false,
@@ -78,8 +78,8 @@ impl Options {
                     .map_err(|_| format!("{name} takes a number, not `{text}`"))
             };
             match name.as_str() {
-                "--modern" => options.era = Speaks::Modern,
-                "--both" => options.era = Speaks::Both,
+                "--modern" => options.era = SpokenEras::Modern,
+                "--both" => options.era = SpokenEras::Both,
                 "--silently" => options.is_silent = true,
                 "--version" => options.version = number(text()?)?,
                 "--turn" => options.turn = Some(number(text()?)?),
@@ -103,25 +103,25 @@ pub(crate) fn help() -> String {
     let mut help = "\
 windlass-mcp-hostile MODE [OPTION]...
 
-An MCP server over standard input and output that does one thing wrong, for tests of clients.
-It speaks 2025-11-25 unless told otherwise, and is harmless: what its tools `do` is a line in a file.
+An MCP server over standard input and output with one kind of misbehaviour, for tests of clients.
+It speaks 2025-11-25 by default, and is harmless: the effects of its tools are lines in a file.
 
   --modern          speaks 2026-07-28 only
-  --both            speaks either, whichever it is asked for first
-  --effects FILE    appends a line for each thing its tools really did:
+  --both            speaks the era of the first request
+  --effects FILE    appends a line for each effect of its tools:
                     {\"tool\": NAME, \"arguments\": OBJECT}
-  --seen FILE       appends a line for what it noticed: {\"seen\": WORD, ...}, of which the words are
+  --seen FILE       appends a line for each event: {\"seen\": WORD, ...}, where WORD is one of
                     started, grandchild (both with pid), connected, listed, called, cancelled, replied,
                     input_closed
-  --version 1|2     the version of its definitions and of what it does
-  --turn N          goes from version 1 to version 2 after N calls, and says so with list_changed
-  --silently        does not say so
-  --ttl MS          how long the list of tools may be kept (modern only)
-  --claims NAME     what it calls itself
-  --url URL         where the $refs, links and pages in what it sends lead to
-  --count N         how many, how deep
-  --megabytes N     how large
-  --delay MS        how slow
+  --version 1|2     the version of its definitions and behaviour
+  --turn N          switches from version 1 to version 2 after N calls, and sends list_changed
+  --silently        does not send list_changed
+  --ttl MS          the TTL of the list of tools (modern only)
+  --claims NAME     the name in its serverInfo
+  --url URL         the target of the $refs, links and pages that it sends
+  --count N         a count or depth
+  --megabytes N     a size
+  --delay MS        a delay
 "
     .to_owned();
     let mut before = "";

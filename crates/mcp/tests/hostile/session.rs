@@ -1,5 +1,5 @@
-//! The conversation: reads messages, answers each request in a thread of its own, and keeps what the
-//! modes share. Answers are written as text, because some of them are no JSON that a library would write.
+//! The session: reads messages, answers each request in its own thread, and holds the state that the modes
+//! share. Answers are written as text, because a library would not write some of them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{BufRead as _, Write as _};
@@ -10,17 +10,17 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::modes::Mode;
-use crate::options::{Options, Speaks};
-use crate::{calls, definitions, note, questions};
+use crate::options::{Options, SpokenEras};
+use crate::{calls, definitions, elicitations, note};
 
 pub(crate) const LEGACY: &str = "2025-11-25";
 pub(crate) const MODERN: &str = "2026-07-28";
 
-/// How many tools stand on a page where there are pages.
+/// The number of tools per page.
 const PAGE: usize = 100;
 
-/// How long it waits for a reply to a question of its own.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long it waits for the answer to its own request.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Session {
     pub(crate) options: Options,
@@ -32,27 +32,27 @@ struct State {
     is_modern: bool,
     calls: u64,
     asked: u64,
-    /// Whether any tool was called yet, and how many answers came after a message that was cut off.
+    /// Whether any tool was called yet, and the number of truncated messages so far.
     called: bool,
     cut_off: u64,
-    /// What the client said it can do.
+    /// The capabilities of the client.
     capabilities: Value,
     notes: BTreeMap<String, String>,
-    /// The ids of requests that the client no longer wants answered.
+    /// The ids of cancelled requests.
     cancelled: HashSet<String>,
-    /// Who waits for a reply, by the id of the question.
+    /// The senders for answers of the client, by request id.
     waiting: HashMap<String, mpsc::Sender<Value>>,
-    /// The request by which the client wants to hear of changes, in the modern era.
+    /// The id of the client's subscription to list changes, in the modern era.
     subscription: Option<Value>,
 }
 
-/// How a request is answered.
+/// The answer to a request.
 pub(crate) enum Answer {
     Result(Value),
     /// A result as text, without the braces around it.
     Text(String),
     Error(i64, String, Value),
-    /// Not at all.
+    /// No answer.
     Nothing,
 }
 
@@ -61,7 +61,7 @@ impl Session {
         let welcome = ("welcome".to_owned(), "Hello.".to_owned());
         Self {
             state: Mutex::new(State {
-                is_modern: options.era == Speaks::Modern,
+                is_modern: options.era == SpokenEras::Modern,
                 calls: 0,
                 asked: 0,
                 called: false,
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// Reads messages until there are no more.
+    /// Reads messages until the end of the input.
     pub(crate) fn serve(self: Arc<Self>) {
         if self.options.mode == Mode::NoiseOnly {
             let session = Arc::clone(&self);
@@ -87,14 +87,14 @@ impl Session {
         let mut line = Vec::new();
         while matches!(input.read_until(b'\n', &mut line), Ok(1..)) {
             if let Ok(message) = serde_json::from_slice(&line) {
-                self.take(message);
+                self.receive(message);
             }
             line.clear();
         }
         self.seen("input_closed", json!({}));
     }
 
-    fn take(self: &Arc<Self>, message: Value) {
+    fn receive(self: &Arc<Self>, message: Value) {
         let method = message["method"].as_str().map(str::to_owned);
         match (method, message.get("id")) {
             (Some(method), Some(id)) => {
@@ -110,7 +110,7 @@ impl Session {
                 "notifications/initialized" => {
                     self.seen("connected", json!({ "era": "legacy" }));
                     if self.options.mode == Mode::AskUnasked {
-                        questions::ask_unasked(self);
+                        elicitations::ask_unasked(self);
                     }
                 }
                 _ => {}
@@ -147,7 +147,7 @@ impl Session {
             "subscriptions/listen" if self.is_modern() => self.subscribe(id, params),
             _ => Answer::Error(-32601, format!("Method not found: {method}"), Value::Null),
         };
-        // Who is confused from the first message on is not spoken to at all.
+        // The handshake must succeed, so only later messages are confused.
         if self.options.mode == Mode::Confused && method.starts_with("tools/") {
             self.confuse(id);
         }
@@ -201,7 +201,7 @@ impl Session {
         self.send(&line);
     }
 
-    /// Whether the next answer to a call is one that a message that is cut off comes before.
+    /// Whether a truncated message precedes the next answer.
     fn is_cut_off(&self) -> bool {
         let mut state = self.state();
         let is_one = state.called && state.cut_off < self.options.count_or(u64::MAX);
@@ -230,7 +230,7 @@ impl Session {
     }
 
     fn discover(&self) -> Answer {
-        if self.options.era == Speaks::Legacy {
+        if self.options.era == SpokenEras::Legacy {
             let message = "Method not found: server/discover".to_owned();
             return Answer::Error(-32601, message, Value::Null);
         }
@@ -297,11 +297,11 @@ impl Session {
                 "notifications": accepted,
             }),
         );
-        // It is answered when it ends, which it does not.
+        // A subscription is answered when it ends, which never happens.
         Answer::Nothing
     }
 
-    /// Says that the list of tools is another one now.
+    /// Notifies that the list of tools changed.
     pub(crate) fn list_changed(&self) {
         let subscription = self.state().subscription.clone();
         let params = match subscription {
@@ -315,7 +315,7 @@ impl Session {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string());
     }
 
-    /// Asks the client something and waits for what it says: `result` or `error`.
+    /// Sends a request to the client and waits for the answer.
     pub(crate) fn request(&self, method: &str, params: Value) -> Option<Value> {
         let (sender, receiver) = mpsc::channel();
         let id = {
@@ -328,7 +328,7 @@ impl Session {
         self.send(
             &json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string(),
         );
-        receiver.recv_timeout(PATIENCE).ok()
+        receiver.recv_timeout(REPLY_TIMEOUT).ok()
     }
 
     /// Writes one line.
@@ -336,12 +336,12 @@ impl Session {
         self.write(format!("{line}\n").as_bytes());
     }
 
-    /// Writes bytes, which may or may not be a line. Ends the process if nobody reads them.
+    /// Writes bytes, which need not be a line. Ends the process if writing fails.
     pub(crate) fn write(&self, bytes: &[u8]) {
         self.write_all(std::iter::once(bytes));
     }
 
-    /// Writes pieces with nothing of anybody else's in between.
+    /// Writes pieces without interleaving other output.
     pub(crate) fn write_all<'p>(&self, pieces: impl Iterator<Item = &'p [u8]>) {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         for piece in pieces {
@@ -365,7 +365,7 @@ impl Session {
         }
     }
 
-    /// Answers that belong to no request, and one for each that is about to be answered.
+    /// Sends answers to unknown requests, and misleading notifications.
     fn confuse(&self, id: &Value) {
         for other in [json!(987_654_321), json!("nobody"), Value::Null] {
             let forged = json!({ "content": [{ "type": "text", "text": "forged" }] });
@@ -379,13 +379,13 @@ impl Session {
         self.notify("notifications/unknown", json!({ "anything": [1, 2, 3] }));
     }
 
-    /// Puts down that a tool really did something.
+    /// Records the effect of a tool.
     pub(crate) fn effect(&self, tool: &str, arguments: &Value) {
         let line = json!({ "tool": tool, "arguments": arguments });
         note(self.options.effects.as_deref(), &line);
     }
 
-    /// Puts down that something was noticed.
+    /// Records an event.
     pub(crate) fn seen(&self, what: &str, more: Value) {
         let mut line = json!({ "seen": what });
         if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
@@ -402,12 +402,12 @@ impl Session {
         self.state().is_modern
     }
 
-    /// Whether the client says that it can do something.
+    /// Whether the client has a capability.
     pub(crate) fn client_can(&self, what: &str) -> bool {
         self.state().capabilities.get(what).is_some()
     }
 
-    /// The version of the definitions and of what the tools do.
+    /// The current version of the definitions and behaviour.
     pub(crate) fn version(&self) -> u64 {
         let has_turned = self
             .options

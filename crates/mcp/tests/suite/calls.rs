@@ -1,4 +1,4 @@
-//! What comes of calls: answers, failures, progress, cancellation.
+//! Calls: answers, errors, progress and cancellation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use serde_json::json;
 use windlass_mcp::{CallRequest, Era, Progress};
 use windlass_spec::{Effect, ErrorCategory};
 
-use super::start::{Scripted, answered, keeping, options, request};
+use super::scripted::{ScriptedServer, expect_answer, options, recorder, request};
 
-fn promising(tool: &str) -> CallRequest {
+fn with_output_schema(tool: &str) -> CallRequest {
     CallRequest {
         output_schema: Some(json!({
             "type": "object",
@@ -21,22 +21,22 @@ fn promising(tool: &str) -> CallRequest {
 }
 
 #[tokio::test]
-async fn answers_come_in_both_eras() {
+async fn calls_are_answered_in_both_eras() {
     for era in ["legacy", "modern"] {
-        let scripted = Scripted::new(&["--era", era]);
-        let came = scripted
+        let scripted = ScriptedServer::new(&["--era", era]);
+        let outcome = scripted
             .server
             .call(request("echo", json!({ "a": [1, "é"] })))
             .await
             .unwrap();
-        assert_eq!(answered(came).value, json!({ "a": [1, "é"] }));
-        let came = scripted
+        assert_eq!(expect_answer(outcome).value, json!({ "a": [1, "é"] }));
+        let outcome = scripted
             .server
             .call(request("effect", json!({})))
             .await
             .unwrap();
-        assert_eq!(answered(came).value, json!("done"));
-        let answer = answered(
+        assert_eq!(expect_answer(outcome).value, json!("done"));
+        let answer = expect_answer(
             scripted
                 .server
                 .call(request("fail", json!({})))
@@ -49,8 +49,8 @@ async fn answers_come_in_both_eras() {
 }
 
 #[tokio::test]
-async fn errors_of_the_protocol_say_whether_the_tool_ran() {
-    let scripted = Scripted::new(&[]);
+async fn protocol_errors_determine_the_effect() {
+    let scripted = ScriptedServer::new(&[]);
     for (arguments, category, effect) in [
         (
             json!({ "code": -32601 }),
@@ -98,12 +98,20 @@ async fn errors_of_the_protocol_say_whether_the_tool_ran() {
 }
 
 #[tokio::test]
-async fn promised_structure_is_checked() {
-    let scripted = Scripted::new(&[]);
-    let came = scripted.server.call(promising("echo")).await.unwrap();
-    assert_eq!(answered(came).value, json!({ "n": 3 }));
+async fn answers_are_checked_against_the_output_schema() {
+    let scripted = ScriptedServer::new(&[]);
+    let outcome = scripted
+        .server
+        .call(with_output_schema("echo"))
+        .await
+        .unwrap();
+    assert_eq!(expect_answer(outcome).value, json!({ "n": 3 }));
     for tool in ["wrong_structure", "no_structure"] {
-        let error = scripted.server.call(promising(tool)).await.unwrap_err();
+        let error = scripted
+            .server
+            .call(with_output_schema(tool))
+            .await
+            .unwrap_err();
         assert_eq!(error.category, ErrorCategory::InvalidOutput, "{tool}");
         assert_eq!(error.effect, Effect::Applied, "{tool}");
     }
@@ -116,8 +124,8 @@ async fn promised_structure_is_checked() {
 }
 
 #[tokio::test]
-async fn answer_larger_than_the_call_allows_is_refused_and_a_failure_cut() {
-    let scripted = Scripted::new(&[]);
+async fn large_answers_are_refused_and_large_errors_are_truncated() {
+    let scripted = ScriptedServer::new(&[]);
     let small = CallRequest {
         max_output_bytes: 1_000,
         ..request("echo", json!({ "a": "x".repeat(1_000) }))
@@ -128,23 +136,23 @@ async fn answer_larger_than_the_call_allows_is_refused_and_a_failure_cut() {
         max_output_bytes: 1_000,
         ..request("long_error", json!({}))
     };
-    let answer = answered(scripted.server.call(small).await.unwrap());
+    let answer = expect_answer(scripted.server.call(small).await.unwrap());
     assert!(answer.is_error && answer.value.as_str().unwrap().len() <= 1_000);
 }
 
 #[tokio::test]
-async fn progress_is_told_in_both_eras() {
+async fn progress_is_reported_in_both_eras() {
     for era in ["legacy", "modern"] {
-        let scripted = Scripted::new(&["--era", era]);
-        let (kept, progress) = keeping::<Progress>();
+        let scripted = ScriptedServer::new(&["--era", era]);
+        let (recorded, progress) = recorder::<Progress>();
         let call = CallRequest {
             progress: Some(progress),
             ..request("progress", json!({ "count": 3 }))
         };
         scripted.server.call(call).await.unwrap();
-        let kept = kept.lock().unwrap();
-        assert_eq!(kept.first().unwrap().done, 1.0, "{era}");
-        let last = kept.last().unwrap();
+        let recorded = recorded.lock().unwrap();
+        assert_eq!(recorded.first().unwrap().done, 1.0, "{era}");
+        let last = recorded.last().unwrap();
         assert_eq!((last.done, last.total), (3.0, Some(3.0)), "{era}");
         assert!(
             last.message.as_ref().unwrap().chars().count() <= 4_001,
@@ -154,30 +162,34 @@ async fn progress_is_told_in_both_eras() {
 }
 
 #[tokio::test]
-async fn cancelled_call_is_told_to_the_server() {
+async fn the_server_is_notified_of_a_cancelled_call() {
     for era in ["legacy", "modern"] {
-        let scripted = Arc::new(Scripted::new(&["--era", era]));
+        let scripted = Arc::new(ScriptedServer::new(&["--era", era]));
         let call = request("hang", json!({}));
         let cancel = call.cancel.clone();
         let server = scripted.server.clone();
         let calling = tokio::spawn(async move { server.call(call).await });
-        scripted.says("call hang").await;
+        scripted.wait_for_line("call hang").await;
         cancel.cancel();
         let error = calling.await.unwrap().unwrap_err();
         assert_eq!(
             (error.category, error.effect),
             (ErrorCategory::Cancelled, Effect::Unknown)
         );
-        scripted.says("cancelled").await;
-        let came = scripted
+        scripted.wait_for_line("cancelled").await;
+        let outcome = scripted
             .server
             .call(request("echo", json!({})))
             .await
             .unwrap();
-        assert_eq!(answered(came).value, json!({}), "the connection lives on");
+        assert_eq!(
+            expect_answer(outcome).value,
+            json!({}),
+            "the connection stays open"
+        );
         assert_eq!(
             scripted
-                .said()
+                .log_lines()
                 .iter()
                 .filter(|line| line.starts_with("cancelled"))
                 .count(),
@@ -187,23 +199,23 @@ async fn cancelled_call_is_told_to_the_server() {
 }
 
 #[tokio::test]
-async fn dropped_call_is_told_to_the_server() {
-    let scripted = Scripted::new(&[]);
+async fn the_server_is_notified_of_a_dropped_call() {
+    let scripted = ScriptedServer::new(&[]);
     let server = scripted.server.clone();
     let calling = tokio::spawn(async move { server.call(request("hang", json!({}))).await });
-    scripted.says("call hang").await;
+    scripted.wait_for_line("call hang").await;
     calling.abort();
-    scripted.says("cancelled").await;
+    scripted.wait_for_line("cancelled").await;
 }
 
 #[tokio::test]
-async fn call_that_was_cancelled_before_it_was_sent_had_no_effect() {
-    let scripted = Scripted::new(&["--start-delay", "600000"]);
+async fn a_call_cancelled_before_it_was_sent_has_no_effect() {
+    let scripted = ScriptedServer::new(&["--start-delay", "600000"]);
     let call = request("effect", json!({}));
     let cancel = call.cancel.clone();
     let server = scripted.server.clone();
     let calling = tokio::spawn(async move { server.call(call).await });
-    scripted.says("start").await;
+    scripted.wait_for_line("start").await;
     cancel.cancel();
     let error = calling.await.unwrap().unwrap_err();
     assert_eq!(
@@ -214,14 +226,14 @@ async fn call_that_was_cancelled_before_it_was_sent_had_no_effect() {
 }
 
 #[tokio::test]
-async fn calls_run_beside_each_other() {
-    let scripted = Scripted::new(&[]);
+async fn calls_run_concurrently() {
+    let scripted = ScriptedServer::new(&[]);
     scripted.server.connect().await.unwrap();
     let hanging = {
         let server = scripted.server.clone();
         tokio::spawn(async move { server.call(request("hang", json!({}))).await })
     };
-    scripted.says("call hang").await;
+    scripted.wait_for_line("call hang").await;
     let mut calls = Vec::new();
     for n in 0..50 {
         let server = scripted.server.clone();
@@ -236,15 +248,15 @@ async fn calls_run_beside_each_other() {
         }));
     }
     for call in calls {
-        let (n, came) = call.await.unwrap();
-        assert_eq!(answered(came).value, json!({ "n": n }));
+        let (n, outcome) = call.await.unwrap();
+        assert_eq!(expect_answer(outcome).value, json!({ "n": n }));
     }
     hanging.abort();
 }
 
 #[tokio::test]
-async fn task_nobody_asked_for_is_an_error() {
-    let scripted = Scripted::new(&["--era", "modern"]);
+async fn an_unrequested_task_is_an_error() {
+    let scripted = ScriptedServer::new(&["--era", "modern"]);
     let error = scripted
         .server
         .call(request("task", json!({})))
@@ -255,12 +267,12 @@ async fn task_nobody_asked_for_is_an_error() {
 }
 
 #[tokio::test]
-async fn server_that_does_not_read_any_more_can_still_be_left() {
-    let scripted = Scripted::new(&[]);
+async fn a_server_that_stops_reading_can_be_closed() {
+    let scripted = ScriptedServer::new(&[]);
     let server = scripted.server.clone();
     let deaf = tokio::spawn(async move { server.call(request("deaf", json!({}))).await });
-    scripted.says("call deaf").await;
-    // More than the pipe holds: the writer gets stuck in the middle of it.
+    scripted.wait_for_line("call deaf").await;
+    // More than the pipe holds, so the writer blocks.
     let call = request("echo", json!({ "a": "x".repeat(1 << 20) }));
     let cancel = call.cancel.clone();
     let server = scripted.server.clone();
@@ -278,13 +290,13 @@ async fn server_that_does_not_read_any_more_can_still_be_left() {
 }
 
 #[tokio::test]
-async fn era_does_not_change_what_is_sent() {
+async fn null_arguments_are_sent_in_the_modern_era() {
     let mut options = options();
     options.era = Some(Era::Modern);
-    let scripted = Scripted::with(&["--era", "modern"], options, |_| {});
+    let scripted = ScriptedServer::with(&["--era", "modern"], options, |_| {});
     let call = request("echo", json!({ "nothing": null }));
     assert_eq!(
-        answered(scripted.server.call(call).await.unwrap()).value,
+        expect_answer(scripted.server.call(call).await.unwrap()).value,
         json!({ "nothing": null })
     );
 }

@@ -1,15 +1,17 @@
-//! How a connection comes about and how it ends.
+//! How connections are established and closed.
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use windlass_mcp::{Era, Health, Server, ServerOptions};
 use windlass_spec::ErrorCategory;
-use windlass_spec::server::{Given, Transport};
+use windlass_spec::server::{EnvTemplate, Transport};
 
-use super::start::{Scripted, answered, eventually, is_running, options, request, settings};
+use super::scripted::{
+    ScriptedServer, eventually, expect_answer, is_running, options, request, settings,
+};
 
-fn remembering(era: Era) -> ServerOptions {
+fn with_era(era: Era) -> ServerOptions {
     ServerOptions {
         era: Some(era),
         ..options()
@@ -17,69 +19,69 @@ fn remembering(era: Era) -> ServerOptions {
 }
 
 #[tokio::test]
-async fn nothing_is_started_until_the_server_is_used() {
-    let scripted = Scripted::new(&[]);
+async fn a_server_is_started_on_first_use() {
+    let scripted = ScriptedServer::new(&[]);
     assert_eq!(scripted.server.health(), Health::Idle);
     assert_eq!(scripted.server.generation(), 0);
-    assert_eq!(scripted.said(), Vec::<String>::new());
+    assert_eq!(scripted.log_lines(), Vec::<String>::new());
     scripted.server.close().await;
-    assert_eq!(scripted.said(), Vec::<String>::new());
+    assert_eq!(scripted.log_lines(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn either_era_is_found_out_and_legacy_servers_are_started_again_for_it() {
+async fn the_era_is_detected_and_legacy_servers_are_restarted() {
     for (era, found, starts) in [
         ("legacy", Era::Legacy, 2),
         ("modern", Era::Modern, 1),
         ("dual", Era::Modern, 1),
     ] {
-        let scripted = Scripted::new(&["--era", era]);
-        let greeting = scripted.server.connect().await.unwrap();
-        assert_eq!(greeting.era, found, "{era}");
-        assert_eq!(greeting.server_name, "fixture");
-        assert_eq!(greeting.server_version, "1");
-        assert_eq!(greeting.instructions.as_deref(), Some("be kind"));
+        let scripted = ScriptedServer::new(&["--era", era]);
+        let info = scripted.server.connect().await.unwrap();
+        assert_eq!(info.era, found, "{era}");
+        assert_eq!(info.server_name, "fixture");
+        assert_eq!(info.server_version, "1");
+        assert_eq!(info.instructions.as_deref(), Some("be kind"));
         let version = match found {
             Era::Legacy => "2025-11-25",
             Era::Modern => "2026-07-28",
         };
-        assert_eq!(greeting.protocol_version, version);
+        assert_eq!(info.protocol_version, version);
         assert_eq!(scripted.count("start"), starts, "{era}");
-        let came = scripted
+        let outcome = scripted
             .server
             .call(request("echo", json!({ "a": 1 })))
             .await
             .unwrap();
-        assert_eq!(answered(came).value, json!({ "a": 1 }));
+        assert_eq!(expect_answer(outcome).value, json!({ "a": 1 }));
         scripted.server.close().await;
     }
 }
 
 #[tokio::test]
-async fn remembered_era_is_spoken_at_once() {
+async fn a_stored_era_is_tried_first() {
     for (era, remembered) in [
         ("legacy", Era::Legacy),
         ("modern", Era::Modern),
         ("dual", Era::Legacy),
     ] {
-        let scripted = Scripted::with(&["--era", era], remembering(remembered), |_| {});
+        let scripted = ScriptedServer::with(&["--era", era], with_era(remembered), |_| {});
         assert_eq!(scripted.server.connect().await.unwrap().era, remembered);
         assert_eq!(scripted.count("start"), 1, "{era}");
     }
 }
 
 #[tokio::test]
-async fn era_remembered_wrongly_is_found_out_by_a_new_start() {
+async fn a_wrong_stored_era_is_corrected_by_a_restart() {
     for (era, remembered) in [("legacy", Era::Modern), ("modern", Era::Legacy)] {
-        let scripted = Scripted::with(&["--era", era], remembering(remembered), |_| {});
+        let scripted = ScriptedServer::with(&["--era", era], with_era(remembered), |_| {});
         assert_ne!(scripted.server.connect().await.unwrap().era, remembered);
         assert_eq!(scripted.count("start"), 2, "{era}");
     }
 }
 
 #[tokio::test]
-async fn server_that_keeps_silent_on_the_probe_is_asked_in_the_other_era() {
-    let scripted = Scripted::with(&["--era", "silent"], options(), |settings| {
+async fn a_server_that_ignores_discover_is_tried_in_the_legacy_era() {
+    let scripted = ScriptedServer::with(&["--era", "silent"], options(), |settings| {
         settings.start_timeout = Duration::from_millis(1_500);
     });
     assert_eq!(scripted.server.connect().await.unwrap().era, Era::Legacy);
@@ -87,16 +89,16 @@ async fn server_that_keeps_silent_on_the_probe_is_asked_in_the_other_era() {
 }
 
 #[tokio::test]
-async fn slow_server_is_waited_for_and_not_taken_for_a_legacy_one() {
-    let scripted = Scripted::new(&["--era", "dual", "--start-delay", "2500"]);
-    let greeting = scripted.server.connect().await.unwrap();
-    assert_eq!(greeting.era, Era::Modern);
+async fn a_slow_server_is_not_mistaken_for_a_legacy_one() {
+    let scripted = ScriptedServer::new(&["--era", "dual", "--start-delay", "2500"]);
+    let info = scripted.server.connect().await.unwrap();
+    assert_eq!(info.era, Era::Modern);
     assert_eq!(scripted.count("start"), 1);
 }
 
 #[tokio::test]
-async fn server_that_never_answers_is_given_up_in_time() {
-    let scripted = Scripted::with(&["--start-delay", "600000"], options(), |settings| {
+async fn a_server_that_never_answers_times_out() {
+    let scripted = ScriptedServer::with(&["--start-delay", "600000"], options(), |settings| {
         settings.start_timeout = Duration::from_millis(300);
     });
     let begun = Instant::now();
@@ -108,57 +110,54 @@ async fn server_that_never_answers_is_given_up_in_time() {
 }
 
 #[tokio::test]
-async fn unknown_version_is_refused() {
-    let scripted = Scripted::with(
-        &["--version", "1999-01-01"],
-        remembering(Era::Legacy),
-        |_| {},
-    );
+async fn an_unknown_protocol_version_is_refused() {
+    let scripted =
+        ScriptedServer::with(&["--version", "1999-01-01"], with_era(Era::Legacy), |_| {});
     let error = scripted.server.connect().await.unwrap_err();
     assert!(error.message.contains("1999-01-01"), "{error}");
 }
 
 #[tokio::test]
-async fn program_that_is_not_there_is_told() {
+async fn a_missing_program_is_an_error() {
     let server = Server::new(settings("/does/not/exist", &[]), options());
     let error = server.connect().await.unwrap_err();
     assert!(error.message.contains("/does/not/exist"), "{error}");
     let Health::Failing { attempts, .. } = server.health() else {
-        panic!("it fails");
+        panic!("the server is not failing");
     };
     assert_eq!(attempts, 1);
 }
 
 #[tokio::test]
-async fn last_words_of_a_program_that_ends_are_told() {
-    let scripted = Scripted::new(&["--die", "start"]);
+async fn errors_contain_the_standard_error_of_a_program_that_ends() {
+    let scripted = ScriptedServer::new(&["--die", "start"]);
     let error = scripted.server.connect().await.unwrap_err();
     assert!(error.message.contains("exit status: 3"), "{error}");
     assert!(error.message.contains("this server never works"), "{error}");
 }
 
 #[tokio::test]
-async fn program_gets_few_variables_and_those_that_are_named() {
+async fn a_program_gets_a_minimal_environment_and_the_named_variables() {
     let options = ServerOptions {
         lookup: std::sync::Arc::new(|name| (name == "TOKEN_OF_TEST").then(|| "s3cret".to_owned())),
         ..options()
     };
-    let scripted = Scripted::with(&[], options, |settings| {
+    let scripted = ScriptedServer::with(&[], options, |settings| {
         if let Transport::Command(command) = &mut settings.transport {
             let environment = &mut command.environment;
             environment.insert(
                 "TOKEN".to_owned(),
-                Given::new("Bearer env:TOKEN_OF_TEST").unwrap(),
+                EnvTemplate::new("Bearer env:TOKEN_OF_TEST").unwrap(),
             );
-            environment.insert("PLAIN".to_owned(), Given::new("plain").unwrap());
+            environment.insert("PLAIN".to_owned(), EnvTemplate::new("plain").unwrap());
         }
     });
-    let came = scripted
+    let outcome = scripted
         .server
         .call(request("environment", json!({})))
         .await
         .unwrap();
-    let value = answered(came).value;
+    let value = expect_answer(outcome).value;
     let variables = value.as_object().unwrap();
     let mut names: Vec<&str> = variables.keys().map(String::as_str).collect();
     names.retain(|name| !["PATH", "HOME", "LANG"].contains(name));
@@ -168,16 +167,16 @@ async fn program_gets_few_variables_and_those_that_are_named() {
 }
 
 #[tokio::test]
-async fn variable_that_is_not_set_starts_nothing() {
+async fn a_server_with_an_unset_variable_is_not_started() {
     let options = ServerOptions {
         lookup: std::sync::Arc::new(|_| None),
         ..options()
     };
-    let scripted = Scripted::with(&[], options, |settings| {
+    let scripted = ScriptedServer::with(&[], options, |settings| {
         if let Transport::Command(command) = &mut settings.transport {
             command
                 .environment
-                .insert("A".to_owned(), Given::new("env:NOT_THERE").unwrap());
+                .insert("A".to_owned(), EnvTemplate::new("env:NOT_THERE").unwrap());
         }
     });
     let error = scripted.server.connect().await.unwrap_err();
@@ -186,9 +185,9 @@ async fn variable_that_is_not_set_starts_nothing() {
 }
 
 #[tokio::test]
-async fn definitions_come_whole() {
+async fn definitions_are_complete() {
     for era in ["legacy", "modern"] {
-        let scripted = Scripted::new(&["--era", era]);
+        let scripted = ScriptedServer::new(&["--era", era]);
         let definitions = scripted.server.definitions().await.unwrap();
         let echo = definitions
             .iter()
@@ -201,8 +200,8 @@ async fn definitions_come_whole() {
 }
 
 #[tokio::test]
-async fn all_pages_of_five_thousand_tools_are_read() {
-    let scripted = Scripted::new(&["--tools", "5000", "--page", "400"]);
+async fn all_pages_of_a_long_tool_list_are_read() {
+    let scripted = ScriptedServer::new(&["--tools", "5000", "--page", "400"]);
     let definitions = scripted.server.definitions().await.unwrap();
     assert_eq!(definitions.len(), 5_000);
     assert_eq!(definitions[4_999].name(), "tool_4999");
@@ -211,22 +210,22 @@ async fn all_pages_of_five_thousand_tools_are_read() {
 
 #[tokio::test]
 async fn endless_and_circular_lists_are_refused() {
-    let circular = Scripted::new(&["--tools", "3", "--cursor", "loop"]);
+    let circular = ScriptedServer::new(&["--tools", "3", "--cursor", "loop"]);
     let error = circular.server.definitions().await.unwrap_err();
-    assert!(error.message.contains("circle"), "{error}");
+    assert!(error.message.contains("repeat"), "{error}");
     assert!(circular.count("list") <= 3);
 
     let mut few = options();
     few.limits.tools = 50;
-    let endless = Scripted::with(
+    let endless = ScriptedServer::with(
         &["--tools", "1", "--cursor", "endless"],
         few.clone(),
         |_| {},
     );
     let error = endless.server.definitions().await.unwrap_err();
-    assert!(error.message.contains("no end"), "{error}");
+    assert!(error.message.contains("too many pages"), "{error}");
 
-    let many = Scripted::with(&["--tools", "51"], few, |_| {});
+    let many = ScriptedServer::with(&["--tools", "51"], few, |_| {});
     assert!(
         many.server
             .definitions()
@@ -238,7 +237,7 @@ async fn endless_and_circular_lists_are_refused() {
 
     let mut small = options();
     small.limits.list_bytes = 10_000;
-    let large = Scripted::with(&["--tools", "500"], small, |_| {});
+    let large = ScriptedServer::with(&["--tools", "500"], small, |_| {});
     assert!(
         large
             .server
@@ -251,10 +250,10 @@ async fn endless_and_circular_lists_are_refused() {
 }
 
 #[tokio::test]
-async fn list_whose_time_is_over_makes_a_new_generation() {
+async fn an_expired_list_makes_a_new_generation() {
     let mut options = options();
     options.limits.shortest_ttl = Duration::ZERO;
-    let scripted = Scripted::with(&["--era", "modern", "--ttl", "150"], options, |_| {});
+    let scripted = ScriptedServer::with(&["--era", "modern", "--ttl", "150"], options, |_| {});
     scripted.server.definitions().await.unwrap();
     let generation = scripted.server.generation();
     eventually("a new generation", || {
@@ -267,27 +266,23 @@ async fn list_whose_time_is_over_makes_a_new_generation() {
 
 #[tokio::test]
 async fn noise_on_the_output_is_skipped_up_to_a_limit() {
-    let scripted = Scripted::new(&["--noise", "20"]);
-    let came = scripted
+    let scripted = ScriptedServer::new(&["--noise", "20"]);
+    let outcome = scripted
         .server
         .call(request("echo", json!({ "a": 1 })))
         .await
         .unwrap();
-    assert_eq!(answered(came).value, json!({ "a": 1 }));
+    assert_eq!(expect_answer(outcome).value, json!({ "a": 1 }));
 
     let mut strict = options();
     strict.limits.noise_lines = 10;
-    let scripted = Scripted::with(&["--noise", "20"], strict, |_| {});
+    let scripted = ScriptedServer::with(&["--noise", "20"], strict, |_| {});
     let error = scripted.server.connect().await.unwrap_err();
-    assert!(
-        error.message.contains("other things than messages"),
-        "{error}"
-    );
+    assert!(error.message.contains("that are not messages"), "{error}");
 }
 
-/// A server that ignores both the end of its input and the signal to end, with a child of the same
-/// kind.
-fn stubborn() -> (Scripted, std::path::PathBuf, tempfile::TempDir) {
+/// A server that ignores the end of its input and SIGTERM, with a child process that does too.
+fn stubborn() -> (ScriptedServer, std::path::PathBuf, tempfile::TempDir) {
     let directory = tempfile::TempDir::new().unwrap();
     let child = directory.path().join("child");
     let script = format!(
@@ -295,7 +290,7 @@ fn stubborn() -> (Scripted, std::path::PathBuf, tempfile::TempDir) {
         child.display(),
         env!("CARGO_BIN_EXE_windlass-mcp-fixture"),
     );
-    let scripted = Scripted::with(&[], remembering(Era::Legacy), |settings| {
+    let scripted = ScriptedServer::with(&[], with_era(Era::Legacy), |settings| {
         if let Transport::Command(command) = &mut settings.transport {
             command.program = "sh".to_owned();
             let arguments = std::mem::take(&mut command.arguments);
@@ -315,20 +310,20 @@ fn number_in(file: &std::path::Path) -> u32 {
 }
 
 #[tokio::test]
-async fn closing_leaves_neither_a_stubborn_server_nor_its_children() {
+async fn closing_kills_a_stubborn_server_and_its_children() {
     let (scripted, child, _directory) = stubborn();
     scripted.server.connect().await.unwrap();
     let (server, child) = (scripted.process(), number_in(&child));
     assert!(is_running(server) && is_running(child));
     scripted.server.close().await;
-    assert!(!is_running(server), "the server is left");
-    // It was killed, and ends when the system comes round to it.
+    assert!(!is_running(server), "the server still runs");
+    // It was killed; the system may take a moment to end it.
     eventually("its child is gone", || !is_running(child)).await;
-    assert_eq!(scripted.count("closed"), 1, "it was first asked kindly");
+    assert_eq!(scripted.count("closed"), 1, "its input was closed first");
 }
 
 #[tokio::test]
-async fn dropping_the_last_handle_leaves_nothing() {
+async fn dropping_the_last_handle_ends_all_processes() {
     let (scripted, child, _directory) = stubborn();
     scripted.server.connect().await.unwrap();
     let (server, child) = (scripted.process(), number_in(&child));
@@ -340,26 +335,26 @@ async fn dropping_the_last_handle_leaves_nothing() {
 }
 
 #[test]
-fn end_of_the_runtime_leaves_nothing() {
+fn the_end_of_the_runtime_ends_all_processes() {
     let (scripted, child, _directory) = stubborn();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(scripted.server.connect()).unwrap();
     let (server, child) = (scripted.process(), number_in(&child));
     assert!(is_running(server) && is_running(child));
     drop(runtime);
-    // They were killed; how soon the system has cleared them away is its own affair.
+    // They were killed; the system may take a moment to end them.
     let begun = Instant::now();
     while is_running(server) || is_running(child) {
         assert!(
             begun.elapsed() < Duration::from_secs(5),
-            "something is left"
+            "a process still runs"
         );
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 #[tokio::test]
-async fn well_behaved_server_ends_when_its_input_is_closed_and_its_children_too() {
+async fn a_server_that_ends_with_its_input_is_not_waited_for_and_its_children_are_killed() {
     let directory = tempfile::TempDir::new().unwrap();
     let child = directory.path().join("child");
     let script = format!(
@@ -367,9 +362,9 @@ async fn well_behaved_server_ends_when_its_input_is_closed_and_its_children_too(
         child.display(),
         env!("CARGO_BIN_EXE_windlass-mcp-fixture"),
     );
-    let mut patient = remembering(Era::Legacy);
+    let mut patient = with_era(Era::Legacy);
     patient.limits.close_grace = Duration::from_secs(20);
-    let scripted = Scripted::with(&[], patient, |settings| {
+    let scripted = ScriptedServer::with(&[], patient, |settings| {
         if let Transport::Command(command) = &mut settings.transport {
             command.program = "sh".to_owned();
             let arguments = std::mem::take(&mut command.arguments);
@@ -383,16 +378,16 @@ async fn well_behaved_server_ends_when_its_input_is_closed_and_its_children_too(
     scripted.server.close().await;
     assert!(
         begun.elapsed() < Duration::from_secs(10),
-        "it was not waited for in vain"
+        "closing did not wait for the whole grace period"
     );
-    assert!(!is_running(server), "the server is left");
-    // It was killed, and ends when the system comes round to it.
+    assert!(!is_running(server), "the server still runs");
+    // It was killed; the system may take a moment to end it.
     eventually("its child is gone", || !is_running(child)).await;
 }
 
 #[tokio::test]
-async fn closed_server_is_not_started_again() {
-    let scripted = Scripted::new(&[]);
+async fn a_closed_server_is_not_started_again() {
+    let scripted = ScriptedServer::new(&[]);
     scripted.server.connect().await.unwrap();
     let starts = scripted.count("start");
     scripted.server.close().await;
@@ -402,11 +397,11 @@ async fn closed_server_is_not_started_again() {
 }
 
 #[tokio::test]
-async fn closing_in_the_middle_of_a_start_leaves_nothing() {
-    let scripted = Scripted::new(&["--start-delay", "600000"]);
+async fn closing_during_a_start_ends_all_processes() {
+    let scripted = ScriptedServer::new(&["--start-delay", "600000"]);
     let server = scripted.server.clone();
     let starting = tokio::spawn(async move { server.connect().await });
-    scripted.says("start").await;
+    scripted.wait_for_line("start").await;
     assert_eq!(scripted.server.health(), Health::Starting);
     let process = scripted.process();
     scripted.server.close().await;
@@ -415,8 +410,8 @@ async fn closing_in_the_middle_of_a_start_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn server_that_is_switched_off_is_not_started() {
-    let scripted = Scripted::with(&[], options(), |settings| settings.is_enabled = false);
+async fn a_disabled_server_is_not_started() {
+    let scripted = ScriptedServer::with(&[], options(), |settings| settings.is_enabled = false);
     assert!(scripted.server.connect().await.is_err());
     assert_eq!(scripted.count("start"), 0);
 }

@@ -1,16 +1,16 @@
-//! Questions of servers in the middle of calls.
+//! Elicitation and sampling requests of servers during calls.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use windlass_mcp::{
-    BoxFuture, CallRequest, Came, Elicitation, Reply, SampleAnswer, SampleRequest, Sampler,
-    ServerOptions,
+    BoxFuture, CallOutcome, CallRequest, Elicitation, ElicitationReply, SampleAnswer,
+    SampleRequest, Sampler, ServerOptions,
 };
 use windlass_spec::{Effect, ErrorCategory};
 
-use super::start::{Scripted, answered, eventually, is_running, options, request};
+use super::scripted::{ScriptedServer, eventually, expect_answer, is_running, options, request};
 
 const ERAS: [&str; 2] = ["legacy", "modern"];
 
@@ -21,9 +21,9 @@ fn fields(fields: Value) -> Map<String, Value> {
     fields
 }
 
-fn field_of(came: &Came) -> String {
-    let Came::Asks(Elicitation::Form { message, schema }) = came else {
-        panic!("it asks with a form, not {came:?}");
+fn field_of(outcome: &CallOutcome) -> String {
+    let CallOutcome::NeedsInput(Elicitation::Form { message, schema }) = outcome else {
+        panic!("the outcome is not a form: {outcome:?}");
     };
     assert_eq!(message, "Please tell");
     schema["properties"]
@@ -36,22 +36,22 @@ fn field_of(came: &Came) -> String {
 }
 
 #[tokio::test]
-async fn question_waits_for_its_reply_and_the_call_goes_on() {
+async fn a_call_resumes_with_the_reply_to_its_elicitation() {
     for era in ERAS {
-        let scripted = Scripted::new(&["--era", era]);
-        let came = scripted
+        let scripted = ScriptedServer::new(&["--era", era]);
+        let outcome = scripted
             .server
             .call(request("ask", json!({})))
             .await
             .unwrap();
-        assert_eq!(field_of(&came), "colour");
-        let reply = Reply::Accept(fields(json!({ "colour": "red" })));
-        let came = scripted
+        assert_eq!(field_of(&outcome), "colour");
+        let reply = ElicitationReply::Accept(fields(json!({ "colour": "red" })));
+        let outcome = scripted
             .server
             .reply(request("ask", json!({})), reply)
             .await
             .unwrap();
-        let value = answered(came).value;
+        let value = expect_answer(outcome).value;
         assert_eq!(value["q0"]["action"], "accept", "{era}");
         assert_eq!(value["q0"]["content"], json!({ "colour": "red" }), "{era}");
         if era == "modern" {
@@ -61,88 +61,99 @@ async fn question_waits_for_its_reply_and_the_call_goes_on() {
 }
 
 #[tokio::test]
-async fn no_and_neither_yes_nor_no_are_told_apart() {
+async fn decline_and_cancel_are_distinct_replies() {
     for era in ERAS {
-        let scripted = Scripted::new(&["--era", era]);
-        for (reply, action) in [(Reply::Decline, "decline"), (Reply::Cancel, "cancel")] {
+        let scripted = ScriptedServer::new(&["--era", era]);
+        for (reply, action) in [
+            (ElicitationReply::Decline, "decline"),
+            (ElicitationReply::Cancel, "cancel"),
+        ] {
             scripted
                 .server
                 .call(request("ask", json!({})))
                 .await
                 .unwrap();
-            let came = scripted
+            let outcome = scripted
                 .server
                 .reply(request("ask", json!({})), reply)
                 .await
                 .unwrap();
-            assert_eq!(answered(came).value["q0"]["action"], action, "{era}");
+            assert_eq!(
+                expect_answer(outcome).value["q0"]["action"],
+                action,
+                "{era}"
+            );
         }
     }
 }
 
 #[tokio::test]
-async fn several_questions_come_one_after_the_other() {
+async fn several_elicitations_come_in_order() {
     for era in ERAS {
-        let scripted = Scripted::new(&["--era", era]);
-        let came = scripted
+        let scripted = ScriptedServer::new(&["--era", era]);
+        let outcome = scripted
             .server
             .call(request("ask_twice", json!({})))
             .await
             .unwrap();
-        assert_eq!(field_of(&came), "colour");
-        let reply = Reply::Accept(fields(json!({ "colour": "red" })));
-        let came = scripted
+        assert_eq!(field_of(&outcome), "colour");
+        let reply = ElicitationReply::Accept(fields(json!({ "colour": "red" })));
+        let outcome = scripted
             .server
             .reply(request("ask_twice", json!({})), reply)
             .await
             .unwrap();
-        assert_eq!(field_of(&came), "name");
-        let reply = Reply::Accept(fields(json!({ "name": "Ada" })));
-        let came = scripted
+        assert_eq!(field_of(&outcome), "name");
+        let reply = ElicitationReply::Accept(fields(json!({ "name": "Ada" })));
+        let outcome = scripted
             .server
             .reply(request("ask_twice", json!({})), reply)
             .await
             .unwrap();
-        let value = answered(came).value;
+        let value = expect_answer(outcome).value;
         assert_eq!(value["q0"]["content"]["colour"], "red", "{era}");
         assert_eq!(value["q1"]["content"]["name"], "Ada", "{era}");
     }
 }
 
 #[tokio::test]
-async fn addresses_are_shown_and_not_opened() {
+async fn urls_are_passed_on_and_not_opened() {
     for era in ERAS {
-        let scripted = Scripted::new(&["--era", era]);
-        let came = scripted
+        let scripted = ScriptedServer::new(&["--era", era]);
+        let outcome = scripted
             .server
             .call(request("visit", json!({})))
             .await
             .unwrap();
-        let Came::Asks(Elicitation::Url { url, .. }) = came else {
-            panic!("it asks to visit");
+        let CallOutcome::NeedsInput(Elicitation::Url { url, .. }) = outcome else {
+            panic!("the outcome is not a URL");
         };
         assert_eq!(url, "https://example.com/x");
-        let reply = Reply::Accept(Map::new());
-        let came = scripted
+        let reply = ElicitationReply::Accept(Map::new());
+        let outcome = scripted
             .server
             .reply(request("visit", json!({})), reply)
             .await
             .unwrap();
-        assert_eq!(answered(came).value["q0"]["action"], "accept", "{era}");
+        assert_eq!(
+            expect_answer(outcome).value["q0"]["action"],
+            "accept",
+            "{era}"
+        );
     }
 }
 
 #[tokio::test]
-async fn nobody_sees_a_form_that_asks_for_a_secret() {
+async fn a_form_that_asks_for_a_secret_is_declined() {
     for era in ERAS {
-        let scripted = Scripted::new(&["--era", era]);
-        let came = scripted
+        let scripted = ScriptedServer::new(&["--era", era]);
+        let outcome = scripted
             .server
             .call(request("ask_secret", json!({})))
             .await
             .unwrap();
         assert_eq!(
-            answered(came).value["q0"],
+            expect_answer(outcome).value["q0"],
             json!({ "action": "decline" }),
             "{era}"
         );
@@ -150,24 +161,29 @@ async fn nobody_sees_a_form_that_asks_for_a_secret() {
 }
 
 #[tokio::test]
-async fn server_that_asks_on_and_on_is_stopped() {
+async fn the_number_of_elicitations_is_limited() {
     for era in ERAS {
-        let scripted = Scripted::new(&["--era", era]);
-        let mut came = scripted.server.call(request("ask_on", json!({}))).await;
+        let scripted = ScriptedServer::new(&["--era", era]);
+        let mut outcome = scripted.server.call(request("ask_on", json!({}))).await;
         let mut questions = 0;
-        while let Ok(Came::Asks(_)) = came {
+        while let Ok(CallOutcome::NeedsInput(_)) = outcome {
             questions += 1;
             assert!(questions <= 10, "{era}");
-            came = scripted
+            outcome = scripted
                 .server
-                .reply(request("ask_on", json!({})), Reply::Decline)
+                .reply(request("ask_on", json!({})), ElicitationReply::Decline)
                 .await;
         }
         assert_eq!(questions, 10, "{era}");
         match era {
-            "modern" => assert!(came.unwrap_err().message.contains("on and on")),
+            "modern" => assert!(
+                outcome
+                    .unwrap_err()
+                    .message
+                    .contains("requests input too often")
+            ),
             _ => assert!(
-                answered(came.unwrap())
+                expect_answer(outcome.unwrap())
                     .value
                     .as_str()
                     .unwrap()
@@ -178,48 +194,50 @@ async fn server_that_asks_on_and_on_is_stopped() {
 }
 
 #[tokio::test]
-async fn question_that_may_be_of_several_calls_is_put_to_nobody() {
-    let scripted = Scripted::new(&["--era", "legacy"]);
+async fn an_ambiguous_elicitation_is_refused() {
+    let scripted = ScriptedServer::new(&["--era", "legacy"]);
     let server = scripted.server.clone();
     let hanging = tokio::spawn(async move { server.call(request("hang", json!({}))).await });
-    scripted.says("call hang").await;
-    let came = scripted
+    scripted.wait_for_line("call hang").await;
+    let outcome = scripted
         .server
         .call(request("ask", json!({})))
         .await
         .unwrap();
-    let value = answered(came).value;
+    let value = expect_answer(outcome).value;
     assert!(
         value["q0"]["message"]
             .as_str()
             .unwrap()
-            .contains("which call"),
+            .contains("matched to a call"),
         "{value}"
     );
     hanging.abort();
 }
 
 #[tokio::test]
-async fn cancelled_call_that_waits_is_told_to_the_server() {
-    let scripted = Scripted::new(&["--era", "legacy"]);
+async fn the_server_is_notified_of_a_cancelled_waiting_call() {
+    let scripted = ScriptedServer::new(&["--era", "legacy"]);
     let call = request("ask", json!({}));
     let cancel = call.cancel.clone();
     scripted.server.call(call).await.unwrap();
     cancel.cancel();
-    scripted.says("cancelled").await;
-    scripted.says("reply {\"action\":\"cancel\"}").await;
+    scripted.wait_for_line("cancelled").await;
+    scripted
+        .wait_for_line("reply {\"action\":\"cancel\"}")
+        .await;
     let error = scripted
         .server
-        .reply(request("ask", json!({})), Reply::Decline)
+        .reply(request("ask", json!({})), ElicitationReply::Decline)
         .await
         .unwrap_err();
     assert_eq!(error.effect, Effect::Unknown);
 }
 
 #[tokio::test]
-async fn call_that_waits_ends_with_its_server() {
+async fn a_waiting_call_ends_with_its_server() {
     for era in ERAS {
-        let scripted = Scripted::new(&["--era", era]);
+        let scripted = ScriptedServer::new(&["--era", era]);
         scripted
             .server
             .call(request("ask", json!({})))
@@ -227,11 +245,11 @@ async fn call_that_waits_ends_with_its_server() {
             .unwrap();
         let _ = scripted.server.call(request("die", json!({}))).await;
         let process = scripted.process();
-        eventually("it is gone", || !is_running(process)).await;
+        eventually("the server has ended", || !is_running(process)).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
         let reply = scripted
             .server
-            .reply(request("ask", json!({})), Reply::Decline)
+            .reply(request("ask", json!({})), ElicitationReply::Decline)
             .await;
         let error = reply.unwrap_err();
         assert_eq!(
@@ -242,8 +260,8 @@ async fn call_that_waits_ends_with_its_server() {
 }
 
 #[tokio::test]
-async fn call_that_waits_ends_when_the_server_is_closed() {
-    let scripted = Scripted::new(&["--era", "legacy"]);
+async fn a_waiting_call_ends_when_the_server_is_closed() {
+    let scripted = ScriptedServer::new(&["--era", "legacy"]);
     scripted
         .server
         .call(request("ask", json!({})))
@@ -253,7 +271,7 @@ async fn call_that_waits_ends_when_the_server_is_closed() {
     assert!(
         scripted
             .server
-            .reply(request("ask", json!({})), Reply::Decline)
+            .reply(request("ask", json!({})), ElicitationReply::Decline)
             .await
             .is_err()
     );
@@ -261,20 +279,20 @@ async fn call_that_waits_ends_when_the_server_is_closed() {
 }
 
 #[tokio::test]
-async fn reply_to_nothing_is_an_error() {
-    let scripted = Scripted::new(&[]);
+async fn a_reply_without_a_waiting_call_is_an_error() {
+    let scripted = ScriptedServer::new(&[]);
     let error = scripted
         .server
-        .reply(request("ask", json!({})), Reply::Decline)
+        .reply(request("ask", json!({})), ElicitationReply::Decline)
         .await
         .unwrap_err();
     assert_eq!(error.category, ErrorCategory::Unavailable);
     assert_eq!(scripted.count("start"), 0);
 }
 
-struct Parrot;
+struct EchoSampler;
 
-impl Sampler for Parrot {
+impl Sampler for EchoSampler {
     fn sample(&self, request: SampleRequest) -> BoxFuture<'_, Result<SampleAnswer, String>> {
         Box::pin(async move {
             Ok(SampleAnswer {
@@ -290,36 +308,47 @@ impl Sampler for Parrot {
 }
 
 #[tokio::test]
-async fn model_is_lent_only_where_the_operator_allows_it() {
+async fn sampling_needs_the_permission_of_the_operator() {
     for era in ERAS {
         let with_sampler = || ServerOptions {
-            sampler: Some(Arc::new(Parrot)),
+            sampler: Some(Arc::new(EchoSampler)),
             ..options()
         };
-        let allowed = Scripted::with(&["--era", era], with_sampler(), |settings| {
+        let allowed = ScriptedServer::with(&["--era", era], with_sampler(), |settings| {
             settings.may_sample = true;
         });
-        let came = allowed
+        let outcome = allowed
             .server
             .call(request("sample", json!({})))
             .await
             .unwrap();
-        let value = answered(came).value;
+        let value = expect_answer(outcome).value;
         assert_eq!(value["content"]["text"], "Be brief What is it?", "{era}");
         assert_eq!(value["model"], "parrot", "{era}");
 
-        let refused = Scripted::with(&["--era", era], with_sampler(), |_| {});
-        let came = refused.server.call(request("sample", json!({}))).await;
+        let refused = ScriptedServer::with(&["--era", era], with_sampler(), |_| {});
+        let outcome = refused.server.call(request("sample", json!({}))).await;
         match era {
-            "modern" => assert!(came.unwrap_err().message.contains("no model")),
+            "modern" => assert!(
+                outcome
+                    .unwrap_err()
+                    .message
+                    .contains("does not allow sampling")
+            ),
             _ => {
-                let value = answered(came.unwrap()).value;
+                let value = expect_answer(outcome.unwrap()).value;
                 assert!(
-                    value["message"].as_str().unwrap().contains("no model"),
+                    value["message"]
+                        .as_str()
+                        .unwrap()
+                        .contains("does not allow sampling"),
                     "{value}"
                 );
-                let said = refused.said();
-                let client = said.iter().find(|line| line.starts_with("client")).unwrap();
+                let lines = refused.log_lines();
+                let client = lines
+                    .iter()
+                    .find(|line| line.starts_with("client"))
+                    .unwrap();
                 assert!(
                     !client.contains("sampling") && client.contains("elicitation"),
                     "{client}"
@@ -331,8 +360,8 @@ async fn model_is_lent_only_where_the_operator_allows_it() {
 }
 
 #[tokio::test]
-async fn who_replies_hears_the_rest_and_can_stop_it() {
-    let scripted = Scripted::new(&["--era", "legacy"]);
+async fn the_request_of_the_reply_can_cancel_the_call() {
+    let scripted = ScriptedServer::new(&["--era", "legacy"]);
     scripted
         .server
         .call(request("ask_twice", json!({})))
@@ -340,8 +369,12 @@ async fn who_replies_hears_the_rest_and_can_stop_it() {
         .unwrap();
     let second: CallRequest = request("ask_twice", json!({}));
     let cancel = second.cancel.clone();
-    let came = scripted.server.reply(second, Reply::Decline).await.unwrap();
-    assert_eq!(field_of(&came), "name");
+    let outcome = scripted
+        .server
+        .reply(second, ElicitationReply::Decline)
+        .await
+        .unwrap();
+    assert_eq!(field_of(&outcome), "name");
     cancel.cancel();
-    scripted.says("cancelled").await;
+    scripted.wait_for_line("cancelled").await;
 }

@@ -1,4 +1,4 @@
-//! Servers that send too much.
+//! Servers that send too many or too large messages.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,9 @@ use serde_json::json;
 use windlass_mcp::{CallRequest, Progress};
 use windlass_spec::{Effect, ErrorCategory};
 
-use super::start::{Scripted, answered, keeping, options, request};
+use super::scripted::{ScriptedServer, expect_answer, options, recorder, request};
 
-/// The memory this process uses at the most so far, in bytes.
+/// The peak memory of this process, in bytes.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status
@@ -20,39 +20,43 @@ fn peak_memory() -> u64 {
 }
 
 #[tokio::test]
-async fn flood_of_progress_is_thinned_out_and_its_end_told() {
-    let scripted = Scripted::new(&[]);
-    let (kept, progress) = keeping::<Progress>();
+async fn a_flood_of_progress_is_throttled_and_its_end_is_reported() {
+    let scripted = ScriptedServer::new(&[]);
+    let (recorded, progress) = recorder::<Progress>();
     let call = CallRequest {
         progress: Some(progress),
         ..request("progress", json!({ "count": 50_000 }))
     };
     let begun = Instant::now();
     scripted.server.call(call).await.unwrap();
-    let kept = kept.lock().unwrap();
+    let recorded = recorded.lock().unwrap();
     let most = begun.elapsed().as_millis() / 50 + 3;
-    assert!((kept.len() as u128) <= most, "{} tellings", kept.len());
-    assert_eq!(kept.last().unwrap().done, 50_000.0);
+    assert!(
+        (recorded.len() as u128) <= most,
+        "{} reports",
+        recorded.len()
+    );
+    assert_eq!(recorded.last().unwrap().done, 50_000.0);
 }
 
 #[tokio::test]
-async fn flood_of_logs_does_no_harm() {
-    let scripted = Scripted::new(&[]);
-    let came = scripted
+async fn a_flood_of_log_messages_is_ignored() {
+    let scripted = ScriptedServer::new(&[]);
+    let outcome = scripted
         .server
         .call(request("logs", json!({ "count": 100_000 })))
         .await
         .unwrap();
-    assert_eq!(answered(came).value, json!("done"));
+    assert_eq!(expect_answer(outcome).value, json!("done"));
 }
 
 #[tokio::test]
-async fn flood_of_changes_makes_few_generations() {
+async fn a_flood_of_list_changes_makes_few_generations() {
     for era in ["legacy", "modern"] {
-        let scripted = Scripted::new(&["--era", era]);
+        let scripted = ScriptedServer::new(&["--era", era]);
         scripted.server.definitions().await.unwrap();
         if era == "modern" {
-            scripted.says("listen").await;
+            scripted.wait_for_line("listen").await;
         }
         let generation = scripted.server.generation();
         let begun = Instant::now();
@@ -62,7 +66,7 @@ async fn flood_of_changes_makes_few_generations() {
             .await
             .unwrap();
         let now = scripted.server.generation();
-        assert!(now > generation, "{era}: a change is told");
+        assert!(now > generation, "{era}: a change makes a new generation");
         let most = begun.elapsed().as_secs() + 2;
         assert!(
             now - generation <= most,
@@ -73,14 +77,14 @@ async fn flood_of_changes_makes_few_generations() {
 }
 
 #[tokio::test]
-async fn huge_answer_is_a_clear_error_and_the_connection_lives_on() {
+async fn a_huge_answer_is_an_error_and_the_connection_stays_open() {
     for id_last in [false, true] {
-        let scripted = Scripted::new(&[]);
+        let scripted = ScriptedServer::new(&[]);
         scripted.server.connect().await.unwrap();
         let starts = scripted.count("start");
         let server = scripted.server.clone();
-        let beside = tokio::spawn(async move { server.call(request("hang", json!({}))).await });
-        scripted.says("call hang").await;
+        let concurrent = tokio::spawn(async move { server.call(request("hang", json!({}))).await });
+        scripted.wait_for_line("call hang").await;
         let before = peak_memory();
         let arguments = json!({ "bytes": 50 << 20, "id_last": id_last });
         let error = scripted
@@ -96,34 +100,37 @@ async fn huge_answer_is_a_clear_error_and_the_connection_lives_on() {
             error.message.contains("larger than 16777216 bytes"),
             "{error}"
         );
-        assert!(!beside.is_finished(), "the call beside it is not touched");
-        let came = scripted
+        assert!(
+            !concurrent.is_finished(),
+            "a concurrent call is not affected"
+        );
+        let outcome = scripted
             .server
             .call(request("echo", json!({ "a": 1 })))
             .await
             .unwrap();
-        assert_eq!(answered(came).value, json!({ "a": 1 }));
+        assert_eq!(expect_answer(outcome).value, json!({ "a": 1 }));
         assert_eq!(scripted.count("start"), starts);
-        // Other tests of this process use memory too; fifty megabytes read whole would be far more.
+        // Other tests of this process use memory too, so the limit is generous.
         assert!(peak_memory() - before < 200 << 20);
-        beside.abort();
+        concurrent.abort();
     }
 }
 
 #[tokio::test]
-async fn large_answer_within_the_limits_comes_whole() {
-    let scripted = Scripted::new(&[]);
+async fn a_large_answer_within_the_limits_is_complete() {
+    let scripted = ScriptedServer::new(&[]);
     let call = CallRequest {
         max_output_bytes: 16 << 20,
         ..request("huge", json!({ "bytes": 8 << 20 }))
     };
-    let answer = answered(scripted.server.call(call).await.unwrap());
+    let answer = expect_answer(scripted.server.call(call).await.unwrap());
     assert_eq!(answer.value.as_str().unwrap().len(), 8 << 20);
 }
 
 #[tokio::test]
-async fn answers_that_cannot_be_read_end_their_calls() {
-    let scripted = Scripted::new(&[]);
+async fn unreadable_answers_fail_their_calls() {
+    let scripted = ScriptedServer::new(&[]);
     for tool in ["deep", "broken"] {
         let error = scripted
             .server
@@ -141,10 +148,10 @@ async fn answers_that_cannot_be_read_end_their_calls() {
 }
 
 #[tokio::test]
-async fn small_limits_hold() {
+async fn the_message_limit_is_enforced() {
     let mut options = options();
     options.limits.message_bytes = 4_000;
-    let scripted = Scripted::with(&["--tools", "5", "--page", "2"], options, |_| {});
+    let scripted = ScriptedServer::with(&["--tools", "5", "--page", "2"], options, |_| {});
     assert_eq!(scripted.server.definitions().await.unwrap().len(), 5);
     let call = request("echo", json!({ "a": "x".repeat(5_000) }));
     let within = Duration::from_secs(20);

@@ -1,5 +1,5 @@
-//! Leave that was not given, for a server's tool that cannot be undone: for another call, by somebody
-//! else, too late, twice, at the same time, or under policies that say no by now.
+//! Forged approvals of a server's irreversible tool: for another call, by another tenant, too late, twice,
+//! concurrently, or against policies that forbid it by now.
 
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -11,101 +11,101 @@ use windlass_core::run::RunEnd;
 use windlass_runtime::now;
 use windlass_spec::{ErrorCategory, NonEmptyText};
 
-use super::house::{House, call, identity, new_task, outcomes};
+use super::test_project::{TestProject, call, identity, new_task, outcomes};
 
 fn post(text: &str) -> ModelAnswer {
     call("public__post_publicly", json!({ "text": text }))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leave_for_a_servers_tool_is_for_one_call_and_once() {
-    let house = House::new();
-    let server = house.server("public", &["takes-text"]);
-    house.meet(&server).await;
-    let servers = house.servers(std::slice::from_ref(&server));
-    let library = servers.offered().unwrap().library;
-    let driver = house.driver(&library, vec![post("one"), post("two")]);
+async fn an_approval_is_valid_for_one_call_once() {
+    let project = TestProject::new();
+    let server = project.server("public", &["takes-text"]);
+    project.connect(&server).await;
+    let servers = project.servers(std::slice::from_ref(&server));
+    let library = servers.accepted_tools().unwrap().library;
+    let driver = project.driver(&library, vec![post("one"), post("two")]);
     let run = driver.start(new_task()).await.unwrap();
-    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
-    // Not by the one it acts for under another digest, not twice, not at the same time.
-    let store = house.store();
-    let asked = house.pending().remove(0);
+    assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
+    // Another digest, another tenant and a second decision are refused.
+    let store = project.store();
+    let approval = project.pending().remove(0);
     let other = Digest::of_json(&json!("another call"));
     let bob = identity("bob");
     let decide = |digest| {
         let approve = PersonDecision::Approve;
-        store.decide(asked.call(), digest, &bob, approve, now())
+        store.decide(approval.call(), digest, &bob, approve, now())
     };
     assert!(decide(Some(&other)).is_err());
-    let stranger = Identity::new(
+    let other_tenant = Identity::new(
         NonEmptyText::new("elsewhere").unwrap(),
         Principal::new("eve").unwrap(),
     );
-    let digest = asked.digest();
-    let by_stranger = store.decide(
-        asked.call(),
+    let digest = approval.digest();
+    let by_other_tenant = store.decide(
+        approval.call(),
         Some(&digest),
-        &stranger,
+        &other_tenant,
         PersonDecision::Approve,
         now(),
     );
-    assert!(by_stranger.is_err());
+    assert!(by_other_tenant.is_err());
     decide(Some(&digest)).unwrap();
     assert!(decide(Some(&digest)).is_err());
     let run = driver.resume(run.id()).await.unwrap();
-    // Another text is another question.
-    assert_eq!(house.effects(), ["post_publicly"]);
-    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
-    house.decide(PersonDecision::Reject { message: None });
+    // Another text needs another approval.
+    assert_eq!(project.effects(), ["post_publicly"]);
+    assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
+    project.decide(PersonDecision::Reject { message: None });
     let run = driver.resume(run.id()).await.unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Completed));
-    assert_eq!(house.effects(), ["post_publicly"]);
+    assert_eq!(project.effects(), ["post_publicly"]);
     servers.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leave_that_comes_too_late_is_none() {
-    let house = House::new();
-    let server = house.server("public", &["takes-text"]);
-    house.meet(&server).await;
-    let servers = house.servers(std::slice::from_ref(&server));
-    let library = servers.offered().unwrap().library;
-    let driver = house.driver(&library, vec![post("one")]);
+async fn an_expired_approval_is_refused() {
+    let project = TestProject::new();
+    let server = project.server("public", &["takes-text"]);
+    project.connect(&server).await;
+    let servers = project.servers(std::slice::from_ref(&server));
+    let library = servers.accepted_tools().unwrap().library;
+    let driver = project.driver(&library, vec![post("one")]);
     let run = driver.start(new_task()).await.unwrap();
-    let asked = house.pending().remove(0);
-    let later = asked.request().expires_at;
-    let store = house.store();
+    let approval = project.pending().remove(0);
+    let later = approval.request().expires_at;
+    let store = project.store();
     let bob = identity("bob");
-    let decided = store.decide(asked.call(), None, &bob, PersonDecision::Approve, later);
+    let decided = store.decide(approval.call(), None, &bob, PersonDecision::Approve, later);
     assert!(decided.is_err());
-    let driver = house.driver_by(Arc::new(move || later), &library, vec![]);
+    let driver = project.driver_with_clock(Arc::new(move || later), &library, vec![]);
     let run = driver.resume(run.id()).await.unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Completed));
-    assert_eq!(house.effects(), [""; 0]);
+    assert_eq!(project.effects(), [""; 0]);
     assert!(outcomes(&run)[0].is_err());
     servers.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leave_given_by_many_at_once_is_given_once_and_used_once() {
-    let house = House::new();
-    let server = house.server("public", &["takes-text"]);
-    house.meet(&server).await;
-    let servers = house.servers(std::slice::from_ref(&server));
-    let library = servers.offered().unwrap().library;
-    let driver = house.driver(&library, vec![post("one")]);
+async fn concurrent_approvals_are_given_once_and_used_once() {
+    let project = TestProject::new();
+    let server = project.server("public", &["takes-text"]);
+    project.connect(&server).await;
+    let servers = project.servers(std::slice::from_ref(&server));
+    let library = servers.accepted_tools().unwrap().library;
+    let driver = project.driver(&library, vec![post("one")]);
     let run = driver.start(new_task()).await.unwrap();
-    let asked = house.pending().remove(0);
+    let approval = project.pending().remove(0);
     const PEOPLE: usize = 8;
     let barrier = Barrier::new(PEOPLE);
     let given = thread::scope(|scope| {
         let decide = |person: usize| {
-            // Each with a connection of its own, as from a process of its own.
-            let (store, who) = (house.store(), identity(&format!("person{person}")));
-            let (asked, barrier) = (&asked, &barrier);
+            // Each has its own database connection, like a separate process.
+            let (store, who) = (project.store(), identity(&format!("person{person}")));
+            let (approval, barrier) = (&approval, &barrier);
             scope.spawn(move || {
                 barrier.wait();
-                store.decide(asked.call(), None, &who, PersonDecision::Approve, now())
+                store.decide(approval.call(), None, &who, PersonDecision::Approve, now())
             })
         };
         let people: Vec<_> = (0..PEOPLE).map(decide).collect();
@@ -113,36 +113,36 @@ async fn leave_given_by_many_at_once_is_given_once_and_used_once() {
         decided.filter(Result::is_ok).count()
     });
     assert_eq!(given, 1);
-    let drivers: Vec<_> = (0..4).map(|_| house.driver(&library, vec![])).collect();
+    let drivers: Vec<_> = (0..4).map(|_| project.driver(&library, vec![])).collect();
     let resumed = drivers.iter().map(|driver| driver.resume(run.id()));
-    // Those that come while one is at it are told so.
+    // Drivers that come while another resumes the run get an error.
     let resumed = futures::future::join_all(resumed).await;
     assert!(resumed.iter().any(Result::is_ok));
-    assert_eq!(house.effects(), ["post_publicly"]);
+    assert_eq!(project.effects(), ["post_publicly"]);
     servers.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leave_that_the_policies_take_back_is_none() {
-    let mut house = House::new();
-    let server = house.server("public", &["takes-text"]);
-    house.meet(&server).await;
-    let servers = house.servers(std::slice::from_ref(&server));
-    let library = servers.offered().unwrap().library;
-    let driver = house.driver(&library, vec![post("one")]);
+async fn an_approval_does_not_override_a_new_forbid_policy() {
+    let mut project = TestProject::new();
+    let server = project.server("public", &["takes-text"]);
+    project.connect(&server).await;
+    let servers = project.servers(std::slice::from_ref(&server));
+    let library = servers.accepted_tools().unwrap().library;
+    let driver = project.driver(&library, vec![post("one")]);
     let run = driver.start(new_task()).await.unwrap();
-    house.decide(PersonDecision::Approve);
-    house
+    project.decide(PersonDecision::Approve);
+    project
         .governance
         .policies
         .push_str("\n@id(\"off\") forbid (principal, action == Action::\"public__post_publicly\", resource);\n");
-    let run = house
+    let run = project
         .driver(&library, vec![])
         .resume(run.id())
         .await
         .unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Completed));
-    assert_eq!(house.effects(), [""; 0]);
+    assert_eq!(project.effects(), [""; 0]);
     let refused = outcomes(&run)[0].clone().unwrap_err();
     assert_eq!(refused.category, ErrorCategory::PermissionDenied);
     servers.close().await;

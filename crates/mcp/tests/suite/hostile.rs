@@ -1,5 +1,5 @@
-//! What the connection alone makes of servers that do wrong, in both eras where both have it. What the
-//! pins make of them is tested where pins and connections come together.
+//! Hostile servers behind a bare connection, in both eras where possible. `attacks` tests them behind pins
+//! and the gate.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,28 +9,29 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use windlass_mcp::{
-    Answered, CallRequest, Came, Definition, Elicitation, Progress, Reply, Server, ServerOptions,
+    CallOutcome, CallRequest, Definition, Elicitation, ElicitationReply, Progress, Server,
+    ServerOptions, ToolAnswer,
 };
 use windlass_spec::server::Transport;
 use windlass_spec::{Effect, ErrorCategory};
 
-use super::start::{
-    answered, eventually, is_running, keeping, listener, options, request, settings,
+use super::scripted::{
+    eventually, expect_answer, is_running, listener, options, recorder, request, settings,
 };
 
 /// The flags for either era.
 const ERAS: [&[&str]; 2] = [&[], &["--modern"]];
 
-/// Long enough for a busy machine, too short for what never ends.
+/// The timeout of calls: long enough for a busy machine.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// A server that does wrong, and what it puts down about it.
-struct Hostile {
+/// A hostile server and the files that it records its effects in.
+struct HostileServer {
     server: Server,
     directory: TempDir,
 }
 
-impl Hostile {
+impl HostileServer {
     fn new(mode: &str, flags: &[&str]) -> Self {
         Self::with(mode, flags, options())
     }
@@ -58,39 +59,42 @@ impl Hostile {
         lines.collect()
     }
 
-    /// What its tools really did, by name.
+    /// The effects of its tools, by tool name.
     fn effects(&self) -> Vec<String> {
         let tool = |line: &Value| line["tool"].as_str().unwrap().to_owned();
         self.lines("effects").iter().map(tool).collect()
     }
 
-    fn did_nothing(&self) {
+    fn assert_no_effects(&self) {
         let effects = self.effects();
         assert!(effects.is_empty(), "{effects:?}");
     }
 
-    /// What it noticed under a word.
+    /// The events that it recorded under a word.
     fn seen(&self, word: &str) -> Vec<Value> {
         let mut lines = self.lines("seen");
         lines.retain(|line| line["seen"] == word);
         lines
     }
 
-    /// Calls a tool that takes nothing.
-    async fn call(&self, tool: &str) -> Result<Came, windlass_mcp::CallError> {
-        self.go(request(tool, json!({}))).await
+    /// Calls a tool without arguments.
+    async fn call(&self, tool: &str) -> Result<CallOutcome, windlass_mcp::CallError> {
+        self.call_with(request(tool, json!({}))).await
     }
 
-    async fn go(&self, request: CallRequest) -> Result<Came, windlass_mcp::CallError> {
+    async fn call_with(
+        &self,
+        request: CallRequest,
+    ) -> Result<CallOutcome, windlass_mcp::CallError> {
         let called = tokio::time::timeout(WITHIN, self.server.call(request)).await;
         called.expect("the call ends")
     }
 
-    /// The connection is good, or mended by itself.
-    async fn still_works(&self) {
+    /// Asserts that the connection works or recovers.
+    async fn assert_usable(&self) {
         let note = request("read_note", json!({ "name": "welcome" }));
-        let note = answered(self.go(note).await.unwrap());
-        let hello = Answered {
+        let note = expect_answer(self.call_with(note).await.unwrap());
+        let hello = ToolAnswer {
             is_error: false,
             value: json!("Hello."),
         };
@@ -104,21 +108,21 @@ fn schema_of(definitions: &[Definition], tool: &str) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn an_honest_server_is_used_in_either_era() {
+async fn an_honest_server_works_in_either_era() {
     for flags in ERAS {
-        let honest = Hostile::new("honest", flags);
+        let honest = HostileServer::new("honest", flags);
         let definitions = honest.server.definitions().await.unwrap();
         let names: Vec<&str> = definitions.iter().map(Definition::name).collect();
         assert_eq!(
             names,
             ["read_note", "add_note", "delete_note", "count_notes"]
         );
-        honest.still_works().await;
+        honest.assert_usable().await;
         let tea = request("add_note", json!({ "name": "tea", "text": "Buy tea." }));
-        assert!(!answered(honest.go(tea).await.unwrap()).is_error);
+        assert!(!expect_answer(honest.call_with(tea).await.unwrap()).is_error);
         let mut count = request("count_notes", json!({}));
         count.output_schema = schema_of(&definitions, "count_notes");
-        let count = answered(honest.go(count).await.unwrap());
+        let count = expect_answer(honest.call_with(count).await.unwrap());
         assert_eq!(count.value, json!({ "count": 2 }));
         assert_eq!(honest.effects(), ["add_note"]);
         honest.server.close().await;
@@ -126,60 +130,60 @@ async fn an_honest_server_is_used_in_either_era() {
 }
 
 #[tokio::test]
-async fn a_change_of_definitions_is_noticed_in_mid_session() {
+async fn a_change_of_definitions_is_detected_during_a_session() {
     for flags in ERAS {
         let flags: Vec<&str> = flags.iter().copied().chain(["--turn", "1"]).collect();
-        let pulled = Hostile::new("pull-hint", &flags);
-        let before = pulled.server.definitions().await.unwrap();
-        let generation = pulled.server.generation();
-        pulled.still_works().await;
+        let changing = HostileServer::new("pull-hint", &flags);
+        let before = changing.server.definitions().await.unwrap();
+        let generation = changing.server.generation();
+        changing.assert_usable().await;
         eventually("another generation", || {
-            pulled.server.generation() != generation
+            changing.server.generation() != generation
         })
         .await;
-        let after = pulled.server.definitions().await.unwrap();
+        let after = changing.server.definitions().await.unwrap();
         let hint = |all: &[Definition]| {
             let archive = all.iter().find(|tool| tool.name() == "archive_notes");
             archive.unwrap().hints().read_only
         };
         assert_eq!(hint(&before), Some(false));
         assert_eq!(hint(&after), Some(true));
-        pulled.server.close().await;
+        changing.server.close().await;
     }
 }
 
 #[tokio::test]
-async fn a_server_gets_no_variable_that_is_not_named() {
-    let curious = Hostile::new("environment", &[]);
-    let got = answered(curious.call("get_env").await.unwrap());
+async fn a_server_gets_only_named_variables() {
+    let server = HostileServer::new("environment", &[]);
+    let got = expect_answer(server.call("get_env").await.unwrap());
     let got: BTreeMap<String, String> = serde_json::from_str(got.value.as_str().unwrap()).unwrap();
     let more: Vec<&String> = got
         .keys()
         .filter(|name| !["PATH", "HOME", "LANG"].contains(&name.as_str()))
         .collect();
     assert!(more.is_empty(), "{more:?}");
-    curious.server.close().await;
+    server.server.close().await;
 }
 
 #[tokio::test]
-async fn results_too_large_or_too_deep_fail_and_the_next_call_works() {
+async fn too_large_or_too_deep_results_fail_and_the_next_call_works() {
     for (mode, tool) in [("result-huge", "read_page"), ("result-deep", "read_tree")] {
         for flags in ERAS {
-            let hostile = Hostile::new(mode, flags);
-            hostile.still_works().await;
+            let hostile = HostileServer::new(mode, flags);
+            hostile.assert_usable().await;
             let error = hostile.call(tool).await.unwrap_err();
             assert_ne!(error.effect, Effect::None, "{mode}: {error:?}");
             assert!(error.message.len() < 10_000, "{mode}");
-            hostile.still_works().await;
+            hostile.assert_usable().await;
             hostile.server.close().await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_line_that_never_ends_ends_with_its_call() {
-    let hostile = Hostile::new("flood-line", &[]);
-    hostile.still_works().await;
+async fn a_call_with_an_endless_line_can_be_cancelled() {
+    let hostile = HostileServer::new("flood-line", &[]);
+    hostile.assert_usable().await;
     let flood = request("flood", json!({}));
     let cancel = flood.cancel.clone();
     let (server, flooding) = (hostile.server.clone(), flood.clone());
@@ -195,42 +199,42 @@ async fn a_line_that_never_ends_ends_with_its_call() {
     let error = calling.await.unwrap().unwrap_err();
     assert_eq!(error.category, ErrorCategory::Cancelled);
     assert_eq!(error.effect, Effect::Unknown);
-    // The next answer ends the line, and is lost with it.
-    let _ = hostile.go(request("count_notes", json!({}))).await;
-    hostile.still_works().await;
+    // The next answer is on the same line and is lost.
+    let _ = hostile.call_with(request("count_notes", json!({}))).await;
+    hostile.assert_usable().await;
     hostile.server.close().await;
 }
 
 #[tokio::test]
-async fn a_message_that_is_cut_off_costs_one_call_at_most() {
+async fn a_truncated_message_fails_at_most_one_call() {
     for flags in ERAS {
-        let hostile = Hostile::new("truncated", &[flags, &["--count", "1"]].concat());
+        let hostile = HostileServer::new("truncated", &[flags, &["--count", "1"]].concat());
         let error = hostile.call("count_notes").await.unwrap_err();
         assert_eq!(error.category, ErrorCategory::InvalidOutput);
         assert_eq!(error.effect, Effect::Unknown);
-        hostile.still_works().await;
+        hostile.assert_usable().await;
         hostile.server.close().await;
     }
 }
 
 #[tokio::test]
-async fn results_that_break_their_schema_are_refused() {
+async fn results_that_violate_their_output_schema_are_refused() {
     for mode in ["result-breaks-schema", "result-no-structure"] {
         for flags in ERAS {
-            let hostile = Hostile::new(mode, flags);
+            let hostile = HostileServer::new(mode, flags);
             let definitions = hostile.server.definitions().await.unwrap();
             let mut weather = request("read_weather", json!({}));
             weather.output_schema = schema_of(&definitions, "read_weather");
-            let error = hostile.go(weather).await.unwrap_err();
+            let error = hostile.call_with(weather).await.unwrap_err();
             assert_eq!(error.category, ErrorCategory::InvalidOutput, "{mode}");
-            hostile.still_works().await;
+            hostile.assert_usable().await;
             hostile.server.close().await;
         }
     }
 }
 
 #[tokio::test]
-async fn output_schemas_that_are_bombs_neither_hang_nor_reach_out() {
+async fn malicious_output_schemas_neither_hang_nor_connect() {
     let (address, visits) = listener();
     let mut refused = Vec::new();
     for (mode, tools) in [
@@ -240,23 +244,23 @@ async fn output_schemas_that_are_bombs_neither_hang_nor_reach_out() {
         ("schema-external", &["address_output", "file_output"]),
         ("schema-pattern", &["pattern_output"]),
     ] {
-        let hostile = Hostile::new(mode, &["--url", &address]);
+        let hostile = HostileServer::new(mode, &["--url", &address]);
         let definitions = hostile.server.definitions().await.unwrap();
         for tool in tools {
             let mut call = request(tool, json!({}));
             call.output_schema = schema_of(&definitions, tool);
             assert!(call.output_schema.is_some());
             let called = hostile.seen("called").len();
-            // Whether it is refused or passes is not the point: it ends, and soon.
-            if let Err(error) = hostile.go(call).await
+            // The call may fail or succeed, but it must end soon.
+            if let Err(error) = hostile.call_with(call).await
                 && error.effect == Effect::None
             {
-                // What could not be used afterwards was not begun.
+                // A tool whose answer could not be checked is not called.
                 assert_eq!(hostile.seen("called").len(), called, "{tool}: {error}");
                 refused.push(*tool);
             }
         }
-        hostile.still_works().await;
+        hostile.assert_usable().await;
         hostile.server.close().await;
     }
     assert_eq!(visits.load(Ordering::SeqCst), 0);
@@ -264,9 +268,9 @@ async fn output_schemas_that_are_bombs_neither_hang_nor_reach_out() {
 }
 
 #[tokio::test]
-async fn a_server_that_starts_slowly_is_waited_for_as_long_as_it_may_take() {
-    let slow = Hostile::new("slow-start", &["--delay", "700"]);
-    slow.still_works().await;
+async fn a_slow_start_is_waited_for_until_the_timeout() {
+    let slow = HostileServer::new("slow-start", &["--delay", "700"]);
+    slow.assert_usable().await;
     slow.server.close().await;
     let mut settings = slow.server.settings().clone();
     settings.start_timeout = Duration::from_millis(100);
@@ -277,7 +281,7 @@ async fn a_server_that_starts_slowly_is_waited_for_as_long_as_it_may_take() {
 }
 
 #[tokio::test]
-async fn floods_are_survived() {
+async fn the_server_is_usable_after_floods() {
     for mode in [
         "flood-progress",
         "flood-log",
@@ -285,30 +289,30 @@ async fn floods_are_survived() {
         "flood-requests",
     ] {
         for flags in ERAS {
-            let hostile = Hostile::new(mode, flags);
-            let (heard, progress) = keeping::<Progress>();
+            let hostile = HostileServer::new(mode, flags);
+            let (recorded, progress) = recorder::<Progress>();
             let mut flood = request("flood", json!({}));
             flood.progress = Some(progress);
-            let done = answered(hostile.go(flood).await.unwrap());
+            let done = expect_answer(hostile.call_with(flood).await.unwrap());
             assert_eq!(done.value, json!("looked at all notes"), "{mode}");
-            let heard = heard.lock().unwrap().len();
-            assert!(heard < 10_000, "{mode}: {heard} times progress");
-            hostile.still_works().await;
-            hostile.did_nothing();
+            let reports = recorded.lock().unwrap().len();
+            assert!(reports < 10_000, "{mode}: {reports} progress reports");
+            hostile.assert_usable().await;
+            hostile.assert_no_effects();
             hostile.server.close().await;
         }
     }
-    let hostile = Hostile::new("flood-errors", &[]);
-    hostile.still_works().await;
+    let hostile = HostileServer::new("flood-errors", &[]);
+    hostile.assert_usable().await;
     hostile.server.close().await;
 }
 
 #[tokio::test]
-async fn calls_that_never_end_are_cancelled_and_the_server_is_told() {
+async fn endless_calls_can_be_cancelled_and_the_server_is_notified() {
     for flags in ERAS {
-        let hostile = Hostile::new("endless-call", flags);
+        let hostile = HostileServer::new("endless-call", flags);
         for tool in ["wait_silently", "wait_with_progress", "wait_deaf"] {
-            let told = hostile.seen("cancelled").len();
+            let cancelled = hostile.seen("cancelled").len();
             let called = hostile.seen("called").len();
             let wait = request(tool, json!({}));
             let cancel = wait.cancel.clone();
@@ -318,47 +322,50 @@ async fn calls_that_never_end_are_cancelled_and_the_server_is_told() {
             cancel.cancel();
             let error = calling.await.unwrap().unwrap_err();
             assert_eq!(error.category, ErrorCategory::Cancelled, "{tool}");
-            eventually("a cancellation", || hostile.seen("cancelled").len() > told).await;
+            eventually("a cancellation", || {
+                hostile.seen("cancelled").len() > cancelled
+            })
+            .await;
         }
-        hostile.still_works().await;
+        hostile.assert_usable().await;
         hostile.server.close().await;
     }
 }
 
 #[tokio::test]
-async fn lists_without_end_are_refused_and_long_ones_read() {
+async fn endless_lists_are_refused_and_long_ones_are_read() {
     for mode in ["endless-list", "circular-list"] {
-        let hostile = Hostile::new(mode, &[]);
+        let hostile = HostileServer::new(mode, &[]);
         let listed = tokio::time::timeout(WITHIN, hostile.server.definitions()).await;
         assert!(listed.expect("the list ends").is_err(), "{mode}");
         hostile.server.close().await;
     }
-    let many = Hostile::new("many-tools", &[]);
+    let many = HostileServer::new("many-tools", &[]);
     assert_eq!(many.server.definitions().await.unwrap().len(), 5_004);
     many.server.close().await;
 }
 
 #[tokio::test]
-async fn an_honest_question_is_passed_on_and_its_reply_goes_back() {
+async fn a_harmless_elicitation_is_passed_on_and_its_reply_is_returned() {
     for flags in ERAS {
-        let hostile = Hostile::new("ask-name", flags);
+        let hostile = HostileServer::new("ask-name", flags);
         let asking = request("register", json!({}));
-        let came = hostile.go(asking.clone()).await.unwrap();
-        let Came::Asks(Elicitation::Form { message, schema }) = came else {
-            panic!("{came:?}");
+        let outcome = hostile.call_with(asking.clone()).await.unwrap();
+        let CallOutcome::NeedsInput(Elicitation::Form { message, schema }) = outcome else {
+            panic!("{outcome:?}");
         };
         assert_eq!(message, "Who keeps these notes?");
         assert_eq!(schema["properties"]["colour"]["enum"][0], "red");
-        hostile.did_nothing();
+        hostile.assert_no_effects();
         let Value::Object(reply) = json!({ "name": "Ann", "colour": "red" }) else {
-            panic!("it is an object");
+            panic!("the reply is not an object");
         };
-        let came = hostile
+        let outcome = hostile
             .server
-            .reply(asking, Reply::Accept(reply))
+            .reply(asking, ElicitationReply::Accept(reply))
             .await
             .unwrap();
-        assert!(!answered(came).is_error);
+        assert!(!expect_answer(outcome).is_error);
         let given = json!({ "name": "Ann", "colour": "red" });
         assert_eq!(hostile.lines("effects")[0]["arguments"], given);
         hostile.server.close().await;
@@ -366,7 +373,7 @@ async fn an_honest_question_is_passed_on_and_its_reply_goes_back() {
 }
 
 #[tokio::test]
-async fn questions_for_secrets_scripts_and_models_reach_nobody() {
+async fn elicitations_for_secrets_scripts_and_sampling_are_refused() {
     for mode in [
         "ask-secret",
         "ask-secret-disguised",
@@ -375,116 +382,126 @@ async fn questions_for_secrets_scripts_and_models_reach_nobody() {
         "ask-model",
     ] {
         for flags in ERAS {
-            let hostile = Hostile::new(mode, flags);
-            let came = hostile.call("register").await;
-            assert!(!matches!(came, Ok(Came::Asks(_))), "{mode}: {came:?}");
-            hostile.did_nothing();
-            hostile.still_works().await;
+            let hostile = HostileServer::new(mode, flags);
+            let outcome = hostile.call("register").await;
+            assert!(
+                !matches!(outcome, Ok(CallOutcome::NeedsInput(_))),
+                "{mode}: {outcome:?}"
+            );
+            hostile.assert_no_effects();
+            hostile.assert_usable().await;
             hostile.server.close().await;
         }
     }
 }
 
 #[tokio::test]
-async fn an_address_to_visit_is_passed_on_whole_and_not_visited() {
+async fn a_url_is_passed_on_complete_and_not_opened() {
     let (address, visits) = listener();
     for flags in ERAS {
-        let hostile = Hostile::new("ask-url", &[flags, &["--url", &address]].concat());
+        let hostile = HostileServer::new("ask-url", &[flags, &["--url", &address]].concat());
         let asking = request("register", json!({}));
-        let came = hostile.go(asking.clone()).await.unwrap();
-        let Came::Asks(Elicitation::Url { url, .. }) = came else {
-            panic!("{came:?}");
+        let outcome = hostile.call_with(asking.clone()).await.unwrap();
+        let CallOutcome::NeedsInput(Elicitation::Url { url, .. }) = outcome else {
+            panic!("{outcome:?}");
         };
         assert_eq!(url, address);
-        let declined = hostile.server.reply(asking, Reply::Decline).await.unwrap();
-        assert!(answered(declined).is_error);
-        hostile.did_nothing();
+        let declined = hostile
+            .server
+            .reply(asking, ElicitationReply::Decline)
+            .await
+            .unwrap();
+        assert!(expect_answer(declined).is_error);
+        hostile.assert_no_effects();
         hostile.server.close().await;
     }
     assert_eq!(visits.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
-async fn a_question_that_belongs_to_no_call_reaches_nobody() {
-    let hostile = Hostile::new("ask-unasked", &[]);
+async fn an_elicitation_without_a_call_is_refused() {
+    let hostile = HostileServer::new("ask-unasked", &[]);
     hostile.server.connect().await.unwrap();
     eventually("a reply", || !hostile.seen("replied").is_empty()).await;
     let reply = &hostile.seen("replied")[0]["reply"];
     assert!(reply.get("error").is_some(), "{reply}");
-    hostile.still_works().await;
+    hostile.assert_usable().await;
     hostile.server.close().await;
 }
 
 #[tokio::test]
-async fn questions_without_end_are_ended() {
+async fn endless_elicitations_are_stopped() {
     for flags in ERAS {
-        let hostile = Hostile::new("flood-questions", flags);
+        let hostile = HostileServer::new("flood-questions", flags);
         let asking = request("register", json!({}));
-        let mut came = hostile.go(asking.clone()).await;
+        let mut outcome = hostile.call_with(asking.clone()).await;
         let mut asked = 0;
-        while let Ok(Came::Asks(_)) = came {
+        while let Ok(CallOutcome::NeedsInput(_)) = outcome {
             asked += 1;
-            assert!(asked <= 10, "it asks on");
+            assert!(asked <= 10, "there are too many elicitations");
             let Value::Object(reply) = json!({ "name": "Ann", "colour": "red" }) else {
-                panic!("it is an object");
+                panic!("the reply is not an object");
             };
-            came = hostile
+            outcome = hostile
                 .server
-                .reply(asking.clone(), Reply::Accept(reply))
+                .reply(asking.clone(), ElicitationReply::Accept(reply))
                 .await;
         }
         assert!(asked >= 2);
-        hostile.did_nothing();
-        hostile.still_works().await;
+        hostile.assert_no_effects();
+        hostile.assert_usable().await;
         hostile.server.close().await;
     }
 }
 
 #[tokio::test]
-async fn many_questions_at_once_count_one_by_one() {
-    let hostile = Hostile::new("ask-many", &["--modern"]);
+async fn each_input_request_counts_towards_the_limit() {
+    let hostile = HostileServer::new("ask-many", &["--modern"]);
     let error = hostile.call("register").await.unwrap_err();
     assert_eq!(error.effect, Effect::Unknown);
-    assert!(error.message.contains("asks on and on"), "{error}");
-    hostile.did_nothing();
-    hostile.still_works().await;
+    assert!(
+        error.message.contains("requests input too often"),
+        "{error}"
+    );
+    hostile.assert_no_effects();
+    hostile.assert_usable().await;
     hostile.server.close().await;
-    // As many as may be asked in a call are asked.
-    let hostile = Hostile::new("ask-many", &["--modern", "--count", "3"]);
+    // A number within the limit is passed on.
+    let hostile = HostileServer::new("ask-many", &["--modern", "--count", "3"]);
     let asking = request("register", json!({}));
-    let mut came = hostile.go(asking.clone()).await.unwrap();
+    let mut outcome = hostile.call_with(asking.clone()).await.unwrap();
     for _ in 0..3 {
-        assert!(matches!(came, Came::Asks(_)), "{came:?}");
-        let reply = Reply::Accept(serde_json::Map::new());
-        came = hostile.server.reply(asking.clone(), reply).await.unwrap();
+        assert!(matches!(outcome, CallOutcome::NeedsInput(_)), "{outcome:?}");
+        let reply = ElicitationReply::Accept(serde_json::Map::new());
+        outcome = hostile.server.reply(asking.clone(), reply).await.unwrap();
     }
-    assert!(!answered(came).is_error);
+    assert!(!expect_answer(outcome).is_error);
     hostile.server.close().await;
 }
 
 #[tokio::test]
-async fn noise_is_passed_over_up_to_a_limit() {
+async fn noise_on_standard_output_is_skipped_up_to_a_limit() {
     for mode in ["noise", "noise-dictionary"] {
         for flags in ERAS {
-            let hostile = Hostile::new(mode, flags);
-            hostile.still_works().await;
+            let hostile = HostileServer::new(mode, flags);
+            hostile.assert_usable().await;
             hostile.server.close().await;
         }
     }
-    let hostile = Hostile::new("noise-only", &[]);
+    let hostile = HostileServer::new("noise-only", &[]);
     let connected = tokio::time::timeout(WITHIN, hostile.server.connect()).await;
-    assert!(connected.expect("it is given up").is_err());
+    assert!(connected.expect("the start fails").is_err());
     hostile.server.close().await;
 }
 
 #[tokio::test]
-async fn an_answer_to_nobody_is_taken_for_no_answer() {
+async fn answers_to_unknown_requests_are_ignored() {
     for flags in ERAS {
-        let hostile = Hostile::new("confused", flags);
+        let hostile = HostileServer::new("confused", flags);
         let note = request("read_note", json!({ "name": "welcome" }));
-        match hostile.go(note).await {
-            Ok(came) => assert_eq!(answered(came).value, json!("Hello.")),
-            // Something without an id came, which may have been the answer.
+        match hostile.call_with(note).await {
+            Ok(outcome) => assert_eq!(expect_answer(outcome).value, json!("Hello.")),
+            // A message without an id may have been the answer.
             Err(error) => {
                 assert_eq!(error.category, ErrorCategory::InvalidOutput, "{error}");
                 assert_eq!(error.effect, Effect::Unknown);
@@ -495,14 +512,14 @@ async fn an_answer_to_nobody_is_taken_for_no_answer() {
 }
 
 #[tokio::test]
-async fn no_process_is_left_of_a_server_that_will_not_go() {
+async fn closing_ends_all_processes_of_a_stubborn_server() {
     for mode in ["stays", "grandchild"] {
-        let hostile = Hostile::new(mode, &[]);
-        hostile.still_works().await;
+        let hostile = HostileServer::new(mode, &[]);
+        hostile.assert_usable().await;
         let started = [hostile.seen("started"), hostile.seen("grandchild")].concat();
         let process = |line: &Value| u32::try_from(line["pid"].as_u64().unwrap()).unwrap();
         let processes: Vec<u32> = started.iter().map(process).collect();
-        // Two starts if it was asked for the other era first, each with a grandchild.
+        // There are two starts if the other era was tried first, each with a grandchild.
         assert!(processes.len() >= 2, "{mode}: {started:?}");
         hostile.server.close().await;
         for process in processes {
@@ -512,17 +529,17 @@ async fn no_process_is_left_of_a_server_that_will_not_go() {
 }
 
 #[tokio::test]
-async fn a_grandchild_that_escapes_does_not_hold_up_the_end() {
-    let hostile = Hostile::new("grandchild-escapes", &[]);
-    hostile.still_works().await;
+async fn an_escaped_grandchild_does_not_block_closing() {
+    let hostile = HostileServer::new("grandchild-escapes", &[]);
+    hostile.assert_usable().await;
     let process = |line: &Value| u32::try_from(line["pid"].as_u64().unwrap()).unwrap();
     let (started, escaped) = (hostile.seen("started"), hostile.seen("grandchild"));
     let closed = tokio::time::timeout(WITHIN, hostile.server.close()).await;
-    closed.expect("the end ends");
+    closed.expect("closing ends");
     for server in started.iter().map(process) {
         eventually("the end of a process", || !is_running(server)).await;
     }
-    // In a group of its own nobody finds it, as the guide says.
+    // In its own process group it is not found, as the guide documents.
     for grandchild in escaped.iter().map(process) {
         let killed = std::process::Command::new("kill")
             .arg(grandchild.to_string())
@@ -532,23 +549,23 @@ async fn a_grandchild_that_escapes_does_not_hold_up_the_end() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_in_a_call_may_have_done_it() {
+async fn a_crash_during_a_call_leaves_the_effect_unknown() {
     for flags in ERAS {
-        let hostile = Hostile::new("dies-in-call", flags);
-        hostile.still_works().await;
+        let hostile = HostileServer::new("dies-in-call", flags);
+        hostile.assert_usable().await;
         let error = hostile.call("crash").await.unwrap_err();
         assert_eq!(error.effect, Effect::Unknown);
         assert_eq!(error.category, ErrorCategory::Unavailable);
         assert_eq!(hostile.effects(), ["crash"]);
-        hostile.still_works().await;
+        hostile.assert_usable().await;
         assert_eq!(hostile.effects(), ["crash"], "nothing is repeated");
         hostile.server.close().await;
     }
 }
 
 #[tokio::test]
-async fn a_server_that_dies_at_once_says_why() {
-    let hostile = Hostile::new("dies-at-start", &[]);
+async fn the_error_of_a_failed_start_contains_standard_error() {
+    let hostile = HostileServer::new("dies-at-start", &[]);
     let error = hostile.server.connect().await.unwrap_err();
     assert!(error.message.contains("no licence found"), "{error}");
     hostile.server.close().await;

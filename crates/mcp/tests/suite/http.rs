@@ -1,4 +1,4 @@
-//! Servers at addresses.
+//! Servers over HTTP.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,26 +9,26 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use windlass_mcp::{
-    Authorizer, BoxFuture, CallRequest, Came, Elicitation, Era, Progress, Refusal, Reply, Secret,
-    Server, ServerOptions,
+    Authorizer, BoxFuture, CallOutcome, CallRequest, Elicitation, ElicitationReply, Era, Progress,
+    Refusal, Secret, Server, ServerOptions,
 };
-use windlass_spec::server::{Given, HttpTransport, ServerName, ServerSettings, Transport};
+use windlass_spec::server::{EnvTemplate, HttpTransport, ServerName, ServerSettings, Transport};
 use windlass_spec::{Effect, ErrorCategory};
 
-use super::start::{answered, keeping, options, request};
+use super::scripted::{expect_answer, options, recorder, request};
 
-/// What came over the wire.
+/// A request that the mock server received.
 #[derive(Debug, Clone)]
-struct Asked {
+struct ReceivedRequest {
     method: String,
     headers: BTreeMap<String, String>,
     body: Value,
 }
 
-/// What goes back: status, headers, body.
-struct Answer(u16, Vec<(&'static str, String)>, Vec<u8>);
+/// A response: status, headers, body.
+struct Response(u16, Vec<(&'static str, String)>, Vec<u8>);
 
-impl Answer {
+impl Response {
     fn json(body: &Value) -> Self {
         let kind = ("content-type", "application/json".to_owned());
         Self(200, vec![kind], body.to_string().into_bytes())
@@ -48,31 +48,31 @@ impl Answer {
     }
 }
 
-/// A server of the tests.
-struct Web {
+/// An HTTP server with scripted responses.
+struct MockHttpServer {
     url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
-impl Web {
-    async fn new(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+impl MockHttpServer {
+    async fn new(answer: impl Fn(&ReceivedRequest) -> Response + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (kept, answer) = (Arc::clone(&asked), Arc::new(answer));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (received, answer) = (Arc::clone(&requests), Arc::new(answer));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (kept, answer) = (Arc::clone(&kept), Arc::clone(&answer));
+                let (received, answer) = (Arc::clone(&received), Arc::clone(&answer));
                 tokio::spawn(async move {
-                    let _ = serve(stream, &kept, answer.as_ref()).await;
+                    let _ = serve(stream, &received, answer.as_ref()).await;
                 });
             }
         });
-        Self { url, asked }
+        Self { url, requests }
     }
 
-    fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<ReceivedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
     fn settings(&self) -> ServerSettings {
@@ -91,8 +91,8 @@ fn settings(url: &str) -> ServerSettings {
 
 async fn serve(
     mut stream: TcpStream,
-    kept: &Mutex<Vec<Asked>>,
-    answer: &(impl Fn(&Asked) -> Answer + Send + Sync),
+    received: &Mutex<Vec<ReceivedRequest>>,
+    answer: &(impl Fn(&ReceivedRequest) -> Response + Send + Sync),
 ) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     let end = loop {
@@ -116,13 +116,13 @@ async fn serve(
     while bytes.len() < end + 4 + length {
         stream.read_buf(&mut bytes).await?;
     }
-    let asked = Asked {
+    let request = ReceivedRequest {
         method: head.split(' ').next().unwrap().to_owned(),
         headers,
         body: serde_json::from_slice(&bytes[end + 4..]).unwrap_or_default(),
     };
-    kept.lock().unwrap().push(asked.clone());
-    let Answer(status, headers, body) = answer(&asked);
+    received.lock().unwrap().push(request.clone());
+    let Response(status, headers, body) = answer(&request);
     let mut head = format!(
         "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {}\r\n",
         body.len()
@@ -136,38 +136,38 @@ async fn serve(
     stream.shutdown().await
 }
 
-fn result(asked: &Asked, result: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": result })
+fn result(request: &ReceivedRequest, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": request.body["id"], "result": result })
 }
 
-/// What any server of the legacy era answers; `None` for calls.
-fn legacy(asked: &Asked) -> Option<Answer> {
-    if asked.method != "POST" {
-        return Some(Answer::status(405));
+/// The response of a legacy server; `None` for calls.
+fn legacy(request: &ReceivedRequest) -> Option<Response> {
+    if request.method != "POST" {
+        return Some(Response::status(405));
     }
-    Some(match asked.body["method"].as_str() {
-        Some("initialize") => Answer::json(&result(
-            asked,
+    Some(match request.body["method"].as_str() {
+        Some("initialize") => Response::json(&result(
+            request,
             json!({
                 "protocolVersion": "2025-11-25",
                 "capabilities": { "tools": {} },
                 "serverInfo": { "name": "web", "version": "2" },
             }),
         )),
-        Some("server/discover") => Answer::status(400),
-        Some("tools/list") => Answer::json(&result(
-            asked,
+        Some("server/discover") => Response::status(400),
+        Some("tools/list") => Response::json(&result(
+            request,
             json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" }, "x-kept": 1 }] }),
         )),
         Some("tools/call") => return None,
-        _ => Answer::status(202),
+        _ => Response::status(202),
     })
 }
 
-fn echo(asked: &Asked) -> Value {
-    let arguments = &asked.body["params"]["arguments"];
+fn echo(request: &ReceivedRequest) -> Value {
+    let arguments = &request.body["params"]["arguments"];
     result(
-        asked,
+        request,
         json!({ "content": [], "structuredContent": arguments }),
     )
 }
@@ -180,52 +180,56 @@ fn era(era: Era) -> ServerOptions {
 }
 
 #[tokio::test]
-async fn legacy_server_at_an_address_is_found_out_listed_and_called() {
-    let web = Web::new(|asked| legacy(asked).unwrap_or_else(|| Answer::json(&echo(asked)))).await;
-    let server = Server::new(web.settings(), options());
+async fn a_legacy_http_server_is_detected_listed_and_called() {
+    let mock = MockHttpServer::new(|request| {
+        legacy(request).unwrap_or_else(|| Response::json(&echo(request)))
+    })
+    .await;
+    let server = Server::new(mock.settings(), options());
     assert_eq!(server.connect().await.unwrap().era, Era::Legacy);
     let definitions = server.definitions().await.unwrap();
     assert_eq!(definitions[0].as_map()["x-kept"], json!(1));
-    let came = server
+    let outcome = server
         .call(request("echo", json!({ "a": 1 })))
         .await
         .unwrap();
-    assert_eq!(answered(came).value, json!({ "a": 1 }));
+    assert_eq!(expect_answer(outcome).value, json!({ "a": 1 }));
     server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_is_made_when_the_server_can_ask_about_it() {
-    // The stream on which a server asks what it asks on its own takes its time to open.
+async fn a_call_waits_for_the_event_stream_of_its_session() {
+    // The event stream of the session takes a while to open.
     let seen = AtomicBool::new(false);
-    let web = Web::new(move |asked| {
-        if asked.method == "GET" {
+    let mock = MockHttpServer::new(move |request| {
+        if request.method == "GET" {
             std::thread::sleep(Duration::from_millis(400));
             seen.store(true, Ordering::SeqCst);
-            return Answer::status(405);
+            return Response::status(405);
         }
-        let Some(mut answer) = legacy(asked) else {
-            let heard = json!({ "structuredContent": seen.load(Ordering::SeqCst), "content": [] });
-            return Answer::json(&result(asked, heard));
+        let Some(mut answer) = legacy(request) else {
+            let content =
+                json!({ "structuredContent": seen.load(Ordering::SeqCst), "content": [] });
+            return Response::json(&result(request, content));
         };
-        if asked.body["method"] == "initialize" {
+        if request.body["method"] == "initialize" {
             answer.1.push(("mcp-session-id", "one".to_owned()));
         }
         answer
     })
     .await;
-    let server = Server::new(web.settings(), era(Era::Legacy));
+    let server = Server::new(mock.settings(), era(Era::Legacy));
     server.connect().await.unwrap();
-    let came = server.call(request("echo", json!({}))).await.unwrap();
-    assert_eq!(answered(came).value, json!(true));
+    let outcome = server.call(request("echo", json!({}))).await.unwrap();
+    assert_eq!(expect_answer(outcome).value, json!(true));
     server.close().await;
 }
 
 #[tokio::test]
-async fn modern_server_at_an_address_is_listed_and_called() {
-    let web = Web::new(|asked| match asked.body["method"].as_str() {
-        Some("server/discover") => Answer::json(&result(
-            asked,
+async fn a_modern_http_server_is_listed_and_called() {
+    let mock = MockHttpServer::new(|request| match request.body["method"].as_str() {
+        Some("server/discover") => Response::json(&result(
+            request,
             json!({
                 "resultType": "complete",
                 "supportedVersions": ["2026-07-28"],
@@ -234,8 +238,8 @@ async fn modern_server_at_an_address_is_listed_and_called() {
                 "cacheScope": "private",
             }),
         )),
-        Some("tools/list") => Answer::json(&result(
-            asked,
+        Some("tools/list") => Response::json(&result(
+            request,
             json!({
                 "resultType": "complete",
                 "tools": [{ "name": "echo", "inputSchema": { "type": "object" }, "x-kept": 1 }],
@@ -243,9 +247,9 @@ async fn modern_server_at_an_address_is_listed_and_called() {
                 "cacheScope": "private",
             }),
         )),
-        Some("tools/call") if asked.body["params"].get("inputResponses").is_none() => {
-            Answer::json(&result(
-                asked,
+        Some("tools/call") if request.body["params"].get("inputResponses").is_none() => {
+            Response::json(&result(
+                request,
                 json!({
                     "resultType": "input_required",
                     "requestState": "s",
@@ -257,59 +261,62 @@ async fn modern_server_at_an_address_is_listed_and_called() {
                 }),
             ))
         }
-        _ => Answer::json(&result(
-            asked,
-            json!({ "resultType": "complete", "content": [], "structuredContent": asked.body["params"]["inputResponses"] }),
+        _ => Response::json(&result(
+            request,
+            json!({ "resultType": "complete", "content": [], "structuredContent": request.body["params"]["inputResponses"] }),
         )),
     })
     .await;
-    let server = Server::new(web.settings(), options());
+    let server = Server::new(mock.settings(), options());
     assert_eq!(server.connect().await.unwrap().era, Era::Modern);
     assert_eq!(
         server.definitions().await.unwrap()[0].as_map()["x-kept"],
         json!(1)
     );
-    let came = server.call(request("echo", json!({}))).await.unwrap();
-    assert!(matches!(came, Came::Asks(Elicitation::Form { .. })));
-    let came = server
-        .reply(request("echo", json!({})), Reply::Decline)
+    let outcome = server.call(request("echo", json!({}))).await.unwrap();
+    assert!(matches!(
+        outcome,
+        CallOutcome::NeedsInput(Elicitation::Form { .. })
+    ));
+    let outcome = server
+        .reply(request("echo", json!({})), ElicitationReply::Decline)
         .await
         .unwrap();
-    assert_eq!(answered(came).value["q"]["action"], "decline");
-    let asked = web.asked();
-    let call = asked
+    assert_eq!(expect_answer(outcome).value["q"]["action"], "decline");
+    let requests = mock.requests();
+    let call = requests
         .iter()
-        .find(|asked| asked.body["method"] == "tools/call")
+        .find(|request| request.body["method"] == "tools/call")
         .unwrap();
     assert_eq!(call.headers["mcp-method"], "tools/call");
     assert_eq!(call.headers["mcp-name"], "echo");
 }
 
 #[tokio::test]
-async fn answers_in_events_come_with_their_progress() {
-    let web = Web::new(|asked| {
-        legacy(asked).unwrap_or_else(|| {
-            let token = &asked.body["params"]["_meta"]["progressToken"];
+async fn event_stream_answers_include_progress() {
+    let mock = MockHttpServer::new(|request| {
+        legacy(request).unwrap_or_else(|| {
+            let token = &request.body["params"]["_meta"]["progressToken"];
             let progress = |done: u32| {
                 let params = json!({ "progressToken": token, "progress": done });
                 json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
             };
             let log = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info", "data": 1 } });
-            Answer::events(&[progress(1), log, progress(2), echo(asked)])
+            Response::events(&[progress(1), log, progress(2), echo(request)])
         })
     })
     .await;
-    let server = Server::new(web.settings(), era(Era::Legacy));
-    let (kept, progress) = keeping::<Progress>();
+    let server = Server::new(mock.settings(), era(Era::Legacy));
+    let (recorded, progress) = recorder::<Progress>();
     let call = CallRequest {
         progress: Some(progress),
         ..request("echo", json!({ "a": 1 }))
     };
     assert_eq!(
-        answered(server.call(call).await.unwrap()).value,
+        expect_answer(server.call(call).await.unwrap()).value,
         json!({ "a": 1 })
     );
-    let done: Vec<f64> = kept
+    let done: Vec<f64> = recorded
         .lock()
         .unwrap()
         .iter()
@@ -319,24 +326,27 @@ async fn answers_in_events_come_with_their_progress() {
 }
 
 #[tokio::test]
-async fn headers_of_the_settings_are_sent_with_every_request() {
-    let web = Web::new(|asked| legacy(asked).unwrap_or_else(|| Answer::json(&echo(asked)))).await;
-    let mut settings = web.settings();
+async fn configured_headers_are_sent_with_every_request() {
+    let mock = MockHttpServer::new(|request| {
+        legacy(request).unwrap_or_else(|| Response::json(&echo(request)))
+    })
+    .await;
+    let mut settings = mock.settings();
     if let Transport::Http(http) = &mut settings.transport {
         http.headers.insert(
             "authorization".to_owned(),
-            Given::new("Bearer env:KEY").unwrap(),
+            EnvTemplate::new("Bearer env:KEY").unwrap(),
         );
         http.headers
-            .insert("x-team".to_owned(), Given::new("blue").unwrap());
+            .insert("x-team".to_owned(), EnvTemplate::new("blue").unwrap());
     }
     let mut with_key = era(Era::Legacy);
     with_key.lookup = Arc::new(|name| (name == "KEY").then(|| "k1".to_owned()));
     let server = Server::new(settings.clone(), with_key);
     server.call(request("echo", json!({}))).await.unwrap();
-    for asked in web.asked() {
-        assert_eq!(asked.headers["authorization"], "Bearer k1");
-        assert_eq!(asked.headers["x-team"], "blue");
+    for request in mock.requests() {
+        assert_eq!(request.headers["authorization"], "Bearer k1");
+        assert_eq!(request.headers["x-team"], "blue");
     }
 
     let mut without = era(Era::Legacy);
@@ -345,38 +355,38 @@ async fn headers_of_the_settings_are_sent_with_every_request() {
     assert_eq!(error.category, ErrorCategory::Authentication);
 }
 
-/// Has an old token until somebody refuses it.
-struct Renewing(Mutex<Vec<Option<String>>>);
+/// Gives an old token until it is refused.
+struct RefreshingAuthorizer(Mutex<Vec<Option<String>>>);
 
-impl Authorizer for Renewing {
+impl Authorizer for RefreshingAuthorizer {
     fn token<'a>(
         &'a self,
         refusal: Option<Refusal<'a>>,
     ) -> BoxFuture<'a, Result<Option<Secret>, String>> {
         let challenge = refusal.map(|refusal| refusal.challenge.to_owned());
         self.0.lock().unwrap().push(challenge);
-        let is_renewed = self.0.lock().unwrap().iter().any(Option::is_some);
-        let token = if is_renewed { "new" } else { "old" };
+        let is_refreshed = self.0.lock().unwrap().iter().any(Option::is_some);
+        let token = if is_refreshed { "new" } else { "old" };
         Box::pin(async move { Ok(Some(Secret::new(token))) })
     }
 }
 
 #[tokio::test]
-async fn refused_token_is_renewed_once() {
-    let web = Web::new(|asked| {
-        if asked.headers.get("authorization").map(String::as_str) != Some("Bearer new") {
+async fn a_refused_token_is_refreshed_once() {
+    let mock = MockHttpServer::new(|request| {
+        if request.headers.get("authorization").map(String::as_str) != Some("Bearer new") {
             let challenge = ("www-authenticate", "Bearer scope=\"a\"".to_owned());
-            return Answer(401, vec![challenge], Vec::new());
+            return Response(401, vec![challenge], Vec::new());
         }
-        legacy(asked).unwrap_or_else(|| Answer::json(&echo(asked)))
+        legacy(request).unwrap_or_else(|| Response::json(&echo(request)))
     })
     .await;
-    let authorizer = Arc::new(Renewing(Mutex::default()));
+    let authorizer = Arc::new(RefreshingAuthorizer(Mutex::default()));
     let with_tokens = ServerOptions {
         authorizer: Some(Arc::clone(&authorizer) as Arc<dyn Authorizer>),
         ..era(Era::Legacy)
     };
-    let server = Server::new(web.settings(), with_tokens);
+    let server = Server::new(mock.settings(), with_tokens);
     server.call(request("echo", json!({}))).await.unwrap();
     let challenges = authorizer.0.lock().unwrap().clone();
     assert_eq!(
@@ -386,34 +396,34 @@ async fn refused_token_is_renewed_once() {
 }
 
 #[tokio::test]
-async fn server_that_refuses_who_asks_is_told_as_such() {
-    let web = Web::new(|_| Answer::status(401)).await;
-    let server = Server::new(web.settings(), options());
+async fn an_unauthorized_response_is_an_authentication_error() {
+    let mock = MockHttpServer::new(|_| Response::status(401)).await;
+    let server = Server::new(mock.settings(), options());
     let error = server.connect().await.unwrap_err();
     assert_eq!(error.category, ErrorCategory::Authentication, "{error}");
-    assert_eq!(
-        web.asked().len(),
-        1,
-        "it is not asked in the other era as well"
-    );
+    assert_eq!(mock.requests().len(), 1, "the other era is not tried");
 }
 
 #[tokio::test]
-async fn nothing_is_sent_to_where_a_server_redirects() {
-    let elsewhere =
-        Web::new(|asked| legacy(asked).unwrap_or_else(|| Answer::json(&echo(asked)))).await;
+async fn redirects_to_another_host_are_not_followed() {
+    let elsewhere = MockHttpServer::new(|request| {
+        legacy(request).unwrap_or_else(|| Response::json(&echo(request)))
+    })
+    .await;
     let to = elsewhere.url.clone();
-    let web = Web::new(move |_| Answer(307, vec![("location", to.clone())], Vec::new())).await;
-    let error = Server::new(web.settings(), options())
+    let mock =
+        MockHttpServer::new(move |_| Response(307, vec![("location", to.clone())], Vec::new()))
+            .await;
+    let error = Server::new(mock.settings(), options())
         .connect()
         .await
         .unwrap_err();
     assert!(error.message.contains("not followed"), "{error}");
-    assert!(elsewhere.asked().is_empty());
+    assert!(elsewhere.requests().is_empty());
 }
 
 #[tokio::test]
-async fn only_addresses_of_the_web_are_used() {
+async fn only_http_and_https_urls_are_used() {
     for url in [
         "file:///etc/passwd",
         "javascript:x",
@@ -429,7 +439,7 @@ async fn only_addresses_of_the_web_are_used() {
 }
 
 #[tokio::test]
-async fn call_that_cannot_be_connected_has_no_effect_and_one_that_broke_off_may() {
+async fn http_failures_determine_the_effect() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -440,15 +450,19 @@ async fn call_that_cannot_be_connected_has_no_effect_and_one_that_broke_off_may(
         (ErrorCategory::Unavailable, Effect::None)
     );
 
-    let web = Web::new(|asked| legacy(asked).unwrap_or_else(|| Answer::status(503))).await;
-    let server = Server::new(web.settings(), era(Era::Legacy));
+    let mock =
+        MockHttpServer::new(|request| legacy(request).unwrap_or_else(|| Response::status(503)))
+            .await;
+    let server = Server::new(mock.settings(), era(Era::Legacy));
     let error = server.call(request("echo", json!({}))).await.unwrap_err();
     assert_eq!(
         (error.category, error.effect),
         (ErrorCategory::Unavailable, Effect::Unknown)
     );
-    let web = Web::new(|asked| legacy(asked).unwrap_or_else(|| Answer::status(429))).await;
-    let server = Server::new(web.settings(), era(Era::Legacy));
+    let mock =
+        MockHttpServer::new(|request| legacy(request).unwrap_or_else(|| Response::status(429)))
+            .await;
+    let server = Server::new(mock.settings(), era(Era::Legacy));
     let error = server.call(request("echo", json!({}))).await.unwrap_err();
     assert_eq!(
         (error.category, error.effect),
@@ -457,23 +471,23 @@ async fn call_that_cannot_be_connected_has_no_effect_and_one_that_broke_off_may(
 }
 
 #[tokio::test]
-async fn huge_answers_over_http_are_clear_errors() {
+async fn huge_http_answers_are_errors() {
     for in_events in [false, true] {
-        let web = Web::new(move |asked| {
-            legacy(asked).unwrap_or_else(|| {
+        let mock = MockHttpServer::new(move |request| {
+            legacy(request).unwrap_or_else(|| {
                 let text = "x".repeat(50 << 20);
                 let answer = result(
-                    asked,
+                    request,
                     json!({ "content": [{ "type": "text", "text": text }] }),
                 );
                 match in_events {
-                    true => Answer::events(&[answer]),
-                    false => Answer::json(&answer),
+                    true => Response::events(&[answer]),
+                    false => Response::json(&answer),
                 }
             })
         })
         .await;
-        let server = Server::new(web.settings(), era(Era::Legacy));
+        let server = Server::new(mock.settings(), era(Era::Legacy));
         let error = server.call(request("echo", json!({}))).await.unwrap_err();
         assert_eq!(error.category, ErrorCategory::InvalidOutput, "{error}");
         assert!(error.message.contains("larger than"), "{error}");

@@ -1,6 +1,6 @@
-//! Logins with a real browser's requests, a real port to come back to, and a guard that checks.
+//! Logins with real HTTP requests, a real loopback port, and an authorization server that checks them.
 
-mod guard;
+mod authorization_server;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,18 +8,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
 use windlass_mcp::{
-    Login, Lookup, OAuthError, Present, Secret, Tokens, forget_logins, kept_login, login,
+    Login, Lookup, OAuthError, OAuthTokens, Secret, ShowLoginUrl, forget_logins, login,
+    stored_login,
 };
-use windlass_spec::server::{Given, OAuth, ServerSettings};
+use windlass_spec::server::{EnvTemplate, OAuth, ServerSettings};
 
-use guard::{Guard, Manners};
+use authorization_server::{MockAuthorizationServer, ServerBehaviour};
 
-/// Opens the page as a browser does, and counts how often.
+/// Opens login pages like a browser, and counts them.
 #[derive(Clone, Default)]
 struct Browser(Arc<AtomicUsize>);
 
 impl Browser {
-    fn present(&self) -> Present {
+    fn show_url(&self) -> ShowLoginUrl {
         let count = Arc::clone(&self.0);
         Arc::new(move |page: &str| {
             count.fetch_add(1, Ordering::Relaxed);
@@ -33,41 +34,46 @@ impl Browser {
     }
 }
 
-fn nothing_set() -> Lookup {
+fn no_variables() -> Lookup {
     Arc::new(|_: &str| None)
 }
 
 async fn log_in(settings: &ServerSettings, directory: &Path) -> Result<Login, OAuthError> {
-    let browser = Browser::default().present();
-    login(settings, directory, &nothing_set(), &*browser).await
+    let browser = Browser::default().show_url();
+    login(settings, directory, &no_variables(), &*browser).await
 }
 
-fn tokens(settings: &ServerSettings, directory: &TempDir) -> Tokens {
-    Tokens::new(settings, directory.path(), &nothing_set()).unwrap()
+fn tokens(settings: &ServerSettings, directory: &TempDir) -> OAuthTokens {
+    OAuthTokens::new(settings, directory.path(), &no_variables()).unwrap()
 }
 
-async fn current(tokens: &Tokens) -> Option<String> {
+async fn current(tokens: &OAuthTokens) -> Option<String> {
     let token = tokens.current().await.unwrap();
     token.map(|token| token.reveal().to_owned())
 }
 
 #[tokio::test]
-async fn a_login_is_kept_for_later_runs() {
-    let guard = Guard::start(Manners::default()).await;
-    let (settings, directory) = (guard.settings(), tempfile::tempdir().unwrap());
+async fn a_login_is_stored_for_later_runs() {
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour::default()).await;
+    let (settings, directory) = (auth_server.settings(), tempfile::tempdir().unwrap());
     assert_eq!(current(&tokens(&settings, &directory)).await, None);
 
     let login = log_in(&settings, directory.path()).await.unwrap();
-    assert_eq!(login.issuer, guard.base);
-    assert_eq!(login.scopes, ["read"], "what the server's refusal named");
+    assert_eq!(login.issuer, auth_server.base);
+    assert_eq!(
+        login.scopes,
+        ["read"],
+        "the scope in the server's challenge"
+    );
     assert!(login.is_renewable);
-    let wish: serde_json::Value = serde_json::from_str(&guard.asked("/register")[0].body).unwrap();
-    assert_eq!(wish["application_type"], "native");
-    let redirect = wish["redirect_uris"][0].as_str().unwrap();
+    let registration: serde_json::Value =
+        serde_json::from_str(&auth_server.requests("/register")[0].body).unwrap();
+    assert_eq!(registration["application_type"], "native");
+    let redirect = registration["redirect_uris"][0].as_str().unwrap();
     assert!(redirect.starts_with("http://127.0.0.1:"), "{redirect}");
 
     assert_eq!(
-        kept_login(&settings, directory.path()).unwrap(),
+        stored_login(&settings, directory.path()).unwrap(),
         Some(login)
     );
     let later = tokens(&settings, &directory);
@@ -78,70 +84,77 @@ async fn a_login_is_kept_for_later_runs() {
 
 #[tokio::test]
 async fn without_a_login_the_error_says_how_to_log_in() {
-    let guard = Guard::start(Manners::default()).await;
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour::default()).await;
     let directory = tempfile::tempdir().unwrap();
-    let tokens = tokens(&guard.settings(), &directory);
-    let error = tokens.after(&guard.challenge(), None).await.unwrap_err();
+    let tokens = tokens(&auth_server.settings(), &directory);
+    let error = tokens
+        .after(&auth_server.challenge(), None)
+        .await
+        .unwrap_err();
     assert!(
         error.to_string().contains("run `windlass mcp login files`"),
         "{error}"
     );
-    assert!(guard.asked("/authorize").is_empty());
+    assert!(auth_server.requests("/authorize").is_empty());
 }
 
 #[tokio::test]
-async fn a_token_that_is_over_is_renewed_once_for_everybody() {
-    let guard = Guard::start(Manners {
-        lasts: 5,
-        ..Manners::default()
+async fn an_expired_token_is_refreshed_once_for_all_processes() {
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour {
+        token_seconds: 5,
+        ..ServerBehaviour::default()
     })
     .await;
-    let (settings, directory) = (guard.settings(), tempfile::tempdir().unwrap());
+    let (settings, directory) = (auth_server.settings(), tempfile::tempdir().unwrap());
     log_in(&settings, directory.path()).await.unwrap();
-    guard.behave(|manners| manners.lasts = 3600);
-    // Two processes: what one was given for renewing is refused to the other.
+    auth_server.configure(|behaviour| behaviour.token_seconds = 3600);
+    // Two processes: a refresh token is valid for one use.
     let (one, two) = (tokens(&settings, &directory), tokens(&settings, &directory));
     let given = tokio::join!(current(&one), current(&two));
     assert_eq!(
         given,
         (Some("access-2".to_owned()), Some("access-2".to_owned()))
     );
-    let asked = guard.asked("/token");
-    assert_eq!(asked.len(), 2, "for the login and for renewing it");
-    let authorization = asked[1].authorization.as_deref().unwrap();
+    let request = auth_server.requests("/token");
+    assert_eq!(
+        request.len(),
+        2,
+        "one for the login and one for the refresh"
+    );
+    let authorization = request[1].authorization.as_deref().unwrap();
     assert!(
         authorization.starts_with("Basic "),
-        "with the secret the guard made up"
+        "the secret that the authorization server issued is sent"
     );
 }
 
 #[tokio::test]
-async fn a_refused_token_is_renewed_once_for_all_who_sent_it() {
-    let guard = Guard::start(Manners::default()).await;
-    let (settings, directory) = (guard.settings(), tempfile::tempdir().unwrap());
+async fn a_refused_token_is_refreshed_once_for_concurrent_requests() {
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour::default()).await;
+    let (settings, directory) = (auth_server.settings(), tempfile::tempdir().unwrap());
     log_in(&settings, directory.path()).await.unwrap();
     let tokens = tokens(&settings, &directory);
     let sent = tokens.current().await.unwrap().unwrap();
-    let challenge = guard.challenge();
+    let challenge = auth_server.challenge();
     let (one, two) = tokio::join!(
         tokens.after(&challenge, Some(&sent)),
         tokens.after(&challenge, Some(&sent))
     );
-    let renewed = Secret::new("access-2");
-    assert_eq!((one.unwrap(), two.unwrap()), (renewed.clone(), renewed));
-    assert_eq!(guard.asked("/token").len(), 2);
+    let refreshed = Secret::new("access-2");
+    assert_eq!((one.unwrap(), two.unwrap()), (refreshed.clone(), refreshed));
+    assert_eq!(auth_server.requests("/token").len(), 2);
 }
 
 #[tokio::test]
-async fn a_login_that_cannot_be_renewed_is_asked_about_once() {
-    let guard = Guard::start(Manners {
-        lasts: 5,
-        ..Manners::default()
+async fn a_rejected_refresh_is_not_repeated() {
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour {
+        token_seconds: 5,
+        ..ServerBehaviour::default()
     })
     .await;
-    let (settings, directory) = (guard.settings(), tempfile::tempdir().unwrap());
+    let (settings, directory) = (auth_server.settings(), tempfile::tempdir().unwrap());
     log_in(&settings, directory.path()).await.unwrap();
-    guard.behave(|manners| manners.renews = false);
+    auth_server.configure(|behaviour| behaviour.accepts_refresh = false);
     for _ in 0..3 {
         let error = tokens(&settings, &directory).current().await.unwrap_err();
         assert!(matches!(error, OAuthError::LoginNeeded { .. }), "{error}");
@@ -150,11 +163,15 @@ async fn a_login_that_cannot_be_renewed_is_asked_about_once() {
             "{error}"
         );
     }
-    assert_eq!(guard.asked("/token").len(), 2, "the login, and one try");
+    assert_eq!(
+        auth_server.requests("/token").len(),
+        2,
+        "the login and one refresh"
+    );
 }
 
 #[tokio::test]
-async fn a_page_that_is_no_page_is_shown_to_nobody() {
+async fn an_unsafe_login_url_is_not_shown() {
     for page in [
         "javascript:alert(document.domain)",
         "file:///etc/passwd",
@@ -166,19 +183,19 @@ async fn a_page_that_is_no_page_is_shown_to_nobody() {
         "http://127.0.0.1@evil.example/",
     ] {
         let login_page = Some(page.to_owned());
-        let guard = Guard::start(Manners {
+        let auth_server = MockAuthorizationServer::start(ServerBehaviour {
             login_page,
-            ..Manners::default()
+            ..ServerBehaviour::default()
         })
         .await;
         let directory = tempfile::tempdir().unwrap();
         let browser = Browser::default();
-        let present = browser.present();
+        let show_url = browser.show_url();
         let logged_in = login(
-            &guard.settings(),
+            &auth_server.settings(),
             directory.path(),
-            &nothing_set(),
-            &*present,
+            &no_variables(),
+            &*show_url,
         )
         .await;
         let error = logged_in.unwrap_err();
@@ -187,84 +204,84 @@ async fn a_page_that_is_no_page_is_shown_to_nobody() {
             "{page}: {error}"
         );
         assert_eq!(browser.pages(), 0, "{page}");
-        assert!(guard.asked("/register").is_empty(), "{page}");
+        assert!(auth_server.requests("/register").is_empty(), "{page}");
     }
 }
 
 #[tokio::test]
-async fn metadata_does_not_lead_into_private_networks() {
-    for guards in [
+async fn metadata_must_not_lead_to_private_networks() {
+    for authorization_servers in [
         "http://169.254.169.254",
         "http://10.0.0.1",
         "http://metadata.google.internal",
     ] {
-        let guards = Some(vec![guards.to_owned()]);
-        let guard = Guard::start(Manners {
-            guards,
-            ..Manners::default()
+        let authorization_servers = Some(vec![authorization_servers.to_owned()]);
+        let auth_server = MockAuthorizationServer::start(ServerBehaviour {
+            authorization_servers,
+            ..ServerBehaviour::default()
         })
         .await;
         let directory = tempfile::tempdir().unwrap();
-        let error = log_in(&guard.settings(), directory.path())
+        let error = log_in(&auth_server.settings(), directory.path())
             .await
             .unwrap_err();
         assert!(matches!(error, OAuthError::Discovery { .. }), "{error}");
     }
-    let token_address = Some("http://192.168.0.1/token".to_owned());
-    let guard = Guard::start(Manners {
-        token_address,
-        ..Manners::default()
+    let token_endpoint = Some("http://192.168.0.1/token".to_owned());
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour {
+        token_endpoint,
+        ..ServerBehaviour::default()
     })
     .await;
     let directory = tempfile::tempdir().unwrap();
-    let error = log_in(&guard.settings(), directory.path())
+    let error = log_in(&auth_server.settings(), directory.path())
         .await
         .unwrap_err();
     assert!(error.to_string().contains("private network"), "{error}");
 }
 
 #[tokio::test]
-async fn an_answer_from_another_guard_is_refused() {
-    let says_it_is = Some("https://evil.example".to_owned());
-    let guard = Guard::start(Manners {
-        says_it_is,
-        ..Manners::default()
+async fn an_authorization_response_from_another_issuer_is_refused() {
+    let response_issuer = Some("https://evil.example".to_owned());
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour {
+        response_issuer,
+        ..ServerBehaviour::default()
     })
     .await;
     let directory = tempfile::tempdir().unwrap();
-    let error = log_in(&guard.settings(), directory.path())
+    let error = log_in(&auth_server.settings(), directory.path())
         .await
         .unwrap_err();
     assert!(matches!(error, OAuthError::Refused { .. }), "{error}");
     assert!(
-        guard.asked("/token").is_empty(),
-        "the code was not given away"
+        auth_server.requests("/token").is_empty(),
+        "the code was not sent"
     );
     assert_eq!(
-        kept_login(&guard.settings(), directory.path()).unwrap(),
+        stored_login(&auth_server.settings(), directory.path()).unwrap(),
         None
     );
 }
 
 #[tokio::test]
-async fn a_person_may_say_no() {
-    let guard = Guard::start(Manners {
+async fn a_denied_login_is_an_error() {
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour {
         error: Some("access_denied"),
-        ..Manners::default()
+        ..ServerBehaviour::default()
     })
     .await;
     let directory = tempfile::tempdir().unwrap();
-    let error = log_in(&guard.settings(), directory.path())
+    let error = log_in(&auth_server.settings(), directory.path())
         .await
         .unwrap_err();
     assert!(error.to_string().contains("access_denied"), "{error}");
-    assert!(guard.asked("/token").is_empty());
+    assert!(auth_server.requests("/token").is_empty());
 }
 
-fn with_a_secret() -> OAuth {
+fn with_client_secret() -> OAuth {
     OAuth {
         client_id: Some("given".to_owned()),
-        client_secret: Some(Given::new("env:CLIENT_SECRET").unwrap()),
+        client_secret: Some(EnvTemplate::new("env:CLIENT_SECRET").unwrap()),
         scopes: Vec::new(),
     }
 }
@@ -274,188 +291,210 @@ fn secret_set() -> Lookup {
 }
 
 #[tokio::test]
-async fn a_client_with_a_secret_needs_no_person_where_the_guard_allows_it() {
+async fn the_client_credentials_grant_needs_no_login() {
     let grants = &["client_credentials"];
-    let guard = Guard::start(Manners {
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour {
         grants,
-        ..Manners::default()
+        ..ServerBehaviour::default()
     })
     .await;
     let (settings, directory) = (
-        guard.settings_with(with_a_secret()),
+        auth_server.settings_with(with_client_secret()),
         tempfile::tempdir().unwrap(),
     );
-    let missing = Tokens::new(&settings, directory.path(), &nothing_set())
+    let missing = OAuthTokens::new(&settings, directory.path(), &no_variables())
         .err()
         .unwrap();
     assert!(missing.to_string().contains("CLIENT_SECRET"), "{missing}");
 
-    let tokens = Tokens::new(&settings, directory.path(), &secret_set()).unwrap();
+    let tokens = OAuthTokens::new(&settings, directory.path(), &secret_set()).unwrap();
     assert_eq!(current(&tokens).await, None);
-    let token = tokens.after(&guard.challenge(), None).await.unwrap();
+    let token = tokens.after(&auth_server.challenge(), None).await.unwrap();
     assert_eq!(token.reveal(), "access-1");
     assert_eq!(current(&tokens).await.as_deref(), Some("access-1"));
-    let asked = &guard.asked("/token")[0];
-    assert_eq!(asked.parameters["grant_type"], "client_credentials");
-    assert_eq!(asked.parameters["scope"], "read");
+    let request = &auth_server.requests("/token")[0];
+    assert_eq!(request.parameters["grant_type"], "client_credentials");
+    assert_eq!(request.parameters["scope"], "read");
     assert_eq!(
         std::fs::read_dir(directory.path()).unwrap().count(),
         0,
-        "nothing is kept"
+        "the token is not stored"
     );
 
-    // More leave is asked for without a person too.
+    // More scopes need no login either.
     let more = tokens
-        .after(&guard.wants("write"), Some(&token))
+        .after(&auth_server.insufficient_scope("write"), Some(&token))
         .await
         .unwrap();
     assert_eq!(more.reveal(), "access-2");
-    assert_eq!(guard.asked("/token")[1].parameters["scope"], "read write");
-}
-
-#[tokio::test]
-async fn a_registered_client_logs_in_under_its_name() {
-    let guard = Guard::start(Manners::default()).await;
-    let (settings, directory) = (
-        guard.settings_with(with_a_secret()),
-        tempfile::tempdir().unwrap(),
-    );
-    let browser = Browser::default();
-    let tokens = Tokens::new(&settings, directory.path(), &secret_set())
-        .unwrap()
-        .with_login(browser.present());
-    let token = tokens.after(&guard.challenge(), None).await.unwrap();
-    assert_eq!((token.reveal(), browser.pages()), ("access-1", 1));
-    assert!(guard.asked("/register").is_empty());
-    let asked = &guard.asked("/token")[0];
-    assert_eq!(asked.parameters["grant_type"], "authorization_code");
-    // `given:hush`
     assert_eq!(
-        asked.authorization.as_deref(),
-        Some("Basic Z2l2ZW46aHVzaA==")
-    );
-    for entry in std::fs::read_dir(directory.path()).unwrap() {
-        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        assert!(!text.contains("hush"), "the operator's secret is not kept");
-    }
-}
-
-#[tokio::test]
-async fn more_leave_is_asked_for_at_the_next_login() {
-    let guard = Guard::start(Manners::default()).await;
-    let (settings, directory) = (guard.settings(), tempfile::tempdir().unwrap());
-    log_in(&settings, directory.path()).await.unwrap();
-    let tokens = tokens(&settings, &directory);
-    let sent = tokens.current().await.unwrap().unwrap();
-    let error = tokens
-        .after(&guard.wants("write"), Some(&sent))
-        .await
-        .unwrap_err();
-    let says = error.to_string();
-    assert!(
-        says.contains("write") && says.contains("windlass mcp login files"),
-        "{says}"
-    );
-
-    log_in(&settings, directory.path()).await.unwrap();
-    assert_eq!(
-        guard.asked("/authorize")[1].parameters["scope"],
+        auth_server.requests("/token")[1].parameters["scope"],
         "read write"
     );
 }
 
 #[tokio::test]
-async fn two_calls_that_lack_the_same_leave_ask_a_person_once() {
-    let guard = Guard::start(Manners::default()).await;
-    let (settings, directory) = (guard.settings(), tempfile::tempdir().unwrap());
-    let browser = Browser::default();
-    let tokens = tokens(&settings, &directory).with_login(browser.present());
-    let sent = tokens.after(&guard.challenge(), None).await.unwrap();
-    let wants = guard.wants("write");
-    let (one, two) = tokio::join!(
-        tokens.after(&wants, Some(&sent)),
-        tokens.after(&wants, Some(&sent))
+async fn a_preregistered_client_logs_in_with_its_client_id() {
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour::default()).await;
+    let (settings, directory) = (
+        auth_server.settings_with(with_client_secret()),
+        tempfile::tempdir().unwrap(),
     );
-    assert_eq!(one.unwrap(), two.unwrap());
-    assert_eq!(browser.pages(), 2, "for the login and for more leave");
+    let browser = Browser::default();
+    let tokens = OAuthTokens::new(&settings, directory.path(), &secret_set())
+        .unwrap()
+        .with_login(browser.show_url());
+    let token = tokens.after(&auth_server.challenge(), None).await.unwrap();
+    assert_eq!((token.reveal(), browser.pages()), ("access-1", 1));
+    assert!(auth_server.requests("/register").is_empty());
+    let request = &auth_server.requests("/token")[0];
+    assert_eq!(request.parameters["grant_type"], "authorization_code");
+    // `given:hush`
+    assert_eq!(
+        request.authorization.as_deref(),
+        Some("Basic Z2l2ZW46aHVzaA==")
+    );
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(
+            !text.contains("hush"),
+            "the operator's secret is not stored"
+        );
+    }
 }
 
 #[tokio::test]
-async fn leave_that_is_refused_though_given_is_not_asked_for_again() {
-    let guard = Guard::start(Manners::default()).await;
-    let (settings, directory) = (guard.settings(), tempfile::tempdir().unwrap());
+async fn missing_scopes_are_requested_at_the_next_login() {
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour::default()).await;
+    let (settings, directory) = (auth_server.settings(), tempfile::tempdir().unwrap());
+    log_in(&settings, directory.path()).await.unwrap();
+    let tokens = tokens(&settings, &directory);
+    let sent = tokens.current().await.unwrap().unwrap();
+    let error = tokens
+        .after(&auth_server.insufficient_scope("write"), Some(&sent))
+        .await
+        .unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.contains("write") && message.contains("windlass mcp login files"),
+        "{message}"
+    );
+
+    log_in(&settings, directory.path()).await.unwrap();
+    assert_eq!(
+        auth_server.requests("/authorize")[1].parameters["scope"],
+        "read write"
+    );
+}
+
+#[tokio::test]
+async fn concurrent_calls_that_lack_a_scope_cause_one_login() {
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour::default()).await;
+    let (settings, directory) = (auth_server.settings(), tempfile::tempdir().unwrap());
     let browser = Browser::default();
-    let tokens = tokens(&settings, &directory).with_login(browser.present());
-    let mut token = tokens.after(&guard.challenge(), None).await.unwrap();
-    // One that makes up new names all the time does not keep a person busy either.
+    let tokens = tokens(&settings, &directory).with_login(browser.show_url());
+    let sent = tokens.after(&auth_server.challenge(), None).await.unwrap();
+    let challenge = auth_server.insufficient_scope("write");
+    let (one, two) = tokio::join!(
+        tokens.after(&challenge, Some(&sent)),
+        tokens.after(&challenge, Some(&sent))
+    );
+    assert_eq!(one.unwrap(), two.unwrap());
+    assert_eq!(
+        browser.pages(),
+        2,
+        "one for the login and one for more scopes"
+    );
+}
+
+#[tokio::test]
+async fn a_granted_scope_that_is_refused_is_not_requested_again() {
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour::default()).await;
+    let (settings, directory) = (auth_server.settings(), tempfile::tempdir().unwrap());
+    let browser = Browser::default();
+    let tokens = tokens(&settings, &directory).with_login(browser.show_url());
+    let mut token = tokens.after(&auth_server.challenge(), None).await.unwrap();
+    // A server cannot cause endless logins with new scope names either.
     for scope in ["a", "b", "c"] {
         token = tokens
-            .after(&guard.wants(scope), Some(&token))
+            .after(&auth_server.insufficient_scope(scope), Some(&token))
             .await
             .unwrap();
     }
     assert_eq!(browser.pages(), 4);
     for scope in ["c", "d"] {
         let error = tokens
-            .after(&guard.wants(scope), Some(&token))
+            .after(&auth_server.insufficient_scope(scope), Some(&token))
             .await
             .unwrap_err();
-        assert!(matches!(error, OAuthError::StillRefused { .. }), "{error}");
+        assert!(
+            matches!(error, OAuthError::ScopeStillRefused { .. }),
+            "{error}"
+        );
     }
     assert_eq!(browser.pages(), 4);
 }
 
 #[tokio::test]
-async fn a_guard_that_gives_less_is_not_asked_twice() {
-    let guard = Guard::start(Manners {
-        gives_only: Some("read"),
-        ..Manners::default()
+async fn a_scope_that_was_not_granted_is_not_requested_twice() {
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour {
+        granted_scope: Some("read"),
+        ..ServerBehaviour::default()
     })
     .await;
-    let (settings, directory) = (guard.settings(), tempfile::tempdir().unwrap());
+    let (settings, directory) = (auth_server.settings(), tempfile::tempdir().unwrap());
     let browser = Browser::default();
-    let tokens = tokens(&settings, &directory).with_login(browser.present());
-    let token = tokens.after(&guard.challenge(), None).await.unwrap();
+    let tokens = tokens(&settings, &directory).with_login(browser.show_url());
+    let token = tokens.after(&auth_server.challenge(), None).await.unwrap();
     let token = tokens
-        .after(&guard.wants("write"), Some(&token))
+        .after(&auth_server.insufficient_scope("write"), Some(&token))
         .await
         .unwrap();
     let error = tokens
-        .after(&guard.wants("write"), Some(&token))
+        .after(&auth_server.insufficient_scope("write"), Some(&token))
         .await
         .unwrap_err();
-    assert!(matches!(error, OAuthError::StillRefused { .. }), "{error}");
+    assert!(
+        matches!(error, OAuthError::ScopeStillRefused { .. }),
+        "{error}"
+    );
     assert_eq!(browser.pages(), 2);
 }
 
 #[tokio::test]
-async fn the_operators_scopes_are_the_most_that_is_asked_for() {
-    let guard = Guard::start(Manners::default()).await;
+async fn only_configured_scopes_are_requested() {
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour::default()).await;
     let scopes = vec!["look".to_owned()];
-    let settings = guard.settings_with(OAuth {
+    let settings = auth_server.settings_with(OAuth {
         scopes,
         ..OAuth::default()
     });
     let directory = tempfile::tempdir().unwrap();
     let browser = Browser::default();
-    let tokens = tokens(&settings, &directory).with_login(browser.present());
-    let token = tokens.after(&guard.challenge(), None).await.unwrap();
-    assert_eq!(guard.asked("/authorize")[0].parameters["scope"], "look");
+    let tokens = tokens(&settings, &directory).with_login(browser.show_url());
+    let token = tokens.after(&auth_server.challenge(), None).await.unwrap();
+    assert_eq!(
+        auth_server.requests("/authorize")[0].parameters["scope"],
+        "look"
+    );
     let error = tokens
-        .after(&guard.wants("write"), Some(&token))
+        .after(&auth_server.insufficient_scope("write"), Some(&token))
         .await
         .unwrap_err();
-    assert!(matches!(error, OAuthError::BeyondScopes { .. }), "{error}");
+    assert!(
+        matches!(error, OAuthError::ScopeNotAllowed { .. }),
+        "{error}"
+    );
     assert_eq!(browser.pages(), 1);
 }
 
 #[tokio::test]
-async fn a_new_guard_gets_nothing_that_the_old_one_gave() {
-    let old = Guard::start(Manners::default()).await;
-    let new = Guard::start(Manners::default()).await;
+async fn a_new_authorization_server_gets_no_token_of_the_old_one() {
+    let old = MockAuthorizationServer::start(ServerBehaviour::default()).await;
+    let new = MockAuthorizationServer::start(ServerBehaviour::default()).await;
     let (settings, directory) = (old.settings(), tempfile::tempdir().unwrap());
     log_in(&settings, directory.path()).await.unwrap();
-    old.behave(|manners| manners.guards = Some(vec![new.base.clone()]));
+    old.configure(|behaviour| behaviour.authorization_servers = Some(vec![new.base.clone()]));
     let tokens = tokens(&settings, &directory);
     let sent = tokens.current().await.unwrap().unwrap();
     let error = tokens
@@ -463,21 +502,24 @@ async fn a_new_guard_gets_nothing_that_the_old_one_gave() {
         .await
         .unwrap_err();
     assert!(matches!(error, OAuthError::LoginNeeded { .. }), "{error}");
-    assert!(new.asked("/token").is_empty());
-    assert_eq!(old.asked("/token").len(), 1);
+    assert!(new.requests("/token").is_empty());
+    assert_eq!(old.requests("/token").len(), 1);
 }
 
 #[tokio::test]
-async fn addresses_that_nobody_published_are_not_asked() {
-    let guard = Guard::start(Manners {
-        publishes: false,
-        ..Manners::default()
+async fn unpublished_endpoints_are_not_used() {
+    let auth_server = MockAuthorizationServer::start(ServerBehaviour {
+        publishes_metadata: false,
+        ..ServerBehaviour::default()
     })
     .await;
     let directory = tempfile::tempdir().unwrap();
-    let error = log_in(&guard.settings(), directory.path())
+    let error = log_in(&auth_server.settings(), directory.path())
         .await
         .unwrap_err();
-    assert!(matches!(error, OAuthError::NoGuard(_)), "{error}");
-    assert!(guard.asked("/register").is_empty());
+    assert!(
+        matches!(error, OAuthError::NoAuthorizationServer(_)),
+        "{error}"
+    );
+    assert!(auth_server.requests("/register").is_empty());
 }

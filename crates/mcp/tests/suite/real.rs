@@ -1,5 +1,5 @@
-//! Against real servers as people install them: what scripted ones cannot show. `cargo xtask test` fetches
-//! them and says in `WINDLASS_MCP_SERVERS` where they are.
+//! Tests against real, published servers. `cargo xtask test` installs them and sets `WINDLASS_MCP_SERVERS`
+//! to their directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
 use windlass_mcp::{
-    Answered, CallError, Came, Elicitation, Era, Health, Ledger, PinState, Progress, Reply, Server,
-    ServerOptions, Servers, tool_name,
+    CallError, CallOutcome, Elicitation, ElicitationReply, Era, Health, Ledger, PinState, Progress,
+    Server, ServerOptions, Servers, ToolAnswer, tool_name,
 };
-use windlass_spec::server::{CommandTransport, Given, ServerName, ServerSettings, Transport};
+use windlass_spec::server::{CommandTransport, EnvTemplate, ServerName, ServerSettings, Transport};
 use windlass_spec::{Effect, ErrorCategory};
 use windlass_store::Store;
 
-use super::start::{answered, eventually, keeping, request};
+use super::scripted::{eventually, expect_answer, recorder, request};
 
-/// The variable by which the processes of a test are told from all others.
+/// The variable that marks the processes of a test.
 const MARK: &str = "WINDLASS_TEST_MARK";
 
-/// Interpreters start slowly, and several at once on few cores slower still: one test at a time.
-static TURN: Mutex<()> = Mutex::const_new(());
+/// Lets one test run at a time, because interpreters start slowly on few cores.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
-/// The servers that are fetched for these tests.
-const SEVEN: [&str; 7] = [
+/// The servers that are installed for these tests.
+const SERVERS: [&str; 7] = [
     "everything",
     "filesystem",
     "memory",
@@ -37,18 +37,18 @@ const SEVEN: [&str; 7] = [
     "excel",
 ];
 
-/// A place for servers to work in, and the right to start some.
-struct Place {
+/// A directory for servers, with the lock to start some.
+struct TestWorkspace {
     directory: TempDir,
-    _turn: MutexGuard<'static, ()>,
+    _lock: MutexGuard<'static, ()>,
 }
 
-impl Place {
+impl TestWorkspace {
     async fn new() -> Self {
-        let _turn = TURN.lock().await;
+        let _lock = ONE_AT_A_TIME.lock().await;
         let directory = TempDir::new().unwrap();
         std::fs::write(directory.path().join("note.txt"), "Buy tea.\n").unwrap();
-        Self { directory, _turn }
+        Self { directory, _lock }
     }
 
     fn path(&self, name: &str) -> String {
@@ -74,7 +74,7 @@ impl Place {
         repository
     }
 
-    /// The server of that name.
+    /// The server with that name.
     fn server(&self, name: &str) -> Server {
         self.server_with(name, &[], ServerOptions::default())
     }
@@ -108,9 +108,9 @@ impl Place {
             variables.push(("MEMORY_FILE_PATH", &memory));
         }
         variables.extend(environment);
-        let environment: BTreeMap<String, Given> = variables
+        let environment: BTreeMap<String, EnvTemplate> = variables
             .into_iter()
-            .map(|(name, value)| (name.to_owned(), Given::new(value).unwrap()))
+            .map(|(name, value)| (name.to_owned(), EnvTemplate::new(value).unwrap()))
             .collect();
         let command = CommandTransport {
             program: programs().join(program).display().to_string(),
@@ -125,13 +125,13 @@ impl Place {
         Server::new(settings, options)
     }
 
-    /// Nothing that any server of this place started is still there.
-    fn is_left(&self) {
+    /// Asserts that no process of the servers of this workspace is left.
+    fn assert_no_processes(&self) {
         let processes = self.processes();
         assert!(processes.is_empty(), "{processes:?}");
     }
 
-    /// The processes of all servers of this place, and of whatever they started.
+    /// The processes of all servers of this workspace, including child processes.
     fn processes(&self) -> Vec<u32> {
         let mark = format!("{MARK}={}", self.path(""));
         let is_marked = |directory: &Path| {
@@ -161,20 +161,20 @@ fn programs() -> PathBuf {
     }
 }
 
-async fn call(server: &Server, tool: &str, arguments: Value) -> Answered {
-    answered(server.call(request(tool, arguments)).await.unwrap())
+async fn call(server: &Server, tool: &str, arguments: Value) -> ToolAnswer {
+    expect_answer(server.call(request(tool, arguments)).await.unwrap())
 }
 
-/// Connects, lists and looks whether that is what this server is known to be.
-async fn meets(server: &Server, era: Era, tools: usize) -> BTreeMap<String, Option<Value>> {
-    let greeting = server.connect().await.unwrap();
-    assert_eq!(greeting.era, era, "{greeting:?}");
+/// Connects, lists the tools, and checks the era and the number of tools. Returns the output schemas.
+async fn check_server(server: &Server, era: Era, tools: usize) -> BTreeMap<String, Option<Value>> {
+    let info = server.connect().await.unwrap();
+    assert_eq!(info.era, era, "{info:?}");
     let version = match era {
         Era::Legacy => "2025-11-25",
         Era::Modern => "2026-07-28",
     };
-    assert_eq!(greeting.protocol_version, version);
-    assert!(!greeting.server_name.is_empty());
+    assert_eq!(info.protocol_version, version);
+    assert!(!info.server_name.is_empty());
     let definitions = server.definitions().await.unwrap();
     let schemas: BTreeMap<String, Option<Value>> = definitions
         .iter()
@@ -186,16 +186,16 @@ async fn meets(server: &Server, era: Era, tools: usize) -> BTreeMap<String, Opti
     schemas
 }
 
-fn text(answered: &Answered) -> &str {
-    answered.value.as_str().unwrap()
+fn text(answer: &ToolAnswer) -> &str {
+    answer.value.as_str().unwrap()
 }
 
 #[tokio::test]
 async fn everything_speaks_the_legacy_era_and_answers() {
-    let place = Place::new().await;
-    let server = place.server("everything");
-    // Thirteen for all, and two for clients that can ask people.
-    let schemas = meets(&server, Era::Legacy, 15).await;
+    let workspace = TestWorkspace::new().await;
+    let server = workspace.server("everything");
+    // Thirteen tools for all clients, and two for clients with elicitation.
+    let schemas = check_server(&server, Era::Legacy, 15).await;
     let sum = call(&server, "get-sum", json!({ "a": 2, "b": 3 })).await;
     assert_eq!(text(&sum), "The sum of 2 and 3 is 5.");
     assert!(!sum.is_error);
@@ -206,36 +206,39 @@ async fn everything_speaks_the_legacy_era_and_answers() {
     let mut structured = request("get-structured-content", json!({ "location": "Chicago" }));
     structured.output_schema = schemas["get-structured-content"].clone();
     assert!(structured.output_schema.is_some());
-    let structured = answered(server.call(structured).await.unwrap());
+    let structured = expect_answer(server.call(structured).await.unwrap());
     assert!(
         structured.value["temperature"].is_number(),
         "{structured:?}"
     );
     server.close().await;
-    place.is_left();
+    workspace.assert_no_processes();
 }
 
 #[tokio::test]
 async fn filesystem_speaks_the_legacy_era_and_answers() {
-    let place = Place::new().await;
-    let server = place.server("filesystem");
-    let schemas = meets(&server, Era::Legacy, 14).await;
-    let mut read = request("read_text_file", json!({ "path": place.path("note.txt") }));
+    let workspace = TestWorkspace::new().await;
+    let server = workspace.server("filesystem");
+    let schemas = check_server(&server, Era::Legacy, 14).await;
+    let mut read = request(
+        "read_text_file",
+        json!({ "path": workspace.path("note.txt") }),
+    );
     read.output_schema = schemas["read_text_file"].clone();
-    let read = answered(server.call(read).await.unwrap());
+    let read = expect_answer(server.call(read).await.unwrap());
     assert_eq!(read.value, json!({ "content": "Buy tea.\n" }));
     let outside = call(&server, "read_text_file", json!({ "path": "/etc/passwd" })).await;
     assert!(outside.is_error);
     assert!(text(&outside).starts_with("Access denied"), "{outside:?}");
     server.close().await;
-    place.is_left();
+    workspace.assert_no_processes();
 }
 
 #[tokio::test]
 async fn memory_speaks_the_legacy_era_and_answers() {
-    let place = Place::new().await;
-    let server = place.server("memory");
-    meets(&server, Era::Legacy, 9).await;
+    let workspace = TestWorkspace::new().await;
+    let server = workspace.server("memory");
+    check_server(&server, Era::Legacy, 9).await;
     let ada = json!({ "name": "Ada", "entityType": "person", "observations": ["likes tea"] });
     call(&server, "create_entities", json!({ "entities": [ada] })).await;
     let graph = call(&server, "read_graph", json!({})).await;
@@ -248,23 +251,23 @@ async fn memory_speaks_the_legacy_era_and_answers() {
     )
     .await;
     assert!(failed.is_error, "{failed:?}");
-    // What the settings name has arrived: the server keeps its memory there.
-    let kept = std::fs::read_to_string(place.path("memory.jsonl")).unwrap();
+    // The variable of the settings has arrived: the server stores its memory there.
+    let kept = std::fs::read_to_string(workspace.path("memory.jsonl")).unwrap();
     assert!(kept.contains("likes tea"));
     server.close().await;
-    place.is_left();
+    workspace.assert_no_processes();
 }
 
 #[tokio::test]
 async fn time_speaks_the_modern_era_and_answers() {
-    let place = Place::new().await;
-    let server = place.server("time");
-    let schemas = meets(&server, Era::Modern, 2).await;
+    let workspace = TestWorkspace::new().await;
+    let server = workspace.server("time");
+    let schemas = check_server(&server, Era::Modern, 2).await;
     let tokyo = |zone: &str| json!({ "source_timezone": zone, "time": "12:00", "target_timezone": "Asia/Tokyo" });
     let mut convert = request("convert_time", tokyo("UTC"));
     convert.output_schema = schemas["convert_time"].clone();
     assert!(convert.output_schema.is_some());
-    let noon = answered(server.call(convert).await.unwrap());
+    let noon = expect_answer(server.call(convert).await.unwrap());
     assert_eq!(noon.value["time_difference"], "+9.0h", "{noon:?}");
     let nowhere = call(&server, "convert_time", tokyo("Nowhere")).await;
     assert!(nowhere.is_error);
@@ -275,61 +278,61 @@ async fn time_speaks_the_modern_era_and_answers() {
     };
     assert_eq!(effect, Effect::None);
     server.close().await;
-    place.is_left();
+    workspace.assert_no_processes();
 }
 
 #[tokio::test]
 async fn git_speaks_the_modern_era_and_answers() {
-    let place = Place::new().await;
-    let repository = place.repository();
-    let server = place.server("git");
-    meets(&server, Era::Modern, 12).await;
+    let workspace = TestWorkspace::new().await;
+    let repository = workspace.repository();
+    let server = workspace.server("git");
+    check_server(&server, Era::Modern, 12).await;
     let log = json!({ "repo_path": repository, "max_count": 1 });
     let log = call(&server, "git_log", log).await;
     assert!(text(&log).contains("Message: Begin"), "{log:?}");
     let nowhere = call(&server, "git_log", json!({ "repo_path": "/nowhere" })).await;
     assert!(nowhere.is_error, "{nowhere:?}");
     server.close().await;
-    place.is_left();
+    workspace.assert_no_processes();
 }
 
 #[tokio::test]
 async fn sqlite_speaks_the_legacy_era_and_answers() {
-    let place = Place::new().await;
-    let server = place.server("sqlite");
-    meets(&server, Era::Legacy, 6).await;
+    let workspace = TestWorkspace::new().await;
+    let server = workspace.server("sqlite");
+    check_server(&server, Era::Legacy, 6).await;
     let query = |query: &str| json!({ "query": query });
     let two = call(&server, "read_query", query("SELECT 1 + 1 AS two")).await;
     assert_eq!(text(&two), "[{'two': 2}]");
-    // This server says in words only that a call failed.
+    // This server reports an error only in its text.
     let failed = call(&server, "read_query", query("SELECT * FROM nowhere")).await;
     assert!(!failed.is_error);
     assert!(text(&failed).starts_with("Database error"), "{failed:?}");
     server.close().await;
-    place.is_left();
+    workspace.assert_no_processes();
 }
 
 #[tokio::test]
 async fn excel_speaks_the_modern_era_and_answers() {
-    let place = Place::new().await;
-    let server = place.server("excel");
-    let schemas = meets(&server, Era::Modern, 46).await;
-    let workbook = json!({ "path": place.path("book.xlsx") });
+    let workspace = TestWorkspace::new().await;
+    let server = workspace.server("excel");
+    let schemas = check_server(&server, Era::Modern, 46).await;
+    let workbook = json!({ "path": workspace.path("book.xlsx") });
     let mut create = request("create_workbook", workbook.clone());
     create.output_schema = schemas["create_workbook"].clone();
-    let created = answered(server.call(create).await.unwrap());
+    let created = expect_answer(server.call(create).await.unwrap());
     assert!(!created.is_error, "{created:?}");
-    assert!(Path::new(&place.path("book.xlsx")).exists());
+    assert!(Path::new(&workspace.path("book.xlsx")).exists());
     let again = call(&server, "create_workbook", workbook).await;
     assert!(again.is_error);
     assert!(text(&again).contains("already exists"), "{again:?}");
     server.close().await;
-    place.is_left();
+    workspace.assert_no_processes();
 }
 
 #[tokio::test]
-async fn a_remembered_era_is_used_straight_away_and_a_wrong_one_is_mended() {
-    let place = Place::new().await;
+async fn a_stored_era_is_used_and_a_wrong_one_is_corrected() {
+    let workspace = TestWorkspace::new().await;
     for (name, remembered, era) in [
         ("time", Era::Legacy, Era::Legacy),
         ("everything", Era::Modern, Era::Legacy),
@@ -338,11 +341,11 @@ async fn a_remembered_era_is_used_straight_away_and_a_wrong_one_is_mended() {
             era: Some(remembered),
             ..ServerOptions::default()
         };
-        let server = place.server_with(name, &[], options);
+        let server = workspace.server_with(name, &[], options);
         assert_eq!(server.connect().await.unwrap().era, era, "{name}");
         server.close().await;
     }
-    place.is_left();
+    workspace.assert_no_processes();
 }
 
 fn long_operation(seconds: u32, steps: u32) -> windlass_mcp::CallRequest {
@@ -352,28 +355,28 @@ fn long_operation(seconds: u32, steps: u32) -> windlass_mcp::CallRequest {
 
 #[tokio::test]
 async fn progress_of_a_long_operation_arrives_in_order() {
-    let place = Place::new().await;
-    let server = place.server("everything");
-    let (heard, progress) = keeping::<Progress>();
+    let workspace = TestWorkspace::new().await;
+    let server = workspace.server("everything");
+    let (recorded, progress) = recorder::<Progress>();
     let mut operation = long_operation(1, 4);
     operation.progress = Some(progress);
-    let done = answered(server.call(operation).await.unwrap());
+    let done = expect_answer(server.call(operation).await.unwrap());
     assert!(text(&done).contains("completed"), "{done:?}");
-    let heard: Vec<(f64, Option<f64>)> = heard
+    let recorded: Vec<(f64, Option<f64>)> = recorded
         .lock()
         .unwrap()
         .iter()
         .map(|progress| (progress.done, progress.total))
         .collect();
     let all = [1.0, 2.0, 3.0, 4.0].map(|done| (done, Some(4.0)));
-    assert_eq!(heard, all);
+    assert_eq!(recorded, all);
     server.close().await;
 }
 
 #[tokio::test]
-async fn a_long_operation_that_is_cancelled_ends_at_once() {
-    let place = Place::new().await;
-    let server = place.server("everything");
+async fn a_cancelled_operation_ends_at_once() {
+    let workspace = TestWorkspace::new().await;
+    let server = workspace.server("everything");
     let mut operation = long_operation(600, 6_000);
     let cancel = operation.cancel.clone();
     operation.progress = Some(Arc::new(move |_| cancel.cancel()));
@@ -384,16 +387,16 @@ async fn a_long_operation_that_is_cancelled_ends_at_once() {
     };
     assert_eq!(error.category, ErrorCategory::Cancelled);
     assert_eq!(error.effect, Effect::Unknown);
-    // The connection is as good as before.
+    // The connection still works.
     let sum = call(&server, "get-sum", json!({ "a": 1, "b": 1 })).await;
     assert_eq!(text(&sum), "The sum of 1 and 1 is 2.");
     server.close().await;
-    place.is_left();
+    workspace.assert_no_processes();
 }
 
 #[tokio::test]
 async fn a_server_sees_a_minimal_environment_and_no_secret() {
-    let place = Place::new().await;
+    let workspace = TestWorkspace::new().await;
     let variables = |name: &str| match name {
         "TEST_GREETING" => Some("hello".to_owned()),
         "TEST_TOKEN" => Some("s3cret-of-ours".to_owned()),
@@ -403,7 +406,7 @@ async fn a_server_sees_a_minimal_environment_and_no_secret() {
         lookup: Arc::new(variables),
         ..ServerOptions::default()
     };
-    let server = place.server_with("everything", &[("GREETING", "env:TEST_GREETING")], options);
+    let server = workspace.server_with("everything", &[("GREETING", "env:TEST_GREETING")], options);
     let shown = call(&server, "get-env", json!({})).await;
     let seen: BTreeMap<String, String> = serde_json::from_str(text(&shown)).unwrap();
     assert_eq!(seen["GREETING"], "hello");
@@ -414,47 +417,50 @@ async fn a_server_sees_a_minimal_environment_and_no_secret() {
         .collect();
     assert!(more.is_empty(), "{more:?}");
     assert!(!text(&shown).contains("s3cret-of-ours"));
-    // This process has more than that, which could have leaked.
+    // This process has more variables, which could have leaked.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     server.close().await;
 }
 
 #[tokio::test]
-async fn a_server_that_sends_people_to_an_address_waits_for_their_reply() {
-    let place = Place::new().await;
-    let server = place.server("everything");
+async fn a_url_elicitation_waits_for_its_reply() {
+    let workspace = TestWorkspace::new().await;
+    let server = workspace.server("everything");
     let arguments = json!({ "url": "https://example.com/sign-in", "message": "Please sign in." });
     let asked = request("trigger-url-elicitation", arguments);
-    let came = server.call(asked.clone()).await.unwrap();
+    let outcome = server.call(asked.clone()).await.unwrap();
     let wanted = Elicitation::Url {
         message: "Please sign in.".to_owned(),
         url: "https://example.com/sign-in".to_owned(),
     };
-    assert_eq!(came, Came::Asks(wanted));
-    // Meanwhile it works on.
+    assert_eq!(outcome, CallOutcome::NeedsInput(wanted));
+    // Other calls work meanwhile.
     let sum = call(&server, "get-sum", json!({ "a": 1, "b": 2 })).await;
     assert_eq!(text(&sum), "The sum of 1 and 2 is 3.");
-    let came = server.reply(asked, Reply::Decline).await.unwrap();
-    let declined = answered(came).value.to_string();
+    let outcome = server
+        .reply(asked, ElicitationReply::Decline)
+        .await
+        .unwrap();
+    let declined = expect_answer(outcome).value.to_string();
     assert!(declined.contains("declined"), "{declined}");
     server.close().await;
 }
 
 #[tokio::test]
-async fn a_server_killed_in_mid_call_leaves_its_effect_unknown_and_is_started_again() {
-    let place = Place::new().await;
-    let server = place.server("everything");
+async fn a_kill_during_a_call_leaves_the_effect_unknown_and_the_server_restarts() {
+    let workspace = TestWorkspace::new().await;
+    let server = workspace.server("everything");
     call(&server, "get-sum", json!({ "a": 1, "b": 1 })).await;
     let generation = server.generation();
-    let (heard, progress) = keeping::<Progress>();
+    let (recorded, progress) = recorder::<Progress>();
     let mut operation = long_operation(600, 6_000);
     operation.progress = Some(progress);
     let calling = tokio::spawn({
         let server = server.clone();
         async move { server.call(operation).await }
     });
-    eventually("progress", || !heard.lock().unwrap().is_empty()).await;
-    for process in place.processes() {
+    eventually("progress", || !recorded.lock().unwrap().is_empty()).await;
+    for process in workspace.processes() {
         let killed = Command::new("kill")
             .args(["-KILL", &process.to_string()])
             .status();
@@ -468,44 +474,44 @@ async fn a_server_killed_in_mid_call_leaves_its_effect_unknown_and_is_started_ag
     assert_eq!(text(&sum), "The sum of 2 and 2 is 4.");
     assert_ne!(server.generation(), generation);
     server.close().await;
-    place.is_left();
+    workspace.assert_no_processes();
 }
 
 #[tokio::test]
-async fn seven_servers_at_once_leave_no_process_behind() {
-    let place = Place::new().await;
-    let servers = SEVEN.map(|name| place.server(name));
+async fn closing_seven_servers_leaves_no_process() {
+    let workspace = TestWorkspace::new().await;
+    let servers = SERVERS.map(|name| workspace.server(name));
     assert!(
-        place.processes().is_empty(),
-        "nothing is started before it is used"
+        workspace.processes().is_empty(),
+        "servers are started on first use"
     );
     let mut tools = 0;
     for server in &servers {
         tools += server.definitions().await.unwrap().len();
     }
     assert_eq!(tools, 15 + 14 + 9 + 2 + 12 + 6 + 46);
-    assert!(place.processes().len() >= servers.len());
+    assert!(workspace.processes().len() >= servers.len());
     let mut closing = tokio::task::JoinSet::new();
     for server in servers {
         closing.spawn(async move { server.close().await });
     }
     closing.join_all().await;
-    place.is_left();
+    workspace.assert_no_processes();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_tools_of_seven_servers_are_pinned_and_can_be_given_to_agents() {
-    let place = Place::new().await;
-    let store = Arc::new(Store::open(place.path("windlass.db")).unwrap());
+async fn all_tools_of_seven_servers_are_pinned_and_usable() {
+    let workspace = TestWorkspace::new().await;
+    let store = Arc::new(Store::open(workspace.path("windlass.db")).unwrap());
     let ledger = Ledger::new(store, "local");
-    let settings = SEVEN.map(|name| place.server(name).settings().clone());
+    let settings = SERVERS.map(|name| workspace.server(name).settings().clone());
     let options = |_: &ServerSettings| ServerOptions::default();
     let servers = Servers::new(settings.clone(), &ledger, options).unwrap();
-    assert_eq!(servers.strangers().unwrap().len(), SEVEN.len());
+    assert_eq!(servers.unpinned().unwrap().len(), SERVERS.len());
     let mut names = BTreeSet::new();
     for server in servers.iter() {
         let name = &server.settings().name;
-        let (_, pins) = server.meet().await.unwrap();
+        let (_, pins) = server.connect().await.unwrap();
         server.close().await;
         for pin in pins {
             assert_eq!(pin.state(), PinState::Pinned, "{name}: {pin:?}");
@@ -513,7 +519,7 @@ async fn all_tools_of_seven_servers_are_pinned_and_can_be_given_to_agents() {
         }
     }
     assert_eq!(names.len(), 15 + 14 + 9 + 2 + 12 + 6 + 46);
-    let offered = servers.offered().unwrap();
+    let offered = servers.accepted_tools().unwrap();
     assert_eq!(offered.notices, []);
     let library: BTreeSet<String> = offered
         .library
@@ -521,12 +527,12 @@ async fn all_tools_of_seven_servers_are_pinned_and_can_be_given_to_agents() {
         .map(|tool| tool.name().to_string())
         .collect();
     assert_eq!(library, names);
-    // Met again, they are what they were.
-    assert!(servers.strangers().unwrap().is_empty());
+    // A second connection finds the same tools.
+    assert!(servers.unpinned().unwrap().is_empty());
     let again = Servers::new(settings, &ledger, options).unwrap();
     let time = ServerName::new("time").unwrap();
-    let (_, pins) = again.get(&time).unwrap().meet().await.unwrap();
+    let (_, pins) = again.get(&time).unwrap().connect().await.unwrap();
     assert!(pins.iter().all(|pin| pin.state() == PinState::Pinned));
     again.close().await;
-    place.is_left();
+    workspace.assert_no_processes();
 }

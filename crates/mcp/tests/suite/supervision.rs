@@ -1,4 +1,4 @@
-//! Servers that end, and how they come back.
+//! Restarts of servers that end.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::json;
 use windlass_mcp::{Era, Health, ServerOptions};
 use windlass_spec::{Effect, ErrorCategory};
 
-use super::start::{Scripted, answered, eventually, options, request};
+use super::scripted::{ScriptedServer, eventually, expect_answer, options, request};
 
 fn legacy() -> ServerOptions {
     ServerOptions {
@@ -16,8 +16,8 @@ fn legacy() -> ServerOptions {
 }
 
 #[tokio::test]
-async fn first_users_share_one_start() {
-    let scripted = Scripted::with(&["--start-delay", "300"], legacy(), |_| {});
+async fn concurrent_callers_share_one_start() {
+    let scripted = ScriptedServer::with(&["--start-delay", "300"], legacy(), |_| {});
     let mut users = Vec::new();
     for n in 0..10 {
         let server = scripted.server.clone();
@@ -34,9 +34,9 @@ async fn first_users_share_one_start() {
 }
 
 #[tokio::test]
-async fn server_that_dies_in_mid_call_leaves_the_effect_unknown_and_comes_back() {
+async fn a_crash_during_a_call_leaves_the_effect_unknown_and_the_server_restarts() {
     for era in ["legacy", "modern"] {
-        let scripted = Scripted::new(&["--era", era]);
+        let scripted = ScriptedServer::new(&["--era", era]);
         scripted.server.definitions().await.unwrap();
         let generation = scripted.server.generation();
         let starts = scripted.count("start");
@@ -52,24 +52,24 @@ async fn server_that_dies_in_mid_call_leaves_the_effect_unknown_and_comes_back()
         assert!(error.message.contains("exit status: 7"), "{error}");
         assert!(error.message.contains("cannot go on"), "{error}");
         assert!(matches!(scripted.server.health(), Health::Failing { .. }));
-        let came = scripted
+        let outcome = scripted
             .server
             .call(request("echo", json!({ "a": 1 })))
             .await
             .unwrap();
-        assert_eq!(answered(came).value, json!({ "a": 1 }));
+        assert_eq!(expect_answer(outcome).value, json!({ "a": 1 }));
         assert_eq!(scripted.count("start"), starts + 1, "{era}");
         assert_eq!(scripted.server.generation(), generation + 1, "{era}");
     }
 }
 
 #[tokio::test]
-async fn server_killed_in_mid_call_is_noticed_at_once() {
-    let scripted = Scripted::with(&[], legacy(), |_| {});
+async fn a_kill_during_a_call_is_detected_at_once() {
+    let scripted = ScriptedServer::with(&[], legacy(), |_| {});
     scripted.server.definitions().await.unwrap();
     let server = scripted.server.clone();
     let calling = tokio::spawn(async move { server.call(request("hang", json!({}))).await });
-    scripted.says("call hang").await;
+    scripted.wait_for_line("call hang").await;
     let begun = Instant::now();
     let killed = std::process::Command::new("kill")
         .args(["-9", &scripted.process().to_string()])
@@ -87,8 +87,8 @@ async fn server_killed_in_mid_call_is_noticed_at_once() {
 }
 
 #[tokio::test]
-async fn server_that_never_starts_is_left_alone_longer_and_longer() {
-    let scripted = Scripted::with(&["--die", "start"], legacy(), |_| {});
+async fn failed_starts_are_retried_with_backoff() {
+    let scripted = ScriptedServer::with(&["--die", "start"], legacy(), |_| {});
     let mut waits = Vec::new();
     for attempt in 1..=3u32 {
         let starts = scripted.count("start");
@@ -103,12 +103,12 @@ async fn server_that_never_starts_is_left_alone_longer_and_longer() {
             error,
         } = scripted.server.health()
         else {
-            panic!("it fails");
+            panic!("the server is not failing");
         };
         assert_eq!(attempts, attempt);
         assert!(error.message.contains("exit status: 3"));
         waits.push(next_try - Instant::now());
-        // Whoever comes too early is told without anything being started.
+        // A call during the backoff fails without a start.
         let starts = scripted.count("start");
         let error = scripted
             .server
@@ -119,7 +119,10 @@ async fn server_that_never_starts_is_left_alone_longer_and_longer() {
             (error.category, error.effect),
             (ErrorCategory::Unavailable, Effect::None)
         );
-        assert!(error.message.contains("tried again in"), "{error}");
+        assert!(
+            error.message.contains("next attempt is possible in"),
+            "{error}"
+        );
         assert_eq!(scripted.count("start"), starts);
         tokio::time::sleep_until(next_try.into()).await;
     }
@@ -127,8 +130,8 @@ async fn server_that_never_starts_is_left_alone_longer_and_longer() {
 }
 
 #[tokio::test]
-async fn server_that_dies_as_soon_as_it_is_there_is_not_started_in_a_loop() {
-    let scripted = Scripted::with(&["--die", "greeted"], legacy(), |_| {});
+async fn a_server_that_dies_after_the_handshake_is_not_restarted_in_a_loop() {
+    let scripted = ScriptedServer::with(&["--die", "greeted"], legacy(), |_| {});
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(1_500) {
         let _ = scripted.server.call(request("echo", json!({}))).await;
@@ -140,22 +143,22 @@ async fn server_that_dies_as_soon_as_it_is_there_is_not_started_in_a_loop() {
 }
 
 #[tokio::test]
-async fn server_that_ends_while_nobody_uses_it_is_started_on_the_next_use() {
-    let scripted = Scripted::with(&[], legacy(), |_| {});
+async fn an_idle_server_that_ends_is_restarted_on_the_next_use() {
+    let scripted = ScriptedServer::with(&[], legacy(), |_| {});
     scripted.server.definitions().await.unwrap();
     let process = scripted.process();
     std::process::Command::new("kill")
         .args(["-9", &process.to_string()])
         .status()
         .unwrap();
-    eventually("it is noticed", || {
+    eventually("the end is detected", || {
         matches!(scripted.server.health(), Health::Failing { .. })
     })
     .await;
     assert_eq!(
         scripted.count("start"),
         1,
-        "nothing is started until it is used"
+        "it is not restarted before it is used"
     );
     scripted
         .server
@@ -166,11 +169,11 @@ async fn server_that_ends_while_nobody_uses_it_is_started_on_the_next_use() {
 }
 
 #[tokio::test]
-async fn start_that_was_given_up_is_made_anew_by_the_next() {
-    let scripted = Scripted::with(&["--start-delay", "400"], legacy(), |_| {});
+async fn an_aborted_start_is_repeated_by_the_next_caller() {
+    let scripted = ScriptedServer::with(&["--start-delay", "400"], legacy(), |_| {});
     let server = scripted.server.clone();
     let first = tokio::spawn(async move { server.connect().await });
-    scripted.says("start").await;
+    scripted.wait_for_line("start").await;
     first.abort();
     let _ = first.await;
     scripted.server.connect().await.unwrap();

@@ -1,11 +1,11 @@
-//! Where two JSON values first differ, told so that a person finds it.
+//! Describes the first difference of two JSON values.
 
 use serde_json::Value;
 
-/// How much of a value is shown around its difference.
+/// How many characters of a value are shown around its difference.
 const SHOWN: usize = 60;
 
-/// The first difference, with its JSON pointer; nothing if the values are the same.
+/// The first difference, with its JSON pointer. `None` if the values are equal.
 pub(super) fn first_difference(recorded: &Value, asked: &Value) -> Option<String> {
     difference("", recorded, asked)
 }
@@ -52,7 +52,7 @@ fn difference(pointer: &str, recorded: &Value, asked: &Value) -> Option<String> 
     }
 }
 
-/// Both values from shortly before where they part.
+/// Both values from shortly before their first difference.
 fn around(recorded: &Value, asked: &Value) -> (String, String) {
     let (old, new) = (recorded.to_string(), asked.to_string());
     let same = old

@@ -1,6 +1,6 @@
-//! Finds calls in what a model wrote as text: JSON alone, in a code fence, in `<tool_call>` tags
-//! or with prose around it. A text that holds no call stays the text it is, so that a model may
-//! show JSON to a person without anything being called.
+//! Parses calls that a model wrote as text: bare JSON, in a code fence, in `<tool_call>` tags or within
+//! prose. A text without a call is unchanged, so that a model can show JSON to the user without making a
+//! call.
 
 use serde_json::{Deserializer, Value};
 use windlass_core::model::{RequestedArguments, RequestedCall};
@@ -8,7 +8,7 @@ use windlass_core::run::repair_json;
 
 use super::shape::{Step, step};
 
-/// Every opening bracket might start a call; a text with more of them than this holds none.
+/// The most opening brackets that are tried as the start of a call.
 const MOST_STARTS: usize = 200;
 
 const TAGS: [(&str, &str); 3] = [
@@ -17,76 +17,76 @@ const TAGS: [(&str, &str); 3] = [
     ("<|tool_call|>", "<|/tool_call|>"),
 ];
 
-/// What a text was found to hold.
+/// A parsed text.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Found {
-    /// The calls, in order; without any, `text` is all that was written.
+pub(crate) struct ParsedText {
+    /// The calls, in order. Without calls, `text` is the whole text.
     pub(crate) calls: Vec<RequestedCall>,
-    /// What the model thought.
+    /// The reasoning of the model.
     pub(crate) thought: Option<String>,
-    /// What was written around the calls.
+    /// The text around the calls.
     pub(crate) text: String,
 }
 
-/// Reads what a model wrote. `is_offered` says whether a tool of that name can be called.
-pub(crate) fn find(text: &str, is_offered: &dyn Fn(&str) -> bool) -> Found {
-    let (thinking, spoken) = without_thinking(text);
-    let mut found = tagged(spoken)
-        .or_else(|| whole(spoken, is_offered))
-        .or_else(|| embedded(spoken, is_offered))
-        .unwrap_or_else(|| Found {
-            text: spoken.to_owned(),
-            ..Found::default()
+/// Parses the text of a model. `is_offered` returns whether a tool with that name is offered.
+pub(crate) fn parse_calls(text: &str, is_offered: &dyn Fn(&str) -> bool) -> ParsedText {
+    let (thought, rest) = split_thought(text);
+    let mut parsed = parse_tagged(rest)
+        .or_else(|| parse_whole(rest, is_offered))
+        .or_else(|| parse_embedded(rest, is_offered))
+        .unwrap_or_else(|| ParsedText {
+            text: rest.to_owned(),
+            ..ParsedText::default()
         });
-    if !thinking.is_empty() {
-        found.thought = Some(thinking.to_owned());
+    if !thought.is_empty() {
+        parsed.thought = Some(thought.to_owned());
     }
-    found
+    parsed
 }
 
-/// Reasoning models behind servers that do not know them think in the text itself.
-fn without_thinking(text: &str) -> (&str, &str) {
+/// Splits off a `<think>` block, which some servers leave in the text of reasoning models.
+fn split_thought(text: &str) -> (&str, &str) {
     let opened = text.trim_start().strip_prefix("<think>");
     match opened.and_then(|rest| rest.split_once("</think>")) {
-        Some((thinking, spoken)) => (thinking.trim(), spoken.trim_start()),
+        Some((thought, rest)) => (thought.trim(), rest.trim_start()),
         None => ("", text),
     }
 }
 
-/// Calls in tags. Tags leave no doubt that a call was meant, so the name need not be known.
-fn tagged(text: &str) -> Option<Found> {
+/// Parses calls in tags. Tags are unambiguous, so the tool need not be offered.
+fn parse_tagged(text: &str) -> Option<ParsedText> {
     let (opening, closing) = *TAGS.iter().find(|(opening, _)| text.contains(opening))?;
     let mut parts = text.split(opening);
     let mut around = vec![parts.next().unwrap_or_default().trim()];
     let mut steps = Vec::new();
     for part in parts {
-        // A model that was cut off, or forgot, leaves the last tag open.
+        // The last tag may be unclosed.
         let (inside, after) = part.split_once(closing).unwrap_or((part, ""));
         let (value, _) = repair_json(inside)
             .ok()
             .filter(|_| !inside.trim().is_empty())?;
-        steps.extend(meant(value)?);
+        steps.extend(steps_in(value)?);
         around.push(after.trim());
     }
-    gathered(steps, &around)
+    combine(steps, &around)
 }
 
-/// The whole text is a call, or several, perhaps in a fence. The name need not be known as long
-/// as there are arguments by name: models invent tools, and are told so.
-fn whole(text: &str, is_offered: &dyn Fn(&str) -> bool) -> Option<Found> {
+/// Parses a text that consists of calls, possibly in a code fence. The tool need not be offered if there
+/// are named arguments: models invent tools, and then get an error.
+fn parse_whole(text: &str, is_offered: &dyn Fn(&str) -> bool) -> Option<ParsedText> {
     let trimmed = text.trim();
     if !trimmed.starts_with(['{', '[', '`']) {
         return None;
     }
     let values = match repair_json(trimmed) {
         Ok((value, _)) => vec![value],
-        // One object a line is how several calls are asked for where only one fits the schema.
+        // Several calls may be written as one object per line.
         Err(_) => Deserializer::from_str(trimmed)
             .into_iter()
             .collect::<Result<_, _>>()
             .ok()?,
     };
-    let steps: Option<Vec<Vec<Step>>> = values.into_iter().map(meant).collect();
+    let steps: Option<Vec<Vec<Step>>> = values.into_iter().map(steps_in).collect();
     let steps: Vec<Step> = steps?.into_iter().flatten().collect();
     let is_call = |step: &Step| {
         let has_named_arguments = matches!(
@@ -96,15 +96,14 @@ fn whole(text: &str, is_offered: &dyn Fn(&str) -> bool) -> Option<Found> {
         has_named_arguments || is_offered(&step.call.tool)
     };
     if steps.iter().all(is_call) {
-        gathered(steps, &[])
+        combine(steps, &[])
     } else {
         None
     }
 }
 
-/// Calls somewhere in prose. Only names that are offered count here: JSON in prose may be an
-/// example or data.
-fn embedded(text: &str, is_offered: &dyn Fn(&str) -> bool) -> Option<Found> {
+/// Parses calls within prose. Only offered tools count, because JSON in prose may be an example or data.
+fn parse_embedded(text: &str, is_offered: &dyn Fn(&str) -> bool) -> Option<ParsedText> {
     let mut steps = Vec::new();
     let mut around = Vec::new();
     let mut done = 0;
@@ -118,31 +117,31 @@ fn embedded(text: &str, is_offered: &dyn Fn(&str) -> bool) -> Option<Found> {
             continue;
         };
         at = start + length;
-        if let Some(meant) =
-            meant(value).filter(|steps| steps.iter().all(|step| is_offered(&step.call.tool)))
+        if let Some(found) =
+            steps_in(value).filter(|steps| steps.iter().all(|step| is_offered(&step.call.tool)))
         {
             around.push(prose(&text[done..start]));
-            steps.extend(meant);
+            steps.extend(found);
             done = at;
         }
     }
     around.push(prose(&text[done..]));
-    gathered(steps, &around)
+    combine(steps, &around)
 }
 
-/// The JSON that `text` starts with and how long it is.
+/// The JSON at the start of `text`, and its length.
 fn json_at(text: &str) -> Option<(Value, usize)> {
     let mut values = Deserializer::from_str(text).into_iter::<Value>();
     if let Some(Ok(value)) = values.next() {
         return Some((value, values.byte_offset()));
     }
-    let length = balanced(text)?;
+    let length = balanced_length(text)?;
     let (value, _) = repair_json(&text[..length]).ok()?;
     Some((value, length))
 }
 
-/// How far it is to the bracket that closes the one `text` starts with.
-fn balanced(text: &str) -> Option<usize> {
+/// The length up to the bracket that closes the first one of `text`.
+fn balanced_length(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut in_string = false;
     let mut escaped = false;
@@ -164,8 +163,8 @@ fn balanced(text: &str) -> Option<usize> {
     None
 }
 
-/// The steps a JSON value means, or none if any of it is something else.
-fn meant(value: Value) -> Option<Vec<Step>> {
+/// The steps in a JSON value. `None` if any part of it is not a step.
+fn steps_in(value: Value) -> Option<Vec<Step>> {
     match value {
         Value::Array(items) if !items.is_empty() => items.into_iter().map(step).collect(),
         Value::Object(mut fields) => match fields.get_mut("tool_calls").map(Value::take) {
@@ -177,7 +176,7 @@ fn meant(value: Value) -> Option<Vec<Step>> {
     }
 }
 
-fn gathered(steps: Vec<Step>, around: &[&str]) -> Option<Found> {
+fn combine(steps: Vec<Step>, around: &[&str]) -> Option<ParsedText> {
     if steps.is_empty() {
         return None;
     }
@@ -192,14 +191,14 @@ fn gathered(steps: Vec<Step>, around: &[&str]) -> Option<Found> {
         .filter(|text| !text.is_empty())
         .collect();
     let text = text.join("\n");
-    Some(Found {
+    Some(ParsedText {
         calls: steps.into_iter().map(|step| step.call).collect(),
         thought,
         text,
     })
 }
 
-/// Prose without the fence that surrounded a call.
+/// Prose without the code fence around a call.
 fn prose(text: &str) -> &str {
     let text = text.trim();
     let text = text

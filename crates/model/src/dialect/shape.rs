@@ -1,5 +1,5 @@
-//! Which JSON objects mean a call: the structured dialect's own form and the forms that models
-//! write because they were trained on them.
+//! The JSON forms of a call: that of the structured dialect, and those that models write because they were
+//! trained on them.
 
 use serde_json::{Map, Value};
 use windlass_core::model::{FINISH, RequestedArguments, RequestedCall};
@@ -23,13 +23,13 @@ const ARGUMENTS: [&str; 8] = [
     "tool_arguments",
 ];
 
-/// The step an object means, if it means one.
+/// Parses an object as a step, if it has a known form.
 pub(super) fn step(value: Value) -> Option<Step> {
     let Value::Object(mut fields) = value else {
         return None;
     };
     let thought = text(&mut fields, "thought").filter(|thought| !thought.trim().is_empty());
-    // `{"type": "function", "function": {"name": .., "arguments": ..}}` is the call inside of it.
+    // `{"type": "function", "function": {"name": .., "arguments": ..}}` wraps a call.
     if let Some(inner @ Value::Object(_)) = fields.get_mut("function") {
         return step(inner.take());
     }
@@ -54,7 +54,7 @@ pub(super) fn step(value: Value) -> Option<Step> {
     Some(Step { thought, call })
 }
 
-/// An object with only what `finish` takes is a finish without its name.
+/// Whether an object has only the arguments of `finish`: then it is a `finish` call without its name.
 fn is_answer(fields: &Map<String, Value>) -> bool {
     let known = ["answer", "reasoning", "confidence"];
     fields.contains_key("answer")
@@ -63,7 +63,7 @@ fn is_answer(fields: &Map<String, Value>) -> bool {
 }
 
 fn finish(mut fields: Map<String, Value>) -> RequestedCall {
-    // Some wrap the answer as the arguments of a tool called finish.
+    // Some models write the answer as the arguments of a tool `finish`.
     if let Some(Value::Object(inner)) =
         arguments(&mut fields).filter(|_| !fields.contains_key("answer"))
     {
@@ -74,7 +74,7 @@ fn finish(mut fields: Map<String, Value>) -> RequestedCall {
 }
 
 fn call(tool: String, arguments: Value, confidence: Option<f64>) -> RequestedCall {
-    // A finish is as sure as its own argument says.
+    // `finish` has its own argument for the confidence.
     let confidence = confidence.filter(|_| tool != FINISH);
     let arguments = match arguments {
         Value::Null => RequestedArguments::Json(Value::Object(Map::new())),

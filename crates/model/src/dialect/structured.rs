@@ -1,6 +1,6 @@
-//! The structured dialect: tools as text, the conversation as plain turns, and the schema that a
-//! server constrains the answer to. One variant for each tool, so that a constrained model can
-//! only write arguments that fit the tool it names.
+//! The structured dialect: tools as text, the conversation as plain turns, and a schema for the answer. The
+//! schema has one variant per tool, so that a constrained model can only write arguments that match the
+//! tool it names.
 
 use serde_json::{Value, json};
 use windlass_core::model::{ChatCall, ChatMessage, FINISH, ModelRequest, finish_schema};
@@ -10,13 +10,13 @@ use crate::definition::{shown_description, shown_schema};
 /// A turn of a conversation without tool calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Who says it.
+    /// The role.
     pub(crate) speaker: Speaker,
-    /// What is said.
+    /// The text.
     pub(crate) text: String,
 }
 
-/// Who says something.
+/// The role of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaker {
     System,
@@ -29,8 +29,8 @@ const HOW_TO_ANSWER: &str = r#"Answer with exactly one JSON object and nothing e
 To end the task:
 {"thought": "why", "action": "finish", "answer": "the answer", "reasoning": "how it was found", "confidence": 0.9}"#;
 
-/// The conversation as plain turns. Neighbours of one speaker become one turn: many chat
-/// templates refuse two user messages in a row.
+/// The conversation as plain turns. Adjacent turns of one speaker are merged, because many chat templates
+/// refuse two user messages in a row.
 pub(crate) fn conversation(request: &ModelRequest) -> Vec<Line> {
     let mut lines = vec![Line {
         speaker: Speaker::System,
@@ -38,25 +38,25 @@ pub(crate) fn conversation(request: &ModelRequest) -> Vec<Line> {
     }];
     for message in &request.messages {
         match message {
-            // What the model is told about itself comes first, how to answer after it.
+            // The system prompt comes first, then the instructions how to answer.
             ChatMessage::System { content } if lines.len() == 1 => {
                 lines[0].text = format!("{content}\n\n{}", lines[0].text);
             }
-            ChatMessage::System { content } => say(&mut lines, Speaker::System, content),
-            ChatMessage::User { content } => say(&mut lines, Speaker::User, content),
+            ChatMessage::System { content } => push_turn(&mut lines, Speaker::System, content),
+            ChatMessage::User { content } => push_turn(&mut lines, Speaker::User, content),
             ChatMessage::Tool { tool, content, .. } => {
-                say(
+                push_turn(
                     &mut lines,
                     Speaker::User,
                     &format!("Observation from {tool}:\n{content}"),
                 );
             }
             ChatMessage::Assistant { content, calls } if calls.is_empty() => {
-                say(&mut lines, Speaker::Assistant, content);
+                push_turn(&mut lines, Speaker::Assistant, content);
             }
             ChatMessage::Assistant { content, calls } => {
                 for call in calls {
-                    say(
+                    push_turn(
                         &mut lines,
                         Speaker::Assistant,
                         &step(content, call).to_string(),
@@ -84,7 +84,7 @@ pub(crate) fn schema(request: &ModelRequest) -> Value {
             "additionalProperties": false,
         })
     });
-    // OpenAI wants an object at the root and refuses a bare union there.
+    // OpenAI requires an object at the root and refuses a bare union.
     json!({"type": "object", "anyOf": calls.chain([finish_variant()]).collect::<Vec<_>>()})
 }
 
@@ -119,10 +119,10 @@ fn instructions(request: &ModelRequest) -> String {
     text
 }
 
-/// A call of the past, in the form the model is asked to write.
+/// A past call, in the form the model is asked to write.
 fn step(thought: &str, call: &ChatCall) -> Value {
     let mut step = json!({});
-    // An empty thought would teach the model to think nothing.
+    // Empty thoughts in the history would teach the model to omit reasoning.
     if !thought.trim().is_empty() {
         step["thought"] = json!(thought);
     }
@@ -144,10 +144,10 @@ fn step(thought: &str, call: &ChatCall) -> Value {
     step
 }
 
-fn say(lines: &mut Vec<Line>, speaker: Speaker, text: &str) {
+fn push_turn(lines: &mut Vec<Line>, speaker: Speaker, text: &str) {
     match lines.last_mut() {
         Some(last) if last.speaker == speaker => {
-            // Calls of one turn are one JSON object a line, everything else is a paragraph.
+            // The calls of one turn are one JSON object per line; everything else is a paragraph.
             last.text.push_str(if speaker == Speaker::Assistant {
                 "\n"
             } else {

@@ -1,35 +1,35 @@
-//! The calls of one answer, put together from the pieces they arrive in. The library can do this
-//! too, but it makes room for as many calls as a server's numbering claims there are, fills gaps
-//! with copies and joins calls that have the same number. Here a call is what has a name.
+//! Assembles the calls of one answer from their pieces. `genai` can do this too, but it allocates as many
+//! calls as the server's numbering claims, fills gaps with copies and joins calls with the same number.
+//! Here every call needs a name.
 
 use serde_json::{Map, Value};
 use windlass_core::model::RequestedArguments;
 
-/// The calls that have begun.
+/// The calls of an answer so far.
 #[derive(Default)]
-pub(super) struct Calls(Vec<Begun>);
+pub(super) struct Calls(Vec<PartialCall>);
 
-/// What has arrived of a call.
-struct Begun {
+/// The part of a call that has arrived.
+struct PartialCall {
     id: String,
     name: String,
     arguments: String,
     extent: Extent,
 }
 
-/// Which call a piece belonged to, and what is known of it.
-pub(super) struct Heard<'a> {
+/// The call that a piece belongs to, as far as it is known.
+pub(super) struct CallUpdate<'a> {
     pub(super) position: usize,
     pub(super) name: &'a str,
     pub(super) length: usize,
 }
 
 impl Calls {
-    /// Takes in more of a call's arguments. The first piece of a call has its name, and mostly
-    /// its id; the library gives the others an id made from their number.
-    pub(super) fn more(&mut self, id: &str, name: &str, arguments: &str) -> Heard<'_> {
+    /// Appends to the arguments of a call. The first piece of a call has its name, and usually its id;
+    /// `genai` gives the other pieces an id made from their number.
+    pub(super) fn append(&mut self, id: &str, name: &str, arguments: &str) -> CallUpdate<'_> {
         let position = self
-            .continued(id, name)
+            .continued_call(id, name)
             .unwrap_or_else(|| self.begin(id, name));
         let call = &mut self.0[position];
         if call.name.is_empty() {
@@ -37,27 +37,27 @@ impl Calls {
         }
         call.arguments.push_str(arguments);
         call.extent.read(arguments);
-        self.heard(position)
+        self.update(position)
     }
 
-    /// Takes in all of a call's arguments so far.
-    pub(super) fn so_far(&mut self, id: &str, name: &str, arguments: &str) -> Heard<'_> {
+    /// Replaces the arguments of a call by all that have arrived so far.
+    pub(super) fn replace(&mut self, id: &str, name: &str, arguments: &str) -> CallUpdate<'_> {
         let known = self.0.iter().position(|call| call.id == id);
         let position = known.unwrap_or_else(|| self.begin(id, name));
         self.0[position].arguments = arguments.to_owned();
-        self.heard(position)
+        self.update(position)
     }
 
-    /// Takes in a call that arrives in one piece. Its id may be that of another.
-    pub(super) fn whole(&mut self, name: &str, arguments: &Value) -> Heard<'_> {
+    /// Adds a complete call. Its id may be that of another.
+    pub(super) fn add(&mut self, name: &str, arguments: &Value) -> CallUpdate<'_> {
         let position = self.begin("", name);
         if !arguments.is_null() {
             self.0[position].arguments = arguments.to_string();
         }
-        self.heard(position)
+        self.update(position)
     }
 
-    /// Names and arguments, in order; arguments that are no JSON are the text they are.
+    /// The names and arguments, in order. Arguments that are not JSON stay text.
     pub(super) fn finish(self) -> impl Iterator<Item = (String, RequestedArguments)> {
         self.0.into_iter().map(|call| {
             let arguments = match serde_json::from_str(&call.arguments) {
@@ -71,11 +71,11 @@ impl Calls {
         })
     }
 
-    /// The call that a piece continues. One whose arguments are complete is not continued: then
-    /// the server has given two calls the same number or the same id.
-    fn continued(&self, id: &str, name: &str) -> Option<usize> {
-        let is_open = |call: &Begun| !call.extent.is_complete;
-        let fits = |call: &Begun| {
+    /// The call that a piece continues. A call with complete arguments is not continued: then the server
+    /// has given two calls the same number or id.
+    fn continued_call(&self, id: &str, name: &str) -> Option<usize> {
+        let is_open = |call: &PartialCall| !call.extent.is_complete;
+        let fits = |call: &PartialCall| {
             let is_named_alike = name.is_empty() || call.name.is_empty() || call.name == name;
             call.id == id && is_named_alike && is_open(call)
         };
@@ -92,7 +92,7 @@ impl Calls {
     }
 
     fn begin(&mut self, id: &str, name: &str) -> usize {
-        self.0.push(Begun {
+        self.0.push(PartialCall {
             id: id.to_owned(),
             name: name.to_owned(),
             arguments: String::new(),
@@ -101,9 +101,9 @@ impl Calls {
         self.0.len() - 1
     }
 
-    fn heard(&self, position: usize) -> Heard<'_> {
+    fn update(&self, position: usize) -> CallUpdate<'_> {
         let call = &self.0[position];
-        Heard {
+        CallUpdate {
             position,
             name: &call.name,
             length: call.arguments.len(),
@@ -111,7 +111,7 @@ impl Calls {
     }
 }
 
-/// Follows the brackets of JSON as it arrives, to see where its first value ends.
+/// Follows the brackets of JSON as it arrives, to find the end of its first value.
 #[derive(Default)]
 struct Extent {
     depth: usize,

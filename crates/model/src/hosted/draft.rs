@@ -1,5 +1,4 @@
-//! An answer in the making: gathers what arrives, tells it on, bounds it, and makes the machine's
-//! answer of it at the end.
+//! A partial answer: collects the pieces, emits events, enforces limits, and builds the final answer.
 
 use windlass_core::model::{
     FINISH, ModelAnswer, ModelErrorKind, ModelRequest, RequestedCall, Usage,
@@ -8,22 +7,22 @@ use windlass_core::model::{
 use super::Form;
 use super::failure::Failure;
 use crate::client::ModelEvent;
-use crate::dialect::{Found, find};
+use crate::dialect::{ParsedText, parse_calls};
 
-/// What a call that is written as text starts with.
+/// The characters with which a call written as text can start.
 const CALL_STARTS: [char; 4] = ['{', '[', '`', '<'];
 
-/// More calls than anyone means to make in one answer.
+/// The most calls of one answer.
 const MOST_CALLS: usize = 128;
 
-/// What has arrived of an answer.
+/// The part of an answer that has arrived.
 pub(super) struct Draft {
     form: Form,
     text: String,
-    /// How much of the text was told on.
-    told: usize,
+    /// How many bytes of the text were emitted.
+    emitted: usize,
     thought: String,
-    /// The calls so far: whether each was told on, and how long it is.
+    /// The calls so far: whether each was emitted, and the length of its arguments.
     calls: Vec<(bool, usize)>,
     parts: usize,
     longest: usize,
@@ -41,7 +40,7 @@ impl Draft {
             form,
             longest,
             text: String::new(),
-            told: 0,
+            emitted: 0,
             thought: String::new(),
             calls: Vec::new(),
             parts: 0,
@@ -51,65 +50,65 @@ impl Draft {
     pub(super) fn text(
         &mut self,
         text: &str,
-        tell: &mut dyn FnMut(ModelEvent),
+        emit: &mut dyn FnMut(ModelEvent),
     ) -> Result<(), Failure> {
         self.text.push_str(text);
         if !self.may_be_call() {
-            tell(ModelEvent::Text {
-                text: self.text[self.told..].to_owned(),
+            emit(ModelEvent::Text {
+                text: self.text[self.emitted..].to_owned(),
             });
-            self.told = self.text.len();
+            self.emitted = self.text.len();
         }
-        self.bounded()
+        self.check_limits()
     }
 
     pub(super) fn thought(
         &mut self,
         text: String,
-        tell: &mut dyn FnMut(ModelEvent),
+        emit: &mut dyn FnMut(ModelEvent),
     ) -> Result<(), Failure> {
         self.thought.push_str(&text);
-        tell(ModelEvent::Thought { text });
-        self.bounded()
+        emit(ModelEvent::Thought { text });
+        self.check_limits()
     }
 
-    /// Hears of a call. It is told of once, with its name; its arguments come piece by piece.
+    /// Records a piece of a call. The call is emitted once, when its name is known.
     pub(super) fn call(
         &mut self,
         position: usize,
         tool: String,
         length: usize,
-        tell: &mut dyn FnMut(ModelEvent),
+        emit: &mut dyn FnMut(ModelEvent),
     ) -> Result<(), Failure> {
         if position >= MOST_CALLS {
             let message =
-                format!("The answer was stopped: it asks for more than {MOST_CALLS} calls.");
-            return Err(Failure::lasting(ModelErrorKind::Malformed, message));
+                format!("The answer was stopped: it requests more than {MOST_CALLS} calls.");
+            return Err(Failure::permanent(ModelErrorKind::Malformed, message));
         }
         if position >= self.calls.len() {
             self.calls.resize(position + 1, (false, 0));
         }
-        let (is_told, known) = &mut self.calls[position];
+        let (is_emitted, known) = &mut self.calls[position];
         *known = length;
-        // The name may come after the first of the arguments.
-        if !*is_told && !tool.is_empty() {
-            *is_told = true;
-            tell(ModelEvent::Call { tool });
+        // The name may arrive after the first arguments.
+        if !*is_emitted && !tool.is_empty() {
+            *is_emitted = true;
+            emit(ModelEvent::Call { tool });
         }
-        self.bounded()
+        self.check_limits()
     }
 
-    /// What broke off at the length limit before it was anything is no answer: neither part of a
-    /// call, nor nothing at all because the model was still thinking.
+    /// Refuses an answer that was cut off at the token limit before it contained anything usable: a
+    /// partial call, or no text because the model was still reasoning.
     pub(super) fn refuse_fragment(&self, request: &ModelRequest) -> Result<(), Failure> {
         let text = self.text.trim_start();
-        let is_said = !text.is_empty() && !text.starts_with(CALL_STARTS);
-        if is_said || !self.found(request).calls.is_empty() {
+        let has_text = !text.is_empty() && !text.starts_with(CALL_STARTS);
+        if has_text || !self.parse(request).calls.is_empty() {
             return Ok(());
         }
-        let message = "The answer broke off before it said anything: it was longer than it was \
-                       allowed to be. Allow more output tokens, or ask for less at once.";
-        Err(Failure::lasting(ModelErrorKind::Malformed, message))
+        let message = "The answer was cut off at the output token limit before it contained \
+                       anything usable. Allow more output tokens, or ask for less at once.";
+        Err(Failure::permanent(ModelErrorKind::Malformed, message))
     }
 
     pub(super) fn finish(
@@ -117,35 +116,35 @@ impl Draft {
         request: &ModelRequest,
         calls: Vec<RequestedCall>,
         usage: Usage,
-        tell: &mut dyn FnMut(ModelEvent),
+        emit: &mut dyn FnMut(ModelEvent),
     ) -> Finished {
-        let mut found = self.found(request);
+        let mut found = self.parse(request);
         let wrote_calls_as_text = calls.is_empty() && !found.calls.is_empty();
         if !calls.is_empty() {
-            // The provider has already read the calls; what looks like more of them is text.
+            // The provider has parsed the calls; anything else that looks like a call is text.
             if !found.calls.is_empty() {
                 found.text = self.text.clone();
             }
             found.calls = calls;
         }
         if let Some(thought) = &found.thought {
-            tell(ModelEvent::Thought {
+            emit(ModelEvent::Thought {
                 text: thought.clone(),
             });
         }
-        if self.told == 0 && !found.text.is_empty() {
-            tell(ModelEvent::Text {
+        if self.emitted == 0 && !found.text.is_empty() {
+            emit(ModelEvent::Text {
                 text: found.text.clone(),
             });
         }
         if wrote_calls_as_text {
             for call in &found.calls {
-                tell(ModelEvent::Call {
+                emit(ModelEvent::Call {
                     tool: call.tool.clone(),
                 });
             }
         }
-        tell(ModelEvent::Usage { usage });
+        emit(ModelEvent::Usage { usage });
         let thoughts = [Some(self.thought), found.thought].into_iter().flatten();
         let thought: Vec<String> = thoughts
             .filter(|thought| !thought.trim().is_empty())
@@ -162,22 +161,22 @@ impl Draft {
         }
     }
 
-    fn found(&self, request: &ModelRequest) -> Found {
+    fn parse(&self, request: &ModelRequest) -> ParsedText {
         let is_offered = |name: &str| {
             let mut tools = request.tools.iter();
             name == FINISH || tools.any(|tool| tool.name().as_str() == name)
         };
-        find(&self.text, &is_offered)
+        parse_calls(&self.text, &is_offered)
     }
 
-    /// A person should not see a call being spelled out as JSON, so what may be one is held back.
+    /// Whether the text may be a call. Such text is held back, so that the user does not see its JSON.
     fn may_be_call(&self) -> bool {
         let start = self.text.trim_start();
         self.form == Form::Structured || start.is_empty() || start.starts_with(CALL_STARTS)
     }
 
-    /// Every part counts, so that a stream of empty ones ends too.
-    fn bounded(&mut self) -> Result<(), Failure> {
+    /// Checks the limits. Every part counts, so that a stream of empty parts ends too.
+    fn check_limits(&mut self) -> Result<(), Failure> {
         self.parts += 1;
         let arguments: usize = self.calls.iter().map(|(_, length)| length).sum();
         let size = self.text.len() + self.thought.len() + arguments;
@@ -185,9 +184,9 @@ impl Draft {
             return Ok(());
         }
         let message = format!(
-            "The answer was stopped: it did not end within {} bytes.",
+            "The answer was stopped: it is longer than {} bytes.",
             self.longest
         );
-        Err(Failure::lasting(ModelErrorKind::Malformed, message))
+        Err(Failure::permanent(ModelErrorKind::Malformed, message))
     }
 }

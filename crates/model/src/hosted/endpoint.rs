@@ -1,5 +1,5 @@
-//! Where a model is asked and with which key: the provider's own address or a given one, and keys
-//! from the environment alone.
+//! The address and the key for a model: the provider's default address or a given one, and keys from the
+//! environment only.
 
 use reqwest::Url;
 use windlass_core::model::ModelErrorKind;
@@ -8,7 +8,7 @@ use windlass_spec::{Model, Provider};
 use crate::client::ModelError;
 use crate::scrub::{Scrubber, Secret};
 
-/// Which protocol is spoken.
+/// The protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     OpenAi,
@@ -16,17 +16,17 @@ pub(crate) enum Protocol {
     Gemini,
 }
 
-/// Where and as whom a model is asked. Printing it shows no key.
+/// The address and key for a model. `Debug` does not show the key.
 #[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
     pub(crate) protocol: Protocol,
-    /// Ends in a slash: what is asked for is joined to it.
+    /// Ends in a slash, so that paths can be joined to it.
     pub(crate) base_url: Url,
     pub(crate) model: String,
     pub(crate) key: Option<Secret>,
-    /// The variable a key is read from, for telling a person.
+    /// The variable that the key is read from, for messages.
     pub(crate) key_variable: String,
-    /// Who is asked, for telling a person.
+    /// The provider, for messages.
     pub(crate) provider: String,
 }
 
@@ -63,8 +63,8 @@ impl Endpoint {
                 vec!["GEMINI_API_KEY", "GOOGLE_API_KEY"],
                 true,
             ),
-            // Ollama's own protocol knows no JSON Schema through the client library, and there a
-            // stream that broke off looks like one that ended. Its OpenAI side has neither fault.
+            // In `genai`, Ollama's own protocol has no JSON Schema support, and a truncated stream
+            // looks complete. Its OpenAI-compatible API has neither problem.
             Provider::Ollama => (
                 Protocol::OpenAi,
                 Some(ollama_url(variable("OLLAMA_HOST"))),
@@ -80,8 +80,8 @@ impl Endpoint {
         };
         let Some(url) = given.or(default_url) else {
             let message = format!(
-                "Nothing is known about the provider `{}`. Set {url_variable} to the base URL of a \
-                 server that speaks the OpenAI protocol, and {own_key_variable} if it wants a key.",
+                "The provider `{}` is unknown. Set `{url_variable}` to the base URL of a server with \
+                 the OpenAI protocol, and `{own_key_variable}` if it needs a key.",
                 model.provider().as_str()
             );
             return Err(ModelError::new(ModelErrorKind::Unreachable, message));
@@ -94,7 +94,7 @@ impl Endpoint {
             .unwrap_or_default();
         if key.is_none() && needs_key {
             let message = format!(
-                "There is no key for {}. Set {key_variable} to one.",
+                "The key for {} is missing. Set `{key_variable}`.",
                 model.provider().as_str()
             );
             return Err(ModelError::new(ModelErrorKind::Authentication, message));
@@ -109,7 +109,7 @@ impl Endpoint {
         })
     }
 
-    /// The address as a person may see it: without a query.
+    /// The address for messages, without its query.
     pub(crate) fn shown_url(&self) -> String {
         let port = self
             .base_url
@@ -124,12 +124,12 @@ impl Endpoint {
         )
     }
 
-    /// Takes the key out of what a provider wrote.
+    /// A scrubber that removes the key from texts of the provider.
     pub(crate) fn scrubber(&self) -> Scrubber {
         Scrubber::new(self.key.iter().map(|key| key.expose().to_owned()))
     }
 
-    /// A proxy has no business between a program and its own machine.
+    /// Whether the address is on this machine. Then no proxy is used.
     pub(crate) fn is_local(&self) -> bool {
         let host = self.base_url.host_str().unwrap_or_default();
         host == "localhost" || host == "[::1]" || host.starts_with("127.")
@@ -138,23 +138,20 @@ impl Endpoint {
 
 fn base(text: &str, provider: &Provider) -> Result<Url, ModelError> {
     let refused = |why: &str| {
-        let message = format!(
-            "`{}` is no base URL of a model server: {why}.",
-            without_user(text)
-        );
+        let message = format!("`{}` is not a valid base URL: {why}.", without_user(text));
         ModelError::new(ModelErrorKind::Unreachable, message)
     };
     let mut url = Url::parse(text.trim()).map_err(|error| refused(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(refused("it must start with http:// or https:// and a host"));
     }
-    // Addresses are shown and logged; keys are not.
+    // Addresses are shown and logged, so they must not contain credentials.
     if !url.username().is_empty() || url.password().is_some() {
         return Err(refused(
-            "a user or password in it would be shown; keys come from the environment",
+            "it contains a user or password, which would be shown; set the key in the environment",
         ));
     }
-    // Joining would otherwise replace the last part: `/v1` and `chat` would make `/chat`.
+    // Without the slash, joining would replace the last segment: `/v1` and `chat` would make `/chat`.
     if !url.path().ends_with('/') {
         url.set_path(&format!("{}/", url.path()));
     }
@@ -168,7 +165,7 @@ fn without_user(text: &str) -> &str {
     text.rsplit_once('@').map_or(text, |(_, host)| host)
 }
 
-/// The variable Ollama itself reads: a host, a host and a port, or a URL.
+/// The base URL from Ollama's own variable: a host, a host and a port, or a URL.
 fn ollama_url(host: Option<String>) -> String {
     let host = host.unwrap_or_default();
     let host = host.trim().trim_end_matches('/');

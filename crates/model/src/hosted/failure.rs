@@ -1,5 +1,5 @@
-//! What a provider's refusal means: which kind of error it is, whether asking again can help, and
-//! what a person is told. Providers agree on little but the status.
+//! Classifies the errors of providers: the kind of error, whether a retry can help, and the message.
+//! Providers have little in common but the HTTP status.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ use windlass_core::model::ModelErrorKind;
 use super::endpoint::Endpoint;
 use crate::client::ModelError;
 
-/// How much of a provider's own words is shown. Some repeat the request in them.
+/// The longest quote of a provider's message, in characters. Some repeat the request in it.
 const LONGEST_QUOTE: usize = 300;
 
-/// Why an attempt gave no answer.
+/// Why an attempt failed.
 #[derive(Debug, Clone)]
 pub(super) struct Failure {
     pub(super) error: ModelError,
-    /// Asking again may help.
-    pub(super) is_passing: bool,
-    /// The model cannot be given tools natively.
+    /// Whether a retry may help.
+    pub(super) is_transient: bool,
+    /// Whether the model does not support native tools.
     pub(super) lacks_tools: bool,
 }
 
 impl Failure {
-    pub(super) fn lasting(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+    pub(super) fn permanent(kind: ModelErrorKind, message: impl Into<String>) -> Self {
         Self {
             error: ModelError::new(kind, message),
-            is_passing: false,
+            is_transient: false,
             lacks_tools: false,
         }
     }
 
-    pub(super) fn passing(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+    pub(super) fn transient(kind: ModelErrorKind, message: impl Into<String>) -> Self {
         Self {
-            is_passing: true,
-            ..Self::lasting(kind, message)
+            is_transient: true,
+            ..Self::permanent(kind, message)
         }
     }
 
-    /// From an HTTP status that is no success.
+    /// From an HTTP error status.
     pub(super) fn from_status(
         endpoint: &Endpoint,
         status: u16,
@@ -46,22 +46,22 @@ impl Failure {
         retry_after: Option<Duration>,
     ) -> Self {
         let quoted = quote(endpoint, body);
-        let said = body.to_ascii_lowercase();
+        let lowercase = body.to_ascii_lowercase();
         let mut failure = Self::of(
             endpoint,
-            kind_of(status, &said),
+            kind_of(status, &lowercase),
             &format!("{status}{quoted}"),
-            &said,
+            &lowercase,
         );
         failure.error.retry_after = retry_after.or_else(|| retry_delay(body));
         failure
     }
 
-    /// From an error that arrived as an event, after a status that promised success.
+    /// From an error event in a stream with a success status.
     pub(super) fn from_event(endpoint: &Endpoint, body: &Value) -> Self {
         let body = body.to_string();
-        let said = body.to_ascii_lowercase();
-        let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        let lowercase = body.to_ascii_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| lowercase.contains(word));
         let status = match () {
             () if has(&["rate_limit", "rate limit", "too many requests"]) => 429,
             () if has(&[
@@ -80,13 +80,13 @@ impl Failure {
         let quoted = quote(endpoint, &body);
         Self::of(
             endpoint,
-            kind_of(status, &said),
+            kind_of(status, &lowercase),
             &format!("in the stream{quoted}"),
-            &said,
+            &lowercase,
         )
     }
 
-    fn of(endpoint: &Endpoint, kind: ModelErrorKind, details: &str, said: &str) -> Self {
+    fn of(endpoint: &Endpoint, kind: ModelErrorKind, details: &str, lowercase: &str) -> Self {
         let Endpoint {
             provider,
             model,
@@ -96,16 +96,16 @@ impl Failure {
         let url = endpoint.shown_url();
         let message = match kind {
             ModelErrorKind::RateLimited => {
-                format!("{provider} limits how often it is asked ({details}).")
+                format!("{provider} limits the request rate ({details}).")
             }
             ModelErrorKind::Overloaded => {
-                format!("{provider} cannot answer at the moment ({details}).")
+                format!("{provider} is unavailable at the moment ({details}). Try again later.")
             }
             ModelErrorKind::Authentication if endpoint.key.is_none() => {
-                format!("{provider} wants a key ({details}). Set {key_variable} to one.")
+                format!("{provider} needs a key ({details}). Set `{key_variable}`.")
             }
             ModelErrorKind::Authentication => {
-                format!("{provider} refused the key in {key_variable} ({details}).")
+                format!("{provider} refused the key in `{key_variable}` ({details}).")
             }
             ModelErrorKind::ContextTooLong => {
                 format!("The conversation is too long for {model} ({details}).")
@@ -122,14 +122,14 @@ impl Failure {
                 format!("{provider} did not accept the request ({details}).")
             }
         };
-        // A quota that is used up does not come back in a minute.
-        let is_used_up = said.contains("insufficient_quota") || said.contains("billing");
-        let is_passing = matches!(
+        // An exhausted quota does not recover within a retry.
+        let is_used_up = lowercase.contains("insufficient_quota") || lowercase.contains("billing");
+        let is_transient = matches!(
             kind,
             ModelErrorKind::RateLimited | ModelErrorKind::Overloaded
         ) && !is_used_up;
         let lacks_tools = kind == ModelErrorKind::Malformed
-            && said.contains("tool")
+            && lowercase.contains("tool")
             && [
                 "not support",
                 "unsupported",
@@ -139,17 +139,17 @@ impl Failure {
                 "--jinja",
             ]
             .iter()
-            .any(|words| said.contains(words));
+            .any(|words| lowercase.contains(words));
         Self {
             error: ModelError::new(kind, message),
-            is_passing,
+            is_transient,
             lacks_tools,
         }
     }
 }
 
-fn kind_of(status: u16, said: &str) -> ModelErrorKind {
-    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+fn kind_of(status: u16, lowercase: &str) -> ModelErrorKind {
+    let has = |words: &[&str]| words.iter().any(|word| lowercase.contains(word));
     let is_too_long = has(&[
         "context_length",
         "context length",
@@ -184,15 +184,15 @@ fn kind_of(status: u16, said: &str) -> ModelErrorKind {
     }
 }
 
-/// The provider's own words: short, on one line, without the key.
+/// The provider's message: short, on one line, without the key.
 fn quote(endpoint: &Endpoint, body: &str) -> String {
     let json: Value = serde_json::from_str(body).unwrap_or_default();
-    let told = ["/error/message", "/message", "/error", "/detail"]
+    let message = ["/error/message", "/message", "/error", "/detail"]
         .iter()
         .find_map(|pointer| json.pointer(pointer).and_then(Value::as_str));
-    let words = match told {
-        Some(told) => told,
-        // A page for browsers says nothing that helps here.
+    let words = match message {
+        Some(message) => message,
+        // An HTML page is of no use in a message.
         None if body.trim_start().starts_with('<') => "",
         None => body,
     };
@@ -209,7 +209,7 @@ fn quote(endpoint: &Endpoint, body: &str) -> String {
     }
 }
 
-/// How long to wait, from `retry-after-ms` or `retry-after` in seconds.
+/// The wait from the headers `retry-after-ms` or `retry-after` (in seconds).
 pub(super) fn retry_after(header: impl Fn(&str) -> Option<String>) -> Option<Duration> {
     let number = |name: &str| header(name).and_then(|text| text.trim().parse::<f64>().ok());
     let seconds = number("retry-after-ms")
@@ -218,7 +218,7 @@ pub(super) fn retry_after(header: impl Fn(&str) -> Option<String>) -> Option<Dur
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The same as Google tells it: in the body, as seconds with an `s`.
+/// The wait in Google's format: in the body, as seconds with the suffix `s`.
 fn retry_delay(body: &str) -> Option<Duration> {
     let json: Value = serde_json::from_str(body).ok()?;
     let details = json.pointer("/error/details")?.as_array()?;

@@ -1,5 +1,5 @@
-//! Tool names as providers accept them. Ours may hold any character; theirs only letters, digits,
-//! `_` and `-`, at most 64. What is sent is translated back when it is called.
+//! Tool names as providers accept them: at most 64 letters, digits, `_` and `-`. Our names may contain any
+//! character. Names are mapped when they are sent and mapped back when they are called.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use windlass_core::model::{FINISH, ModelRequest};
 
 const LONGEST: usize = 64;
 
-/// The library takes tools of these names for Google's own, which run at Google.
-const TAKEN: [&str; 4] = [
+/// `genai` treats tools with these names as Google's built-in tools.
+const RESERVED: [&str; 4] = [
     "googleSearch",
     "googleSearchRetrieval",
     "codeExecution",
     "urlContext",
 ];
 
-/// The names of one request's tools, both ways.
+/// The mapping of the tool names of one request.
 #[derive(Debug, Default)]
 pub(super) struct WireNames {
     ours: HashMap<String, String>,
@@ -32,27 +32,27 @@ impl WireNames {
         names
     }
 
-    /// What the provider is told. Calls of the past may name tools that never were.
-    pub(super) fn sent(&self, name: &str) -> String {
+    /// The provider's name for a tool. Past calls may name unknown tools.
+    pub(super) fn wire_name(&self, name: &str) -> String {
         self.theirs
             .get(name)
             .cloned()
-            .unwrap_or_else(|| accepted(name))
+            .unwrap_or_else(|| sanitized(name))
     }
 
-    /// What the provider's name means.
-    pub(super) fn meant(&self, name: &str) -> String {
+    /// The tool for a provider's name.
+    pub(super) fn tool_name(&self, name: &str) -> String {
         let ours = self.ours.get(name).map(String::as_str);
         ours.unwrap_or(name).to_owned()
     }
 
     fn add(&mut self, name: &str) {
-        let mut sent = accepted(name);
+        let mut sent = sanitized(name);
         let mut count = 1;
-        while self.ours.contains_key(&sent) || TAKEN.contains(&sent.as_str()) {
+        while self.ours.contains_key(&sent) || RESERVED.contains(&sent.as_str()) {
             count += 1;
             let suffix = format!("_{count}");
-            sent = accepted(name);
+            sent = sanitized(name);
             sent.truncate(LONGEST - suffix.len());
             sent.push_str(&suffix);
         }
@@ -61,7 +61,7 @@ impl WireNames {
     }
 }
 
-fn accepted(name: &str) -> String {
+fn sanitized(name: &str) -> String {
     let is_accepted = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let name: String = name
         .chars()

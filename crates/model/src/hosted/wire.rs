@@ -1,10 +1,9 @@
-//! The one place that knows the provider library. Translates requests into its types and its
-//! stream into ours. It is only ever streamed from: its other way refuses whole answers over one
-//! call whose arguments were cut off, with the full request in the error.
+//! The only module that uses `genai`. Converts requests into its types and its stream into ours. Answers
+//! are always streamed: without streaming, `genai` refuses a whole answer if the arguments of one call are
+//! truncated, and its error contains the full request.
 //!
-//! What is not in our hands: the library keeps what a server sends until an event is complete, so
-//! a hostile server can fill memory with one endless event or refusal until a time limit ends it.
-//! There is no place between the two where bytes could be counted.
+//! Known limitation: `genai` buffers an event until it is complete, so a hostile server can fill memory
+//! with one endless event or error until a time limit ends it. There is no hook to count the bytes.
 
 use std::sync::Arc;
 
@@ -34,8 +33,8 @@ use crate::dialect::{Speaker, conversation, schema};
 
 /// A part of an answer as it arrives.
 pub(super) enum Piece {
-    /// Nothing but a sign of life.
-    Alive,
+    /// A keep-alive without content.
+    KeepAlive,
     Text(String),
     Thought(String),
     /// The call at this position among the answer's, and how long its arguments are so far.
@@ -47,7 +46,7 @@ pub(super) enum Piece {
     End {
         calls: Vec<RequestedCall>,
         usage: Usage,
-        /// The model had more to say than it was allowed to.
+        /// Whether the answer was cut off at the output token limit.
         is_cut_off: bool,
     },
 }
@@ -61,10 +60,13 @@ pub(super) struct Wire {
 impl Wire {
     pub(super) fn new(endpoint: Arc<Endpoint>) -> Result<Self, ModelError> {
         let failed = |error: &dyn std::error::Error| {
-            let message = format!("No HTTP client could be made: {}.", root_cause(error));
+            let message = format!(
+                "The HTTP client could not be created: {}.",
+                root_cause(error)
+            );
             ModelError::new(ModelErrorKind::Unreachable, message)
         };
-        // A redirect could carry the request, and on the same host the key, somewhere unexpected.
+        // A redirect could send the request, and on the same host the key, to an unexpected place.
         let mut http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
         if endpoint.is_local() {
             http = http.no_proxy();
@@ -77,8 +79,8 @@ impl Wire {
         Ok(Self { client, endpoint })
     }
 
-    /// Asks. An error of the provider comes with the first piece, not here.
-    pub(super) async fn ask(
+    /// Sends a request. An error of the provider comes with the first piece, not here.
+    pub(super) async fn send(
         &self,
         request: &ModelRequest,
         form: Form,
@@ -88,8 +90,8 @@ impl Wire {
         let mut options = ChatOptions::default().with_capture_usage(true);
         options.temperature = settings.temperature;
         options.max_tokens = settings.max_output_tokens;
-        // Otherwise a model called `something-high` would be asked for as `something`. These are
-        // the efforts that each protocol has no word for, so none is sent.
+        // Otherwise `genai` would request the model `something` for `something-high`. These efforts have
+        // no equivalent in each protocol, so none is sent.
         options.reasoning_effort = match self.endpoint.protocol {
             Protocol::OpenAi => Some(ReasoningEffort::Budget(0)),
             Protocol::Gemini => Some(ReasoningEffort::Zero),
@@ -132,15 +134,15 @@ impl Wire {
         };
         let auth = match &endpoint.key {
             Some(key) => AuthData::from_single(key.expose()),
-            // A server without keys gets no header at all rather than an invented key.
+            // Without a key, no authorization header is sent.
             None => {
                 let url = endpoint
                     .base_url
                     .join("chat/completions")
                     .map_err(|error| {
-                        Failure::lasting(
+                        Failure::permanent(
                             ModelErrorKind::Unreachable,
-                            format!("The base URL is of no use: {error}."),
+                            format!("The base URL is not valid: {error}."),
                         )
                     })?;
                 AuthData::RequestOverride {
@@ -149,7 +151,7 @@ impl Wire {
                 }
             }
         };
-        // The library takes what is before `::` for a namespace.
+        // `genai` treats the text before `::` as a namespace.
         let model = match endpoint.model.contains("::") {
             true => format!("model::{}", endpoint.model),
             false => endpoint.model.clone(),
@@ -180,10 +182,10 @@ impl Pieces {
                 Err(error) => return Some(Err(failure(&self.endpoint, error))),
             };
             return Some(Ok(match event {
-                // Comes before anything was sent; says nothing.
+                // Comes before the request was sent and has no content.
                 ChatStreamEvent::Start => continue,
                 ChatStreamEvent::Heartbeat | ChatStreamEvent::ThoughtSignatureChunk(_) => {
-                    Piece::Alive
+                    Piece::KeepAlive
                 }
                 ChatStreamEvent::Chunk(chunk) => Piece::Text(chunk.content),
                 ChatStreamEvent::ReasoningChunk(chunk) => Piece::Thought(chunk.content),
@@ -193,9 +195,9 @@ impl Pieces {
         }
     }
 
-    /// What it means that the stream ended without saying so.
-    pub(super) fn cut(&self) -> Failure {
-        broken_off(&self.endpoint)
+    /// The failure for a stream that ended without an end event.
+    pub(super) fn truncated(&self) -> Failure {
+        connection_lost(&self.endpoint)
     }
 
     fn call(&mut self, call: ToolCall) -> Piece {
@@ -206,23 +208,23 @@ impl Pieces {
             ..
         } = &call;
         let text = fn_arguments.as_str().unwrap_or_default();
-        let heard = match self.endpoint.protocol {
-            Protocol::OpenAi => self.calls.more(call_id, fn_name, text),
-            Protocol::Anthropic => self.calls.so_far(call_id, fn_name, text),
-            Protocol::Gemini => self.calls.whole(fn_name, fn_arguments),
+        let update = match self.endpoint.protocol {
+            Protocol::OpenAi => self.calls.append(call_id, fn_name, text),
+            Protocol::Anthropic => self.calls.replace(call_id, fn_name, text),
+            Protocol::Gemini => self.calls.add(fn_name, fn_arguments),
         };
         Piece::Call {
-            position: heard.position,
-            tool: self.names.meant(heard.name),
-            length: heard.length,
+            position: update.position,
+            tool: self.names.tool_name(update.name),
+            length: update.length,
         }
     }
 
     fn end(&mut self, end: StreamEnd) -> Result<Piece, Failure> {
         let reason = end.captured_stop_reason;
-        // For this protocol the library makes up an end when the connection is cut.
+        // For this protocol `genai` invents an end event when the connection is lost.
         if self.endpoint.protocol == Protocol::Gemini && reason.is_none() {
-            return Err(broken_off(&self.endpoint));
+            return Err(connection_lost(&self.endpoint));
         }
         let usage = end.captured_usage.unwrap_or_default();
         let count = |tokens: Option<i32>| {
@@ -237,7 +239,7 @@ impl Pieces {
         };
         let calls = std::mem::take(&mut self.calls).finish();
         let calls = calls.map(|(name, arguments)| RequestedCall {
-            tool: self.names.meant(&name),
+            tool: self.names.tool_name(&name),
             arguments,
             confidence: None,
         });
@@ -251,7 +253,7 @@ impl Pieces {
 
 fn native(request: &ModelRequest, names: &WireNames) -> ChatRequest {
     let mut messages: Vec<WireMessage> = Vec::new();
-    let mut observed: Vec<ToolResponse> = Vec::new();
+    let mut results: Vec<ToolResponse> = Vec::new();
     for message in &request.messages {
         if let ChatMessage::Tool {
             call_id,
@@ -259,12 +261,12 @@ fn native(request: &ModelRequest, names: &WireNames) -> ChatRequest {
             content,
         } = message
         {
-            // Anthropic wants what a turn's calls came to in one message.
-            observed.push(ToolResponse::new(call_id, content).with_fn_name(names.sent(tool)));
+            // Anthropic requires the results of a turn's calls in one message.
+            results.push(ToolResponse::new(call_id, content).with_fn_name(names.wire_name(tool)));
             continue;
         }
-        if !observed.is_empty() {
-            messages.push(std::mem::take(&mut observed).into());
+        if !results.is_empty() {
+            messages.push(std::mem::take(&mut results).into());
         }
         match message {
             ChatMessage::System { content } => messages.push(WireMessage::system(content)),
@@ -274,7 +276,7 @@ fn native(request: &ModelRequest, names: &WireNames) -> ChatRequest {
                 let calls = calls.iter().map(|call| {
                     ContentPart::ToolCall(ToolCall {
                         call_id: call.id.clone(),
-                        fn_name: names.sent(&call.tool),
+                        fn_name: names.wire_name(&call.tool),
                         fn_arguments: past_arguments(&call.arguments),
                         thought_signatures: None,
                     })
@@ -286,21 +288,21 @@ fn native(request: &ModelRequest, names: &WireNames) -> ChatRequest {
             ChatMessage::Tool { .. } => {}
         }
     }
-    if !observed.is_empty() {
-        messages.push(observed.into());
+    if !results.is_empty() {
+        messages.push(results.into());
     }
     let tools = request.tools.iter().map(|tool| {
-        Tool::new(names.sent(tool.name().as_str()))
+        Tool::new(names.wire_name(tool.name().as_str()))
             .with_description(shown_description(tool))
             .with_schema(shown_schema(tool))
     });
-    let finish = Tool::new(names.sent(FINISH))
+    let finish = Tool::new(names.wire_name(FINISH))
         .with_description("Ends the task with its answer.")
         .with_schema(finish_schema());
     ChatRequest::new(messages).with_tools(tools.chain([finish]).collect::<Vec<_>>())
 }
 
-/// Arguments of the past as providers accept them: an object, whatever the model wrote.
+/// The arguments of a past call as providers accept them: an object, whatever the model wrote.
 fn past_arguments(arguments: &Value) -> Value {
     match arguments {
         Value::Object(_) => arguments.clone(),
@@ -324,8 +326,8 @@ fn structured(request: &ModelRequest) -> ChatRequest {
     ChatRequest::new(messages.collect())
 }
 
-/// Sent as it is: the library would make it strict, which turns optional arguments into required
-/// ones and free objects into empty ones.
+/// The response format as raw JSON: `genai` would make it strict, which makes optional arguments required
+/// and free-form objects empty.
 fn response_format(request: &ModelRequest) -> Value {
     json!({
         "response_format": {
@@ -335,17 +337,17 @@ fn response_format(request: &ModelRequest) -> Value {
     })
 }
 
-fn broken_off(endpoint: &Endpoint) -> Failure {
+fn connection_lost(endpoint: &Endpoint) -> Failure {
     let message = format!(
-        "The connection to {} was cut before the answer was complete. Ask again; if it happens \
-         again, see whether the server at {} still runs.",
+        "The connection to {} was lost before the answer was complete. Try again; if it happens \
+         again, check whether the server at {} still runs.",
         endpoint.provider,
         endpoint.shown_url()
     );
-    Failure::lasting(ModelErrorKind::Malformed, message)
+    Failure::permanent(ModelErrorKind::Malformed, message)
 }
 
-/// What an error of the library means. Its own text is never used: it may hold the request.
+/// Converts an error of `genai`. Its text is never used, because it may contain the request.
 fn failure(endpoint: &Endpoint, error: genai::Error) -> Failure {
     let header = |name: &str| {
         let value = error.headers()?.get(name)?;
@@ -356,12 +358,12 @@ fn failure(endpoint: &Endpoint, error: genai::Error) -> Failure {
         genai::Error::HttpError { status, body, .. } => {
             Failure::from_status(endpoint, status.as_u16(), &body, wait)
         }
-        // The useful part of a failed stream is boxed inside of it.
+        // The cause of a failed stream is boxed inside the error.
         genai::Error::WebStream { error, .. } => match error.downcast::<genai::Error>() {
             Ok(inner) => failure(endpoint, *inner),
             Err(other) => match other.downcast::<reqwest::Error>() {
                 Ok(error) => transport(endpoint, &error),
-                Err(_) => broken_off(endpoint),
+                Err(_) => connection_lost(endpoint),
             },
         },
         genai::Error::ChatResponse { body, .. } => Failure::from_event(endpoint, &body),
@@ -369,11 +371,11 @@ fn failure(endpoint: &Endpoint, error: genai::Error) -> Failure {
             Some(status) => Failure::from_status(endpoint, status.as_u16(), "", wait),
             None => {
                 let message = format!(
-                    "{} at {} sent what no model sends.",
+                    "{} at {} sent an unexpected response. Check that the address is that of a model server.",
                     endpoint.provider,
                     endpoint.shown_url()
                 );
-                Failure::lasting(ModelErrorKind::Malformed, message)
+                Failure::permanent(ModelErrorKind::Malformed, message)
             }
         },
     }
@@ -382,25 +384,25 @@ fn failure(endpoint: &Endpoint, error: genai::Error) -> Failure {
 fn transport(endpoint: &Endpoint, error: &reqwest::Error) -> Failure {
     let (provider, url) = (&endpoint.provider, endpoint.shown_url());
     if error.is_timeout() {
-        return Failure::lasting(
+        return Failure::permanent(
             ModelErrorKind::Timeout,
-            format!("{provider} took too long to answer."),
+            format!("{provider} did not answer in time."),
         );
     }
     if error.is_body() || error.is_decode() {
-        return broken_off(endpoint);
+        return connection_lost(endpoint);
     }
     let message = format!(
-        "{provider} could not be reached at {url}: {}. Is the server running?",
+        "{provider} could not be reached at {url}: {}. Check that the server is running.",
         root_cause(error)
     );
     if error.is_builder() {
-        return Failure::lasting(ModelErrorKind::Unreachable, message);
+        return Failure::permanent(ModelErrorKind::Unreachable, message);
     }
-    Failure::passing(ModelErrorKind::Unreachable, message)
+    Failure::transient(ModelErrorKind::Unreachable, message)
 }
 
-/// The innermost reason, which is the one that tells something and the one without the address.
+/// The innermost cause, which is the most specific and does not contain the address.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

@@ -1,29 +1,29 @@
-//! The same over Anthropic's protocol.
+//! The Anthropic protocol.
 
 use serde_json::json;
 use windlass_core::model::{ModelErrorKind, RequestedArguments};
 
-use super::server::{Reply, Server};
-use super::support::{KEY, Outcome, ask_as, call, called, longer_request, text};
+use super::server::{MockReply, MockServer};
+use super::support::{KEY, Outcome, ask_as, call, call_event, longer_request, text};
 
-async fn asked(server: &Server) -> Outcome {
+async fn ask_server(server: &MockServer) -> Outcome {
     ask_as("Anthropic/claude-test", server, &longer_request()).await
 }
 
-fn started() -> Reply {
+fn started() -> MockReply {
     let usage = json!({"input_tokens": 20, "output_tokens": 1});
-    Reply::stream().named_event(
+    MockReply::stream().named_event(
         "message_start",
         &json!({"type": "message_start", "message": {"usage": usage}}),
     )
 }
 
 fn block(
-    reply: Reply,
+    reply: MockReply,
     index: u32,
     start: serde_json::Value,
     deltas: &[serde_json::Value],
-) -> Reply {
+) -> MockReply {
     let reply = reply.named_event(
         "content_block_start",
         &json!({"type": "content_block_start", "index": index, "content_block": start}),
@@ -36,14 +36,14 @@ fn block(
     })
 }
 
-fn stopped(reply: Reply, index: u32) -> Reply {
+fn stopped(reply: MockReply, index: u32) -> MockReply {
     reply.named_event(
         "content_block_stop",
         &json!({"type": "content_block_stop", "index": index}),
     )
 }
 
-fn ended(reply: Reply) -> Reply {
+fn ended(reply: MockReply) -> MockReply {
     reply
         .named_event(
             "message_delta",
@@ -53,7 +53,7 @@ fn ended(reply: Reply) -> Reply {
 }
 
 #[tokio::test]
-async fn text_and_calls_arrive_and_the_request_is_as_it_must_be() {
+async fn text_and_calls_are_parsed_and_the_request_has_the_right_form() {
     let reply = started().named_event("ping", &json!({"type": "ping"}));
     let deltas = [
         json!({"type": "text_delta", "text": "Let "}),
@@ -67,8 +67,8 @@ async fn text_and_calls_arrive_and_the_request_is_as_it_must_be() {
         .map(|part| json!({"type": "input_json_delta", "partial_json": part}));
     let start = json!({"type": "tool_use", "id": "t1", "name": "search", "input": {}});
     let reply = ended(stopped(block(reply, 1, start, &deltas), 1));
-    let server = Server::start([reply]).await;
-    let outcome = asked(&server).await;
+    let server = MockServer::start([reply]).await;
+    let outcome = ask_server(&server).await;
     let answer = outcome.answer.unwrap();
     assert_eq!(
         (
@@ -81,40 +81,43 @@ async fn text_and_calls_arrive_and_the_request_is_as_it_must_be() {
     assert_eq!(answer.calls, [call("search", json!({"query": "rust"}))]);
     assert_eq!(
         outcome.events[..3],
-        [text("Let "), text("me."), called("search")]
+        [text("Let "), text("me."), call_event("search")]
     );
 
-    let asked = server.asked().remove(0);
-    assert_eq!(asked.path, "/v1/messages");
+    let sent = server.requests().remove(0);
+    assert_eq!(sent.path, "/v1/messages");
     assert!(
-        asked.headers.contains(&format!("x-api-key: {KEY}")),
+        sent.headers.contains(&format!("x-api-key: {KEY}")),
         "{}",
-        asked.headers
+        sent.headers
     );
-    insta::assert_snapshot!(serde_json::to_string_pretty(&asked.body).unwrap());
+    insta::assert_snapshot!(serde_json::to_string_pretty(&sent.body).unwrap());
 }
 
 #[tokio::test]
-async fn two_calls_are_two_calls_and_one_without_arguments_has_none() {
+async fn two_calls_are_parsed_and_one_without_arguments_has_an_empty_object() {
     let start =
         |id: &str, name: &str| json!({"type": "tool_use", "id": id, "name": name, "input": {}});
     let deltas = ["{\"query\":", " \"rust\"}"]
         .map(|part| json!({"type": "input_json_delta", "partial_json": part}));
     let reply = stopped(block(started(), 0, start("t1", "search"), &deltas), 0);
     let reply = stopped(block(reply, 1, start("t2", "search"), &[]), 1);
-    let server = Server::start([ended(reply)]).await;
-    let outcome = asked(&server).await;
+    let server = MockServer::start([ended(reply)]).await;
+    let outcome = ask_server(&server).await;
     let wanted = [json!({"query": "rust"}), json!({})].map(|arguments| call("search", arguments));
     assert_eq!(outcome.answer.unwrap().calls, wanted);
-    assert_eq!(outcome.events[..2], [called("search"), called("search")]);
+    assert_eq!(
+        outcome.events[..2],
+        [call_event("search"), call_event("search")]
+    );
 }
 
 #[tokio::test]
-async fn a_call_cut_off_by_the_length_limit_is_text() {
+async fn truncated_arguments_are_kept_as_text() {
     let deltas = [json!({"type": "input_json_delta", "partial_json": "{\"query\": \"ru"})];
     let start = json!({"type": "tool_use", "id": "t1", "name": "search", "input": {}});
-    let server = Server::start([ended(block(started(), 0, start, &deltas))]).await;
-    let answer = asked(&server).await.answer.unwrap();
+    let server = MockServer::start([ended(block(started(), 0, start, &deltas))]).await;
+    let answer = ask_server(&server).await.answer.unwrap();
     assert_eq!(
         answer.calls[0].arguments,
         RequestedArguments::Text("{\"query\": \"ru".to_owned())
@@ -122,21 +125,21 @@ async fn a_call_cut_off_by_the_length_limit_is_text() {
 }
 
 #[tokio::test]
-async fn an_overload_in_the_stream_is_tried_again_and_a_cut_is_not() {
+async fn an_overload_event_is_retried_and_a_truncated_stream_is_not() {
     let overloaded =
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-    let server = Server::start([started().named_event("error", &overloaded)]).await;
-    let error = asked(&server).await.answer.unwrap_err();
-    let seen = (error.kind, server.asked().len());
+    let server = MockServer::start([started().named_event("error", &overloaded)]).await;
+    let error = ask_server(&server).await.answer.unwrap_err();
+    let seen = (error.kind, server.requests().len());
     assert_eq!(seen, (ModelErrorKind::Overloaded, 3));
     assert_eq!(
         error.message,
-        "Anthropic cannot answer at the moment (in the stream: Overloaded)."
+        "Anthropic is unavailable at the moment (in the stream: Overloaded). Try again later."
     );
 
-    let server = Server::start([started()]).await;
-    let error = asked(&server).await.answer.unwrap_err();
-    let seen = (error.kind, server.asked().len());
+    let server = MockServer::start([started()]).await;
+    let error = ask_server(&server).await.answer.unwrap_err();
+    let seen = (error.kind, server.requests().len());
     assert_eq!(seen, (ModelErrorKind::Malformed, 1));
 }
 
@@ -154,7 +157,7 @@ async fn statuses_have_their_kinds() {
             ModelErrorKind::ContextTooLong,
         ),
     ] {
-        let server = Server::start([Reply::status(status, refusal(message))]).await;
-        assert_eq!(asked(&server).await.answer.unwrap_err().kind, kind);
+        let server = MockServer::start([MockReply::status(status, refusal(message))]).await;
+        assert_eq!(ask_server(&server).await.answer.unwrap_err().kind, kind);
     }
 }

@@ -1,4 +1,4 @@
-//! What is recorded, and that it is replayed as it was.
+//! Recording and replaying of cassettes.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -15,15 +15,15 @@ use super::support::{ask, call, longer_request, request};
 
 /// A file in memory that a test can read while it is written.
 #[derive(Clone, Default)]
-struct Tape(Arc<Mutex<Vec<u8>>>);
+struct MemoryFile(Arc<Mutex<Vec<u8>>>);
 
-impl Tape {
+impl MemoryFile {
     fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
 
-impl Write for Tape {
+impl Write for MemoryFile {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -55,7 +55,7 @@ fn limited() -> ModelError {
 }
 
 async fn recorded(scrubber: Scrubber, requests: &[ModelRequest]) -> String {
-    let tape = Tape::default();
+    let tape = MemoryFile::default();
     let model = ScriptedModel::outcomes([Ok(answer()), Err(limited()), Ok(answer())]);
     let model = RecordingModel::to_writer(model, Box::new(tape.clone()), scrubber);
     for request in requests {
@@ -65,11 +65,11 @@ async fn recorded(scrubber: Scrubber, requests: &[ModelRequest]) -> String {
 }
 
 #[tokio::test]
-async fn a_recording_is_replayed_event_for_event_and_recorded_again_byte_for_byte() {
+async fn a_replay_has_the_same_events_and_records_the_same_bytes() {
     let requests = [request(), longer_request(), request()];
     let first = recorded(Scrubber::default(), &requests).await;
     let replay = ReplayModel::from_text(&first, Scrubber::default()).unwrap();
-    let tape = Tape::default();
+    let tape = MemoryFile::default();
     let again = RecordingModel::to_writer(replay, Box::new(tape.clone()), Scrubber::default());
     let script = ScriptedModel::outcomes([Ok(answer()), Err(limited()), Ok(answer())]);
     for request in &requests {
@@ -84,7 +84,7 @@ async fn a_recording_is_replayed_event_for_event_and_recorded_again_byte_for_byt
 }
 
 #[tokio::test]
-async fn secrets_are_not_recorded_and_do_not_matter_for_replaying() {
+async fn secrets_are_not_recorded_and_ignored_in_a_replay() {
     let with_secret = |secret: &str| {
         let mut request = request();
         request.messages.push(ChatMessage::User {
@@ -105,7 +105,7 @@ async fn secrets_are_not_recorded_and_do_not_matter_for_replaying() {
 }
 
 #[tokio::test]
-async fn another_request_is_refused_with_the_first_difference_and_nothing_is_used_up() {
+async fn a_different_request_is_refused_and_consumes_no_exchange() {
     let tape = recorded(Scrubber::default(), &[longer_request()]).await;
     let replay = ReplayModel::from_text(&tape, Scrubber::default()).unwrap();
     let mut other = longer_request();
@@ -135,7 +135,7 @@ async fn another_request_is_refused_with_the_first_difference_and_nothing_is_use
 }
 
 #[test]
-fn what_is_no_cassette_is_refused_with_its_line() {
+fn an_invalid_cassette_is_refused_with_its_line() {
     let error = ReplayModel::from_text("\n{\"request\": {}}\n", Scrubber::default()).unwrap_err();
     assert!(
         matches!(error, CassetteError::Line { line: 2, .. }),
@@ -145,13 +145,13 @@ fn what_is_no_cassette_is_refused_with_its_line() {
     assert!(
         error
             .to_string()
-            .starts_with("the cassette /nowhere/at/all.jsonl cannot be used: "),
+            .starts_with("cannot use the cassette /nowhere/at/all.jsonl: "),
         "{error}"
     );
 }
 
 #[tokio::test]
-async fn a_recording_that_cannot_be_written_is_an_error() {
+async fn a_write_error_of_a_recording_fails_the_request() {
     struct Full;
     impl Write for Full {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
@@ -174,11 +174,11 @@ async fn a_recording_that_cannot_be_written_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_script_answers_in_order_and_ends_clearly() {
+async fn a_script_answers_in_order_and_then_fails() {
     let script = ScriptedModel::answers([answer()]);
     assert_eq!(ask(&script, &request()).await.answer, Ok(answer()));
     let error = ask(&script, &longer_request()).await.answer.unwrap_err();
-    assert_eq!(error.message, "The script has no more than its 1 answers.");
+    assert_eq!(error.message, "The script has only 1 answers.");
     assert_eq!(script.requests(), [request(), longer_request()]);
 
     let echo: Arc<dyn ModelClient> = Arc::new(ScriptedModel::function(|request| {

@@ -1,12 +1,12 @@
-//! Where a model is asked: addresses, keys and names, from settings and the environment.
+//! Addresses, keys and model names, from settings and the environment.
 
 use windlass_core::model::ModelErrorKind;
 use windlass_model::{HostedModel, HostedSettings, ModelError};
 
-use super::server::{Reply, Server};
+use super::server::{MockReply, MockServer};
 use super::support::{KEY, ask, request};
 
-fn made(
+fn new_model(
     model: &str,
     base_url: Option<&str>,
     variables: &[(&str, &str)],
@@ -24,47 +24,42 @@ fn made(
 }
 
 #[tokio::test]
-async fn another_provider_is_found_by_its_variables() {
-    let server = Server::start([Reply::text("Yes.")]).await;
+async fn another_provider_is_configured_by_its_variables() {
+    let server = MockServer::start([MockReply::text("Yes.")]).await;
     let variables = [
         ("WINDLASS_MY_LAB_BASE_URL", server.url.as_str()),
         ("WINDLASS_MY_LAB_API_KEY", KEY),
     ];
-    let model = made("my-lab/tiny", None, &variables).unwrap();
+    let model = new_model("my-lab/tiny", None, &variables).unwrap();
     assert_eq!(ask(&model, &request()).await.answer.unwrap().text, "Yes.");
-    let asked = server.asked().remove(0);
+    let sent = server.requests().remove(0);
     assert_eq!(
-        (asked.path.as_str(), &asked.body["model"]),
+        (sent.path.as_str(), &sent.body["model"]),
         ("/v1/chat/completions", &"tiny".into())
     );
     assert!(
-        asked
-            .headers
+        sent.headers
             .contains(&format!("authorization: bearer {KEY}")),
         "{}",
-        asked.headers
+        sent.headers
     );
 }
 
 #[tokio::test]
-async fn a_server_without_a_key_gets_no_authorization() {
-    let server = Server::start([Reply::text("Yes.")]).await;
-    let model = made("my-lab/tiny", Some(&server.url), &[]).unwrap();
+async fn without_a_key_no_authorization_header_is_sent() {
+    let server = MockServer::start([MockReply::text("Yes.")]).await;
+    let model = new_model("my-lab/tiny", Some(&server.url), &[]).unwrap();
     assert_eq!(ask(&model, &request()).await.answer.unwrap().text, "Yes.");
-    let asked = server.asked().remove(0);
-    assert_eq!(asked.path, "/v1/chat/completions");
-    assert!(
-        !asked.headers.contains("authorization"),
-        "{}",
-        asked.headers
-    );
+    let sent = server.requests().remove(0);
+    assert_eq!(sent.path, "/v1/chat/completions");
+    assert!(!sent.headers.contains("authorization"), "{}", sent.headers);
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_key_after_all_is_told_of_with_the_variable() {
-    let server = Server::start([Reply::status(401, "No.".into())]).await;
+async fn the_error_for_a_required_key_names_its_variable() {
+    let server = MockServer::start([MockReply::status(401, "No.".into())]).await;
     let error = ask(
-        &made("my-lab/tiny", Some(&server.url), &[]).unwrap(),
+        &new_model("my-lab/tiny", Some(&server.url), &[]).unwrap(),
         &request(),
     )
     .await
@@ -72,18 +67,16 @@ async fn a_server_that_wants_a_key_after_all_is_told_of_with_the_variable() {
     .unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Authentication);
     assert!(
-        error
-            .message
-            .ends_with("Set WINDLASS_MY_LAB_API_KEY to one."),
+        error.message.ends_with("Set `WINDLASS_MY_LAB_API_KEY`."),
         "{}",
         error.message
     );
 }
 
 #[tokio::test]
-async fn the_name_of_a_model_is_sent_as_it_is() {
-    let server = Server::start([Reply::text("Yes.")]).await;
-    // An effort, a namespace and a size would each be read into these.
+async fn the_model_name_is_sent_unchanged() {
+    let server = MockServer::start([MockReply::text("Yes.")]).await;
+    // `genai` would interpret parts of these as effort, namespace or size.
     for name in [
         "qwen-high",
         "mixtral-none",
@@ -91,17 +84,17 @@ async fn the_name_of_a_model_is_sent_as_it_is() {
         "org/repo:8b",
         "some-minimal",
     ] {
-        let model = made(&format!("my-lab/{name}"), Some(&server.url), &[]).unwrap();
+        let model = new_model(&format!("my-lab/{name}"), Some(&server.url), &[]).unwrap();
         ask(&model, &request()).await.answer.unwrap();
-        let body = server.asked().pop().unwrap().body;
+        let body = server.requests().pop().unwrap().body;
         assert_eq!(body["model"], name);
         assert_eq!(body.get("reasoning_effort"), None);
     }
 }
 
 #[tokio::test]
-async fn ollama_is_asked_through_its_openai_side() {
-    let server = Server::start([Reply::text("Yes.")]).await;
+async fn ollama_is_used_through_its_openai_api() {
+    let server = MockServer::start([MockReply::text("Yes.")]).await;
     let host = server
         .url
         .trim_start_matches("http://")
@@ -110,17 +103,20 @@ async fn ollama_is_asked_through_its_openai_side() {
         [("OLLAMA_HOST", host)],
         [("OLLAMA_HOST", server.url.trim_end_matches("/v1"))],
     ] {
-        let model = made("Ollama/llama3.2", None, &variables).unwrap();
+        let model = new_model("Ollama/llama3.2", None, &variables).unwrap();
         assert_eq!(ask(&model, &request()).await.answer.unwrap().text, "Yes.");
-        assert_eq!(server.asked().pop().unwrap().path, "/v1/chat/completions");
+        assert_eq!(
+            server.requests().pop().unwrap().path,
+            "/v1/chat/completions"
+        );
     }
-    let shown = format!("{:?}", made("Ollama/llama3.2", None, &[]).unwrap());
+    let shown = format!("{:?}", new_model("Ollama/llama3.2", None, &[]).unwrap());
     assert!(shown.contains("11434"), "{shown}");
 }
 
 #[test]
-fn an_address_that_cannot_be_used_is_refused_with_the_reason() {
-    let message = |model: &str, url: Option<&str>| made(model, url, &[]).unwrap_err().message;
+fn an_invalid_address_is_refused_with_the_reason() {
+    let message = |model: &str, url: Option<&str>| new_model(model, url, &[]).unwrap_err().message;
     insta::assert_snapshot!(
         [
             message("my-lab/tiny", None),

@@ -1,4 +1,4 @@
-//! How refusals of a provider come out: their kind, what is said, whether it is asked again.
+//! Errors of providers: their kind, their message, and whether the request is retried.
 
 use std::time::Duration;
 
@@ -6,18 +6,20 @@ use serde_json::{Value, json};
 use windlass_core::model::ModelErrorKind;
 use windlass_model::{HostedModel, HostedSettings};
 
-use super::server::{Reply, Server, delta};
-use super::support::{KEY, ask, asked, keys, model, refused, request, settings, text};
+use super::server::{MockReply, MockServer, delta};
+use super::support::{
+    KEY, ask, ask_server, error_and_attempts, keys, model, request, settings, text,
+};
 
 fn refusal(message: &str) -> Value {
     json!({"error": {"message": message, "type": "whatever"}})
 }
 
 #[tokio::test]
-async fn a_rate_limit_is_waited_for_as_long_as_was_asked() {
-    let limited = Reply::status(429, refusal("Slow down.")).header("retry-after", "0");
-    let server = Server::start([limited, Reply::text("Yes.")]).await;
-    // A wait of its own would not end within the time limit.
+async fn a_retry_waits_as_long_as_the_provider_asks() {
+    let limited = MockReply::status(429, refusal("Slow down.")).header("retry-after", "0");
+    let server = MockServer::start([limited, MockReply::text("Yes.")]).await;
+    // The default wait would not end within the time limit.
     let settings = HostedSettings {
         first_wait: Duration::from_secs(600),
         longest_wait: Duration::from_secs(600),
@@ -25,73 +27,78 @@ async fn a_rate_limit_is_waited_for_as_long_as_was_asked() {
     };
     let outcome = ask(&model(settings), &request()).await;
     assert_eq!(
-        (outcome.answer.unwrap().text.as_str(), server.asked().len()),
+        (
+            outcome.answer.unwrap().text.as_str(),
+            server.requests().len()
+        ),
         ("Yes.", 2)
     );
     assert_eq!(outcome.events[0], text("Yes."));
 }
 
 #[tokio::test]
-async fn a_rate_limit_that_stays_is_an_error_after_three_tries() {
-    let limited = Reply::status(429, refusal("Slow down.")).header("retry-after-ms", "5");
-    let server = Server::start([limited]).await;
-    let (error, tries) = refused(&server).await;
+async fn a_persistent_rate_limit_is_an_error_after_three_attempts() {
+    let limited = MockReply::status(429, refusal("Slow down.")).header("retry-after-ms", "5");
+    let server = MockServer::start([limited]).await;
+    let (error, tries) = error_and_attempts(&server).await;
     assert_eq!((error.kind, tries), (ModelErrorKind::RateLimited, 3));
     assert_eq!(
         error.message,
-        "OpenAI limits how often it is asked (429: Slow down.)."
+        "OpenAI limits the request rate (429: Slow down.)."
     );
     assert_eq!(error.retry_after, Some(Duration::from_millis(5)));
 }
 
 #[tokio::test]
-async fn a_provider_that_wants_a_long_wait_is_not_asked_again() {
-    let server =
-        Server::start([Reply::status(429, refusal("Slow down.")).header("retry-after", "7")]).await;
-    let (error, tries) = refused(&server).await;
+async fn a_long_retry_after_is_not_waited_for() {
+    let server = MockServer::start([
+        MockReply::status(429, refusal("Slow down.")).header("retry-after", "7")
+    ])
+    .await;
+    let (error, tries) = error_and_attempts(&server).await;
     let seven_seconds = Some(Duration::from_secs(7));
     assert_eq!((error.retry_after, tries), (seven_seconds, 1));
 }
 
 #[tokio::test]
-async fn a_quota_that_is_used_up_is_not_asked_again() {
+async fn an_exhausted_quota_is_not_retried() {
     let body =
         json!({"error": {"message": "You exceeded your quota.", "code": "insufficient_quota"}});
-    let server = Server::start([Reply::status(429, body)]).await;
-    let (error, tries) = refused(&server).await;
+    let server = MockServer::start([MockReply::status(429, body)]).await;
+    let (error, tries) = error_and_attempts(&server).await;
     assert_eq!((error.kind, tries), (ModelErrorKind::RateLimited, 1));
 }
 
 #[tokio::test]
-async fn a_server_error_is_tried_again_and_then_told() {
-    let down = || Reply::status(500, refusal("Oh no."));
-    let server = Server::start([down(), down(), Reply::text("Yes.")]).await;
-    assert_eq!(asked(&server).await.answer.unwrap().text, "Yes.");
+async fn a_server_error_is_retried_and_then_reported() {
+    let down = || MockReply::status(500, refusal("Oh no."));
+    let server = MockServer::start([down(), down(), MockReply::text("Yes.")]).await;
+    assert_eq!(ask_server(&server).await.answer.unwrap().text, "Yes.");
 
-    let server = Server::start([down()]).await;
-    let (error, tries) = refused(&server).await;
+    let server = MockServer::start([down()]).await;
+    let (error, tries) = error_and_attempts(&server).await;
     assert_eq!((error.kind, tries), (ModelErrorKind::Overloaded, 3));
     assert_eq!(
         error.message,
-        "OpenAI cannot answer at the moment (500: Oh no.)."
+        "OpenAI is unavailable at the moment (500: Oh no.). Try again later."
     );
 }
 
 #[tokio::test]
-async fn every_lasting_refusal_has_its_kind_and_is_not_tried_again() {
+async fn permanent_errors_have_their_kind_and_are_not_retried() {
     let too_long = "This model's maximum context length is 8192 tokens.";
     let cases = [
         (
             401,
             refusal("No."),
             ModelErrorKind::Authentication,
-            "OpenAI refused the key in OPENAI_API_KEY (401: No.).",
+            "OpenAI refused the key in `OPENAI_API_KEY` (401: No.).",
         ),
         (
             403,
             refusal("No."),
             ModelErrorKind::Authentication,
-            "OpenAI refused the key in OPENAI_API_KEY (403: No.).",
+            "OpenAI refused the key in `OPENAI_API_KEY` (403: No.).",
         ),
         (
             400,
@@ -119,17 +126,18 @@ async fn every_lasting_refusal_has_its_kind_and_is_not_tried_again() {
         ),
     ];
     for (status, body, kind, message) in cases {
-        let server = Server::start([Reply::status(status, body)]).await;
-        let (error, tries) = refused(&server).await;
+        let server = MockServer::start([MockReply::status(status, body)]).await;
+        let (error, tries) = error_and_attempts(&server).await;
         let seen = (error.kind, error.message.as_str(), tries);
         assert_eq!(seen, (kind, message, 1));
     }
 }
 
 #[tokio::test]
-async fn an_unknown_model_is_named_with_where_it_was_looked_for() {
-    let server = Server::start([Reply::status(404, refusal("The model does not exist"))]).await;
-    let (error, _) = refused(&server).await;
+async fn the_error_for_an_unknown_model_names_model_and_address() {
+    let server =
+        MockServer::start([MockReply::status(404, refusal("The model does not exist"))]).await;
+    let (error, _) = error_and_attempts(&server).await;
     assert_eq!(error.kind, ModelErrorKind::UnknownModel);
     assert_eq!(
         error.message,
@@ -141,31 +149,31 @@ async fn an_unknown_model_is_named_with_where_it_was_looked_for() {
 }
 
 #[tokio::test]
-async fn an_error_in_the_stream_has_its_kind_and_is_tried_again_only_before_anything_was_told() {
+async fn an_error_event_is_retried_only_before_the_first_event() {
     let overloaded = json!({"error": {"message": "Overloaded", "type": "server_error"}});
-    let server = Server::start([
-        Reply::events(std::slice::from_ref(&overloaded)),
-        Reply::text("Yes."),
+    let server = MockServer::start([
+        MockReply::events(std::slice::from_ref(&overloaded)),
+        MockReply::text("Yes."),
     ])
     .await;
-    assert_eq!(asked(&server).await.answer.unwrap().text, "Yes.");
+    assert_eq!(ask_server(&server).await.answer.unwrap().text, "Yes.");
 
-    let begun = Reply::events(&[delta(json!({"content": "Rust"})), overloaded]);
-    let server = Server::start([begun, Reply::text("Yes.")]).await;
-    let outcome = asked(&server).await;
+    let begun = MockReply::events(&[delta(json!({"content": "Rust"})), overloaded]);
+    let server = MockServer::start([begun, MockReply::text("Yes.")]).await;
+    let outcome = ask_server(&server).await;
     let error = outcome.answer.unwrap_err();
     assert_eq!(
-        (error.kind, outcome.events, server.asked().len()),
+        (error.kind, outcome.events, server.requests().len()),
         (ModelErrorKind::Overloaded, vec![text("Rust")], 1)
     );
     assert_eq!(
         error.message,
-        "OpenAI cannot answer at the moment (in the stream: Overloaded)."
+        "OpenAI is unavailable at the moment (in the stream: Overloaded). Try again later."
     );
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_unreachable() {
+async fn a_missing_server_is_unreachable() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
@@ -182,28 +190,28 @@ async fn a_server_that_is_not_there_is_unreachable() {
     assert!(
         error
             .message
-            .ends_with("(os error 111). Is the server running?"),
+            .ends_with("(os error 111). Check that the server is running."),
         "{}",
         error.message
     );
 }
 
 #[tokio::test]
-async fn the_key_and_the_request_are_in_no_error_and_no_debug_output() {
+async fn errors_and_debug_output_contain_neither_the_key_nor_the_request() {
     let echo = format!(
         "Incorrect API key provided: {KEY} and sk-proj-abcdefgh1234. {}",
         "What is Rust? ".repeat(1000)
     );
-    let replies: [Reply; 4] = [
-        Reply::status(401, refusal(&echo)),
-        Reply::status(400, json!(echo)),
-        Reply::events(&[refusal(&echo)]),
-        Reply::stream()
+    let replies: [MockReply; 4] = [
+        MockReply::status(401, refusal(&echo)),
+        MockReply::status(400, json!(echo)),
+        MockReply::events(&[refusal(&echo)]),
+        MockReply::stream()
             .chunk(format!("data: {echo}\n\n").as_bytes())
             .done(),
     ];
     for reply in replies {
-        let server = Server::start([reply]).await;
+        let server = MockServer::start([reply]).await;
         let model = model(settings(&server));
         let error = ask(&model, &request()).await.answer.unwrap_err();
         let shown = format!("{error} {error:?} {model:?}");
@@ -212,9 +220,9 @@ async fn the_key_and_the_request_are_in_no_error_and_no_debug_output() {
             "{shown}"
         );
         assert!(error.message.len() < 500, "{shown}");
-        // The key was really sent, so this test would see it.
+        // The key was sent, so the server could echo it.
         assert!(
-            server.asked()[0]
+            server.requests()[0]
                 .headers
                 .contains(&format!("authorization: bearer {KEY}"))
         );
@@ -222,7 +230,7 @@ async fn the_key_and_the_request_are_in_no_error_and_no_debug_output() {
 }
 
 #[test]
-fn a_missing_key_is_told_by_the_name_of_its_variable() {
+fn the_error_for_a_missing_key_names_its_variable() {
     for (model, variable) in [
         ("OpenAI/x", "OPENAI_API_KEY"),
         ("Anthropic/x", "ANTHROPIC_API_KEY"),
@@ -237,7 +245,7 @@ fn a_missing_key_is_told_by_the_name_of_its_variable() {
             let provider = model.provider().as_str();
             assert_eq!(
                 error.message,
-                format!("There is no key for {provider}. Set {variable} to one.")
+                format!("The key for {provider} is missing. Set `{variable}`.")
             );
         }
         assert!(HostedModel::with_variables(&model, HostedSettings::default(), &keys).is_ok());

@@ -1,4 +1,4 @@
-//! The same over Gemini's protocol.
+//! The Gemini protocol.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use windlass_core::model::{ModelErrorKind, RequestedCall};
 use windlass_model::{HostedSettings, ModelEvent};
 
-use super::server::{Reply, Server};
+use super::server::{MockReply, MockServer};
 use super::support::{
-    KEY, ask, ask_as, call, called, longer_request, model_of, request, text, tool,
+    KEY, ask, ask_as, call, call_event, longer_request, model_of, request, text, tool,
 };
 
 const MODEL: &str = "Google/gemini-test";
 
-/// A piece of an answer that goes on.
+/// A piece of an answer that is not the last.
 fn piece(parts: &Value) -> Value {
     json!({"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0}],
            "usageMetadata": {"promptTokenCount": 20}})
@@ -25,16 +25,16 @@ fn last(parts: &Value) -> Value {
            "usageMetadata": {"promptTokenCount": 20, "candidatesTokenCount": 7, "thoughtsTokenCount": 2}})
 }
 
-fn asks_for(name: &str, arguments: &Value) -> Value {
+fn function_call(name: &str, arguments: &Value) -> Value {
     json!({"functionCall": {"name": name, "args": arguments}})
 }
 
-fn stream(events: &[Value]) -> Reply {
-    events.iter().fold(Reply::stream(), Reply::event)
+fn stream(events: &[Value]) -> MockReply {
+    events.iter().fold(MockReply::stream(), MockReply::event)
 }
 
 async fn calls_of(events: &[Value]) -> (Vec<RequestedCall>, Vec<ModelEvent>) {
-    let server = Server::start([stream(events)]).await;
+    let server = MockServer::start([stream(events)]).await;
     let mut outcome = ask_as(MODEL, &server, &longer_request()).await;
     assert!(matches!(
         outcome.events.pop(),
@@ -44,8 +44,8 @@ async fn calls_of(events: &[Value]) -> (Vec<RequestedCall>, Vec<ModelEvent>) {
 }
 
 #[tokio::test]
-async fn text_thoughts_and_usage_arrive_and_the_request_is_as_it_must_be() {
-    let server = Server::start([stream(&[
+async fn text_thoughts_and_usage_are_parsed_and_the_request_has_the_right_form() {
+    let server = MockServer::start([stream(&[
         piece(&json!([{"text": "Hm.", "thought": true}])),
         piece(&json!([{"text": "Rust is"}])),
         last(&json!([{"text": " a language."}])),
@@ -66,64 +66,64 @@ async fn text_thoughts_and_usage_arrive_and_the_request_is_as_it_must_be() {
         [text("Rust is"), text(" a language.")]
     );
 
-    let asked = server.asked().remove(0);
-    // The key is in a header and not in the address, which others see.
+    let sent = server.requests().remove(0);
+    // The key is in a header, not in the URL, which may be logged.
     assert_eq!(
-        asked.path,
+        sent.path,
         "/v1/models/gemini-test:streamGenerateContent?alt=sse"
     );
     assert!(
-        asked.headers.contains(&format!("x-goog-api-key: {KEY}")),
+        sent.headers.contains(&format!("x-goog-api-key: {KEY}")),
         "{}",
-        asked.headers
+        sent.headers
     );
-    insta::assert_snapshot!(serde_json::to_string_pretty(&asked.body).unwrap());
+    insta::assert_snapshot!(serde_json::to_string_pretty(&sent.body).unwrap());
 }
 
 #[tokio::test]
-async fn one_call_is_one_call() {
-    let parts = json!([{"text": "Let me."}, asks_for("search", &json!({"query": "rust"}))]);
+async fn a_call_is_parsed() {
+    let parts = json!([{"text": "Let me."}, function_call("search", &json!({"query": "rust"}))]);
     let (calls, events) = calls_of(&[last(&parts)]).await;
     assert_eq!(calls, [call("search", json!({"query": "rust"}))]);
-    assert_eq!(events, [text("Let me."), called("search")]);
+    assert_eq!(events, [text("Let me."), call_event("search")]);
 }
 
 #[tokio::test]
-async fn two_calls_are_two_calls_in_one_piece_and_in_two() {
+async fn two_calls_are_parsed_from_one_piece_or_two() {
     let (one, two) = (json!({"query": "one"}), json!({"query": "two"}));
-    let (first, second) = (asks_for("search", &one), asks_for("search", &two));
+    let (first, second) = (function_call("search", &one), function_call("search", &two));
     let wanted = [call("search", one), call("search", two)];
     let at_once = [last(&json!([first, second]))];
-    // The library gives these two the same id.
+    // `genai` gives these two the same id.
     let apart = [piece(&json!([first])), last(&json!([second]))];
     for pieces in [&at_once[..], &apart] {
         let (calls, events) = calls_of(pieces).await;
         assert_eq!(calls, wanted);
-        assert_eq!(events, [called("search"), called("search")]);
+        assert_eq!(events, [call_event("search"), call_event("search")]);
     }
 }
 
 #[tokio::test]
-async fn a_call_without_arguments_has_none() {
+async fn a_call_without_arguments_has_an_empty_object() {
     let parts = json!([{"functionCall": {"name": "search"}}]);
     let (calls, _) = calls_of(&[last(&parts)]).await;
     assert_eq!(calls, [call("search", json!({}))]);
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_is_no_answer() {
+async fn a_truncated_stream_is_an_error() {
     let begun = || stream(&[piece(&json!([{"text": "Rust is"}]))]);
     for reply in [begun(), begun().cut()] {
-        let server = Server::start([reply]).await;
+        let server = MockServer::start([reply]).await;
         let error = ask_as(MODEL, &server, &request()).await.answer.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Malformed);
-        let said = "The connection to Google was cut before the answer was complete.";
-        assert!(error.message.starts_with(said), "{error}");
+        let message = "The connection to Google was lost before the answer was complete.";
+        assert!(error.message.starts_with(message), "{error}");
     }
 }
 
 #[tokio::test]
-async fn refusals_have_their_kinds_before_and_in_the_stream() {
+async fn errors_have_their_kinds_before_and_in_the_stream() {
     let refusal = |code: u16, status: &str, message: &str| json!({"error": {"code": code, "message": message, "status": status}});
     let bad_key = refusal(
         400,
@@ -151,11 +151,11 @@ async fn refusals_have_their_kinds_before_and_in_the_stream() {
     ] {
         let reply = match status {
             200 => stream(std::slice::from_ref(body)),
-            _ => Reply::status(status, body.clone()),
+            _ => MockReply::status(status, body.clone()),
         };
-        let server = Server::start([reply]).await;
+        let server = MockServer::start([reply]).await;
         let error = ask_as(MODEL, &server, &request()).await.answer.unwrap_err();
-        let seen = (error.kind, server.asked().len());
+        let seen = (error.kind, server.requests().len());
         assert_eq!(seen, (kind, tries), "{status} {body}");
         let message = body["error"]["message"].as_str().unwrap();
         assert!(error.message.contains(message), "{error}");
@@ -163,21 +163,21 @@ async fn refusals_have_their_kinds_before_and_in_the_stream() {
 }
 
 #[tokio::test]
-async fn the_wait_that_is_asked_for_in_the_body_is_heard() {
+async fn a_retry_delay_in_the_body_is_used() {
     let details =
         json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7.5s"}]);
     let body = json!({"error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED", "details": details}});
-    let server = Server::start([Reply::status(429, body)]).await;
+    let server = MockServer::start([MockReply::status(429, body)]).await;
     let error = ask_as(MODEL, &server, &request()).await.answer.unwrap_err();
     assert_eq!(error.retry_after, Some(Duration::from_millis(7500)));
-    // Longer than the longest wait, so it was not asked again.
-    assert_eq!(server.asked().len(), 1);
+    // It is longer than the longest wait, so there is no retry.
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn names_are_sent_as_they_are_and_googles_own_tools_are_not_called() {
-    let parts = json!([asks_for("urlContext_2", &json!({}))]);
-    let server = Server::start([stream(&[last(&parts)])]).await;
+async fn model_names_are_unchanged_and_reserved_tool_names_are_mapped() {
+    let parts = json!([function_call("urlContext_2", &json!({}))]);
+    let server = MockServer::start([stream(&[last(&parts)])]).await;
     let mut request = request();
     request.tools = vec![tool("urlContext", "() --> IO Text")];
     let settings = HostedSettings {
@@ -187,14 +187,14 @@ async fn names_are_sent_as_they_are_and_googles_own_tools_are_not_called() {
     let model = model_of("Google/gemini-test-high", settings);
     let answer = ask(&model, &request).await.answer.unwrap();
     assert_eq!(answer.calls, [call("urlContext", json!({}))]);
-    let asked = server.asked().remove(0);
+    let sent = server.requests().remove(0);
     assert!(
-        asked.path.starts_with("/v1/models/gemini-test-high:"),
+        sent.path.starts_with("/v1/models/gemini-test-high:"),
         "{}",
-        asked.path
+        sent.path
     );
     assert_eq!(
-        asked.body["generationConfig"],
+        sent.body["generationConfig"],
         json!({"maxOutputTokens": 50})
     );
 }

@@ -1,6 +1,5 @@
-//! Against a real llama.cpp server with a real, though very small, model: what the tests with
-//! made-up replies cannot show. `cargo xtask test` starts the server; without it these tests say
-//! that they were skipped.
+//! Tests against a real llama.cpp server with a real, very small model. `cargo xtask test` starts the
+//! server; without it these tests report that they were skipped.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -16,16 +15,16 @@ use windlass_model::{Dialect, HostedModel, HostedSettings, ModelClient, ModelEve
 
 use super::support::{ask, longer_request, request};
 
-/// As many tokens as no test waits for.
+/// More tokens than any test waits for.
 const LONG: u32 = 700;
 
-/// The server answers one request at a time, so the tests ask one after the other.
-static TURN: Mutex<()> = Mutex::const_new(());
+/// Lets one test run at a time, because the server answers one request at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
-/// A server and the right to ask it.
+/// A server, with the lock to use it.
 struct Llama {
     url: String,
-    _turn: MutexGuard<'static, ()>,
+    _lock: MutexGuard<'static, ()>,
 }
 
 impl Llama {
@@ -39,27 +38,27 @@ async fn llama() -> Option<Llama> {
     let url = variable("WINDLASS_LLAMA_URL")?;
     Some(Llama {
         url,
-        _turn: TURN.lock().await,
+        _lock: ONE_AT_A_TIME.lock().await,
     })
 }
 
 fn variable(name: &str) -> Option<String> {
-    static TOLD: Once = Once::new();
+    static REPORTED: Once = Once::new();
     let value = std::env::var(name).ok();
     if value.is_none() {
-        // Past the test harness, which would swallow it.
-        TOLD.call_once(|| {
-            let told = format!(
+        // Directly to standard error, because the test harness would capture it.
+        REPORTED.call_once(|| {
+            let message = format!(
                 "SKIPPED: tests against a real llama.cpp server, because {name} is not set; \
                  `cargo xtask test` runs them."
             );
-            let _ = writeln!(std::io::stderr(), "{told}");
+            let _ = writeln!(std::io::stderr(), "{message}");
         });
     }
     value
 }
 
-/// A server that a test may kill.
+/// A server that a test can kill.
 struct OwnServer {
     child: Child,
     url: String,
@@ -135,7 +134,7 @@ fn with_calls_as_text() -> ModelRequest {
 }
 
 /// Whether a call is one that the schema of the structured dialect allows.
-fn fits_the_schema(call: &RequestedCall) -> bool {
+fn matches_schema(call: &RequestedCall) -> bool {
     let RequestedArguments::Json(arguments) = &call.arguments else {
         return false;
     };
@@ -152,21 +151,21 @@ fn fits_the_schema(call: &RequestedCall) -> bool {
 }
 
 #[tokio::test]
-async fn text_is_told_in_many_pieces_and_usage_at_the_end() {
+async fn text_is_emitted_in_many_pieces_and_usage_at_the_end() {
     let Some(llama) = llama().await else { return };
     let model = llama.model(Dialect::Native, 24);
     let outcome = ask(&model, &request()).await;
     let answer = outcome.answer.unwrap();
     let (last, pieces) = outcome.events.split_last().unwrap();
     assert!(pieces.len() > 5, "{pieces:?}");
-    let told: String = pieces
+    let emitted: String = pieces
         .iter()
         .map(|event| match event {
             ModelEvent::Text { text } => text.as_str(),
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(told, answer.text);
+    assert_eq!(emitted, answer.text);
     let usage = answer.usage;
     assert_eq!(*last, ModelEvent::Usage { usage });
     assert!(usage.input_tokens > 5, "{usage:?}");
@@ -174,7 +173,7 @@ async fn text_is_told_in_many_pieces_and_usage_at_the_end() {
 }
 
 #[tokio::test]
-async fn tools_and_calls_of_the_past_are_accepted_and_what_comes_back_is_an_answer() {
+async fn requests_with_tools_and_past_calls_are_answered() {
     let Some(llama) = llama().await else { return };
     for request in [request(), longer_request()] {
         let model = llama.model(Dialect::Native, 24);
@@ -187,13 +186,13 @@ async fn tools_and_calls_of_the_past_are_accepted_and_what_comes_back_is_an_answ
 }
 
 #[tokio::test]
-async fn the_structured_dialect_holds_the_model_to_a_call() {
+async fn the_structured_dialect_constrains_the_model_to_a_call() {
     let Some(llama) = llama().await else { return };
     let model = llama.model(Dialect::Structured, 250);
     let outcome = ask(&model, &request()).await;
     let answer = outcome.answer.unwrap();
     assert!(
-        answer.calls.len() == 1 && fits_the_schema(&answer.calls[0]),
+        answer.calls.len() == 1 && matches_schema(&answer.calls[0]),
         "{answer:?}"
     );
     assert_eq!(answer.text, "");
@@ -209,17 +208,17 @@ async fn auto_becomes_structured_with_a_model_that_writes_its_calls_as_text() {
     let first = ask(&model, &request).await.answer.unwrap();
     assert_eq!(first.calls.len(), 1, "{first:?}");
     assert_eq!(first.calls[0].tool, "search");
-    // It writes what it has seen, which is not what the schema asks for.
-    assert!(!fits_the_schema(&first.calls[0]), "{first:?}");
+    // It imitates the conversation, which does not match the schema.
+    assert!(!matches_schema(&first.calls[0]), "{first:?}");
     let second = ask(&model, &request).await.answer.unwrap();
     assert!(
-        second.calls.len() == 1 && fits_the_schema(&second.calls[0]),
+        second.calls.len() == 1 && matches_schema(&second.calls[0]),
         "{second:?}"
     );
 }
 
 #[tokio::test]
-async fn what_the_length_limit_breaks_off_in_mid_call_is_no_answer() {
+async fn a_call_truncated_by_the_token_limit_is_an_error() {
     let Some(llama) = llama().await else { return };
     for limit in [2, 20] {
         let model = llama.model(Dialect::Structured, limit);
@@ -231,7 +230,7 @@ async fn what_the_length_limit_breaks_off_in_mid_call_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_does_not_fit_is_too_long() {
+async fn a_conversation_beyond_the_context_is_too_long() {
     let Some(llama) = llama().await else { return };
     let model = llama.model(Dialect::Native, 1);
     let request = asking(&"a long story ".repeat(1500));
@@ -240,23 +239,23 @@ async fn a_conversation_that_does_not_fit_is_too_long() {
 }
 
 #[tokio::test]
-async fn cancelling_in_mid_stream_returns_at_once_and_frees_the_server() {
+async fn cancelling_during_the_stream_returns_at_once_and_frees_the_server() {
     let Some(llama) = llama().await else { return };
     let cancel = CancellationToken::new();
-    let mut heard = Vec::new();
-    let mut tell = |_| {
-        heard.push(Instant::now());
-        if heard.len() == 11 {
+    let mut events = Vec::new();
+    let mut emit = |_| {
+        events.push(Instant::now());
+        if events.len() == 11 {
             cancel.cancel();
         }
     };
     let model = llama.model(Dialect::Native, LONG);
     let story = asking("Write a very long story about a ship.");
-    let error = model.answer(&story, &cancel, &mut tell).await.unwrap_err();
+    let error = model.answer(&story, &cancel, &mut emit).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Cancelled);
-    let cancelled = heard[10];
-    // By the model's own pace, so that a busy machine changes nothing.
-    let rest = (cancelled - heard[0]) / 10 * (LONG - 11);
+    let cancelled = events[10];
+    // Measured by the model's own speed, so that a busy machine does not matter.
+    let rest = (cancelled - events[0]) / 10 * (LONG - 11);
     let returned = cancelled.elapsed();
     assert!(returned < rest / 10, "{returned:?}, {rest:?}");
     let next = llama.model(Dialect::Native, 1);
@@ -266,27 +265,30 @@ async fn cancelling_in_mid_stream_returns_at_once_and_frees_the_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_in_mid_stream_is_an_error_that_says_what_to_do() {
+async fn a_server_killed_during_the_stream_is_an_error_with_advice() {
     let Some(mut server) = OwnServer::start() else {
         return;
     };
-    let _turn = TURN.lock().await;
+    let _lock = ONE_AT_A_TIME.lock().await;
     let model = model(&server.url, Dialect::Native, LONG);
     let story = asking("Write a very long story about a ship.");
-    let mut heard = 0;
-    let mut tell = |_| {
-        heard += 1;
-        if heard == 3 {
+    let mut events = 0;
+    let mut emit = |_| {
+        events += 1;
+        if events == 3 {
             server.child.kill().unwrap();
         }
     };
     let cancel = CancellationToken::new();
-    let error = model.answer(&story, &cancel, &mut tell).await.unwrap_err();
+    let error = model.answer(&story, &cancel, &mut emit).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Malformed, "{error}");
-    let said = "The connection to llama was cut before the answer was complete. Ask again;";
-    assert!(error.message.starts_with(said), "{error}");
+    let message = "The connection to llama was lost before the answer was complete. Try again;";
+    assert!(error.message.starts_with(message), "{error}");
 
     let error = ask(&model, &story).await.answer.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unreachable, "{error}");
-    assert!(error.message.ends_with("Is the server running?"), "{error}");
+    assert!(
+        error.message.ends_with("Check that the server is running."),
+        "{error}"
+    );
 }

@@ -1,14 +1,14 @@
-//! The exact requests that models see.
+//! The exact requests that are sent to models.
 
 use serde_json::json;
 use windlass_core::model::{ChatCall, ChatMessage};
 use windlass_model::{Dialect, HostedSettings};
 
-use super::server::{Reply, Server, delta};
+use super::server::{MockReply, MockServer, delta};
 use super::support::{ask, call, longer_request, model, request, settings, tool};
 
 async fn body(dialect: Dialect) -> String {
-    let server = Server::start([Reply::text("Yes.")]).await;
+    let server = MockServer::start([MockReply::text("Yes.")]).await;
     let settings = HostedSettings {
         dialect,
         temperature: Some(0.5),
@@ -18,7 +18,7 @@ async fn body(dialect: Dialect) -> String {
         .await
         .answer
         .unwrap();
-    serde_json::to_string_pretty(&server.asked()[0].body).unwrap()
+    serde_json::to_string_pretty(&server.requests()[0].body).unwrap()
 }
 
 #[tokio::test]
@@ -32,9 +32,9 @@ async fn the_request_of_the_structured_dialect() {
 }
 
 #[tokio::test]
-async fn names_that_providers_refuse_are_translated_both_ways() {
+async fn invalid_tool_names_are_mapped_both_ways() {
     let call_of = |name: &str| json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": name, "arguments": "{}"}}]});
-    let server = Server::start([Reply::events(&[delta(call_of("look_up__2"))])]).await;
+    let server = MockServer::start([MockReply::events(&[delta(call_of("look_up__2"))])]).await;
     let mut request = request();
     request.tools = vec![
         tool("look up!", "() --> IO Text"),
@@ -54,7 +54,7 @@ async fn names_that_providers_refuse_are_translated_both_ways() {
         .answer
         .unwrap();
     assert_eq!(answer.calls, [call("look.up?", json!({}))]);
-    let body = server.asked().remove(0).body;
+    let body = server.requests().remove(0).body;
     let sent: Vec<_> = (0..3)
         .map(|index| body["tools"][index]["function"]["name"].clone())
         .collect();

@@ -1,4 +1,4 @@
-//! A server on loopback that says exactly what a test wants, down to the chunks it is cut into.
+//! A loopback server with scripted replies, down to the single chunks.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -8,17 +8,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-/// What a client asked.
+/// A request that the server received.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) path: String,
     pub(crate) headers: String,
     pub(crate) body: Value,
 }
 
-/// What the server does with one request.
+/// The reply to one request.
 #[derive(Debug, Clone)]
-pub(crate) struct Reply {
+pub(crate) struct MockReply {
     status: u16,
     headers: Vec<(String, String)>,
     parts: Vec<Part>,
@@ -26,17 +26,17 @@ pub(crate) struct Reply {
 
 #[derive(Debug, Clone)]
 enum Part {
-    /// One chunk of the body: the client reads each on its own.
+    /// One chunk of the body, which the client reads separately.
     Chunk(Vec<u8>),
-    /// The same chunk, until the client hangs up.
+    /// The same chunk, until the client disconnects.
     Endless(Vec<u8>),
-    /// Nothing, until the client hangs up.
+    /// Nothing, until the client disconnects.
     Silence,
-    /// Hangs up in the middle of the body.
+    /// Disconnects in the middle of the body.
     Cut,
 }
 
-impl Reply {
+impl MockReply {
     pub(crate) fn status(status: u16, body: Value) -> Self {
         Self {
             status,
@@ -107,25 +107,25 @@ pub(crate) fn delta(delta: Value) -> Value {
     json!({"choices": [{"index": 0, "delta": delta}]})
 }
 
-pub(crate) struct Server {
+pub(crate) struct MockServer {
     pub(crate) url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
-    hung_up: Arc<Notify>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
+    disconnected: Arc<Notify>,
 }
 
-impl Server {
-    /// Gives each request the next reply; the last one from then on.
-    pub(crate) async fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
+impl MockServer {
+    /// Answers each request with the next reply, and repeats the last one.
+    pub(crate) async fn start(replies: impl IntoIterator<Item = MockReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let hung_up = Arc::new(Notify::new());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let disconnected = Arc::new(Notify::new());
         let server = Self {
             url,
-            asked: Arc::clone(&asked),
-            hung_up: Arc::clone(&hung_up),
+            requests: Arc::clone(&requests),
+            disconnected: Arc::clone(&disconnected),
         };
-        let mut replies: VecDeque<Reply> = replies.into_iter().collect();
+        let mut replies: VecDeque<MockReply> = replies.into_iter().collect();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let reply = if replies.len() > 1 {
@@ -133,33 +133,33 @@ impl Server {
                 } else {
                     replies.front().cloned()
                 };
-                let (asked, hung_up) = (Arc::clone(&asked), Arc::clone(&hung_up));
-                tokio::spawn(serve(stream, reply.unwrap(), asked, hung_up));
+                let (requests, disconnected) = (Arc::clone(&requests), Arc::clone(&disconnected));
+                tokio::spawn(serve(stream, reply.unwrap(), requests, disconnected));
             }
         });
         server
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
-    /// Waits until a client hung up on a reply that had not ended.
-    pub(crate) async fn until_hung_up(&self) {
-        self.hung_up.notified().await;
+    /// Waits until a client disconnects before the end of a reply.
+    pub(crate) async fn until_disconnected(&self) {
+        self.disconnected.notified().await;
     }
 }
 
 async fn serve(
     mut stream: TcpStream,
-    reply: Reply,
-    asked: Arc<Mutex<Vec<Asked>>>,
-    hung_up: Arc<Notify>,
+    reply: MockReply,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
+    disconnected: Arc<Notify>,
 ) {
     let Some(request) = read(&mut stream).await else {
         return;
     };
-    asked.lock().unwrap().push(request);
+    requests.lock().unwrap().push(request);
     let mut head = format!(
         "HTTP/1.1 {} Whatever\r\nconnection: close\r\ntransfer-encoding: chunked\r\n",
         reply.status
@@ -168,7 +168,7 @@ async fn serve(
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     head.push_str("\r\n");
-    // Without a body there is not even a head: the first byte is what is waited for.
+    // A silent reply has no head either, because clients wait for the first byte.
     if !matches!(reply.parts.first(), Some(Part::Silence))
         && stream.write_all(head.as_bytes()).await.is_err()
     {
@@ -178,17 +178,17 @@ async fn serve(
         match part {
             Part::Chunk(bytes) => {
                 if stream.write_all(&chunked(&bytes)).await.is_err() {
-                    return hung_up.notify_one();
+                    return disconnected.notify_one();
                 }
             }
             Part::Endless(bytes) => {
                 while stream.write_all(&chunked(&bytes)).await.is_ok() {}
-                return hung_up.notify_one();
+                return disconnected.notify_one();
             }
             Part::Silence => {
                 let mut byte = [0];
                 while matches!(stream.read(&mut byte).await, Ok(1..)) {}
-                return hung_up.notify_one();
+                return disconnected.notify_one();
             }
             Part::Cut => return,
         }
@@ -204,7 +204,7 @@ fn chunked(bytes: &[u8]) -> Vec<u8> {
     chunk
 }
 
-async fn read(stream: &mut TcpStream) -> Option<Asked> {
+async fn read(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 8192];
     loop {
@@ -224,7 +224,7 @@ async fn read(stream: &mut TcpStream) -> Option<Asked> {
                     .nth(1)
                     .unwrap_or_default()
                     .to_owned();
-                return Some(Asked {
+                return Some(ReceivedRequest {
                     path,
                     headers: head.to_ascii_lowercase(),
                     body,

@@ -1,4 +1,4 @@
-//! What a stream becomes, however it is cut into pieces.
+//! Parsing of streams.
 
 use std::time::Duration;
 
@@ -7,9 +7,10 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::model::{ModelErrorKind, RequestedArguments, Usage};
 use windlass_model::{HostedSettings, ModelClient, ModelEvent};
 
-use super::server::{Reply, Server, delta};
+use super::server::{MockReply, MockServer, delta};
 use super::support::{
-    answer_to, ask, asked, call, called, model, refused, request, settings, text,
+    answer_to, ask, ask_server, call, call_event, error_and_attempts, model, request, settings,
+    text,
 };
 
 /// Sets one of the limits.
@@ -24,15 +25,15 @@ fn more(index: u32, arguments: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn text_is_told_while_it_arrives_and_usage_at_the_end() {
+async fn text_is_emitted_while_it_arrives_and_usage_at_the_end() {
     let usage = json!({"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}});
     let events = [
         delta(json!({"content": "Rust is"})),
         delta(json!({"content": " a language."})),
         usage,
     ];
-    let server = Server::start([Reply::events(&events)]).await;
-    let outcome = asked(&server).await;
+    let server = MockServer::start([MockReply::events(&events)]).await;
+    let outcome = ask_server(&server).await;
     let usage = Usage {
         input_tokens: 12,
         output_tokens: 3,
@@ -54,7 +55,7 @@ async fn text_is_told_while_it_arrives_and_usage_at_the_end() {
 }
 
 #[tokio::test]
-async fn thoughts_are_told_apart_from_text() {
+async fn thoughts_are_separated_from_text() {
     let events = [
         delta(json!({"reasoning_content": "Hm."})),
         delta(json!({"content": "Yes."})),
@@ -67,39 +68,42 @@ async fn thoughts_are_told_apart_from_text() {
 }
 
 #[tokio::test]
-async fn a_call_split_over_chunks_is_one_call_and_told_once() {
+async fn a_call_in_several_chunks_is_one_call_and_emitted_once() {
     let events = [
         delta(json!({"tool_calls": [call_delta(0, "a", "search", "")]})),
         delta(json!({"tool_calls": [more(0, "{\"que")]})),
         delta(json!({"tool_calls": [more(0, "ry\": \"ru")]})),
         delta(json!({"tool_calls": [more(0, "st\"}")]})),
     ];
-    let outcome = asked(&Server::start([Reply::events(&events)]).await).await;
+    let outcome = ask_server(&MockServer::start([MockReply::events(&events)]).await).await;
     assert_eq!(
         outcome.answer.unwrap().calls,
         [call("search", json!({"query": "rust"}))]
     );
-    assert_eq!(outcome.events[..1], [called("search")]);
+    assert_eq!(outcome.events[..1], [call_event("search")]);
     assert_eq!(outcome.events.len(), 2, "{:?}", outcome.events);
 }
 
 #[tokio::test]
-async fn two_calls_in_one_delta_are_two_calls() {
+async fn two_calls_in_one_delta_are_parsed() {
     let events = [delta(json!({"tool_calls": [
         call_delta(0, "a", "search", "{\"query\": \"one\"}"),
         call_delta(1, "b", "finish", "{\"answer\": \"two\"}"),
     ]}))];
-    let outcome = asked(&Server::start([Reply::events(&events)]).await).await;
+    let outcome = ask_server(&MockServer::start([MockReply::events(&events)]).await).await;
     let wanted = [
         call("search", json!({"query": "one"})),
         call("finish", json!({"answer": "two"})),
     ];
     assert_eq!(outcome.answer.unwrap().calls, wanted);
-    assert_eq!(outcome.events[..2], [called("search"), called("finish")]);
+    assert_eq!(
+        outcome.events[..2],
+        [call_event("search"), call_event("finish")]
+    );
 }
 
 #[tokio::test]
-async fn calls_numbered_from_one_are_not_doubled() {
+async fn calls_numbered_from_one_are_not_duplicated() {
     let events = [
         delta(json!({"tool_calls": [call_delta(1, "a", "search", "{\"query\":")]})),
         delta(json!({"tool_calls": [more(1, " \"one\"}")]})),
@@ -109,7 +113,7 @@ async fn calls_numbered_from_one_are_not_doubled() {
 }
 
 #[tokio::test]
-async fn calls_that_are_all_numbered_zero_are_not_joined() {
+async fn calls_that_are_all_numbered_zero_are_not_merged() {
     let answer = answer_to(&[
         delta(json!({"tool_calls": [call_delta(0, "a", "search", "{\"query\":")]})),
         delta(json!({"tool_calls": [more(0, " \"one\"}")]})),
@@ -125,7 +129,7 @@ async fn calls_that_are_all_numbered_zero_are_not_joined() {
 }
 
 #[tokio::test]
-async fn calls_that_arrive_by_turns_are_told_apart_by_their_number() {
+async fn interleaved_calls_are_distinguished_by_their_number() {
     let answer = answer_to(&[
         delta(json!({"tool_calls": [call_delta(0, "a", "search", "{\"query\":")]})),
         delta(json!({"tool_calls": [call_delta(1, "b", "search", "{\"query\":")]})),
@@ -138,7 +142,7 @@ async fn calls_that_arrive_by_turns_are_told_apart_by_their_number() {
 }
 
 #[tokio::test]
-async fn a_server_that_gives_no_ids_or_repeats_names_is_understood() {
+async fn calls_without_ids_and_with_repeated_names_are_parsed() {
     let unnamed = |arguments: &str| json!({"tool_calls": [{"index": 0, "function": {"name": "search", "arguments": arguments}}]});
     let pieces = ["{\"query\":", " \"one\"}", "{\"query\": \"two\"}"];
     let answer = answer_to(&pieces.map(|piece| delta(unnamed(piece)))).await;
@@ -147,8 +151,8 @@ async fn a_server_that_gives_no_ids_or_repeats_names_is_understood() {
 }
 
 #[tokio::test]
-async fn a_number_that_is_far_too_high_costs_nothing() {
-    // The library would make room for four thousand million calls.
+async fn a_huge_call_number_allocates_nothing() {
+    // `genai` would allocate four billion calls.
     let answer = answer_to(&[
         delta(json!({"tool_calls": [call_delta(u32::MAX, "a", "search", "{\"query\":")]})),
         delta(json!({"tool_calls": [more(u32::MAX, " \"one\"}")]})),
@@ -158,31 +162,32 @@ async fn a_number_that_is_far_too_high_costs_nothing() {
 }
 
 #[tokio::test]
-async fn more_calls_than_anyone_means_are_stopped() {
+async fn too_many_calls_are_stopped() {
     let calls: Vec<_> = (0..129)
         .map(|number| call_delta(number, &format!("id{number}"), "search", "{}"))
         .collect();
-    let server = Server::start([Reply::events(&[delta(json!({"tool_calls": calls}))])]).await;
-    let (error, tries) = refused(&server).await;
+    let server =
+        MockServer::start([MockReply::events(&[delta(json!({"tool_calls": calls}))])]).await;
+    let (error, tries) = error_and_attempts(&server).await;
     assert_eq!((error.kind, tries), (ModelErrorKind::Malformed, 1));
     assert_eq!(
         error.message,
-        "The answer was stopped: it asks for more than 128 calls."
+        "The answer was stopped: it requests more than 128 calls."
     );
 }
 
 #[tokio::test]
-async fn an_answer_cut_off_at_its_length_is_refused_only_while_it_says_nothing() {
+async fn an_answer_cut_off_at_the_token_limit_is_refused_only_without_content() {
     let cut_off = |delta: serde_json::Value| json!({"choices": [{"delta": delta, "finish_reason": "length"}]});
     for nothing in [
         json!({"content": "{\"action\": \"fin"}),
         json!({"reasoning_content": "Hm."}),
     ] {
-        let server = Server::start([Reply::events(&[cut_off(nothing)])]).await;
-        let (error, tries) = refused(&server).await;
+        let server = MockServer::start([MockReply::events(&[cut_off(nothing)])]).await;
+        let (error, tries) = error_and_attempts(&server).await;
         assert_eq!((error.kind, tries), (ModelErrorKind::Malformed, 1));
-        let message = "The answer broke off before it said anything: it was longer than it was \
-                       allowed to be. Allow more output tokens, or ask for less at once.";
+        let message = "The answer was cut off at the output token limit before it contained \
+                       anything usable. Allow more output tokens, or ask for less at once.";
         assert_eq!(error.message, message);
     }
     let answer = answer_to(&[cut_off(json!({"content": "Rust is"}))]).await;
@@ -192,7 +197,7 @@ async fn an_answer_cut_off_at_its_length_is_refused_only_while_it_says_nothing()
 }
 
 #[tokio::test]
-async fn cut_off_arguments_arrive_as_the_text_they_are() {
+async fn truncated_arguments_are_kept_as_text() {
     let events = [delta(
         json!({"tool_calls": [call_delta(0, "a", "search", "{\"query\": \"ru")]}),
     )];
@@ -204,45 +209,48 @@ async fn cut_off_arguments_arrive_as_the_text_they_are() {
 }
 
 #[tokio::test]
-async fn a_character_split_over_chunks_arrives_whole() {
+async fn a_character_split_over_chunks_is_complete() {
     let event = format!("data: {}\n\n", delta(json!({"content": "naïve 🦀"})));
     let bytes = event.as_bytes();
     let reply = bytes
         .iter()
-        .fold(Reply::stream(), |reply, byte| reply.chunk(&[*byte]))
+        .fold(MockReply::stream(), |reply, byte| reply.chunk(&[*byte]))
         .done();
-    let answer = asked(&Server::start([reply]).await).await.answer.unwrap();
+    let answer = ask_server(&MockServer::start([reply]).await)
+        .await
+        .answer
+        .unwrap();
     assert_eq!(answer.text, "naïve 🦀");
 }
 
 #[tokio::test]
-async fn a_connection_that_is_cut_is_no_answer_and_not_asked_again() {
-    let begun = || Reply::stream().event(&delta(json!({"content": "Rust is"})));
-    // Cut in the middle of the body, and an end that is none.
+async fn a_lost_connection_is_an_error_and_not_retried() {
+    let begun = || MockReply::stream().event(&delta(json!({"content": "Rust is"})));
+    // A disconnect in the middle of the body, and an end without an end event.
     for reply in [begun().cut(), begun()] {
-        let server = Server::start([reply]).await;
-        let outcome = asked(&server).await;
+        let server = MockServer::start([reply]).await;
+        let outcome = ask_server(&server).await;
         let error = outcome.answer.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Malformed);
         assert_eq!(
             error.message,
             format!(
-                "The connection to OpenAI was cut before the answer was complete. Ask again; if \
-                 it happens again, see whether the server at {}/ still runs.",
+                "The connection to OpenAI was lost before the answer was complete. Try again; if \
+                 it happens again, check whether the server at {}/ still runs.",
                 server.url
             )
         );
         assert_eq!(
-            (outcome.events, server.asked().len()),
+            (outcome.events, server.requests().len()),
             (vec![text("Rust is")], 1)
         );
     }
 }
 
 #[tokio::test]
-async fn what_is_not_json_in_a_stream_is_malformed() {
-    let server = Server::start([Reply::stream().chunk(b"data: <html>\n\n").done()]).await;
-    let (error, _) = refused(&server).await;
+async fn invalid_json_in_a_stream_is_malformed() {
+    let server = MockServer::start([MockReply::stream().chunk(b"data: <html>\n\n").done()]).await;
+    let (error, _) = error_and_attempts(&server).await;
     assert_eq!(error.kind, ModelErrorKind::Malformed);
 }
 
@@ -254,7 +262,7 @@ async fn an_endless_stream_is_stopped() {
         json!({"reasoning": "hm "}),
         arguments,
     ] {
-        let server = Server::start([Reply::stream()
+        let server = MockServer::start([MockReply::stream()
             .event(&delta(
                 json!({"tool_calls": [call_delta(0, "a", "search", "")]}),
             ))
@@ -267,15 +275,15 @@ async fn an_endless_stream_is_stopped() {
         let error = ask(&model(settings), &request()).await.answer.unwrap_err();
         assert_eq!(
             error.message,
-            "The answer was stopped: it did not end within 20000 bytes."
+            "The answer was stopped: it is longer than 20000 bytes."
         );
-        server.until_hung_up().await;
+        server.until_disconnected().await;
     }
 }
 
 #[tokio::test]
-async fn an_endless_stream_of_nothing_meets_the_time_limit() {
-    let server = Server::start([Reply::stream().endless(&json!({"choices": []}))]).await;
+async fn an_endless_stream_without_content_times_out() {
+    let server = MockServer::start([MockReply::stream().endless(&json!({"choices": []}))]).await;
     let settings = HostedSettings {
         idle_limit: Duration::from_millis(50),
         ..settings(&server)
@@ -286,22 +294,22 @@ async fn an_endless_stream_of_nothing_meets_the_time_limit() {
     };
     let error = ask(&model(settings), &request()).await.answer.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Timeout);
-    server.until_hung_up().await;
+    server.until_disconnected().await;
 }
 
 #[tokio::test]
-async fn a_slow_first_byte_a_pause_and_a_long_answer_each_have_their_limit() {
+async fn first_byte_pause_and_total_time_have_their_limits() {
     let short = Duration::from_millis(50);
     let begun = || {
-        Reply::stream()
+        MockReply::stream()
             .event(&delta(json!({"content": "Rust is"})))
             .silence()
     };
-    let cases: [(Reply, Limit, &str); 3] = [
+    let cases: [(MockReply, Limit, &str); 3] = [
         (
-            Reply::stream().silence(),
+            MockReply::stream().silence(),
             |s, short| s.first_byte_limit = short,
-            "OpenAI did not begin to answer within 0.05 seconds.",
+            "OpenAI did not start to answer within 0.05 seconds.",
         ),
         (
             begun(),
@@ -311,11 +319,11 @@ async fn a_slow_first_byte_a_pause_and_a_long_answer_each_have_their_limit() {
         (
             begun(),
             |s, short| s.time_limit = short,
-            "OpenAI did not finish within 0.05 seconds.",
+            "OpenAI did not finish its answer within 0.05 seconds.",
         ),
     ];
     for (reply, limit, message) in cases {
-        let server = Server::start([reply]).await;
+        let server = MockServer::start([reply]).await;
         let mut settings = settings(&server);
         limit(&mut settings, short);
         let error = ask(&model(settings), &request()).await.answer.unwrap_err();
@@ -323,25 +331,25 @@ async fn a_slow_first_byte_a_pause_and_a_long_answer_each_have_their_limit() {
             (error.kind, error.message.as_str()),
             (ModelErrorKind::Timeout, message)
         );
-        server.until_hung_up().await;
-        assert_eq!(server.asked().len(), 1);
+        server.until_disconnected().await;
+        assert_eq!(server.requests().len(), 1);
     }
 }
 
 #[tokio::test]
-async fn cancelling_in_mid_stream_hangs_up_at_once() {
-    let server = Server::start([Reply::stream()
+async fn cancelling_during_the_stream_disconnects_at_once() {
+    let server = MockServer::start([MockReply::stream()
         .event(&delta(json!({"content": "Rust is"})))
         .silence()])
     .await;
     let cancel = CancellationToken::new();
-    // Cancelled by the first thing that is heard: no clock is needed.
+    // Cancelled by the first event, so no timer is needed.
     let stop = cancel.clone();
-    let mut tell = move |_| stop.cancel();
+    let mut emit = move |_| stop.cancel();
     let error = model(settings(&server))
-        .answer(&request(), &cancel, &mut tell)
+        .answer(&request(), &cancel, &mut emit)
         .await
         .unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Cancelled);
-    server.until_hung_up().await;
+    server.until_disconnected().await;
 }

@@ -1,4 +1,4 @@
-//! What the tests ask, and how they ask it.
+//! Requests and helpers for the tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use windlass_core::model::{
 use windlass_model::{Dialect, HostedModel, HostedSettings, ModelClient, ModelError, ModelEvent};
 use windlass_spec::{NonEmptyText, Signature, ToolName, ToolSpecification};
 
-use super::server::{Reply, Server};
+use super::server::{MockReply, MockServer};
 
 pub(crate) const KEY: &str = "secret-key-of-the-tests";
 
-/// The key, for every variable that may hold one.
+/// Returns the key for every variable of a key.
 pub(crate) fn keys(name: &str) -> Option<String> {
     name.ends_with("_API_KEY").then(|| KEY.to_owned())
 }
@@ -46,7 +46,7 @@ pub(crate) fn request() -> ModelRequest {
     }
 }
 
-/// A conversation in which a call was made, one went wrong, and both were answered.
+/// A conversation with one valid and one invalid call, both with results.
 pub(crate) fn longer_request() -> ModelRequest {
     let mut request = request();
     let call = |id: &str, arguments| ChatCall {
@@ -54,7 +54,7 @@ pub(crate) fn longer_request() -> ModelRequest {
         tool: "search".to_owned(),
         arguments,
     };
-    let observed = |id: &str, content: &str| ChatMessage::Tool {
+    let result = |id: &str, content: &str| ChatMessage::Tool {
         call_id: id.to_owned(),
         tool: "search".to_owned(),
         content: content.to_owned(),
@@ -67,8 +67,8 @@ pub(crate) fn longer_request() -> ModelRequest {
                 call("call_1_1", json!("{\"query\": \"ru")),
             ],
         },
-        observed("call_1_0", "A language."),
-        observed("call_1_1", "The arguments are not JSON."),
+        result("call_1_0", "A language."),
+        result("call_1_1", "The arguments are not JSON."),
         ChatMessage::User {
             content: "Go on.".to_owned(),
         },
@@ -76,7 +76,7 @@ pub(crate) fn longer_request() -> ModelRequest {
     request
 }
 
-pub(crate) fn settings(server: &Server) -> HostedSettings {
+pub(crate) fn settings(server: &MockServer) -> HostedSettings {
     HostedSettings {
         base_url: Some(server.url.clone()),
         dialect: Dialect::Native,
@@ -97,7 +97,7 @@ pub(crate) fn model_of(name: &str, settings: HostedSettings) -> HostedModel {
     HostedModel::with_variables(&name.parse().unwrap(), settings, &keys).unwrap()
 }
 
-/// What came of a request, and what was told on the way.
+/// The answer to a request, and the emitted events.
 pub(crate) struct Outcome {
     pub(crate) answer: Result<ModelAnswer, ModelError>,
     pub(crate) events: Vec<ModelEvent>,
@@ -105,34 +105,34 @@ pub(crate) struct Outcome {
 
 pub(crate) async fn ask(model: &dyn ModelClient, request: &ModelRequest) -> Outcome {
     let mut events = Vec::new();
-    let mut tell = |event| events.push(event);
+    let mut emit = |event| events.push(event);
     let answer = model
-        .answer(request, &CancellationToken::new(), &mut tell)
+        .answer(request, &CancellationToken::new(), &mut emit)
         .await;
     Outcome { answer, events }
 }
 
-/// What a native model of this name comes to that gets these replies.
-pub(crate) async fn ask_as(name: &str, server: &Server, request: &ModelRequest) -> Outcome {
+/// Asks a native model with this name at the server.
+pub(crate) async fn ask_as(name: &str, server: &MockServer, request: &ModelRequest) -> Outcome {
     ask(&model_of(name, settings(server)), request).await
 }
 
-/// What a native model comes to that gets these replies.
-pub(crate) async fn asked(server: &Server) -> Outcome {
+/// Asks a native model at the server.
+pub(crate) async fn ask_server(server: &MockServer) -> Outcome {
     ask_as("OpenAI/test-model", server, &request()).await
 }
 
-/// What a native model answers that gets these OpenAI events.
+/// The answer of a native model to these OpenAI events.
 pub(crate) async fn answer_to(events: &[serde_json::Value]) -> ModelAnswer {
-    let server = Server::start([Reply::events(events)]).await;
-    asked(&server).await.answer.unwrap()
+    let server = MockServer::start([MockReply::events(events)]).await;
+    ask_server(&server).await.answer.unwrap()
 }
 
-/// The error a native model comes to, and how often it has asked by then.
-pub(crate) async fn refused(server: &Server) -> (ModelError, usize) {
+/// The error of a native model at the server, and the number of attempts.
+pub(crate) async fn error_and_attempts(server: &MockServer) -> (ModelError, usize) {
     (
-        asked(server).await.answer.unwrap_err(),
-        server.asked().len(),
+        ask_server(server).await.answer.unwrap_err(),
+        server.requests().len(),
     )
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn text(text: &str) -> ModelEvent {
     }
 }
 
-pub(crate) fn called(tool: &str) -> ModelEvent {
+pub(crate) fn call_event(tool: &str) -> ModelEvent {
     ModelEvent::Call {
         tool: tool.to_owned(),
     }

@@ -2,14 +2,15 @@ use cedar_policy::Policy;
 
 use super::{Analysis, analyse};
 
-fn of(condition: &str) -> Analysis {
+fn analyse_condition(condition: &str) -> Analysis {
     let text = format!("permit(principal, action, resource) when {{ {condition} }};");
     analyse(&Policy::parse(None, text).unwrap())
 }
 
 #[test]
-fn a_rule_looks_at_what_it_names() {
-    let analysis = of("context.input.a.b == 1 && context has risk && principal.tainted == 1");
+fn rule_uses_the_attributes_it_names() {
+    let analysis =
+        analyse_condition("context.input.a.b == 1 && context has risk && principal.tainted == 1");
     assert!(analysis.mentions.attribute("input"));
     assert!(analysis.mentions.attribute("risk"));
     assert!(!analysis.mentions.attribute("tainted"));
@@ -18,9 +19,9 @@ fn a_rule_looks_at_what_it_names() {
 }
 
 #[test]
-fn of_the_session_only_what_is_named_is_looked_at_unless_it_is_taken_as_a_whole() {
+fn session_attributes_are_used_by_name_or_as_a_whole() {
     for named in ["context.session.calls > 1", "context.session has calls"] {
-        let mentions = of(named).mentions;
+        let mentions = analyse_condition(named).mentions;
         assert!(mentions.attribute("session") && mentions.of_session("calls"));
         assert!(!mentions.of_session("denied_calls"), "{named}");
     }
@@ -29,13 +30,16 @@ fn of_the_session_only_what_is_named_is_looked_at_unless_it_is_taken_as_a_whole(
         "context has session",
         "context == {a: 1}",
     ] {
-        assert!(of(whole).mentions.of_session("denied_calls"), "{whole}");
+        assert!(
+            analyse_condition(whole).mentions.of_session("denied_calls"),
+            "{whole}"
+        );
     }
 }
 
 #[test]
 fn has_with_a_path_names_every_step() {
-    let analysis = of("context.input has a.b");
+    let analysis = analyse_condition("context.input has a.b");
     assert!(analysis.mentions.argument("a"));
     assert!(
         analysis
@@ -45,34 +49,34 @@ fn has_with_a_path_names_every_step() {
 }
 
 #[test]
-fn a_rule_that_takes_the_context_as_a_whole_looks_at_everything() {
+fn rule_that_uses_the_whole_context_uses_everything() {
     for condition in [
         "context == {a: 1}",
         "(if true then context else context).approved",
         "[context].contains(context)",
         "{a: context}.a.approved",
     ] {
-        let mentions = of(condition).mentions;
+        let mentions = analyse_condition(condition).mentions;
         assert!(mentions.attribute("approved"), "{condition}");
         assert!(mentions.argument("anything"), "{condition}");
     }
 }
 
 #[test]
-fn a_rule_that_takes_the_input_as_a_whole_looks_at_every_argument() {
+fn rule_that_uses_the_whole_input_uses_every_argument() {
     for condition in [
         "context.input == {a: 1}",
         "(if context.input == {} then context.input else context.input).a == 1",
         "context[\"input\"] == {a: 1}",
     ] {
-        let mentions = of(condition).mentions;
+        let mentions = analyse_condition(condition).mentions;
         assert!(mentions.argument("anything"), "{condition}");
         assert!(!mentions.attribute("approved"), "{condition}");
     }
 }
 
 #[test]
-fn every_kind_of_expression_is_looked_into() {
+fn every_kind_of_expression_is_analysed() {
     for condition in [
         "!context.x",
         "-context.x == 1",
@@ -93,13 +97,16 @@ fn every_kind_of_expression_is_looked_into() {
         "{a: context.x}.a == 1",
         "{a: context.x} has a",
     ] {
-        assert!(of(condition).mentions.attribute("x"), "{condition}");
+        assert!(
+            analyse_condition(condition).mentions.attribute("x"),
+            "{condition}"
+        );
     }
 }
 
 #[test]
 fn words_are_found_on_both_sides_and_in_sets() {
-    let analysis = of(
+    let analysis = analyse_condition(
         "context.risk == \"a\" || \"b\" != context.risk || [\"c\", \"d\"].contains(context.risk)",
     );
     let words: Vec<&str> = analysis
@@ -111,13 +118,15 @@ fn words_are_found_on_both_sides_and_in_sets() {
 }
 
 #[test]
-fn a_rule_ends_with_an_approval_if_nothing_else_in_it_looks_at_one() {
-    let ends = |conditions: &str| {
+fn rule_is_lifted_by_approval_if_no_other_condition_uses_it() {
+    let is_lifted = |conditions: &str| {
         let text = format!("forbid(principal, action, resource) {conditions};");
-        analyse(&Policy::parse(None, text).unwrap()).ends_with_approval
+        analyse(&Policy::parse(None, text).unwrap()).is_lifted_by_approval
     };
-    assert!(ends("unless { context.approved }"));
-    assert!(ends("when { context.tainted } unless { context.approved }"));
+    assert!(is_lifted("unless { context.approved }"));
+    assert!(is_lifted(
+        "when { context.tainted } unless { context.approved }"
+    ));
     for conditions in [
         "",
         "when { context.approved }",
@@ -128,6 +137,6 @@ fn a_rule_ends_with_an_approval_if_nothing_else_in_it_looks_at_one() {
         "when { context has approved } unless { context.approved }",
         "when { context == {a: 1} } unless { context.approved }",
     ] {
-        assert!(!ends(conditions), "{conditions}");
+        assert!(!is_lifted(conditions), "{conditions}");
     }
 }

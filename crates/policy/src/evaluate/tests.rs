@@ -28,8 +28,8 @@ fn tool() -> ToolSpecification {
     .unwrap()
 }
 
-/// The context is built without the schema, which would cost more than the decision. So it must be
-/// right by construction.
+/// The context is built without checking it against the schema, which would cost more than the decision.
+/// So it must be correct by construction.
 #[test]
 fn the_context_of_a_call_fits_the_schema_that_rules_are_checked_against() {
     let tools = Tools::new(&[tool()]).unwrap();

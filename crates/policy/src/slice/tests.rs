@@ -35,7 +35,7 @@ fn slice(policies: &Policies, tool: &str) -> [Vec<String>; 3] {
 }
 
 #[test]
-fn a_slice_holds_the_rules_that_can_apply_to_its_tool_and_no_others() {
+fn slice_has_exactly_the_rules_that_can_apply_to_its_tool() {
     let text = r#"
 @id("all") permit (principal, action, resource);
 @id("group") permit (principal, action in Action::"tools", resource);
@@ -58,7 +58,7 @@ fn a_slice_holds_the_rules_that_can_apply_to_its_tool_and_no_others() {
 }
 
 #[test]
-fn only_rules_that_an_approval_makes_a_difference_to_are_asked_about_it() {
+fn only_rules_that_depend_on_approval_are_evaluated_with_it() {
     let text = r#"
 @id("steady") permit (principal, action, resource);
 @id("ends") forbid (principal, action, resource) when { context.tainted } unless { context.approved };

@@ -1,8 +1,8 @@
-use super::{marked_comments, place};
+use super::{example_comments, place};
 
-fn marked(text: &str) -> Vec<(String, String)> {
-    let found = marked_comments(text).into_iter();
-    found.map(|marked| (marked.word, marked.rest)).collect()
+fn examples(text: &str) -> Vec<(String, String)> {
+    let found = example_comments(text).into_iter();
+    found.map(|comment| (comment.word, comment.rest)).collect()
 }
 
 fn pair(word: &str, rest: &str) -> (String, String) {
@@ -10,7 +10,7 @@ fn pair(word: &str, rest: &str) -> (String, String) {
 }
 
 #[test]
-fn places_count_lines_and_characters_from_one() {
+fn positions_count_lines_and_characters_from_one() {
     let text = "a\nöb\n";
     let at = |offset| {
         let place = place(text, offset);
@@ -20,30 +20,30 @@ fn places_count_lines_and_characters_from_one() {
     assert_eq!(at(2), (2, 1));
     assert_eq!(at(4), (2, 2));
     assert_eq!(at(99), (3, 1));
-    // Within a character, the character's place is meant.
+    // An offset within a character has the position of the character.
     assert_eq!(at(3), (2, 1));
 }
 
 #[test]
-fn a_marked_comment_goes_on_over_the_comment_lines_after_it() {
+fn example_comment_continues_on_following_comment_lines() {
     let text = "// @match {\n//   1}\n// more\n\n// not this\npermit";
-    assert_eq!(marked(text), [pair("match", "{\n1}\nmore")]);
+    assert_eq!(examples(text), [pair("match", "{\n1}\nmore")]);
 }
 
 #[test]
-fn slashes_in_texts_begin_no_comment() {
+fn slashes_in_strings_do_not_start_a_comment() {
     assert_eq!(
-        marked("\"// @match 1\" \"\\\"// @match 2\" // @match 3"),
+        examples("\"// @match 1\" \"\\\"// @match 2\" // @match 3"),
         [pair("match", "3")]
     );
-    assert_eq!(marked("\"open // @match 1"), []);
+    assert_eq!(examples("\"open // @match 1"), []);
 }
 
 #[test]
-fn an_annotation_that_is_commented_out_is_no_mark() {
+fn commented_out_annotation_is_not_an_example() {
     assert_eq!(
-        marked("// @id(\"a\")\n// @not_match(1)"),
+        examples("// @id(\"a\")\n// @not_match(1)"),
         [pair("not_match", "(1)")]
     );
-    assert_eq!(marked("// see ops@example.org"), []);
+    assert_eq!(examples("// see ops@example.org"), []);
 }

@@ -11,7 +11,7 @@ fn number(value: serde_json::Value) -> Number {
 }
 
 #[test]
-fn a_decimal_is_exact_or_not_expressed() {
+fn decimal_is_exact_or_refused() {
     let express = |value| decimal(&number(value));
     assert_eq!(express(json!(5)).unwrap(), "5.0");
     assert_eq!(express(json!(0.1)).unwrap(), "0.1");
@@ -33,7 +33,7 @@ fn a_decimal_is_exact_or_not_expressed() {
 }
 
 #[test]
-fn every_decimal_made_here_is_one_to_the_policy_language() {
+fn generated_decimals_are_valid_in_cedar() {
     for value in [
         json!(0),
         json!(-0.0),
@@ -51,7 +51,7 @@ fn every_decimal_made_here_is_one_to_the_policy_language() {
 }
 
 #[test]
-fn a_whole_number_is_exact_or_not_expressed() {
+fn integer_is_exact_or_refused() {
     let express = |value| long(&number(value));
     assert_eq!(express(json!(i64::MIN)).unwrap(), i64::MIN);
     assert_eq!(express(json!(3.0)).unwrap(), 3);

@@ -6,7 +6,7 @@ use serde_json::json;
 use windlass_policy::{Fault, FloorSettings, Policies, Unstated, Verdict};
 use windlass_spec::{RiskLevel, SecurityLevel};
 
-use super::support::{brief, call, confidence, email, load, office, payment};
+use super::support::{brief, call, confidence, email, load, payment, test_tools};
 
 const PERMIT_ALL: &str = "@id(\"all\") permit (principal, action, resource);\n";
 
@@ -15,12 +15,12 @@ fn with(rules: &str) -> Policies {
 }
 
 #[test]
-fn what_is_permitted_without_an_approval_is_allowed() {
+fn call_permitted_without_approval_is_allowed() {
     assert_eq!(brief(&with("").decide(&email())), "allow by all");
 }
 
 #[test]
-fn what_is_permitted_only_with_an_approval_is_asked() {
+fn call_permitted_only_with_approval_is_asked() {
     let forbidding = with(
         "@id(\"ask\") forbid (principal, action == Action::\"send_email\", resource) unless { context.approved };",
     );
@@ -31,7 +31,7 @@ fn what_is_permitted_only_with_an_approval_is_asked() {
 }
 
 #[test]
-fn what_is_never_permitted_is_denied() {
+fn call_that_is_never_permitted_is_denied() {
     let forbidding =
         with("@id(\"no\") forbid (principal, action == Action::\"send_email\", resource);");
     assert_eq!(brief(&forbidding.decide(&email())), "deny by no");
@@ -44,7 +44,7 @@ fn what_is_never_permitted_is_denied() {
 }
 
 #[test]
-fn a_call_that_the_floor_asks_about_must_be_permitted_once_approved() {
+fn call_that_needs_approval_must_be_permitted_when_approved() {
     let policies =
         with("@id(\"odd\") forbid (principal, action, resource) when { context.approved };");
     let mut request = email();
@@ -85,7 +85,7 @@ fn an_error_in_a_permit_denies_even_if_another_rule_permits() {
 }
 
 #[test]
-fn an_error_that_only_an_approved_call_meets_denies() {
+fn error_that_occurs_only_when_approved_denies() {
     let policies = with(
         "@id(\"ask\") forbid (principal, action == Action::\"pay\", resource) unless { context.approved };
          @id(\"sum\") forbid (principal, action == Action::\"pay\", resource) when { context.approved && context.input.cents + 1 < 0 };",
@@ -100,7 +100,7 @@ fn an_error_that_only_an_approved_call_meets_denies() {
 }
 
 #[test]
-fn a_value_that_cannot_be_expressed_denies_where_a_rule_looks_at_it() {
+fn value_without_exact_representation_denies_if_a_rule_uses_it() {
     let policies = with(
         "@id(\"big\") forbid (principal, action, resource) when { context.input has amount && context.input.amount.greaterThan(decimal(\"500.0\")) };",
     );
@@ -120,7 +120,7 @@ fn a_value_that_cannot_be_expressed_denies_where_a_rule_looks_at_it() {
         };
         assert_eq!(decision.faults, [fault], "{amount}");
     }
-    // No rule looks at it here.
+    // No rule uses it here.
     assert_eq!(
         with("").decide(&payment(json!(1e30))).verdict,
         Verdict::Allow
@@ -156,7 +156,7 @@ fn an_unknown_tool_is_denied() {
 }
 
 #[test]
-fn rules_see_who_asks_for_whom_and_where() {
+fn rules_can_use_principal_agent_and_environment() {
     let policies = load(
         r#"
 @id("acme") permit (principal in Tenant::"acme", action, resource);
@@ -195,7 +195,7 @@ fn rules_see_who_asks_for_whom_and_where() {
 }
 
 #[test]
-fn rules_see_the_category_the_session_and_what_is_declared() {
+fn rules_can_use_category_session_and_declared_attributes() {
     let policies = with(
         r#"
 @id("money") forbid (principal, action in Action::"category:money", resource) when { context.session.calls >= 3 };
@@ -223,7 +223,7 @@ fn rules_see_the_category_the_session_and_what_is_declared() {
 }
 
 #[test]
-fn a_security_level_may_raise_what_the_risk_gives_and_not_lower_it() {
+fn rule_can_raise_but_not_lower_the_security_level() {
     let policies = with(
         r#"
 @id("low") @security_level("LOW") forbid (principal, action == Action::"pay", resource) unless { context.approved };
@@ -251,7 +251,7 @@ fn a_security_level_may_raise_what_the_risk_gives_and_not_lower_it() {
 }
 
 #[test]
-fn the_floor_holds_whatever_the_rules_permit() {
+fn floor_applies_to_permitted_calls() {
     let policies = with("");
     let mut request = email();
     request.risk = RiskLevel::Irreversible;
@@ -302,10 +302,10 @@ fn a_decision_is_recorded_and_read_back() {
 }
 
 #[test]
-fn names_with_quotes_are_names_like_others() {
+fn names_with_quotes_work() {
     let odd = super::support::tool("say \"hi\"", "(a: Text) --> Text", Default::default());
     let text = r#"@id("a") permit (principal, action == Action::"say \"hi\"", resource) when { context.input.a == "x" };"#;
-    let policies = Policies::load(text, [&odd].into_iter().chain(&office())).unwrap();
+    let policies = Policies::load(text, [&odd].into_iter().chain(&test_tools())).unwrap();
     assert_eq!(
         brief(&policies.decide(&call("say \"hi\"", json!({"a": "x"})))),
         "allow by a"
@@ -313,7 +313,7 @@ fn names_with_quotes_are_names_like_others() {
 }
 
 #[test]
-fn an_error_before_an_approval_is_not_forgiven_by_one() {
+fn error_without_approval_denies_even_if_approval_lifts_the_rule() {
     let policies = with(
         "@id(\"ask\") forbid (principal, action == Action::\"pay\", resource) when { context.input.cents + 1 > 9 } unless { context.approved };",
     );
@@ -329,7 +329,7 @@ fn an_error_before_an_approval_is_not_forgiven_by_one() {
 }
 
 #[test]
-fn an_error_that_an_approval_brings_about_denies_in_a_rule_that_ends_with_it() {
+fn error_caused_by_approval_denies_in_a_rule_that_approval_lifts() {
     let policies = with(
         "@id(\"ask\") forbid (principal, action == Action::\"pay\", resource) when { if context.approved then context.input.cents + 1 > 0 else true } unless { context.approved };",
     );
@@ -342,9 +342,9 @@ fn an_error_that_an_approval_brings_about_denies_in_a_rule_that_ends_with_it() {
     assert_eq!(policies.decide(&request).verdict, Verdict::Deny);
 }
 
-/// Many rules are evaluated in groups. What decides, and what goes wrong, is told of each rule.
+/// Many rules are evaluated in groups. Deciding rules and faults are reported for each rule.
 #[test]
-fn among_many_rules_those_that_decide_are_named() {
+fn deciding_rules_are_named_among_many() {
     let rules: String = (0..=50)
         .map(|number| {
             let asks = if number % 2 == 0 { " unless { context.approved }" } else { "" };

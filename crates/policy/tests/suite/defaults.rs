@@ -1,13 +1,13 @@
-//! The default policies load with any tools and do what the design says.
+//! The default policies load with any tools and decide as documented.
 
 use serde_json::json;
 use windlass_policy::{DEFAULT_POLICIES, Policies, Verdict};
 use windlass_spec::{RiskLevel, ToolSpecification};
 
-use super::support::{brief, call, email, office, payment};
+use super::support::{brief, call, email, payment, test_tools};
 
 fn defaults() -> Policies {
-    Policies::defaults(&office()).unwrap()
+    Policies::defaults(&test_tools()).unwrap()
 }
 
 #[test]
@@ -29,11 +29,11 @@ fn every_default_rule_has_a_reason_and_examples() {
 #[test]
 fn a_broken_example_in_the_defaults_would_be_noticed() {
     let broken = DEFAULT_POLICIES.replacen("@not_match", "@match", 1);
-    assert!(Policies::load(&broken, &office()).is_err());
+    assert!(Policies::load(&broken, &test_tools()).is_err());
 }
 
 #[test]
-fn reading_is_allowed_and_what_cannot_be_undone_is_asked() {
+fn reversible_calls_are_allowed_and_irreversible_ones_asked() {
     let policies = defaults();
     assert_eq!(
         brief(&policies.decide(&call("export", json!({"format": "pdf"})))),
@@ -52,7 +52,7 @@ fn reading_is_allowed_and_what_cannot_be_undone_is_asked() {
 }
 
 #[test]
-fn confidential_data_does_not_leave_without_a_person() {
+fn confidential_data_does_not_leave_without_approval() {
     let policies = defaults();
     let mut request = email();
     assert_eq!(policies.decide(&request).verdict, Verdict::Allow);

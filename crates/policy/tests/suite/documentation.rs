@@ -1,4 +1,4 @@
-//! What docs/policy.md shows is true.
+//! The examples of docs/policy.md are correct.
 
 use windlass_policy::Policies;
 
@@ -7,7 +7,7 @@ use super::support::tool;
 const GUIDE: &str = include_str!("../../../../docs/policy.md");
 
 #[test]
-fn the_rule_that_the_guide_begins_with_loads_and_its_examples_hold() {
+fn first_rule_of_the_guide_loads_and_its_examples_pass() {
     let rule = GUIDE.split("```cedar\n").nth(1).unwrap();
     let rule = rule.split("```").next().unwrap();
     let pay = tool(
@@ -22,7 +22,7 @@ fn the_rule_that_the_guide_begins_with_loads_and_its_examples_hold() {
 }
 
 #[test]
-fn the_error_that_the_guide_shows_is_the_one_reported() {
+fn error_shown_in_the_guide_is_the_reported_one() {
     let rule = GUIDE.split("```cedar\n").nth(1).unwrap();
     let rule = rule
         .split("```")
@@ -39,7 +39,7 @@ fn the_error_that_the_guide_shows_is_the_one_reported() {
 }
 
 #[test]
-fn the_guide_lists_what_the_context_holds() {
+fn guide_lists_all_attributes_of_the_context() {
     for attribute in [
         "input",
         "risk",

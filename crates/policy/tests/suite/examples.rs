@@ -1,11 +1,11 @@
-//! Examples run at load, and one that fails is an error that says which and why.
+//! Examples run at load, and a failing one is an error.
 
 use windlass_policy::{Policies, Problem};
 
-use super::support::{errors, load, office, written};
+use super::support::{errors, format_errors, load, test_tools};
 
 #[test]
-fn examples_that_hold_load() {
+fn rule_with_passing_examples_loads() {
     load(
         r#"
 // A large payment needs a person.
@@ -23,7 +23,7 @@ unless { context.approved };
 }
 
 #[test]
-fn an_example_that_fails_is_refused() {
+fn failing_example_is_refused() {
     let text = r#"
 // @match {"tool": "pay", "input": {"amount": 500, "cents": 0, "account": {"iban": "DE1"}}}
 // @not_match {"tool": "pay", "input": {"amount": 501, "cents": 0, "account": {"iban": "DE1"}}}
@@ -37,7 +37,7 @@ when { context.input.amount.greaterThan(decimal("500.00")) };
             .iter()
             .all(|error| matches!(error.problem, Problem::ExampleFailed { .. }))
     );
-    insta::assert_snapshot!(written(&errors));
+    insta::assert_snapshot!(format_errors(&errors));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn an_example_of_another_tool_does_not_match() {
 }
 
 #[test]
-fn what_is_left_out_of_an_example_comes_from_the_tool() {
+fn omitted_keys_of_an_example_come_from_the_tool() {
     load(
         r#"
 // @match {"tool": "export", "input": {"format": "csv"}}
@@ -79,11 +79,11 @@ fn an_example_that_is_not_json_is_refused() {
             .iter()
             .all(|error| matches!(error.problem, Problem::ExampleNotJson(_)))
     );
-    insta::assert_snapshot!(written(&errors));
+    insta::assert_snapshot!(format_errors(&errors));
 }
 
 #[test]
-fn an_example_that_is_no_call_is_refused() {
+fn example_that_is_not_a_call_is_refused() {
     let errors = errors(
         r#"
 // @match {"tol": "pay"}
@@ -99,7 +99,7 @@ fn an_example_that_is_no_call_is_refused() {
             .iter()
             .all(|error| matches!(error.problem, Problem::ExampleNotACall(_)))
     );
-    insta::assert_snapshot!(written(&errors));
+    insta::assert_snapshot!(format_errors(&errors));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn an_example_that_cannot_be_evaluated_is_refused() {
 when { context.input.amount.greaterThan(decimal("500.00")) };
 "#,
     );
-    insta::assert_snapshot!(written(&errors));
+    insta::assert_snapshot!(format_errors(&errors));
 }
 
 #[test]
@@ -123,19 +123,19 @@ fn a_misspelt_or_stray_example_is_refused() {
 // @match {"risk": "reversible"}
 "#,
     );
-    insta::assert_snapshot!(written(&errors));
+    insta::assert_snapshot!(format_errors(&errors));
 }
 
 #[test]
 fn an_example_written_as_an_annotation_is_refused() {
     let errors = errors("@id(\"a\") @match(\"{}\") permit (principal, action, resource);");
-    insta::assert_snapshot!(written(&errors));
+    insta::assert_snapshot!(format_errors(&errors));
 }
 
 #[test]
-fn a_rule_that_is_commented_out_is_no_example() {
+fn commented_out_rule_is_not_an_example() {
     let text = "// @id(\"b\")\n// permit (principal, action, resource);\n@id(\"a\") permit (principal, action, resource) when { \"// @match\" == \"// @match\" };";
-    assert!(Policies::load(text, &office()).is_ok());
+    assert!(Policies::load(text, &test_tools()).is_ok());
 }
 
 #[test]

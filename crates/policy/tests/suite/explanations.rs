@@ -1,14 +1,14 @@
-//! Decisions are explained, and changed policies are held against recorded calls.
+//! Explanations of decisions, and the comparison of changed policies on recorded calls.
 
 use serde_json::json;
 use windlass_policy::{Policies, Request, Verdict, replay};
 use windlass_spec::RiskLevel;
 
-use super::support::{call, email, load, office, payment};
+use super::support::{call, email, load, payment, test_tools};
 
 #[test]
-fn an_explanation_names_the_rule_the_floor_and_what_would_change_it() {
-    let policies = Policies::defaults(&office()).unwrap();
+fn explanation_names_rules_floor_and_possible_changes() {
+    let policies = Policies::defaults(&test_tools()).unwrap();
     let mut request = payment(json!(1));
     request.risk = RiskLevel::Irreversible;
     request.tainted = true;
@@ -16,7 +16,7 @@ fn an_explanation_names_the_rule_the_floor_and_what_would_change_it() {
 }
 
 #[test]
-fn an_explanation_says_when_only_the_floor_decided() {
+fn explanation_shows_that_only_the_floor_decided() {
     let policies = load("@id(\"all\") permit (principal, action, resource);");
     let mut request = email();
     request.risk = RiskLevel::ReversibleWithDelay;
@@ -25,7 +25,7 @@ fn an_explanation_says_when_only_the_floor_decided() {
 }
 
 #[test]
-fn an_explanation_says_when_no_rule_permits() {
+fn explanation_shows_that_no_rule_permits() {
     let policies = load(
         "@id(\"dev\") permit (principal, action, resource) when { context.environment == \"development\" };",
     );
@@ -33,17 +33,17 @@ fn an_explanation_says_when_no_rule_permits() {
 }
 
 #[test]
-fn an_explanation_says_what_went_wrong() {
+fn explanation_shows_faults() {
     let policies = load("@id(\"all\") permit (principal, action, resource);");
     insta::assert_snapshot!(policies.explain(&call("nothing", json!({}))));
 }
 
 #[test]
-fn replay_lists_what_would_differ() {
+fn replay_lists_changed_decisions() {
     let old = load("@id(\"all\") permit (principal, action, resource);");
     let new = load(
         r#"@id("everything") permit (principal, action, resource);
-@id("mail") @reason("mail leaves the house") forbid (principal, action == Action::"send_email", resource) unless { context.approved };"#,
+@id("mail") @reason("mail leaves the company") forbid (principal, action == Action::"send_email", resource) unless { context.approved };"#,
     );
     let recorded = [
         payment(json!(1)),

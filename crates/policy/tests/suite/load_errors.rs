@@ -1,27 +1,28 @@
-//! Everything that can be wrong with a policy file is found at load and said with its place.
+//! Errors in a policy file are found at load and have a position.
 
 use windlass_policy::{Policies, Problem};
 use windlass_spec::ToolAttributes;
 
-use super::support::{errors, office, tool, written};
+use super::support::{errors, format_errors, test_tools, tool};
 
 /// The only error of a text.
-fn only(text: &str) -> windlass_policy::PolicyError {
+fn only_error(text: &str) -> windlass_policy::PolicyError {
     let errors = errors(text);
-    assert_eq!(errors.len(), 1, "{}", written(&errors));
+    assert_eq!(errors.len(), 1, "{}", format_errors(&errors));
     errors.into_iter().next().unwrap()
 }
 
 #[test]
-fn a_syntax_error_is_placed() {
-    let error = only("@id(\"a\")\npermit (principal, action resource);");
+fn syntax_error_has_a_position() {
+    let error = only_error("@id(\"a\")\npermit (principal, action resource);");
     assert!(matches!(error.problem, Problem::Syntax(_)));
     insta::assert_snapshot!(error);
 }
 
 #[test]
 fn a_wrong_attribute_is_refused() {
-    let error = only("@id(\"a\")\npermit (principal, action, resource)\nwhen { context.tained };");
+    let error =
+        only_error("@id(\"a\")\npermit (principal, action, resource)\nwhen { context.tained };");
     assert_eq!(
         error.problem,
         Problem::UnknownAttribute("context.tained".to_owned())
@@ -31,7 +32,7 @@ fn a_wrong_attribute_is_refused() {
 
 #[test]
 fn a_wrong_attribute_of_the_principal_is_refused() {
-    let error = only(
+    let error = only_error(
         "@id(\"a\")\npermit (principal, action, resource)\nwhen { principal.tennant == \"acme\" };",
     );
     insta::assert_snapshot!(error);
@@ -39,7 +40,7 @@ fn a_wrong_attribute_of_the_principal_is_refused() {
 
 #[test]
 fn a_wrong_argument_is_refused() {
-    let error = only(
+    let error = only_error(
         r#"@id("big")
 forbid (principal, action == Action::"pay", resource)
 when { context.input.cent > 5 };"#,
@@ -50,7 +51,7 @@ when { context.input.cent > 5 };"#,
 
 #[test]
 fn a_wrong_field_of_a_record_argument_is_refused() {
-    let error = only(
+    let error = only_error(
         r#"@id("big")
 forbid (principal, action == Action::"pay", resource)
 when { context.input.account.ibam == "DE1" };"#,
@@ -59,8 +60,8 @@ when { context.input.account.ibam == "DE1" };"#,
 }
 
 #[test]
-fn an_argument_that_only_some_tools_have_is_refused_without_a_question() {
-    let error = only(
+fn argument_of_some_tools_must_be_checked_with_has() {
+    let error = only_error(
         r#"@id("big")
 forbid (principal, action, resource)
 when { context.input.cents > 5 };"#,
@@ -69,8 +70,8 @@ when { context.input.cents > 5 };"#,
 }
 
 #[test]
-fn a_wrong_argument_behind_has_is_refused() {
-    let error = only(
+fn wrong_argument_after_has_is_refused() {
+    let error = only_error(
         r#"@id("big")
 forbid (principal, action, resource)
 when { context.input has cent && context.input.cent > 5 };"#,
@@ -80,8 +81,8 @@ when { context.input has cent && context.input.cent > 5 };"#,
 }
 
 #[test]
-fn an_argument_that_cannot_be_expressed_cannot_be_named() {
-    let error = only(
+fn argument_without_representation_cannot_be_named() {
+    let error = only_error(
         r#"@id("filtered")
 forbid (principal, action == Action::"export", resource)
 when { context.input has filter };"#,
@@ -92,7 +93,7 @@ when { context.input has filter };"#,
 #[test]
 fn an_unknown_tool_is_refused() {
     let error =
-        only("@id(\"mail\")\npermit (principal, action == Action::\"send_mail\", resource);");
+        only_error("@id(\"mail\")\npermit (principal, action == Action::\"send_mail\", resource);");
     assert_eq!(error.problem, Problem::UnknownTool("send_mail".to_owned()));
     insta::assert_snapshot!(error);
 }
@@ -105,41 +106,41 @@ permit (principal, action in [Action::"pay", Action::"send_mail"], resource);
 @id("condition")
 permit (principal, action, resource) when { action == Action::"payy" };"#,
     );
-    insta::assert_snapshot!(written(&errors));
+    insta::assert_snapshot!(format_errors(&errors));
 }
 
 #[test]
-fn risk_is_no_group_of_tools() {
-    insta::assert_snapshot!(only(
+fn risk_is_not_a_group_of_tools() {
+    insta::assert_snapshot!(only_error(
         "@id(\"a\")\nforbid (principal, action in Action::\"irreversible\", resource);"
     ));
 }
 
 #[test]
 fn an_unknown_entity_type_is_refused() {
-    insta::assert_snapshot!(only(
+    insta::assert_snapshot!(only_error(
         "@id(\"a\")\npermit (principal == Usr::\"ann\", action, resource);"
     ));
 }
 
 #[test]
 fn a_rule_without_an_id_is_refused() {
-    let error = only("\n  permit (principal, action, resource);");
+    let error = only_error("\n  permit (principal, action, resource);");
     assert_eq!(error.problem, Problem::MissingId);
     insta::assert_snapshot!(error);
 }
 
 #[test]
-fn an_empty_id_is_no_id() {
+fn empty_id_is_refused() {
     assert_eq!(
-        only("@id(\" \") permit (principal, action, resource);").problem,
+        only_error("@id(\" \") permit (principal, action, resource);").problem,
         Problem::MissingId
     );
 }
 
 #[test]
 fn two_rules_cannot_share_an_id() {
-    let error = only(
+    let error = only_error(
         "@id(\"a\")\npermit (principal, action, resource);\n\n@id(\"a\")\npermit (principal, action, resource);",
     );
     assert_eq!(error.problem, Problem::DuplicateId { first_line: 1 });
@@ -147,8 +148,8 @@ fn two_rules_cannot_share_an_id() {
 }
 
 #[test]
-fn an_optional_argument_must_be_asked_for_first() {
-    let error = only(
+fn optional_argument_must_be_checked_with_has() {
+    let error = only_error(
         r#"@id("a")
 forbid (principal, action == Action::"send_email", resource)
 when { context.input.copies.contains("boss@example.org") };"#,
@@ -158,14 +159,14 @@ when { context.input.copies.contains("boss@example.org") };"#,
 }
 
 #[test]
-fn an_unstated_confidence_must_be_asked_for_first() {
-    insta::assert_snapshot!(only(
+fn optional_confidence_must_be_checked_with_has() {
+    insta::assert_snapshot!(only_error(
         "@id(\"a\")\nforbid (principal, action, resource)\nwhen { context.confidence.lessThan(decimal(\"0.5\")) };"
     ));
 }
 
 #[test]
-fn a_word_that_a_closed_set_does_not_have_is_refused() {
+fn text_outside_a_closed_set_is_refused() {
     let errors = errors(
         r#"@id("risk")
 forbid (principal, action, resource) when { context.risk == "irreversable" };
@@ -174,12 +175,12 @@ forbid (principal, action == Action::"export", resource) when { ["pdf", "xml"].c
 @id("category")
 forbid (principal, action, resource) when { context.tool has category && context.tool.category == "monye" };"#,
     );
-    insta::assert_snapshot!(written(&errors));
+    insta::assert_snapshot!(format_errors(&errors));
 }
 
 #[test]
 fn a_wrong_type_is_refused() {
-    let error = only(
+    let error = only_error(
         r#"@id("a")
 forbid (principal, action == Action::"pay", resource)
 when { context.input.amount > 500 };"#,
@@ -190,7 +191,7 @@ when { context.input.amount > 500 };"#,
 
 #[test]
 fn a_rule_that_can_never_apply_is_refused() {
-    let error = only(
+    let error = only_error(
         "@id(\"a\")\npermit (principal, action, resource) when { principal == resource && false };",
     );
     assert_eq!(error.problem, Problem::NeverApplies);
@@ -198,23 +199,23 @@ fn a_rule_that_can_never_apply_is_refused() {
 
 #[test]
 fn a_template_is_refused() {
-    let error = only("\n@id(\"a\") permit (principal == ?principal, action, resource);");
+    let error = only_error("\n@id(\"a\") permit (principal == ?principal, action, resource);");
     assert_eq!(error.problem, Problem::Template);
     insta::assert_snapshot!(error);
 }
 
 #[test]
 fn a_misspelt_annotation_is_refused_and_a_foreign_one_is_not() {
-    let error = only("@id(\"a\")\n@resaon(\"x\")\npermit (principal, action, resource);");
+    let error = only_error("@id(\"a\")\n@resaon(\"x\")\npermit (principal, action, resource);");
     insta::assert_snapshot!(error);
     let foreign = "@id(\"a\") @ticket(\"OPS-1\") permit (principal, action, resource);";
-    assert!(Policies::load(foreign, &office()).is_ok());
+    assert!(Policies::load(foreign, &test_tools()).is_ok());
 }
 
 #[test]
-fn a_security_level_is_one_of_four() {
+fn unknown_security_level_is_refused() {
     let error =
-        only("@id(\"a\")\n@security_level(\"HIHG\")\npermit (principal, action, resource);");
+        only_error("@id(\"a\")\n@security_level(\"HIHG\")\npermit (principal, action, resource);");
     insta::assert_snapshot!(error);
 }
 
@@ -230,7 +231,7 @@ fn all_errors_are_reported_at_once_in_the_order_of_the_text() {
         .iter()
         .map(|error| error.place.unwrap().line)
         .collect();
-    assert_eq!(lines, [1, 1, 2, 3, 4], "{}", written(&errors));
+    assert_eq!(lines, [1, 1, 2, 3, 4], "{}", format_errors(&errors));
 }
 
 #[test]
@@ -262,7 +263,7 @@ fn a_group_without_tools_is_a_warning() {
     let policies = Policies::load(text, &none).unwrap();
     assert_eq!(policies.warnings().len(), 1);
     assert!(
-        Policies::load(text, &office())
+        Policies::load(text, &test_tools())
             .unwrap()
             .warnings()
             .is_empty()
@@ -277,5 +278,5 @@ fn the_same_mistake_in_two_rules_is_reported_twice() {
         .iter()
         .filter_map(|error| error.rule.as_deref())
         .collect();
-    assert_eq!(rules, ["a", "b"], "{}", written(&errors));
+    assert_eq!(rules, ["a", "b"], "{}", format_errors(&errors));
 }

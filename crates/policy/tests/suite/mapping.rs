@@ -1,4 +1,4 @@
-//! How arguments appear to rules: the table of docs/policy.md, row by row.
+//! How arguments are represented in rules: the table of docs/policy.md, row by row.
 
 use serde_json::{Value, json};
 use windlass_policy::{Policies, Verdict};
@@ -38,7 +38,7 @@ fn holds(condition: &str, changes: Value) -> bool {
 }
 
 #[test]
-fn every_row_of_the_table_holds() {
+fn every_documented_type_mapping_works() {
     for condition in [
         "context.input.text == \"t\"",
         "context.input.text like \"t*\"",
@@ -60,7 +60,7 @@ fn every_row_of_the_table_holds() {
 }
 
 #[test]
-fn numbers_keep_their_value_however_they_are_written() {
+fn numbers_keep_their_value_in_any_notation() {
     assert!(holds("context.input.whole == 3", json!({"whole": 3.0})));
     assert!(holds(
         "context.input.number == decimal(\"3.0\")",
@@ -81,7 +81,7 @@ fn numbers_keep_their_value_however_they_are_written() {
 }
 
 #[test]
-fn what_is_given_in_the_place_of_a_default_is_seen() {
+fn given_value_replaces_the_default() {
     assert!(holds("context.input.filled == 8", json!({"filled": 8})));
     assert!(holds(
         "context.input has maybe && context.input.maybe == \"m\"",
@@ -95,7 +95,7 @@ fn an_empty_list_is_an_empty_set() {
 }
 
 #[test]
-fn what_cannot_be_expressed_cannot_be_named() {
+fn arguments_without_representation_cannot_be_named() {
     for argument in ["object", "array", "holes", "record.any"] {
         let (before, last) = argument
             .rsplit_once('.')

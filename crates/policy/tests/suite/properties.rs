@@ -1,4 +1,4 @@
-//! What holds for all inputs.
+//! Properties that hold for all inputs.
 
 use std::sync::LazyLock;
 
@@ -7,17 +7,17 @@ use serde_json::json;
 use windlass_policy::{FloorSettings, Policies, Request, Session, Unstated, Verdict, floor};
 use windlass_spec::{Confidence, RiskLevel};
 
-use super::plain;
-use super::support::{call, office, payment};
+use super::reference;
+use super::support::{call, payment, test_tools};
 
-static DEFAULTS: LazyLock<Policies> = LazyLock::new(|| Policies::defaults(&office()).unwrap());
+static DEFAULTS: LazyLock<Policies> = LazyLock::new(|| Policies::defaults(&test_tools()).unwrap());
 
 fn risk() -> impl Strategy<Value = RiskLevel> {
     prop::sample::select(RiskLevel::ALL.to_vec())
 }
 
 fn stated() -> impl Strategy<Value = Confidence> {
-    // Around the threshold more often than chance would have it.
+    // Values around the threshold are more frequent.
     prop_oneof![0.0..=1.0_f64, 0.799..=0.801_f64, Just(0.8)]
         .prop_map(|number| Confidence::try_from(number).unwrap())
 }
@@ -68,7 +68,7 @@ fn request() -> impl Strategy<Value = Request<'static>> {
 }
 
 /// Whether the second confidence is at most the first. A confidence that is not stated counts as
-/// less than one at or above the threshold; where the operator wants a person then, as less than all.
+/// less than one at or above the threshold; if the operator requires approval then, as less than all.
 fn is_lower(
     first: Option<Confidence>,
     second: Option<Confidence>,
@@ -86,8 +86,7 @@ fn is_lower(
     }
 }
 
-/// A rule of any kind: what it does, to what, and when. Rules that forbid are narrower, or hardly
-/// anything would be permitted.
+/// A random rule. Rules that forbid are narrower, or hardly anything would be permitted.
 fn rule() -> impl Strategy<Value = String> {
     let action = prop::sample::select(vec![
         "action",
@@ -130,7 +129,7 @@ fn rule() -> impl Strategy<Value = String> {
     prop_oneof![6 => forbid, 3 => permit, 1 => for_one]
 }
 
-/// A policy file. Now and then it has enough rules to be evaluated in groups.
+/// A random policy file. Some have enough rules to be evaluated in groups.
 fn text() -> impl Strategy<Value = String> {
     let number = prop_oneof![0..6_usize, 6..40_usize];
     let rules = number.prop_flat_map(|number| prop::collection::vec(rule(), number));
@@ -146,7 +145,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn load(text: &str) -> Policies {
-    Policies::load(text, &office()).unwrap_or_else(|errors| panic!("{}", errors[0]))
+    Policies::load(text, &test_tools()).unwrap_or_else(|errors| panic!("{}", errors[0]))
 }
 
 fn policies() -> impl Strategy<Value = Policies> {
@@ -161,7 +160,7 @@ proptest! {
     })]
 
     #[test]
-    fn what_was_said_to_earlier_calls_changes_no_decision(
+    fn cached_answers_do_not_change_decisions(
         policies in policies(),
         requests in prop::collection::vec((request(), any::<bool>()), 2..20),
     ) {
@@ -169,7 +168,7 @@ proptest! {
             if is_bob {
                 request.principal = "bob".into();
             }
-            // A copy was never asked anything.
+            // A copy has an empty cache.
             let alone = policies.clone().decide(&request);
             prop_assert_eq!(policies.decide(&request), alone.clone());
             prop_assert_eq!(policies.decide(&request), alone);
@@ -245,8 +244,8 @@ proptest! {
     }
 
     #[test]
-    fn the_policies_say_what_plain_cedar_says(text in text(), request in request()) {
+    fn policies_decide_like_plain_cedar(text in text(), request in request()) {
         let decision = load(&text).decide(&request);
-        prop_assert_eq!(decision.policies, plain::verdict(&text, &request));
+        prop_assert_eq!(decision.policies, reference::verdict(&text, &request));
     }
 }

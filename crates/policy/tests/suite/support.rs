@@ -26,8 +26,8 @@ pub(crate) fn category(category: &str) -> ToolAttributes {
     }
 }
 
-/// The tools of an office.
-pub(crate) fn office() -> Vec<ToolSpecification> {
+/// The tools that the tests use.
+pub(crate) fn test_tools() -> Vec<ToolSpecification> {
     vec![
         tool(
             "send_email",
@@ -58,23 +58,24 @@ pub(crate) fn office() -> Vec<ToolSpecification> {
 }
 
 pub(crate) fn load(text: &str) -> Policies {
-    Policies::load(text, &office()).unwrap_or_else(|errors| panic!("{}", written(&errors)))
+    Policies::load(text, &test_tools())
+        .unwrap_or_else(|errors| panic!("{}", format_errors(&errors)))
 }
 
-/// What is wrong with a text, as people see it.
+/// The errors of a policy text.
 pub(crate) fn errors(text: &str) -> Vec<PolicyError> {
-    match Policies::load(text, &office()) {
-        Ok(_) => panic!("nothing is wrong with it"),
+    match Policies::load(text, &test_tools()) {
+        Ok(_) => panic!("the text has no errors"),
         Err(errors) => errors,
     }
 }
 
-pub(crate) fn written(errors: &[PolicyError]) -> String {
+pub(crate) fn format_errors(errors: &[PolicyError]) -> String {
     let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
     lines.join("\n")
 }
 
-/// A call of a tool by someone, with nothing remarkable about it.
+/// An ordinary call of a tool.
 pub(crate) fn call(tool: &str, input: Value) -> Request<'static> {
     let Value::Object(input) = input else {
         panic!("arguments are an object")
@@ -111,7 +112,7 @@ pub(crate) fn confidence(number: f64) -> Confidence {
     Confidence::try_from(number).unwrap()
 }
 
-/// The verdict in brief: what happens, and by which rules.
+/// The verdict and its rules in brief.
 pub(crate) fn brief(decision: &Decision) -> String {
     format!("{} by {}", decision.verdict, decision.rules.join(", "))
 }

@@ -1,4 +1,4 @@
-//! Street addresses: a number, the name of a street, and what the street lies in.
+//! Street addresses: a number, the name of a street, and optionally city, state and country.
 
 use crate::text::Text;
 
@@ -29,7 +29,7 @@ fn street_end(text: &Text, at: usize) -> Option<usize> {
     if !numbered {
         return None;
     }
-    // `221B` is read as a number and its letter.
+    // `221B` is tokenized as a number and a letter.
     let letter = text
         .tokens
         .get(at + 1)
@@ -87,7 +87,7 @@ fn is_street(lower: &str) -> bool {
     )
 }
 
-/// `, Berkeley, CA 94704, USA` after a street belongs to it.
+/// The token after the city, state and country that follow a street: `, Berkeley, CA 94704, USA`.
 fn with_surroundings(text: &Text, end: usize) -> usize {
     let mut to = end;
     while text.lower(to) == ","
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_goes_as_far_as_its_country() {
+    fn an_address_includes_its_city_and_country() {
         let found = |source: &str| {
             let text = Text::new(source);
             addresses(&text)

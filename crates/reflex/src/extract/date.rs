@@ -1,5 +1,4 @@
-//! Dates in a text, as far as they are stated, and how a tool wants them written. There is no clock
-//! here: `tomorrow` becomes a date only if the text says what today is.
+//! Dates in a text. No clock is used: `tomorrow` becomes a date only if the text states today's date.
 
 use super::format::DateFormat;
 use crate::text::{Text, TokenKind};
@@ -29,7 +28,7 @@ const WEEKDAYS: [&str; 7] = [
     "sunday",
 ];
 
-/// A date, as much of it as is stated.
+/// A date, possibly without some of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Date {
     /// The year.
@@ -40,10 +39,10 @@ pub(crate) struct Date {
     pub(crate) day: Option<u32>,
 }
 
-/// A date with its place in a text.
+/// A date with its position in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DateMention {
-    /// The date; without any part if it is relative and today is not known.
+    /// The date; without parts if it is relative and today is unknown.
     pub(crate) date: Date,
     /// The first token.
     pub(crate) from: usize,
@@ -57,7 +56,7 @@ impl Date {
         self.year.is_some() && self.month.is_some() && self.day.is_some()
     }
 
-    /// The date written in a format; nothing if a part it needs is not known.
+    /// The date in a format. `None` if a part is unknown.
     pub(crate) fn written(self, format: &DateFormat) -> Option<String> {
         format.write(self)
     }
@@ -89,7 +88,7 @@ impl Date {
     }
 }
 
-/// All dates of a text, in order. `today` resolves relative ones.
+/// All dates of a text, in order. Relative dates are resolved with `today`.
 pub(crate) fn dates(text: &Text, today: Option<Date>) -> Vec<DateMention> {
     let mut found: Vec<DateMention> = Vec::new();
     let mut at = 0;
@@ -105,11 +104,11 @@ pub(crate) fn dates(text: &Text, today: Option<Date>) -> Vec<DateMention> {
             None => at += 1,
         }
     }
-    lend_years(&mut found);
+    copy_years(&mut found);
     found
 }
 
-/// The date a text says it is today: `Today is 2024-05-01`, `Current date: May 1, 2024`.
+/// Today's date as the text states it: `Today is 2024-05-01`, `Current date: May 1, 2024`.
 pub(crate) fn stated_today(text: &str) -> Option<Date> {
     let lower = text.to_lowercase();
     for cue in [
@@ -135,8 +134,8 @@ pub(crate) fn stated_today(text: &str) -> Option<Date> {
     None
 }
 
-/// `from July 10 to July 20, 2022`: a date without a year takes it from its neighbour.
-fn lend_years(found: &mut [DateMention]) {
+/// Gives dates without a year the year of their neighbour: `from July 10 to July 20, 2022`.
+fn copy_years(found: &mut [DateMention]) {
     for index in 0..found.len() {
         let date = found[index].date;
         if date.year.is_none() && date.month.is_some() {
@@ -157,7 +156,7 @@ fn number(text: &Text, at: usize) -> Option<u32> {
 
 /// `2022-08-16`, `8/16/2022`, `16.08.2022`, `2022-08`.
 fn numeric(text: &Text, at: usize) -> Option<DateMention> {
-    // `16.08.2022` is read as the numbers 16.08 and 2022.
+    // `16.08.2022` is tokenized as the numbers 16.08 and 2022.
     if let Some(mention) = dotted(text, at) {
         return Some(mention);
     }
@@ -184,7 +183,7 @@ fn numeric(text: &Text, at: usize) -> Option<DateMention> {
             } else {
                 third
             };
-            // 13 and more can only be a day; otherwise month first, as most tools want it.
+            // 13 and above can only be a day. Otherwise the month is first, as most tools expect.
             let date = if first > 12 {
                 ymd(year, second, first)
             } else {
@@ -314,7 +313,7 @@ fn named_month(text: &Text, at: usize) -> Option<DateMention> {
     }
 }
 
-/// The month at a token. `may` and `march` need a capital: they are words, too.
+/// The month at a token. `may` and `march` need a capital, because they are also ordinary words.
 fn month_at(text: &Text, at: usize) -> Option<u32> {
     let token = text.tokens.get(at)?;
     let doubtful = matches!(
@@ -391,7 +390,7 @@ pub(crate) fn weekday(lower: &str) -> Option<i64> {
     i64::try_from(index).ok()
 }
 
-// The two well-known conversions between a civil date and a count of days.
+// The well-known conversions between a civil date and a number of days.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -448,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_shares_its_year() {
+    fn both_dates_of_a_range_get_its_year() {
         assert_eq!(
             whole("from July 10 to July 20, 2022"),
             [(2022, 7, 10), (2022, 7, 20)]
@@ -466,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_look_like_months_are_left_alone() {
+    fn ordinary_words_are_not_read_as_months() {
         assert!(dates(&Text::new("you may march there"), None).is_empty());
     }
 }

@@ -1,10 +1,10 @@
-//! Things with a form of their own: e-mail addresses, web addresses, paths, codes, clock times,
-//! formulas, and names by their capitals.
+//! Entities with a recognisable format: e-mail addresses, URLs, paths, codes, times of day, formulas, and
+//! capitalised names.
 
 use crate::lexicon::words;
 use crate::text::{Text, Token, TokenKind};
 
-/// What an entity is.
+/// The kind of an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntityKind {
     Email,
@@ -20,7 +20,7 @@ pub(crate) enum EntityKind {
     Name,
 }
 
-/// An entity with its place.
+/// An entity with its range of tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entity {
     pub(crate) kind: EntityKind,
@@ -28,13 +28,13 @@ pub(crate) struct Entity {
     pub(crate) to: usize,
 }
 
-/// Entities that are recognised by one chunk between blanks.
+/// Entities without spaces.
 pub(crate) fn chunks(text: &Text) -> Vec<Entity> {
     let mut found = Vec::new();
     let mut at = 0;
     for chunk in text.source.split(char::is_whitespace) {
         let start = at;
-        // What separates is one character of any length in bytes.
+        // The separator is one character, of any length in bytes.
         at += chunk.len();
         at += text.source[at..].chars().next().map_or(0, char::len_utf8);
         let left = chunk.trim_start_matches(['(', '[', '{', '"', '\'', '“', '‘', '<', '`']);
@@ -90,7 +90,7 @@ fn chunk_kind(chunk: &str) -> Option<EntityKind> {
         .chars()
         .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '#' | '.' | ':' | '+'));
     if !plain || !letters {
-        // Telephone numbers and the like: digits in groups.
+        // Groups of digits, such as telephone numbers.
         let groups = chunk.split('-').filter(|group| !group.is_empty()).count();
         let only_digits = chunk
             .chars()
@@ -217,7 +217,7 @@ pub(crate) fn times(text: &Text) -> Vec<Entity> {
     found
 }
 
-/// Hour (of 24) and minute of a written time.
+/// The hour (of 24), minute and second of a written time.
 pub(crate) fn clock(written: &str) -> Option<(u32, u32, u32)> {
     let lower = written.to_lowercase();
     match lower.as_str() {
@@ -299,7 +299,7 @@ pub(crate) fn formulas(text: &Text) -> Vec<Entity> {
     found
 }
 
-/// Whether a letter stands next to an operator, or tight to a number.
+/// Whether a letter is next to an operator, or directly after a number.
 fn touches_formula(text: &Text, at: usize) -> bool {
     let operator = |token: &Token| {
         token.kind == TokenKind::Symbol && "^*+-/()=²³".contains(token.lower.as_str())
@@ -316,7 +316,7 @@ fn next_is_spaced(text: &Text, at: usize) -> bool {
     text.tokens.get(at + 1).is_none_or(|next| next.spaced)
 }
 
-/// Names: runs of capitalised words, with the small words that join them.
+/// Names: runs of capitalised words, with small words between them.
 pub(crate) fn names(text: &Text) -> Vec<Entity> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -326,10 +326,10 @@ pub(crate) fn names(text: &Text) -> Vec<Entity> {
             continue;
         }
         let mut to = at + 1;
-        while let Some(next) = name_goes_on(text, to) {
+        while let Some(next) = next_name_part(text, to) {
             to = next;
         }
-        // `Washington D.C.` and `Apple Inc.` keep their point inside a sentence and at its end.
+        // The final period belongs to `Washington D.C.` and `Apple Inc.`, also at the end of a sentence.
         if text.lower(to) == "." && !text.tokens[to].spaced && is_abbreviation(text, to - 1) {
             to += 1;
         }
@@ -359,7 +359,7 @@ fn begins_name(text: &Text, at: usize) -> bool {
     if !token.is_word() || !token.capital {
         return false;
     }
-    // `The Weeknd`, but not every `The`.
+    // `The` begins a name in `The Weeknd`, but not at the start of a sentence.
     if token.lower == "the" {
         return !text.begins_sentence(at)
             && text.tokens.get(at + 1).is_some_and(|next| next.capital);
@@ -368,7 +368,7 @@ fn begins_name(text: &Text, at: usize) -> bool {
         return false;
     }
     if text.begins_sentence(at) {
-        // The first word of a sentence has its capital anyway; a name shows by what follows it.
+        // The first word of a sentence is always capitalised; the next word decides whether it is a name.
         let next = text.lower(at + 1);
         return !words::is_request_verb(&token.lower)
             && !words::is_function_word(&token.lower)
@@ -380,8 +380,8 @@ fn begins_name(text: &Text, at: usize) -> bool {
             && text.written(at).chars().all(char::is_uppercase)
 }
 
-/// The token after the next part of a name, if the name goes on at this token.
-fn name_goes_on(text: &Text, at: usize) -> Option<usize> {
+/// The token after the next part of a name, if the name continues at this token.
+fn next_name_part(text: &Text, at: usize) -> Option<usize> {
     let token = text.tokens.get(at)?;
     let capital = |index: usize| {
         text.tokens
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_runs_of_capitals() {
+    fn names_are_runs_of_capitalised_words() {
         let names: Vec<String> = written(
             "Find the Metropolitan Museum of Art near Washington D.C. and ask Mr. X of Apple Inc. about The Weeknd",
             names,
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verb_at_the_beginning_is_no_name() {
+    fn a_verb_at_the_start_of_a_sentence_is_not_a_name() {
         assert_eq!(
             written("Greet Ada", names),
             [(EntityKind::Name, "Ada".to_owned())]
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_formulas_have_a_form() {
+    fn times_and_formulas_are_recognised() {
         assert_eq!(
             written("at 6:30 PM or 3pm, not 7 days", times)
                 .into_iter()

@@ -1,5 +1,5 @@
-//! How a tool wants its dates written, as its description says: `YYYY-MM-DD`, `month/day/year`,
-//! `%d.%m.%Y`, or by an example.
+//! The date format in the description of a parameter: `YYYY-MM-DD`, `month/day/year`, `%d.%m.%Y`, or an
+//! example.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ enum Part {
     Between(char),
 }
 
-/// How a date is written.
+/// The format of a written date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DateFormat(Vec<Part>);
 
@@ -27,7 +27,7 @@ impl DateFormat {
         Self(vec![Year, Between('-'), Month, Between('-'), Day])
     }
 
-    /// The format a description asks for, if it names one or shows a date.
+    /// The format in a description, if it names one or shows a date.
     pub(crate) fn in_description(description: &str) -> Option<Self> {
         let characters: Vec<char> = crate::text::beginning(description, 600).chars().collect();
         let mut shown = None;
@@ -80,7 +80,7 @@ fn pattern(characters: &[char]) -> Option<DateFormat> {
             _ => break,
         }
     }
-    // `T` may follow, with a time.
+    // A time may follow after `T`.
     let ends = characters
         .get(at)
         .is_none_or(|next| !next.is_alphanumeric() || *next == 'T' || *next == 'H');
@@ -127,7 +127,7 @@ fn letters(characters: &[char]) -> Option<(Part, usize)> {
         .take_while(|given| given.to_ascii_lowercase() == letter)
         .count();
     match (letter, run) {
-        // `YYY` is a slip for `YYYY` that real descriptions contain.
+        // `YYY` is a common misspelling of `YYYY` in descriptions.
         ('y', 3 | 4) => Some((Part::Year, run)),
         ('y', 2) => Some((Part::ShortYear, run)),
         ('m', 2) => Some((Part::Month, run)),

@@ -1,5 +1,5 @@
-//! Everything a text mentions that could be the value of an argument, found once and then offered to
-//! every parameter. What a mention means for a parameter is decided in `fill`, not here.
+//! Finds everything in a text that could be the value of an argument. `fill` decides which mention fits which
+//! parameter.
 
 pub(crate) mod address;
 pub(crate) mod date;
@@ -18,19 +18,19 @@ use date::Date;
 use entity::EntityKind;
 use number::Quantity;
 
-/// How many mentions are considered; a person's request has far fewer.
-const MOST_MENTIONS: usize = 300;
+/// The most mentions that are considered. A usual request has far fewer.
+const MAX_MENTIONS: usize = 300;
 
-/// What a mention is.
+/// The kind of a mention.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum What {
+pub(crate) enum MentionKind {
     /// A number with its unit.
     Number(Quantity),
-    /// A date, perhaps relative.
+    /// A date, possibly relative.
     Date(Date),
-    /// Something with a form of its own.
+    /// A value with a recognisable format.
     Entity(EntityKind),
-    /// A known place, perhaps with what it lies in.
+    /// A known place, possibly with its state or country.
     Place(PlaceKind),
     /// A quoted text.
     Quoted(String),
@@ -42,11 +42,11 @@ pub(crate) enum What {
     Word,
 }
 
-/// A possible value with its place in the text.
+/// A possible value with its range of tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Mention {
-    /// What it is.
-    pub(crate) what: What,
+    /// Its kind.
+    pub(crate) kind: MentionKind,
     /// The first token.
     pub(crate) from: usize,
     /// The token after it.
@@ -56,8 +56,8 @@ pub(crate) struct Mention {
 impl Mention {
     /// The number, if it is one.
     pub(crate) fn number(&self) -> Option<&Quantity> {
-        match &self.what {
-            What::Number(quantity) => Some(quantity),
+        match &self.kind {
+            MentionKind::Number(quantity) => Some(quantity),
             _ => None,
         }
     }
@@ -68,57 +68,82 @@ impl Mention {
 pub(crate) struct Reading {
     /// The text.
     pub(crate) text: Text,
-    /// Its mentions, by place.
+    /// Its mentions, in order.
     pub(crate) mentions: Vec<Mention>,
-    /// What the text says about today, or was told.
+    /// Today's date, from the text or from the caller.
     pub(crate) today: Option<Date>,
 }
 
 impl Reading {
-    /// Reads a text. `today` resolves relative dates.
+    /// Analyzes a text. Relative dates are resolved with `today`.
     pub(crate) fn new(source: &str, today: Option<Date>) -> Self {
         let text = Text::new(source);
         let today = date::stated_today(&text.source).or(today);
         let mut mentions: Vec<Mention> = Vec::new();
         let mut taken = vec![false; text.tokens.len()];
-        let mut add = |what: What, from: usize, to: usize, taken: &mut Vec<bool>| {
+        let mut add = |kind: MentionKind, from: usize, to: usize, taken: &mut Vec<bool>| {
             let to = to.min(taken.len());
             if from < to && !taken[from..to].contains(&true) {
                 taken[from..to].fill(true);
-                mentions.push(Mention { what, from, to });
+                mentions.push(Mention { kind, from, to });
             }
         };
         for verbatim in quoted::quotations(&text) {
             if let Value::String(inner) = verbatim.value {
-                add(What::Quoted(inner), verbatim.from, verbatim.to, &mut taken);
+                add(
+                    MentionKind::Quoted(inner),
+                    verbatim.from,
+                    verbatim.to,
+                    &mut taken,
+                );
             }
         }
         for verbatim in quoted::brackets(&text) {
             add(
-                What::Value(verbatim.value),
+                MentionKind::Value(verbatim.value),
                 verbatim.from,
                 verbatim.to,
                 &mut taken,
             );
         }
         for found in date::dates(&text, today) {
-            add(What::Date(found.date), found.from, found.to, &mut taken);
+            add(
+                MentionKind::Date(found.date),
+                found.from,
+                found.to,
+                &mut taken,
+            );
         }
         for found in entity::chunks(&text) {
-            add(What::Entity(found.kind), found.from, found.to, &mut taken);
+            add(
+                MentionKind::Entity(found.kind),
+                found.from,
+                found.to,
+                &mut taken,
+            );
         }
         for found in entity::formulas(&text) {
-            add(What::Entity(found.kind), found.from, found.to, &mut taken);
+            add(
+                MentionKind::Entity(found.kind),
+                found.from,
+                found.to,
+                &mut taken,
+            );
         }
         for found in entity::times(&text) {
-            add(What::Entity(found.kind), found.from, found.to, &mut taken);
+            add(
+                MentionKind::Entity(found.kind),
+                found.from,
+                found.to,
+                &mut taken,
+            );
         }
         for (from, to) in address::addresses(&text) {
-            add(What::Place(PlaceKind::Address), from, to, &mut taken);
+            add(MentionKind::Place(PlaceKind::Address), from, to, &mut taken);
         }
         for quantity in number::numbers(&text) {
             let (from, to) = (quantity.from, quantity.end);
-            add(What::Number(quantity), from, to, &mut taken);
+            add(MentionKind::Number(quantity), from, to, &mut taken);
         }
         let names: Vec<(usize, usize)> = entity::names(&text)
             .into_iter()
@@ -126,16 +151,16 @@ impl Reading {
             .filter(|&(from, to)| !taken[from..to].contains(&true))
             .collect();
         for &(from, to) in &names {
-            let what = places::kind(text.slice(from, to))
-                .map_or(What::Entity(EntityKind::Name), What::Place);
-            mentions.push(Mention { what, from, to });
+            let kind = places::kind(text.slice(from, to))
+                .map_or(MentionKind::Entity(EntityKind::Name), MentionKind::Place);
+            mentions.push(Mention { kind, from, to });
         }
         mentions.extend(parts_of_names(&text, &names));
         mentions.extend(composed_places(&text, &names));
-        mentions.extend(small_letter_places(&text, &taken));
+        mentions.extend(lower_case_places(&text, &taken));
         mentions.extend(phrase::phrases(&text, &taken));
         mentions.sort_by_key(|mention| (mention.from, mention.to));
-        mentions.truncate(MOST_MENTIONS);
+        mentions.truncate(MAX_MENTIONS);
         Self {
             text,
             mentions,
@@ -145,14 +170,14 @@ impl Reading {
 
     /// A mention as it was written.
     pub(crate) fn written<'a>(&'a self, mention: &'a Mention) -> &'a str {
-        match &mention.what {
-            What::Quoted(inner) => inner,
+        match &mention.kind {
+            MentionKind::Quoted(inner) => inner,
             _ => self.text.slice(mention.from, mention.to),
         }
     }
 }
 
-/// `King of France` mentions France, too.
+/// Places inside names: `King of France` also mentions France.
 fn parts_of_names(text: &Text, names: &[(usize, usize)]) -> Vec<Mention> {
     let mut found = Vec::new();
     for &(from, to) in names {
@@ -164,7 +189,7 @@ fn parts_of_names(text: &Text, names: &[(usize, usize)]) -> Vec<Mention> {
             && let Some(kind) = places::kind(text.slice(start, to))
         {
             found.push(Mention {
-                what: What::Place(kind),
+                kind: MentionKind::Place(kind),
                 from: start,
                 to,
             });
@@ -173,7 +198,7 @@ fn parts_of_names(text: &Text, names: &[(usize, usize)]) -> Vec<Mention> {
     found
 }
 
-/// `Denver, Colorado` and `Manhattan, New York` as one place, besides its parts.
+/// Places with their state or country: `Denver, Colorado` and `Manhattan, New York`, in addition to their parts.
 fn composed_places(text: &Text, names: &[(usize, usize)]) -> Vec<Mention> {
     let mut found = Vec::new();
     for pair in names.windows(2) {
@@ -187,7 +212,7 @@ fn composed_places(text: &Text, names: &[(usize, usize)]) -> Vec<Mention> {
                 && places::state_code(text.slice(next, to)).is_some();
         if joined && is_place {
             found.push(Mention {
-                what: What::Place(PlaceKind::City),
+                kind: MentionKind::Place(PlaceKind::City),
                 from,
                 to,
             });
@@ -196,8 +221,8 @@ fn composed_places(text: &Text, names: &[(usize, usize)]) -> Vec<Mention> {
     found
 }
 
-/// Places that somebody wrote without capitals.
-fn small_letter_places(text: &Text, taken: &[bool]) -> Vec<Mention> {
+/// Places written in lower case.
+fn lower_case_places(text: &Text, taken: &[bool]) -> Vec<Mention> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < text.tokens.len() {
@@ -207,7 +232,7 @@ fn small_letter_places(text: &Text, taken: &[bool]) -> Vec<Mention> {
                 && !taken[at..to].contains(&true)
                 && !text.tokens[at].capital
                 && text.tokens[at..to].iter().all(Token::is_word)
-                // Short words are codes or plain words, and `nice` and `mesa` are not cities here.
+                // Short words are codes or ordinary words, and `nice` and `mesa` are rarely cities in lower case.
                 && text.slice(at, to).len() > 3
                 && !matches!(text.lower(at), "nice" | "mesa" | "lima" | "queens" | "phoenix" | "buffalo" | "concord" | "providence" | "riverside" | "richmond" | "florence" | "turkey" | "china" | "georgia" | "jordan")
                 && places::kind(text.slice(at, to)).is_some()
@@ -215,7 +240,7 @@ fn small_letter_places(text: &Text, taken: &[bool]) -> Vec<Mention> {
         if let Some(length) = longest {
             if let Some(kind) = places::kind(text.slice(at, at + length)) {
                 found.push(Mention {
-                    what: What::Place(kind),
+                    kind: MentionKind::Place(kind),
                     from: at,
                     to: at + length,
                 });
@@ -238,14 +263,14 @@ mod tests {
             .mentions
             .iter()
             .map(|mention| {
-                let kind = match &mention.what {
-                    What::Number(_) => "number",
-                    What::Date(_) => "date",
-                    What::Entity(_) => "entity",
-                    What::Place(_) => "place",
-                    What::Quoted(_) => "quoted",
-                    What::Value(_) => "value",
-                    What::Phrase | What::Word => "phrase",
+                let kind = match &mention.kind {
+                    MentionKind::Number(_) => "number",
+                    MentionKind::Date(_) => "date",
+                    MentionKind::Entity(_) => "entity",
+                    MentionKind::Place(_) => "place",
+                    MentionKind::Quoted(_) => "quoted",
+                    MentionKind::Value(_) => "value",
+                    MentionKind::Phrase | MentionKind::Word => "phrase",
                 };
                 (reading.written(mention).to_owned(), kind)
             })
@@ -253,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mention_is_found_once_in_its_kind() {
+    fn every_mention_is_found_once_with_its_kind() {
         let found = kinds("Book 'Le Bistro' in Denver, Colorado on March 10, 2023 for 4 people");
         for expected in [
             ("Le Bistro", "quoted"),
@@ -276,12 +301,12 @@ mod tests {
     }
 
     #[test]
-    fn places_are_known_without_capitals() {
+    fn places_are_recognised_in_lower_case() {
         assert!(kinds("weather in san francisco").contains(&("san francisco".to_owned(), "place")));
     }
 
     #[test]
-    fn strange_texts_are_read_without_harm() {
+    fn unusual_texts_do_not_panic() {
         for text in [
             "",
             "🦀🎉🥑",

@@ -1,10 +1,9 @@
-//! Numbers in a text: digits, words, scales, signs, ordinals, and what stands around them (a unit, a
-//! currency, a per cent sign).
+//! Numbers in a text: digits, words, scales, signs and ordinals, with their unit, currency or per cent sign.
 
 use crate::lexicon::{currencies, units, words};
 use crate::text::{Text, TokenKind};
 
-/// A number with what the text says about it.
+/// A number with its unit or currency.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Quantity {
     /// The number as stated, scales multiplied in, per cents not divided.
@@ -13,7 +12,7 @@ pub(crate) struct Quantity {
     pub(crate) unit: Option<units::Unit>,
     /// The code of its currency.
     pub(crate) currency: Option<&'static str>,
-    /// Whether it says which one, as in `19th`.
+    /// Whether it is an ordinal, such as `19th`.
     pub(crate) ordinal: bool,
     /// Whether it was written in words.
     pub(crate) spelled: bool,
@@ -57,9 +56,9 @@ fn number_at(text: &Text, at: usize) -> Option<Quantity> {
         let sign = &text.tokens[before];
         let tight = !token.spaced;
         if tight && (sign.is('-') || sign.is('−')) {
-            let standing = before.checked_sub(1).map(|earlier| &text.tokens[earlier]);
-            // A hyphen after a word joins (`covid-19`, `2022-2023`); elsewhere it is a minus.
-            if sign.spaced || standing.is_none_or(|token| token.kind == TokenKind::Symbol) {
+            let previous = before.checked_sub(1).map(|earlier| &text.tokens[earlier]);
+            // A hyphen after a word or number joins (`covid-19`, `2022-2023`); otherwise it is a minus sign.
+            if sign.spaced || previous.is_none_or(|token| token.kind == TokenKind::Symbol) {
                 value = -value;
                 from = before;
             }
@@ -220,7 +219,7 @@ fn currency_at(text: &Text, at: usize) -> Option<(&'static str, usize)> {
             return None;
         }
         let spelling = text.slice(at, at + length);
-        // `try` and `rand` are words; the code must be written as one.
+        // `try` and `php` are ordinary words in lower case.
         if spelling == "try" || spelling == "php" {
             return None;
         }
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hyphen_between_words_is_no_minus() {
+    fn a_hyphen_between_words_is_not_a_minus_sign() {
         assert_eq!(values("covid-19 and 2022-2023"), [19.0, 2022.0, 2023.0]);
         assert_eq!(values("b=-3 and [-1, 2]"), [-3.0, -1.0, 2.0]);
     }
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinals_are_marked() {
+    fn ordinals_are_recognised() {
         let found = numbers(&Text::new("the 19th century"));
         assert!(found[0].ordinal && found[0].value == 19.0);
     }

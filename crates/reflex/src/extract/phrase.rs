@@ -1,19 +1,19 @@
-//! Plain words that could be a value: runs between function words, and what `of` joins.
+//! Phrases that could be a value: runs of words between function words, and phrases joined by `of`.
 
-use super::{Mention, What};
+use super::{Mention, MentionKind};
 use crate::lexicon::words;
 use crate::text::{Text, TokenKind};
 
 /// The longest phrase in tokens.
 const LONGEST: usize = 8;
 
-/// All phrases outside what is already taken.
+/// All phrases outside of other mentions.
 pub(crate) fn phrases(text: &Text, taken: &[bool]) -> Vec<Mention> {
     let runs = runs(text, taken);
     let mut found: Vec<Mention> = runs
         .iter()
         .map(|&(from, to)| Mention {
-            what: What::Phrase,
+            kind: MentionKind::Phrase,
             from,
             to,
         })
@@ -26,7 +26,7 @@ pub(crate) fn phrases(text: &Text, taken: &[bool]) -> Vec<Mention> {
                     token.is_word() && !token.capital && token.lower.len() > 2
                 })
                 .map(|at| Mention {
-                    what: What::Word,
+                    kind: MentionKind::Word,
                     from: at,
                     to: at + 1,
                 }),
@@ -40,7 +40,7 @@ pub(crate) fn phrases(text: &Text, taken: &[bool]) -> Vec<Mention> {
             && (next == end + 1 || next == end + 2 && words::is_determiner(text.lower(end + 1)));
         if joined && to - from <= LONGEST {
             found.push(Mention {
-                what: What::Phrase,
+                kind: MentionKind::Phrase,
                 from,
                 to,
             });
@@ -86,7 +86,7 @@ fn belongs(text: &Text, taken: &[bool], at: usize) -> bool {
         && !words::is_function_word(&token.lower)
 }
 
-/// A verb that begins a request: `Find`, `Calculate`, `to book`.
+/// Whether a token is a verb that begins a request: `Find`, `Calculate`, `to book`.
 fn opens_request(text: &Text, at: usize) -> bool {
     let before = text.before(at);
     let leads = text.begins_sentence(at)
@@ -117,7 +117,7 @@ mod tests {
         let taken = vec![false; text.tokens.len()];
         phrases(&text, &taken)
             .iter()
-            .filter(|mention| mention.what == What::Phrase)
+            .filter(|mention| mention.kind == MentionKind::Phrase)
             .map(|mention| text.slice(mention.from, mention.to).to_owned())
             .collect()
     }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn verbs_of_asking_are_no_values() {
+    fn request_verbs_are_not_values() {
         assert_eq!(
             written("Please calculate it and show me"),
             Vec::<String>::new()

@@ -1,41 +1,41 @@
-//! A number as a parameter wants it: in its unit, as a fraction or in per cent, whole or not.
+//! Converts a number to the format of a parameter: its unit, fraction or per cent, integer or not.
 
 use serde_json::{Number, Value};
 
 use super::number::Quantity;
 use crate::lexicon::units::{self, Dimension, Unit};
 
-/// What a description says about the numbers it wants.
+/// The format of a parameter's numbers.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct NumberFormat {
     /// The unit.
     pub(crate) unit: Option<Unit>,
-    /// Whether it must be a whole number.
+    /// Whether it must be an integer.
     pub(crate) whole: bool,
-    /// Whether per cents stay per cents instead of becoming fractions.
+    /// Whether percentages are kept instead of converted to fractions.
     pub(crate) percent: bool,
 }
 
-/// The number in the wanted form; nothing if it does not fit.
-pub(crate) fn fitted(quantity: &Quantity, wanted: &Wanted) -> Option<f64> {
+/// The number in this format. `None` if it does not fit.
+pub(crate) fn fitted(quantity: &Quantity, format: &NumberFormat) -> Option<f64> {
     let value = match quantity.unit {
         Some(unit) if unit.dimension == Dimension::Ratio => {
-            if wanted.percent || wanted.whole {
+            if format.percent || format.whole {
                 quantity.value
             } else {
                 units::tidy(quantity.value / 100.0)
             }
         }
-        Some(unit) => match wanted.unit {
+        Some(unit) => match format.unit {
             Some(target) => units::convert(quantity.value, unit, target).unwrap_or(quantity.value),
             None => quantity.value,
         },
         None => quantity.value,
     };
-    (!wanted.whole || value.fract() == 0.0).then_some(value)
+    (!format.whole || value.fract() == 0.0).then_some(value)
 }
 
-/// A number as JSON: whole numbers without a point.
+/// A number as JSON: integers without a decimal point.
 pub(crate) fn json_number(value: f64) -> Option<Value> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() < EXACT {
@@ -55,19 +55,19 @@ mod tests {
     use crate::extract::number::numbers;
     use crate::text::Text;
 
-    fn first(text: &str, wanted: &Wanted) -> Option<f64> {
-        fitted(&numbers(&Text::new(text))[0], wanted)
+    fn first(text: &str, format: &NumberFormat) -> Option<f64> {
+        fitted(&numbers(&Text::new(text))[0], format)
     }
 
     #[test]
-    fn quantities_take_the_wanted_unit() {
-        let metres = Wanted {
+    fn quantities_are_converted_to_the_unit_of_the_format() {
+        let metres = NumberFormat {
             unit: units::unit("meters"),
-            ..Wanted::default()
+            ..NumberFormat::default()
         };
         assert_eq!(first("180 cm", &metres), Some(1.8));
         assert_eq!(first("180", &metres), Some(180.0));
-        let whole = Wanted {
+        let whole = NumberFormat {
             whole: true,
             ..metres
         };
@@ -75,17 +75,17 @@ mod tests {
     }
 
     #[test]
-    fn per_cents_are_fractions_unless_per_cents_are_wanted() {
-        assert_eq!(first("5%", &Wanted::default()), Some(0.05));
-        let percent = Wanted {
+    fn percentages_become_fractions_unless_the_format_keeps_them() {
+        assert_eq!(first("5%", &NumberFormat::default()), Some(0.05));
+        let percent = NumberFormat {
             percent: true,
-            ..Wanted::default()
+            ..NumberFormat::default()
         };
         assert_eq!(first("5%", &percent), Some(5.0));
     }
 
     #[test]
-    fn whole_numbers_have_no_point() {
+    fn integers_have_no_decimal_point() {
         assert_eq!(
             json_number(5.0).map(|n| n.to_string()).as_deref(),
             Some("5")

@@ -1,16 +1,16 @@
-//! What a text marks as verbatim: quoted text, and lists or records in brackets.
+//! Verbatim parts of a text: quoted text, and lists or records in brackets.
 
 use serde_json::Value;
 
 use crate::text::Text;
 
-/// The longest quotation that is looked for, in bytes.
+/// The longest quotation, in bytes.
 const LONGEST: usize = 4_000;
 
 /// A verbatim part of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Verbatim {
-    /// What it says: a text, or the value in brackets.
+    /// The quoted text, or the value in brackets.
     pub(crate) value: Value,
     /// The first token, quotes or brackets included.
     pub(crate) from: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Verbatim {
     pub(crate) to: usize,
 }
 
-/// All quoted texts, in order; none inside another.
+/// All quoted texts, in order, without nesting.
 pub(crate) fn quotations(text: &Text) -> Vec<Verbatim> {
     let source = &text.source;
     let mut found = Vec::new();
@@ -60,12 +60,12 @@ fn closing_of(opening: char) -> Option<char> {
 fn opens(source: &str, at: usize, quote: char) -> bool {
     let before = source[..at].chars().next_back();
     let after = source[at + quote.len_utf8()..].chars().next();
-    let stands_free = before.is_none_or(|before| !before.is_alphanumeric());
+    let is_separate = before.is_none_or(|before| !before.is_alphanumeric());
     let begins = after.is_some_and(|after| !after.is_whitespace());
-    stands_free && (begins || quote != '\'')
+    is_separate && (begins || quote != '\'')
 }
 
-/// An apostrophe is no closing quote: what closes is followed by no letter.
+/// The position of the closing quote. A quote before a letter is an apostrophe.
 fn find_closing(source: &str, from: usize, closing: char) -> Option<usize> {
     let window = crate::text::beginning(&source[from..], LONGEST);
     window
@@ -81,7 +81,7 @@ fn find_closing(source: &str, from: usize, closing: char) -> Option<usize> {
 pub(crate) fn brackets(text: &Text) -> Vec<Verbatim> {
     let mut found = Vec::new();
     let mut at = 0;
-    // Brackets that never close must not be searched for again and again.
+    // The limit avoids searching again and again for brackets that never close.
     let mut failures = 0;
     while at < text.tokens.len() && failures < 50 {
         let token = &text.tokens[at];
@@ -120,7 +120,7 @@ fn bracket_at(text: &Text, from: usize) -> Option<Verbatim> {
     None
 }
 
-/// The value a bracketed text stands for, in JSON or in the notation of Python.
+/// The value of a bracketed text, in JSON or Python notation.
 pub(crate) fn value_in(inner: &str) -> Option<Value> {
     let is_tuple = inner.starts_with('(');
     let normal = normalised(inner);
@@ -128,7 +128,7 @@ pub(crate) fn value_in(inner: &str) -> Option<Value> {
         .ok()
         .or_else(|| bare_items(inner))?;
     match &value {
-        // `(BMI)` and `(or so)` are remarks; only numbers make a tuple.
+        // `(BMI)` and `(or so)` are remarks; only numbers form a tuple.
         Value::Array(items) if is_tuple => {
             (items.len() > 1 && items.iter().all(Value::is_number)).then_some(value)
         }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn unclosed_quotes_are_no_quotations() {
+    fn unclosed_quotes_are_not_quotations() {
         assert!(quoted("the dogs' owner said \" and left").is_empty());
     }
 

@@ -1,30 +1,33 @@
-//! The best consistent set of offers: one for each parameter, no part of the text used twice. Greedy by
-//! score, then improved by exchanging pairs, which is where greed goes wrong.
+//! Finds the best consistent set of candidates: at most one for each parameter, and no part of the text used
+//! twice. A greedy choice by score is improved by exchanging pairs.
 
-use super::{OPTIONAL, OPTIONAL_NUMBER, Offer, REQUIRED};
+use super::{Candidate, OPTIONAL, OPTIONAL_NUMBER, REQUIRED};
 use crate::parameter::{Kind, Parameter};
 
-/// How many offers are weighed for one parameter.
-const MOST_OFFERS: usize = 40;
+/// The most candidates that are compared for one parameter.
+const MAX_CANDIDATES: usize = 40;
 
-/// The chosen offer of each parameter, with its lead over the next best offer for it.
-pub(crate) fn assign(parameters: &[Parameter], offers: Vec<Offer>) -> Vec<Option<(Offer, f32)>> {
-    let mut by_parameter: Vec<Vec<Offer>> = vec![Vec::new(); parameters.len()];
-    for offer in offers {
-        if offer.score >= bar(&parameters[offer.parameter]) {
-            by_parameter[offer.parameter].push(offer);
+/// The chosen candidate of each parameter, with its margin over the next best candidate.
+pub(crate) fn assign(
+    parameters: &[Parameter],
+    candidates: Vec<Candidate>,
+) -> Vec<Option<(Candidate, f32)>> {
+    let mut by_parameter: Vec<Vec<Candidate>> = vec![Vec::new(); parameters.len()];
+    for candidate in candidates {
+        if candidate.score >= threshold(&parameters[candidate.parameter]) {
+            by_parameter[candidate.parameter].push(candidate);
         }
     }
     for list in &mut by_parameter {
         list.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.from.cmp(&b.from)));
-        list.truncate(MOST_OFFERS);
+        list.truncate(MAX_CANDIDATES);
     }
     let mut chosen = greedy(parameters, &by_parameter);
     improve(parameters, &by_parameter, &mut chosen);
     (0..chosen.len())
         .map(|parameter| {
             let list = &by_parameter[parameter];
-            let offer = list.get(chosen[parameter]?)?;
+            let candidate = list.get(chosen[parameter]?)?;
             let others: Vec<(usize, usize)> = chosen
                 .iter()
                 .enumerate()
@@ -34,22 +37,22 @@ pub(crate) fn assign(parameters: &[Parameter], offers: Vec<Offer>) -> Vec<Option
                 .collect();
             let next = list
                 .iter()
-                .filter(|other| other.value != offer.value && !covered(&others, other))
+                .filter(|other| other.value != candidate.value && !covered(&others, other))
                 .map(|other| other.score)
-                .fold(bar(&parameters[parameter]), f32::max);
-            Some((offer.clone(), offer.score - next))
+                .fold(threshold(&parameters[parameter]), f32::max);
+            Some((candidate.clone(), candidate.score - next))
         })
         .collect()
 }
 
-fn covered(spans: &[(usize, usize)], offer: &Offer) -> bool {
+fn covered(spans: &[(usize, usize)], candidate: &Candidate) -> bool {
     spans
         .iter()
-        .any(|&(from, to)| offer.from < to && from < offer.to)
+        .any(|&(from, to)| candidate.from < to && from < candidate.to)
 }
 
-/// What an offer must score. A number is rarely stated in vain, so it needs less.
-fn bar(parameter: &Parameter) -> f32 {
+/// The score that a candidate needs. Numbers need less, because a number in a text is rarely irrelevant.
+fn threshold(parameter: &Parameter) -> f32 {
     let has_default = parameter.default.is_some() && parameter.kind == Kind::Text;
     if parameter.required && !has_default {
         REQUIRED
@@ -60,27 +63,27 @@ fn bar(parameter: &Parameter) -> f32 {
     }
 }
 
-/// Required parameters count for more: an optional one must not take what a required one needs.
+/// The extra weight of required parameters, so that no optional parameter takes their values.
 fn weight(parameter: &Parameter) -> f32 {
     if parameter.required { 0.35 } else { 0.0 }
 }
 
-fn overlap(one: &Offer, other: &Offer) -> bool {
+fn overlap(one: &Candidate, other: &Candidate) -> bool {
     one.from < other.to && other.from < one.to
 }
 
-fn greedy(parameters: &[Parameter], by_parameter: &[Vec<Offer>]) -> Vec<Option<usize>> {
+fn greedy(parameters: &[Parameter], by_parameter: &[Vec<Candidate>]) -> Vec<Option<usize>> {
     let mut order: Vec<(f32, usize, usize)> = Vec::new();
     for (parameter, list) in by_parameter.iter().enumerate() {
-        for (index, offer) in list.iter().enumerate() {
+        for (index, candidate) in list.iter().enumerate() {
             order.push((
-                offer.score + weight(&parameters[parameter]),
+                candidate.score + weight(&parameters[parameter]),
                 parameter,
                 index,
             ));
         }
     }
-    // Equal scores: parameters in their order take mentions in theirs.
+    // Ties: earlier parameters take earlier mentions.
     order.sort_by(|a, b| {
         b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(
             by_parameter[a.1][a.2]
@@ -91,19 +94,23 @@ fn greedy(parameters: &[Parameter], by_parameter: &[Vec<Offer>]) -> Vec<Option<u
     let mut chosen: Vec<Option<usize>> = vec![None; by_parameter.len()];
     let mut used: Vec<(usize, usize)> = Vec::new();
     for (_, parameter, index) in order {
-        let offer = &by_parameter[parameter][index];
-        if chosen[parameter].is_none() && !covered(&used, offer) {
+        let candidate = &by_parameter[parameter][index];
+        if chosen[parameter].is_none() && !covered(&used, candidate) {
             chosen[parameter] = Some(index);
-            if offer.from < offer.to {
-                used.push((offer.from, offer.to));
+            if candidate.from < candidate.to {
+                used.push((candidate.from, candidate.to));
             }
         }
     }
     chosen
 }
 
-/// Exchanges two parameters' offers, or moves one out of the way of another, while that is better.
-fn improve(parameters: &[Parameter], by_parameter: &[Vec<Offer>], chosen: &mut [Option<usize>]) {
+/// Exchanges the candidates of two parameters, or changes one for the other, while that raises the score.
+fn improve(
+    parameters: &[Parameter],
+    by_parameter: &[Vec<Candidate>],
+    chosen: &mut [Option<usize>],
+) {
     let count = chosen.len().min(24);
     for _ in 0..4 {
         let mut improved = false;
@@ -126,20 +133,20 @@ type Pair = (Option<usize>, Option<usize>);
 
 fn better_pair(
     parameters: &[Parameter],
-    by_parameter: &[Vec<Offer>],
+    by_parameter: &[Vec<Candidate>],
     chosen: &[Option<usize>],
     one: usize,
     other: usize,
 ) -> Option<Pair> {
     let free = |parameter: usize, index: usize| {
-        let offer = &by_parameter[parameter][index];
+        let candidate = &by_parameter[parameter][index];
         chosen.iter().enumerate().all(|(third, choice)| {
             third == one
                 || third == other
-                || choice.is_none_or(|choice| !overlap(&by_parameter[third][choice], offer))
+                || choice.is_none_or(|choice| !overlap(&by_parameter[third][choice], candidate))
         })
     };
-    // Being filled at all is worth more than any difference between offers.
+    // A filled required parameter is worth more than any difference between candidates.
     let worth = |parameter: usize, index: Option<usize>| match index {
         Some(index) => {
             by_parameter[parameter][index].score
@@ -150,8 +157,8 @@ fn better_pair(
                 }
         }
         None if parameters[parameter].required => 0.0,
-        // An optional one left out is as good as one that just passes.
-        None => bar(&parameters[parameter]),
+        // An omitted optional parameter counts like a candidate at the threshold.
+        None => threshold(&parameters[parameter]),
     };
     let few = |parameter: usize| -> Vec<Option<usize>> {
         (0..by_parameter[parameter].len())

@@ -1,22 +1,22 @@
-//! Offers for parameters with a known set of values, and for yes or no.
+//! Candidates for parameters with known options, and for booleans.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::Offer;
-use super::cue::{Scene, alike};
-use crate::extract::What;
+use super::Candidate;
+use super::cue::{FillContext, alike};
+use crate::extract::MentionKind;
 use crate::lexicon::{units, words};
 use crate::meaning::Meaning;
-use crate::parameter::{Choice, Direction, Kind, Parameter, Role};
+use crate::parameter::{Direction, Kind, Parameter, ParameterOption, Role};
 
-/// A choice that the text names, where, and how surely.
+/// An option that the text names.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Named {
-    /// The position among the choices.
+pub(crate) struct NamedOption {
+    /// The index of the option.
     pub(crate) choice: usize,
-    /// How surely it is meant, up to 1.
+    /// The strength of the match, up to 1.
     pub(crate) strength: f32,
     /// The first token that names it.
     pub(crate) from: usize,
@@ -24,47 +24,47 @@ pub(crate) struct Named {
     pub(crate) to: usize,
 }
 
-/// Offers of declared or described options.
+/// Adds candidates from declared or described options.
 pub(crate) fn options(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
     meaning: &Meaning,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
-    let named = named(scene, parameter);
+    let named = named(context, parameter);
     for found in &named {
         let choice = &parameter.choices[found.choice];
         let mut score = 0.35 + 0.7 * found.strength;
-        score += 0.25 * nearby(scene, parameter, found);
+        score += 0.25 * nearby(context, parameter, found);
         if !parameter.closed && !is_typed(parameter, &choice.value) {
             continue;
         }
-        // An example is one value of many; a longer name in the text may be meant instead.
+        // An example is only one of many values; the text may mean a longer name.
         if !parameter.closed && !parameter.listed {
             score -= 0.1;
         }
-        score += way(scene, parameter, found.from);
+        score += direction_bonus(context, parameter, found.from);
         if is_default(parameter, &choice.value) {
             score -= 0.05;
         }
-        offers.push(Offer {
+        candidates.push(Candidate {
             parameter: index,
             value: choice.value.clone(),
             score,
             from: found.from,
-            // Options are words for kinds; other arguments may contain them.
+            // Other arguments may contain the same words.
             to: found.from,
         });
     }
     if named.is_empty() && parameter.closed && parameter.required {
-        by_meaning(scene, index, parameter, meaning, offers);
+        by_meaning(context, index, parameter, meaning, candidates);
     }
 }
 
-/// `2 tablespoons` is what one has, `how many teaspoons` what one wants.
-fn way(scene: &Scene<'_>, parameter: &Parameter, at: usize) -> f32 {
-    let text = &scene.reading.text;
+/// A bonus for the direction: `2 tablespoons` is the source unit, `how many teaspoons` the target.
+fn direction_bonus(context: &FillContext<'_>, parameter: &Parameter, at: usize) -> f32 {
+    let text = &context.reading.text;
     let before = text.before(at);
     let counted = at > 0 && text.tokens[at - 1].is_number();
     match parameter.direction {
@@ -87,9 +87,9 @@ fn is_default(parameter: &Parameter, value: &Value) -> bool {
     parameter.default.as_ref() == Some(value)
 }
 
-/// Whether the parameter is spoken of near the option.
-fn nearby(scene: &Scene<'_>, parameter: &Parameter, found: &Named) -> f32 {
-    let text = &scene.reading.text;
+/// How well the words near the option name the parameter, from 0 to 1.
+fn nearby(context: &FillContext<'_>, parameter: &Parameter, found: &NamedOption) -> f32 {
+    let text = &context.reading.text;
     (found.from.saturating_sub(4)..(found.to + 3).min(text.tokens.len()))
         .filter(|at| *at < found.from || *at >= found.to)
         .map(|at| &text.tokens[at])
@@ -104,12 +104,12 @@ fn nearby(scene: &Scene<'_>, parameter: &Parameter, found: &Named) -> f32 {
         .fold(0.0, f32::max)
 }
 
-/// The choices a text names, each once, where it is named best.
-pub(crate) fn named(scene: &Scene<'_>, parameter: &Parameter) -> Vec<Named> {
-    let mut found: Vec<Named> = Vec::new();
+/// The options that a text names, each once, at its best match.
+pub(crate) fn named(context: &FillContext<'_>, parameter: &Parameter) -> Vec<NamedOption> {
+    let mut found: Vec<NamedOption> = Vec::new();
     for (index, choice) in parameter.choices.iter().enumerate() {
-        if let Some((strength, from, to)) = best_place(scene, parameter, choice) {
-            found.push(Named {
+        if let Some((strength, from, to)) = best_place(context, parameter, choice) {
+            found.push(NamedOption {
                 choice: index,
                 strength,
                 from,
@@ -117,7 +117,7 @@ pub(crate) fn named(scene: &Scene<'_>, parameter: &Parameter) -> Vec<Named> {
             });
         }
     }
-    // `New York` and `York`: the longer one wins where they overlap.
+    // `New York` and `York`: the longer option wins if they overlap.
     let copy = found.clone();
     found.retain(|one| {
         !copy.iter().any(|other| {
@@ -133,17 +133,17 @@ pub(crate) fn named(scene: &Scene<'_>, parameter: &Parameter) -> Vec<Named> {
 }
 
 fn best_place(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     parameter: &Parameter,
-    choice: &Choice,
+    choice: &ParameterOption,
 ) -> Option<(f32, usize, usize)> {
-    let text = &scene.reading.text;
+    let text = &context.reading.text;
     let written = match &choice.value {
         Value::String(written) => written.as_str(),
-        // Numbers as options: the number itself.
+        // A number as option matches the number itself.
         number => {
             let wanted = number.as_f64()?;
-            return scene.reading.mentions.iter().find_map(|mention| {
+            return context.reading.mentions.iter().find_map(|mention| {
                 let quantity = mention.number()?;
                 (quantity.value - wanted)
                     .abs()
@@ -162,13 +162,13 @@ fn best_place(
     for at in 0..text.tokens.len() {
         let token = &text.tokens[at];
         if short {
-            // `c` and `AA` are meant only if they stand there exactly.
-            let goes_on = text
+            // Short options such as `c` and `AA` match only exactly.
+            let continues = text
                 .tokens
                 .get(at + 1)
                 .is_some_and(|next| !next.spaced && (next.is('#') || next.is('+') || next.is('-')));
             if text.written(at) == written
-                && !goes_on
+                && !continues
                 && (written.chars().count() == 2
                     || written.chars().all(char::is_uppercase)
                         && !text.begins_sentence(at)
@@ -177,7 +177,7 @@ fn best_place(
             {
                 consider(0.9, at, at + 1);
             }
-        } else if let Some((strength, to)) = stands_at(scene, choice, at) {
+        } else if let Some((strength, to)) = match_at(context, choice, at) {
             consider(strength, at, to);
         }
         if parameter.role == Role::Unit
@@ -207,9 +207,13 @@ fn best_place(
     best
 }
 
-/// Whether the words of a choice stand at a token, hyphens and small words between them aside.
-fn stands_at(scene: &Scene<'_>, choice: &Choice, at: usize) -> Option<(f32, usize)> {
-    let text = &scene.reading.text;
+/// The match of an option's words at a token, ignoring hyphens and small words between them.
+fn match_at(
+    context: &FillContext<'_>,
+    choice: &ParameterOption,
+    at: usize,
+) -> Option<(f32, usize)> {
+    let text = &context.reading.text;
     let mut to = at;
     let mut strength = 1.0_f32;
     for (index, wanted) in choice.stems.iter().enumerate() {
@@ -248,16 +252,16 @@ fn stands_at(scene: &Scene<'_>, choice: &Choice, at: usize) -> Option<(f32, usiz
     (to > at).then_some((strength, to))
 }
 
-/// The option nearest in meaning, where one must be chosen and the text names none.
+/// Adds the option nearest in meaning, if one is required and the text names none.
 fn by_meaning(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
     meaning: &Meaning,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
-    let task = meaning.of(&scene.reading.text.source);
-    let mut scored: Vec<(f32, &Choice)> = parameter
+    let task = meaning.of(&context.reading.text.source);
+    let mut scored: Vec<(f32, &ParameterOption)> = parameter
         .choices
         .iter()
         .take(60)
@@ -273,10 +277,10 @@ fn by_meaning(
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     if let Some((likeness, choice)) = scored.first() {
         let next = scored.get(1).map_or(0.0, |(next, _)| *next);
-        // The default is what its author would choose; meaning must be clear to overrule it.
+        // Only a clear meaning overrides the default.
         let doubtful = parameter.default.is_some() && likeness - next < 0.1;
         if !doubtful && *likeness > 0.12 {
-            offers.push(Offer {
+            candidates.push(Candidate {
                 parameter: index,
                 value: choice.value.clone(),
                 score: 0.15 + 0.4 * likeness + (likeness - next).min(0.3),
@@ -287,11 +291,15 @@ fn by_meaning(
     }
 }
 
-/// Yes or no, if the text speaks of it.
-pub(crate) fn boolean(scene: &Scene<'_>, index: usize, parameter: &Parameter) -> Option<Offer> {
-    let text = &scene.reading.text;
-    if let Some(offer) = switch(scene, index, parameter) {
-        return Some(offer);
+/// A candidate for a boolean, if the text mentions it.
+pub(crate) fn boolean(
+    context: &FillContext<'_>,
+    index: usize,
+    parameter: &Parameter,
+) -> Option<Candidate> {
+    let text = &context.reading.text;
+    if let Some(candidate) = switch(context, index, parameter) {
+        return Some(candidate);
     }
     let stems: Vec<&String> = parameter
         .name_stems
@@ -316,7 +324,7 @@ pub(crate) fn boolean(scene: &Scene<'_>, index: usize, parameter: &Parameter) ->
         .collect();
     let fallback: Vec<&String>;
     let (stems, factor) = if stems.is_empty() {
-        // `details`, `include`: only the description says what it is about.
+        // Names such as `details` and `include` are generic; use the description.
         let own: HashSet<String> = parameter
             .name_words
             .iter()
@@ -328,7 +336,7 @@ pub(crate) fn boolean(scene: &Scene<'_>, index: usize, parameter: &Parameter) ->
                 && !words::is_request_verb(&token.lower)
         });
         if let Some(at) = of_name {
-            return Some(stated(scene, index, at, 0.9));
+            return Some(boolean_candidate(context, index, at, 0.9));
         }
         fallback = parameter.description_stems.iter().take(6).collect();
         (fallback, 0.6)
@@ -341,8 +349,8 @@ pub(crate) fn boolean(scene: &Scene<'_>, index: usize, parameter: &Parameter) ->
     let mut matched = 0.0_f32;
     let mut place = None;
     let mut quoted_inside = vec![false; text.tokens.len()];
-    for mention in &scene.reading.mentions {
-        if matches!(mention.what, What::Quoted(_)) {
+    for mention in &context.reading.mentions {
+        if matches!(mention.kind, MentionKind::Quoted(_)) {
             quoted_inside[mention.from..mention.to].fill(true);
         }
     }
@@ -377,21 +385,21 @@ pub(crate) fn boolean(scene: &Scene<'_>, index: usize, parameter: &Parameter) ->
     if share < 0.5 && !(parameter.required && share > 0.2) {
         return None;
     }
-    // That the tool speaks of the same thing is no sign that the switch is meant.
+    // Words of the tool itself are weak evidence for the parameter.
     let ordinary = stems
         .iter()
-        .all(|stem| scene.form.tool_stems.contains(stem.as_str()));
+        .all(|stem| context.form.tool_stems.contains(stem.as_str()));
     let score = 0.35 + 0.6 * share.min(1.0)
         - if ordinary && !parameter.required {
             0.1
         } else {
             0.0
         };
-    Some(stated(scene, index, at, score))
+    Some(boolean_candidate(context, index, at, score))
 }
 
-/// `turn off`, `enable`: what switches say about a parameter that is a switch.
-fn switch(scene: &Scene<'_>, index: usize, parameter: &Parameter) -> Option<Offer> {
+/// A candidate from `turn off`, `enable` and the like, for a parameter that is a switch.
+fn switch(context: &FillContext<'_>, index: usize, parameter: &Parameter) -> Option<Candidate> {
     let is_switch = [
         "on", "off", "enabled", "enable", "active", "power", "state", "status",
     ]
@@ -400,7 +408,7 @@ fn switch(scene: &Scene<'_>, index: usize, parameter: &Parameter) -> Option<Offe
     if !is_switch {
         return None;
     }
-    let text = &scene.reading.text;
+    let text = &context.reading.text;
     (0..text.tokens.len()).find_map(|at| {
         let verb = |from: usize| {
             (from.saturating_sub(4)..from)
@@ -413,7 +421,7 @@ fn switch(scene: &Scene<'_>, index: usize, parameter: &Parameter) -> Option<Offe
             "off" if verb(at) => false,
             _ => return None,
         };
-        Some(Offer {
+        Some(Candidate {
             parameter: index,
             value: Value::Bool(on != parameter.is_named("off")),
             score: 1.0,
@@ -423,10 +431,10 @@ fn switch(scene: &Scene<'_>, index: usize, parameter: &Parameter) -> Option<Offe
     })
 }
 
-fn stated(scene: &Scene<'_>, index: usize, at: usize, score: f32) -> Offer {
+fn boolean_candidate(context: &FillContext<'_>, index: usize, at: usize, score: f32) -> Candidate {
     let negated = (at.saturating_sub(4)..at)
-        .any(|before| words::is_negation(scene.reading.text.lower(before)));
-    Offer {
+        .any(|before| words::is_negation(context.reading.text.lower(before)));
+    Candidate {
         parameter: index,
         value: Value::Bool(!negated),
         score,

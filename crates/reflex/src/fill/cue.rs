@@ -1,5 +1,5 @@
-//! What stands around a mention: the words that lead it in or follow it, and whether they name the
-//! parameter. This is most of what tells two numbers, or two names, apart.
+//! The words around a mention, and whether they name a parameter. They are the main evidence for assigning
+//! similar values, such as two numbers or two names.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,39 +8,39 @@ use std::rc::Rc;
 use windlass_embed::Embedding;
 
 use super::Form;
-use crate::extract::{Mention, Reading, What};
+use crate::extract::{Mention, MentionKind, Reading};
 use crate::lexicon::words;
 use crate::meaning::Meaning;
 use crate::parameter::Parameter;
 use crate::text::stem;
 
-/// A text together with the form that is being filled.
-pub(crate) struct Scene<'a> {
+/// A text and the form that is filled from it.
+pub(crate) struct FillContext<'a> {
     pub(crate) reading: &'a Reading,
     pub(crate) form: &'a Form<'a>,
-    /// For each mention, the row of alike mentions it stands in.
+    /// For each mention, its row of similar mentions.
     pub(crate) rows: Vec<Row>,
-    /// For each token, the closed parameter one of whose options it names.
+    /// For each token, the closed parameter of which it names an option.
     claimed: Vec<Option<usize>>,
-    /// Vectors of texts that several parameters ask about.
+    /// Cached embeddings of texts.
     vectors: RefCell<HashMap<String, Rc<Embedding>>>,
 }
 
-/// Mentions of one kind in a row: `3, 4 and 5`.
+/// The position of a mention in an enumeration of the same kind: `3, 4 and 5`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
     /// The position in the row, from 0.
     pub(crate) index: usize,
-    /// How many stand in it.
+    /// The number of mentions in the row.
     pub(crate) size: usize,
-    /// The mention it begins with.
+    /// The first mention of the row.
     pub(crate) first: usize,
 }
 
-impl<'a> Scene<'a> {
-    /// Finds the rows of a text.
+impl<'a> FillContext<'a> {
+    /// Finds the rows and the named options of a text.
     pub(crate) fn new(reading: &'a Reading, form: &'a Form<'a>) -> Self {
-        let mut scene = Self {
+        let mut context = Self {
             rows: rows(reading),
             claimed: vec![None; reading.text.tokens.len()],
             vectors: RefCell::default(),
@@ -49,15 +49,15 @@ impl<'a> Scene<'a> {
         };
         for (index, parameter) in form.parameters.iter().enumerate() {
             if parameter.closed {
-                for found in super::choice::named(&scene, parameter) {
-                    scene.claimed[found.from..found.to].fill(Some(index));
+                for found in super::choice::named(&context, parameter) {
+                    context.claimed[found.from..found.to].fill(Some(index));
                 }
             }
         }
-        scene
+        context
     }
 
-    /// Whether a token names an option of another parameter than this.
+    /// Whether a token names an option of another parameter.
     pub(crate) fn is_option_of_another(&self, at: usize, parameter: &Parameter) -> bool {
         self.claimed
             .get(at)
@@ -66,7 +66,7 @@ impl<'a> Scene<'a> {
             .is_some_and(|index| self.form.parameters[index].path != parameter.path)
     }
 
-    /// How alike a value is to what a parameter is about.
+    /// The similarity of a value to the description of a parameter.
     pub(crate) fn likeness(&self, meaning: &Meaning, value: &str, about: &Embedding) -> f32 {
         let known = self.vectors.borrow().get(value).cloned();
         let vector = known.unwrap_or_else(|| {
@@ -79,7 +79,7 @@ impl<'a> Scene<'a> {
         vector.cosine(about)
     }
 
-    /// The word that leads a mention in: the nearest before it that is no article.
+    /// The lead word of a mention: the nearest word before it that is not an article.
     pub(crate) fn lead(&self, mention: &Mention) -> &str {
         let text = &self.reading.text;
         let mut at = mention.from;
@@ -93,7 +93,7 @@ impl<'a> Scene<'a> {
         ""
     }
 
-    /// The word that leads in the row a mention stands in.
+    /// The lead word of a mention or, within an enumeration, of its row.
     pub(crate) fn row_lead(&self, position: usize) -> &str {
         let lead = self.lead(&self.reading.mentions[position]);
         if matches!(lead, "," | "and" | "or" | "&") {
@@ -131,7 +131,7 @@ impl<'a> Scene<'a> {
                 _ => {}
             }
             if token.is_number() {
-                // What stands before another number belongs to that one.
+                // Words before another number belong to that number.
                 nearness *= 0.3;
                 continue;
             }
@@ -172,7 +172,7 @@ impl<'a> Scene<'a> {
         best
     }
 
-    /// The words right before a mention, nearest first, as far as the sentence goes.
+    /// The words right before a mention, nearest first.
     pub(crate) fn window(&self, mention: &Mention, length: usize) -> impl Iterator<Item = &str> {
         let from = mention.from.saturating_sub(length);
         (from..mention.from)
@@ -180,7 +180,7 @@ impl<'a> Scene<'a> {
             .map(|at| self.reading.text.lower(at))
     }
 
-    /// Mentions of a row in order.
+    /// The mentions of a row, in order.
     pub(crate) fn row_of(&self, first: usize) -> Vec<usize> {
         (0..self.rows.len())
             .filter(|&index| self.rows[index].first == first && self.rows[index].size > 1)
@@ -188,7 +188,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// How well one word names a parameter: by its name best, by its description less.
+/// How well one word names a parameter. A match with its name scores higher than one with its description.
 pub(crate) fn names(parameter: &Parameter, word_stem: &str, lower: &str) -> f32 {
     let mut best = 0.0_f32;
     for known in &parameter.name_stems {
@@ -209,7 +209,7 @@ pub(crate) fn names(parameter: &Parameter, word_stem: &str, lower: &str) -> f32 
     {
         best = 0.8;
     }
-    // `a=2`: parameters of one letter.
+    // Parameters of one letter, as in `a=2`.
     if parameter.name_words.len() == 1 && parameter.name() == lower {
         best = 1.0;
     }
@@ -221,7 +221,7 @@ pub(crate) fn names(parameter: &Parameter, word_stem: &str, lower: &str) -> f32 
     best
 }
 
-/// Stems that count people, whatever they do there.
+/// Whether a stem counts people.
 fn is_people(stem: &str) -> bool {
     matches!(
         stem,
@@ -244,7 +244,7 @@ fn is_people(stem: &str) -> bool {
     )
 }
 
-/// How alike two stems are: 1 for the same, less for `weigh` and `weight` or `temp` and `temperature`.
+/// The similarity of two stems: 1 if equal, less for `weigh` and `weight` or `temp` and `temperature`.
 pub(crate) fn alike(one: &str, other: &str) -> f32 {
     if one == other {
         return 1.0;
@@ -276,14 +276,14 @@ fn rows(reading: &Reading) -> Vec<Row> {
             first: index,
         })
         .collect();
-    let class = |mention: &Mention| match &mention.what {
-        What::Number(_) => 1,
-        What::Quoted(_) => 2,
-        What::Entity(_) | What::Place(_) => 3,
-        What::Value(_) => 4,
-        What::Date(_) => 5,
-        What::Phrase => 6,
-        What::Word => 7,
+    let class = |mention: &Mention| match &mention.kind {
+        MentionKind::Number(_) => 1,
+        MentionKind::Quoted(_) => 2,
+        MentionKind::Entity(_) | MentionKind::Place(_) => 3,
+        MentionKind::Value(_) => 4,
+        MentionKind::Date(_) => 5,
+        MentionKind::Phrase => 6,
+        MentionKind::Word => 7,
     };
     for class_wanted in [1, 2, 3, 4, 5, 6] {
         let members: Vec<usize> = (0..reading.mentions.len())
@@ -293,7 +293,7 @@ fn rows(reading: &Reading) -> Vec<Row> {
         for &member in &members {
             let joined = row.last().is_some_and(|&last| {
                 let (end, start) = (reading.mentions[last].to, reading.mentions[member].from);
-                // `5 units, 4 units and 3 units`: what is counted may stand between.
+                // The counted noun may be repeated: `5 units, 4 units and 3 units`.
                 let counted = class_wanted == 1
                     && text.tokens.get(end).is_some_and(|token| {
                         token.is_word() && !words::is_function_word(&token.lower) && {
@@ -315,7 +315,7 @@ fn rows(reading: &Reading) -> Vec<Row> {
                 close(&mut rows, &row);
                 row.clear();
             }
-            // A phrase and the `of` phrase that contains it overlap; only one can stand in the row.
+            // A phrase and the `of` phrase that contains it overlap; only one is in the row.
             if row
                 .last()
                 .is_none_or(|&last| reading.mentions[last].to <= reading.mentions[member].from)

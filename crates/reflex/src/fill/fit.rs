@@ -1,33 +1,33 @@
-//! How well a mention suits a parameter by what it is and by the word that leads it in.
+//! How well a mention fits a parameter, by its kind and by its lead word.
 
-use super::cue::{self, Scene};
+use super::cue::{self, FillContext};
 use super::place;
 use crate::extract::entity::EntityKind;
-use crate::extract::{Mention, What};
+use crate::extract::{Mention, MentionKind};
 use crate::lexicon::{units, words};
 use crate::parameter::{Direction, Parameter, Role};
 use crate::text::Token;
 
-/// How well the kind of a mention suits a parameter's role.
-pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> f32 {
+/// How well the kind of a mention fits a parameter's role.
+pub(crate) fn kind_fit(context: &FillContext<'_>, mention: &Mention, parameter: &Parameter) -> f32 {
     use EntityKind as E;
-    if is_symbol(parameter) && !matches!(mention.what, What::Quoted(_)) {
-        let written = scene.reading.written(mention);
+    if is_symbol(parameter) && !matches!(mention.kind, MentionKind::Quoted(_)) {
+        let written = context.reading.written(mention);
         let is_upper =
             written.chars().all(|c| c.is_ascii_uppercase() || c == '.') && written.len() <= 6;
         return if is_upper { 1.0 } else { 0.0 };
     }
     let role = parameter.role;
     let is_place = matches!(role, Role::City | Role::State | Role::Country | Role::Place);
-    match &mention.what {
-        What::Quoted(_) => match role {
+    match &mention.kind {
+        MentionKind::Quoted(_) => match role {
             Role::Date | Role::Time | Role::Currency | Role::Unit | Role::Email | Role::Url => -0.2,
             Role::Language => -0.5,
             Role::FreeText => 0.6,
             _ if is_place => 0.2,
             _ => 0.65,
         },
-        What::Date(found) => match role {
+        MentionKind::Date(found) => match role {
             Role::Date => {
                 if found.month.is_some() || found.year.is_some() {
                     0.9
@@ -41,7 +41,7 @@ pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Paramet
             Role::Weekday => 0.3,
             _ => -0.6,
         },
-        What::Number(quantity) => {
+        MentionKind::Number(quantity) => {
             let year = (1000.0..2200.0).contains(&quantity.value) && quantity.unit.is_none();
             match role {
                 Role::Code | Role::Phone => 0.35,
@@ -69,8 +69,8 @@ pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Paramet
                 _ => -0.35,
             }
         }
-        What::Place(kind) => {
-            let composed = scene.reading.written(mention).contains(',');
+        MentionKind::Place(kind) => {
+            let composed = context.reading.written(mention).contains(',');
             if is_place {
                 place::fit(*kind, composed, parameter)
             } else if matches!(
@@ -97,13 +97,13 @@ pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Paramet
                 0.0
             }
         }
-        What::Entity(kind) => match (kind, role) {
+        MentionKind::Entity(kind) => match (kind, role) {
             (E::Email, Role::Email)
             | (E::Url, Role::Url)
             | (E::Path, Role::Path)
             | (E::Time, Role::Time)
             | (E::Formula, Role::Formula) => 1.2,
-            // An address stands for whoever has it.
+            // An e-mail address can identify a person.
             (E::Email, Role::Person) => 0.6,
             (E::Email, Role::Other | Role::Code) => 0.2,
             (E::Email | E::Url | E::Path, _) => -0.3,
@@ -127,11 +127,11 @@ pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Paramet
                 | Role::Formula,
             ) => -0.5,
             (E::Name, Role::FreeText) => 0.15,
-            (E::Name, _) if goes_on(scene, mention, parameter) => 0.15,
+            (E::Name, _) if continues(context, mention, parameter) => 0.15,
             (E::Name, _) => 0.3,
         },
-        What::Word => {
-            let text = &scene.reading.text;
+        MentionKind::Word => {
+            let text = &context.reading.text;
             let token = &text.tokens[mention.from];
             if token.capital && !text.begins_sentence(mention.from) {
                 return -0.4;
@@ -153,9 +153,9 @@ pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Paramet
                 _ => -0.08,
             }
         }
-        What::Phrase => {
-            let text = &scene.reading.text;
-            // A phrase that is nothing but a name is offered as the name.
+        MentionKind::Phrase => {
+            let text = &context.reading.text;
+            // A phrase that is only a name is already a mention of the name.
             let is_name = text.tokens[mention.from..mention.to]
                 .iter()
                 .all(|token| token.capital);
@@ -180,16 +180,16 @@ pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Paramet
                     0.7
                 }
                 _ if is_place => -0.2,
-                _ => 0.05 + composition(scene, mention, parameter),
+                _ => 0.05 + composition(context, mention, parameter),
             }
         }
-        What::Value(_) => -1.0,
+        MentionKind::Value(_) => -1.0,
     }
 }
 
-/// Whether the word that leads a mention in suits the parameter.
-pub(crate) fn lead_fit(scene: &Scene<'_>, position: usize, parameter: &Parameter) -> f32 {
-    let lead = scene.row_lead(position);
+/// How well the lead word of a mention fits the parameter.
+pub(crate) fn lead_fit(context: &FillContext<'_>, position: usize, parameter: &Parameter) -> f32 {
+    let lead = context.row_lead(position);
     let is_place = matches!(
         parameter.role,
         Role::City | Role::State | Role::Country | Role::Place
@@ -251,14 +251,14 @@ pub(crate) fn lead_fit(scene: &Scene<'_>, position: usize, parameter: &Parameter
     }
 }
 
-/// Words that the tool itself is about are rarely its arguments.
-pub(crate) fn tool_words(scene: &Scene<'_>, from: usize, to: usize) -> f32 {
-    let text = &scene.reading.text;
+/// The penalty for words of the tool itself, which are rarely its arguments.
+pub(crate) fn tool_word_penalty(context: &FillContext<'_>, from: usize, to: usize) -> f32 {
+    let text = &context.reading.text;
     let (mut known, mut all) = (0.0_f32, 0.0_f32);
     for token in &text.tokens[from..to.min(text.tokens.len())] {
         if token.is_word() && !words::is_function_word(&token.lower) {
             all += 1.0;
-            if scene.form.tool_stems.contains(&token.stem)
+            if context.form.tool_stems.contains(&token.stem)
                 || matches!(
                     token.lower.as_str(),
                     "number"
@@ -280,12 +280,12 @@ pub(crate) fn tool_words(scene: &Scene<'_>, from: usize, to: usize) -> f32 {
     if all == 0.0 { 0.0 } else { 0.35 * known / all }
 }
 
-/// `theory of evolution` is one thing, `temperature of the room` is a thing of a tool's own.
-fn composition(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> f32 {
-    let text = &scene.reading.text;
+/// A bonus for a composed value: `theory of evolution` is one value, but `temperature of the room` names the tool's topic.
+fn composition(context: &FillContext<'_>, mention: &Mention, parameter: &Parameter) -> f32 {
+    let text = &context.reading.text;
     let names_kind = |at: usize| {
         let token = &text.tokens[at];
-        scene.form.tool_stems.contains(&token.stem)
+        context.form.tool_stems.contains(&token.stem)
             || cue::names(parameter, &token.stem, &token.lower) >= 0.6
             || words::is_generic_parameter_word(&token.lower)
     };
@@ -300,13 +300,13 @@ fn composition(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> f
     if mixed { 0.15 } else { 0.0 }
 }
 
-/// What stands in parentheses after something explains it and is rarely meant itself.
-pub(crate) fn remark(scene: &Scene<'_>, mention: &Mention) -> f32 {
-    let text = &scene.reading.text;
-    if matches!(mention.what, What::Date(_)) {
+/// The penalty for a remark in parentheses, which is rarely a value.
+pub(crate) fn remark_penalty(context: &FillContext<'_>, mention: &Mention) -> f32 {
+    let text = &context.reading.text;
+    if matches!(mention.kind, MentionKind::Date(_)) {
         return 0.0;
     }
-    let capitals = scene
+    let capitals = context
         .reading
         .written(mention)
         .chars()
@@ -322,9 +322,9 @@ pub(crate) fn remark(scene: &Scene<'_>, mention: &Mention) -> f32 {
     }
 }
 
-/// Whether a name is only the beginning of what is meant, as `ATP` in `ATP synthase`.
-fn goes_on(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> bool {
-    scene
+/// Whether a name is only the first part of a longer value, as `ATP` in `ATP synthase`.
+fn continues(context: &FillContext<'_>, mention: &Mention, parameter: &Parameter) -> bool {
+    context
         .reading
         .text
         .tokens
@@ -334,23 +334,23 @@ fn goes_on(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> bool 
                 && next.spaced
                 && !next.capital
                 && !words::is_function_word(&next.lower)
-                && !scene.form.tool_stems.contains(&next.stem)
+                && !context.form.tool_stems.contains(&next.stem)
                 && cue::names(parameter, &next.stem, &next.lower) < 0.4
         })
 }
 
-/// A word that only says which parameter is meant is not its value: `game` in `the game 'Catan'`.
-pub(crate) fn names_itself(
-    scene: &Scene<'_>,
+/// The penalty for a word that only names the parameter, such as `game` in `the game 'Catan'`.
+pub(crate) fn parameter_name_penalty(
+    context: &FillContext<'_>,
     from: usize,
     to: usize,
     mention: &Mention,
     parameter: &Parameter,
 ) -> f32 {
-    if matches!(mention.what, What::Quoted(_) | What::Place(_)) {
+    if matches!(mention.kind, MentionKind::Quoted(_) | MentionKind::Place(_)) {
         return 0.0;
     }
-    let tokens = &scene.reading.text.tokens[from..to.min(scene.reading.text.tokens.len())];
+    let tokens = &context.reading.text.tokens[from..to.min(context.reading.text.tokens.len())];
     let mut content = tokens
         .iter()
         .filter(|token| token.is_word() && !words::is_function_word(&token.lower))
@@ -374,13 +374,13 @@ pub(crate) fn names_itself(
     if tokens.iter().all(|token| names_parameter(token)) {
         return 0.7;
     }
-    // Nor is it the value of another: `my employees database on the table`.
+    // A word that names another parameter is no value either: `my employees database on the table`.
     let names_other = |token: &Token| {
-        scene.form.parameters.iter().any(|other| {
+        context.form.parameters.iter().any(|other| {
             other.path != parameter.path && other.name_stems.first() == Some(&token.stem)
         })
     };
-    let is_option = (from..to).all(|at| scene.is_option_of_another(at, parameter));
+    let is_option = (from..to).all(|at| context.is_option_of_another(at, parameter));
     if is_option {
         0.35
     } else if tokens.len() == 1 && tokens.iter().all(|token| names_other(token)) {
@@ -390,10 +390,10 @@ pub(crate) fn names_itself(
     }
 }
 
-/// `the game 'Catan'`, `'name': 'Ann'`: what stands before a quotation is its label.
-pub(crate) fn label(scene: &Scene<'_>, mention: &Mention) -> f32 {
-    let text = &scene.reading.text;
-    if matches!(mention.what, What::Quoted(_)) {
+/// The penalty for the label of a quotation: `the game 'Catan'`, `'name': 'Ann'`.
+pub(crate) fn label_penalty(context: &FillContext<'_>, mention: &Mention) -> f32 {
+    let text = &context.reading.text;
+    if matches!(mention.kind, MentionKind::Quoted(_)) {
         let is_key = text.lower(mention.to) == ":"
             && text
                 .tokens
@@ -401,25 +401,29 @@ pub(crate) fn label(scene: &Scene<'_>, mention: &Mention) -> f32 {
                 .is_some_and(|colon| !colon.spaced);
         return if is_key { 0.8 } else { 0.0 };
     }
-    let labels = scene
-        .reading
-        .mentions
-        .iter()
-        .any(|quoted| matches!(quoted.what, What::Quoted(_)) && quoted.from == mention.to);
+    let labels =
+        context.reading.mentions.iter().any(|quoted| {
+            matches!(quoted.kind, MentionKind::Quoted(_)) && quoted.from == mention.to
+        });
     if labels { 0.5 } else { 0.0 }
 }
 
-/// `the sales database` for a database: what stands right before the parameter's own name.
-pub(crate) fn heads(scene: &Scene<'_>, to: usize, parameter: &Parameter) -> f32 {
+/// The bonus for a value right before the parameter's name: `the sales database` for a database.
+pub(crate) fn head_bonus(context: &FillContext<'_>, to: usize, parameter: &Parameter) -> f32 {
     let head = parameter.name_stems.first();
-    let next = scene.reading.text.tokens.get(to).filter(|next| next.spaced);
+    let next = context
+        .reading
+        .text
+        .tokens
+        .get(to)
+        .filter(|next| next.spaced);
     match (head, next) {
         (Some(head), Some(next)) if cue::alike(head, &next.stem) > 0.8 => 0.2,
         _ => 0.0,
     }
 }
 
-/// Whether a parameter says what something is about.
+/// Whether a parameter is a topic or subject.
 fn is_subject(parameter: &Parameter) -> bool {
     parameter.role == Role::FreeText
         || ["topic", "subject", "query", "keyword", "theme"]
@@ -427,7 +431,7 @@ fn is_subject(parameter: &Parameter) -> bool {
             .any(|word| parameter.is_named(word))
 }
 
-/// Whether a parameter wants a short name in capitals, as stock exchanges use.
+/// Whether a parameter is a ticker symbol.
 fn is_symbol(parameter: &Parameter) -> bool {
     parameter.is_named("symbol") || parameter.is_named("ticker") || parameter.is_named("symbols")
 }

@@ -1,63 +1,63 @@
-//! Offers of lists and records: what stands in brackets, rows of values, and several options at once.
+//! Candidates for lists and records: values in brackets, rows of values, and several options at once.
 
 use serde_json::{Map, Value};
 
-use super::cue::Scene;
-use super::{Form, Offer, choice, fill, number, text};
+use super::cue::FillContext;
+use super::{Candidate, Form, choice, fill, number, text};
 use crate::extract::quantity::{fitted, json_number};
-use crate::extract::{Reading, What};
+use crate::extract::{MentionKind, Reading};
 use crate::meaning::Meaning;
 use crate::parameter::{Kind, Parameter};
 
-/// Lists of plain values.
-pub(crate) fn offers(
-    scene: &Scene<'_>,
+/// Adds candidates for lists of plain values.
+pub(crate) fn candidates(
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
     item: &Kind,
     meaning: &Meaning,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
-    bracketed(scene, index, parameter, item, offers);
+    bracketed(context, index, parameter, item, candidates);
     if !parameter.choices.is_empty() {
-        options(scene, index, parameter, offers);
+        options(context, index, parameter, candidates);
         if parameter.closed {
             return;
         }
     }
     match item {
-        Kind::Integer | Kind::Number => numbers(scene, index, parameter, item, offers),
-        Kind::Text | Kind::Any => texts(scene, index, parameter, meaning, offers),
+        Kind::Integer | Kind::Number => numbers(context, index, parameter, item, candidates),
+        Kind::Text | Kind::Any => texts(context, index, parameter, meaning, candidates),
         _ => {}
     }
 }
 
-/// Whether a value in brackets can be an item list of this kind.
-fn suits(value: &Value, item: &Kind) -> bool {
+/// Whether a value can be an item of this type.
+fn has_type(value: &Value, item: &Kind) -> bool {
     match item {
         Kind::Integer | Kind::Number => value.is_number(),
         Kind::Text => value.is_string(),
         Kind::Boolean => value.is_boolean(),
         Kind::List(inner) => value
             .as_array()
-            .is_some_and(|items| items.iter().all(|value| suits(value, inner))),
+            .is_some_and(|items| items.iter().all(|value| has_type(value, inner))),
         Kind::Records(_) | Kind::Map => value.is_object(),
         Kind::Any => true,
     }
 }
 
 fn bracketed(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
     item: &Kind,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
-    for (position, mention) in scene.reading.mentions.iter().enumerate() {
-        let What::Value(value @ Value::Array(items)) = &mention.what else {
+    for (position, mention) in context.reading.mentions.iter().enumerate() {
+        let MentionKind::Value(value @ Value::Array(items)) = &mention.kind else {
             continue;
         };
-        // Numbers are texts where texts are wanted.
+        // Numbers become strings in a list of strings.
         let value = if *item == Kind::Text && items.iter().all(Value::is_number) {
             Value::Array(
                 items
@@ -65,15 +65,15 @@ fn bracketed(
                     .map(|item| Value::from(item.to_string()))
                     .collect(),
             )
-        } else if !items.is_empty() && items.iter().all(|value| suits(value, item)) {
+        } else if !items.is_empty() && items.iter().all(|value| has_type(value, item)) {
             value.clone()
         } else {
             continue;
         };
         let score = 0.7
-            + 0.5 * scene.before(mention, parameter)
-            + number::order(scene, position, parameter);
-        offers.push(Offer {
+            + 0.5 * context.before(mention, parameter)
+            + number::order(context, position, parameter);
+        candidates.push(Candidate {
             parameter: index,
             value,
             score,
@@ -83,8 +83,13 @@ fn bracketed(
     }
 }
 
-fn options(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &mut Vec<Offer>) {
-    let named: Vec<choice::Named> = choice::named(scene, parameter)
+fn options(
+    context: &FillContext<'_>,
+    index: usize,
+    parameter: &Parameter,
+    candidates: &mut Vec<Candidate>,
+) {
+    let named: Vec<choice::NamedOption> = choice::named(context, parameter)
         .into_iter()
         .filter(|found| found.strength >= 0.6)
         .collect();
@@ -96,7 +101,7 @@ fn options(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &mut 
         .map(|found| parameter.choices[found.choice].value.clone())
         .collect();
     let strength = named.iter().map(|found| found.strength).fold(1.0, f32::min);
-    offers.push(Offer {
+    candidates.push(Candidate {
         parameter: index,
         value: Value::Array(values),
         score: 0.35 + 0.6 * strength,
@@ -106,27 +111,27 @@ fn options(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &mut 
 }
 
 fn numbers(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
     item: &Kind,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
-    for (position, mention) in scene.reading.mentions.iter().enumerate() {
-        let row = scene.rows[position];
+    for (position, mention) in context.reading.mentions.iter().enumerate() {
+        let row = context.rows[position];
         if mention.number().is_none() || row.index != 0 {
             continue;
         }
         let members = if row.size > 1 {
-            scene.row_of(row.first)
+            context.row_of(row.first)
         } else {
             vec![position]
         };
         let values: Option<Vec<Value>> = members
             .iter()
             .map(|&member| {
-                let quantity = scene.reading.mentions[member].number()?;
-                let value = json_number(fitted(quantity, &parameter.wanted)?)?;
+                let quantity = context.reading.mentions[member].number()?;
+                let value = json_number(fitted(quantity, &parameter.number_format)?)?;
                 match item {
                     Kind::Number => value.as_f64().map(Value::from),
                     _ => Some(value),
@@ -138,41 +143,43 @@ fn numbers(
         };
         let mut score = if row.size > 1 { 0.55 } else { 0.1 };
         score += 0.5
-            * scene
+            * context
                 .before(mention, parameter)
-                .max(scene.after(mention, parameter));
-        score += number::order(scene, position, parameter);
-        offers.push(Offer {
+                .max(context.after(mention, parameter));
+        score += number::order(context, position, parameter);
+        candidates.push(Candidate {
             parameter: index,
             value: Value::Array(values),
             score,
             from: mention.from,
-            to: scene.reading.mentions[last].to,
+            to: context.reading.mentions[last].to,
         });
     }
 }
 
 fn texts(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
     meaning: &Meaning,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
-    let mut single: Vec<Offer> = Vec::new();
-    text::offers(scene, index, parameter, meaning, &mut single);
-    for (position, mention) in scene.reading.mentions.iter().enumerate() {
-        let row = scene.rows[position];
+    let mut single: Vec<Candidate> = Vec::new();
+    text::candidates(context, index, parameter, meaning, &mut single);
+    for (position, mention) in context.reading.mentions.iter().enumerate() {
+        let row = context.rows[position];
         if row.size < 2 || row.index != 0 {
             continue;
         }
-        let members = scene.row_of(row.first);
-        let found: Vec<&Offer> = members
+        let members = context.row_of(row.first);
+        let found: Vec<&Candidate> = members
             .iter()
             .filter_map(|&member| {
-                let mention = &scene.reading.mentions[member];
-                single.iter().find(|offer| {
-                    offer.from >= mention.from && offer.to <= mention.to && offer.from < offer.to
+                let mention = &context.reading.mentions[member];
+                single.iter().find(|candidate| {
+                    candidate.from >= mention.from
+                        && candidate.to <= mention.to
+                        && candidate.from < candidate.to
                 })
             })
             .collect();
@@ -181,43 +188,48 @@ fn texts(
         }
         let best = found
             .iter()
-            .map(|offer| offer.score)
+            .map(|candidate| candidate.score)
             .fold(f32::MIN, f32::max);
         let last = members
             .last()
-            .map_or(mention.to, |&last| scene.reading.mentions[last].to);
-        offers.push(Offer {
+            .map_or(mention.to, |&last| context.reading.mentions[last].to);
+        candidates.push(Candidate {
             parameter: index,
-            value: Value::Array(found.iter().map(|offer| offer.value.clone()).collect()),
+            value: Value::Array(
+                found
+                    .iter()
+                    .map(|candidate| candidate.value.clone())
+                    .collect(),
+            ),
             score: best + 0.3,
             from: mention.from,
             to: last,
         });
     }
-    // A list of one.
-    offers.extend(
+    // Lists of one item.
+    candidates.extend(
         single
             .into_iter()
-            .filter(|offer| offer.from < offer.to)
-            .map(|offer| Offer {
-                value: Value::Array(vec![offer.value]),
-                score: offer.score - 0.05,
-                ..offer
+            .filter(|candidate| candidate.from < candidate.to)
+            .map(|candidate| Candidate {
+                value: Value::Array(vec![candidate.value]),
+                score: candidate.score - 0.05,
+                ..candidate
             }),
     );
 }
 
-/// Lists of records: as given in brackets, else one for each part of the text that fills one.
+/// Adds candidates for lists of records: from brackets, else one record for each part of the text that fills one.
 pub(crate) fn records(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
     fields: &[Parameter],
     meaning: &Meaning,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
-    bracketed(scene, index, parameter, &Kind::Map, offers);
-    let text = &scene.reading.text;
+    bracketed(context, index, parameter, &Kind::Map, candidates);
+    let text = &context.reading.text;
     let mut ends: Vec<usize> = (0..text.tokens.len())
         .filter(|&at| matches!(text.lower(at), "and" | ";" | ","))
         .collect();
@@ -227,10 +239,10 @@ pub(crate) fn records(
     let mut records: Vec<Value> = Vec::new();
     let form = Form {
         parameters: fields,
-        tool_stems: scene.form.tool_stems,
+        tool_stems: context.form.tool_stems,
     };
     for end in ends {
-        let part = Reading::new(text.slice(from, end), scene.reading.today);
+        let part = Reading::new(text.slice(from, end), context.reading.today);
         let filled = fill(&part, &form, meaning);
         let required = fields.iter().filter(|field| field.required).count();
         let enough = if required > 0 {
@@ -244,13 +256,13 @@ pub(crate) fn records(
         from = end + 1;
     }
     if records.is_empty() {
-        let filled = fill(scene.reading, &form, meaning);
+        let filled = fill(context.reading, &form, meaning);
         if filled.missing.is_empty() && !filled.arguments.is_empty() {
             records.push(Value::Object(filled.arguments));
         }
     }
     if !records.is_empty() {
-        offers.push(Offer {
+        candidates.push(Candidate {
             parameter: index,
             value: Value::Array(records),
             score: 0.5,
@@ -260,39 +272,44 @@ pub(crate) fn records(
     }
 }
 
-/// Records without declared fields: as given in braces, or from `key: value` pairs.
-pub(crate) fn map(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &mut Vec<Offer>) {
-    for mention in &scene.reading.mentions {
-        if let What::Value(value @ Value::Object(_)) = &mention.what {
-            offers.push(Offer {
+/// Adds candidates for records without declared fields: from braces, or from `key: value` pairs.
+pub(crate) fn map(
+    context: &FillContext<'_>,
+    index: usize,
+    parameter: &Parameter,
+    candidates: &mut Vec<Candidate>,
+) {
+    for mention in &context.reading.mentions {
+        if let MentionKind::Value(value @ Value::Object(_)) = &mention.kind {
+            candidates.push(Candidate {
                 parameter: index,
                 value: value.clone(),
-                score: 0.8 + 0.3 * scene.before(mention, parameter),
+                score: 0.8 + 0.3 * context.before(mention, parameter),
                 from: mention.from,
                 to: mention.to,
             });
         }
     }
-    let quoted: Vec<_> = scene
+    let quoted: Vec<_> = context
         .reading
         .mentions
         .iter()
-        .filter(|mention| matches!(mention.what, What::Quoted(_)))
+        .filter(|mention| matches!(mention.kind, MentionKind::Quoted(_)))
         .collect();
     let mut pairs = Map::new();
     for pair in quoted.windows(2) {
-        if pair[0].to < scene.reading.text.tokens.len()
-            && scene.reading.text.lower(pair[0].to) == ":"
+        if pair[0].to < context.reading.text.tokens.len()
+            && context.reading.text.lower(pair[0].to) == ":"
             && pair[1].from == pair[0].to + 1
         {
             pairs.insert(
-                scene.reading.written(pair[0]).to_owned(),
-                Value::from(scene.reading.written(pair[1])),
+                context.reading.written(pair[0]).to_owned(),
+                Value::from(context.reading.written(pair[1])),
             );
         }
     }
     if !pairs.is_empty() {
-        offers.push(Offer {
+        candidates.push(Candidate {
             parameter: index,
             value: Value::Object(pairs),
             score: 0.8,

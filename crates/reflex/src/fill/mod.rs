@@ -1,5 +1,5 @@
-//! Arguments from a text: every parameter gets offers from the text's mentions, each with a score that
-//! says how well it fits, and the best consistent set of offers becomes the arguments.
+//! Fills arguments from a text. Every parameter gets scored candidates from the text's mentions, and the best
+//! consistent set of candidates becomes the arguments.
 
 mod assign;
 mod choice;
@@ -16,21 +16,21 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::extract::entity::EntityKind;
-use crate::extract::{Reading, What};
+use crate::extract::{MentionKind, Reading};
 use crate::meaning::Meaning;
 use crate::parameter::{Kind, Parameter, Role};
 
-/// What a required argument must at least score to be given.
+/// The least score of a required argument.
 const REQUIRED: f32 = 0.15;
-/// What an optional argument must at least score to be given.
+/// The least score of an optional argument.
 const OPTIONAL: f32 = 0.75;
-/// The same for a number.
+/// The least score of an optional number.
 const OPTIONAL_NUMBER: f32 = 0.55;
 
-/// One possible value of one parameter.
+/// A possible value of a parameter.
 #[derive(Debug, Clone)]
-pub(crate) struct Offer {
-    /// The parameter's position.
+pub(crate) struct Candidate {
+    /// The parameter's index.
     pub(crate) parameter: usize,
     /// The value.
     pub(crate) value: Value,
@@ -38,11 +38,11 @@ pub(crate) struct Offer {
     pub(crate) score: f32,
     /// The first token it uses.
     pub(crate) from: usize,
-    /// The token after the last it uses; `from` if it uses none for itself.
+    /// The token after the last it uses; `from` if it reserves none.
     pub(crate) to: usize,
 }
 
-/// A tool as filling sees it.
+/// The parts of a tool that filling needs.
 pub(crate) struct Form<'a> {
     /// The leaves of its schema.
     pub(crate) parameters: &'a [Parameter],
@@ -57,35 +57,35 @@ pub(crate) struct Filling {
     pub(crate) arguments: Map<String, Value>,
     /// Required parameters without a value, by path.
     pub(crate) missing: Vec<String>,
-    /// How well each given argument fits, by the order of parameters.
+    /// The score of each given argument, in the order of parameters.
     pub(crate) scores: Vec<f32>,
-    /// How far each given argument is ahead of the next best offer for the same parameter.
+    /// The margin of each given argument over the next best candidate for the same parameter.
     pub(crate) margins: Vec<f32>,
-    /// How many explicit values of the text no argument uses.
+    /// The number of explicit values in the text that no argument uses.
     pub(crate) unused: usize,
-    /// The tokens that given arguments were made of: the first, and the one after the last.
+    /// The token ranges that given arguments use.
     pub(crate) used: Vec<(usize, usize)>,
 }
 
 /// Fills a form from a text.
 pub(crate) fn fill(reading: &Reading, form: &Form<'_>, meaning: &Meaning) -> Filling {
-    let scene = cue::Scene::new(reading, form);
-    let mut offers = Vec::new();
+    let context = cue::FillContext::new(reading, form);
+    let mut candidates = Vec::new();
     for (index, parameter) in form.parameters.iter().enumerate() {
-        offers_for(&scene, index, parameter, meaning, &mut offers);
+        candidates_for(&context, index, parameter, meaning, &mut candidates);
     }
-    let chosen = assign::assign(form.parameters, offers);
+    let chosen = assign::assign(form.parameters, candidates);
     let mut filling = Filling {
         unused: unused(reading, &chosen),
         ..Filling::default()
     };
     for (parameter, choice) in form.parameters.iter().zip(chosen) {
         match choice {
-            Some((offer, margin)) => {
-                filling.scores.push(offer.score);
+            Some((candidate, margin)) => {
+                filling.scores.push(candidate.score);
                 filling.margins.push(margin);
-                filling.used.push((offer.from, offer.to));
-                insert(&mut filling.arguments, &parameter.path, offer.value);
+                filling.used.push((candidate.from, candidate.to));
+                insert(&mut filling.arguments, &parameter.path, candidate.value);
             }
             None if parameter.required => match fallback(parameter) {
                 Some(value) => {
@@ -102,62 +102,64 @@ pub(crate) fn fill(reading: &Reading, form: &Form<'_>, meaning: &Meaning) -> Fil
     filling
 }
 
-fn offers_for(
-    scene: &cue::Scene<'_>,
+fn candidates_for(
+    context: &cue::FillContext<'_>,
     index: usize,
     parameter: &Parameter,
     meaning: &Meaning,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
     match &parameter.kind {
-        Kind::Boolean => offers.extend(choice::boolean(scene, index, parameter)),
+        Kind::Boolean => candidates.extend(choice::boolean(context, index, parameter)),
         Kind::Integer | Kind::Number => {
             if parameter.closed {
-                choice::options(scene, index, parameter, meaning, offers);
+                choice::options(context, index, parameter, meaning, candidates);
             } else {
-                number::offers(scene, index, parameter, offers);
+                number::candidates(context, index, parameter, candidates);
             }
         }
-        Kind::List(item) => list::offers(scene, index, parameter, item, meaning, offers),
-        Kind::Records(fields) => list::records(scene, index, parameter, fields, meaning, offers),
-        Kind::Map => list::map(scene, index, parameter, offers),
+        Kind::List(item) => list::candidates(context, index, parameter, item, meaning, candidates),
+        Kind::Records(fields) => {
+            list::records(context, index, parameter, fields, meaning, candidates)
+        }
+        Kind::Map => list::map(context, index, parameter, candidates),
         Kind::Text => {
             if !parameter.choices.is_empty() {
-                choice::options(scene, index, parameter, meaning, offers);
+                choice::options(context, index, parameter, meaning, candidates);
             }
             if !parameter.closed {
-                text::offers(scene, index, parameter, meaning, offers);
+                text::candidates(context, index, parameter, meaning, candidates);
             }
         }
         Kind::Any => {
-            number::offers(scene, index, parameter, offers);
-            text::offers(scene, index, parameter, meaning, offers);
+            number::candidates(context, index, parameter, candidates);
+            text::candidates(context, index, parameter, meaning, candidates);
         }
     }
 }
 
-/// Values that people state on purpose and that no argument uses.
-fn unused(reading: &Reading, chosen: &[Option<(Offer, f32)>]) -> usize {
+/// The number of explicit values that no argument uses.
+fn unused(reading: &Reading, chosen: &[Option<(Candidate, f32)>]) -> usize {
     reading
         .mentions
         .iter()
-        .filter(|mention| match &mention.what {
-            What::Quoted(_) | What::Value(_) => true,
-            What::Number(quantity) => !quantity.spelled && !quantity.ordinal,
-            What::Entity(kind) => *kind != EntityKind::Name,
+        .filter(|mention| match &mention.kind {
+            MentionKind::Quoted(_) | MentionKind::Value(_) => true,
+            MentionKind::Number(quantity) => !quantity.spelled && !quantity.ordinal,
+            MentionKind::Entity(kind) => *kind != EntityKind::Name,
             _ => false,
         })
         .filter(|mention| {
-            !chosen.iter().flatten().any(|(offer, _)| {
-                // Options and parts of dates use their place without taking it.
-                let to = offer.to.max(offer.from + 1);
-                mention.from < to && offer.from < mention.to
+            !chosen.iter().flatten().any(|(candidate, _)| {
+                // Options and parts of dates do not reserve their tokens.
+                let to = candidate.to.max(candidate.from + 1);
+                mention.from < to && candidate.from < mention.to
             })
         })
         .count()
 }
 
-/// What a required parameter is given when the text does not say it but its schema does.
+/// The value of a required parameter that the text does not state, from its schema.
 fn fallback(parameter: &Parameter) -> Option<Value> {
     if let Some(default) = &parameter.default {
         let fits = match parameter.kind {
@@ -172,7 +174,7 @@ fn fallback(parameter: &Parameter) -> Option<Value> {
     }
     match parameter.kind {
         Kind::Boolean => Some(Value::Bool(false)),
-        // A text is nearly always in the language of the request.
+        // A text is usually in the language of the request, and requests are in English.
         Kind::Text if parameter.role == Role::Language && !parameter.closed => {
             Some(Value::from("English"))
         }
@@ -198,7 +200,7 @@ pub(crate) fn insert(arguments: &mut Map<String, Value>, path: &[String], value:
     map.insert(last.clone(), value);
 }
 
-/// An optional record of which a required field is missing is not given at all.
+/// Removes optional records that lack a required field.
 fn drop_incomplete(parameters: &[Parameter], filling: &mut Filling) {
     for parameter in parameters {
         if parameter.path.len() > 1

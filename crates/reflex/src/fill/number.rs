@@ -1,33 +1,33 @@
-//! Offers of numbers: by the words around them, their unit, their size, and their order.
+//! Candidates for numbers, scored by the words around them, their unit, their size, and their order.
 
 use serde_json::Value;
 
-use super::Offer;
-use super::cue::{self, Scene};
+use super::Candidate;
+use super::cue::{self, FillContext};
 use crate::extract::entity::{self, EntityKind};
 use crate::extract::number::Quantity;
 use crate::extract::quantity::{fitted, json_number};
-use crate::extract::{Mention, What};
+use crate::extract::{Mention, MentionKind};
 use crate::lexicon::units::Dimension;
 use crate::parameter::{Direction, Kind, Parameter, Role};
 
-/// All numbers a parameter could take.
-pub(crate) fn offers(
-    scene: &Scene<'_>,
+/// Adds all numbers that a parameter could take.
+pub(crate) fn candidates(
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
-    for (position, mention) in scene.reading.mentions.iter().enumerate() {
-        let (value, score, from, to) = match &mention.what {
-            What::Number(quantity) => {
-                let Some(value) = fitted(quantity, &parameter.wanted) else {
+    for (position, mention) in context.reading.mentions.iter().enumerate() {
+        let (value, score, from, to) = match &mention.kind {
+            MentionKind::Number(quantity) => {
+                let Some(value) = fitted(quantity, &parameter.number_format) else {
                     continue;
                 };
-                let score = score(scene, position, mention, quantity, parameter);
+                let score = score(context, position, mention, quantity, parameter);
                 (value, score, quantity.from, quantity.to)
             }
-            What::Date(date) => {
+            MentionKind::Date(date) => {
                 let part = if parameter.role == Role::Year || parameter.is_named("year") {
                     date.year.map(f64::from)
                 } else if parameter.is_named("month") {
@@ -38,20 +38,20 @@ pub(crate) fn offers(
                     None
                 };
                 let Some(part) = part else { continue };
-                // Several parameters may take their part of the one date.
+                // Several parameters may take parts of the same date.
                 (
                     part,
-                    0.9 + order(scene, position, parameter),
+                    0.9 + order(context, position, parameter),
                     mention.from,
                     mention.from,
                 )
             }
-            What::Entity(EntityKind::Time) => {
-                let Some((hour, minute, second)) = entity::clock(scene.reading.written(mention))
+            MentionKind::Entity(EntityKind::Time) => {
+                let Some((hour, minute, second)) = entity::clock(context.reading.written(mention))
                 else {
                     continue;
                 };
-                let stated = scene
+                let stated = context
                     .reading
                     .text
                     .lower(mention.from)
@@ -68,8 +68,8 @@ pub(crate) fn offers(
                 };
                 (f64::from(part), 0.9, mention.from, mention.from)
             }
-            What::Entity(EntityKind::Code) if parameter.role == Role::Code => {
-                let Ok(value) = scene.reading.written(mention).parse::<f64>() else {
+            MentionKind::Entity(EntityKind::Code) if parameter.role == Role::Code => {
+                let Ok(value) = context.reading.written(mention).parse::<f64>() else {
                     continue;
                 };
                 (value, 0.6, mention.from, mention.to)
@@ -83,7 +83,7 @@ pub(crate) fn offers(
             Kind::Number => value.as_f64().map_or(value, Value::from),
             _ => value,
         };
-        offers.push(Offer {
+        candidates.push(Candidate {
             parameter: index,
             value,
             score,
@@ -95,31 +95,31 @@ pub(crate) fn offers(
 
 /// How well a number fits a parameter.
 pub(crate) fn score(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     position: usize,
     mention: &Mention,
     quantity: &Quantity,
     parameter: &Parameter,
 ) -> f32 {
     let mut score = 0.3;
-    let row = scene.rows[position];
-    let before = scene.before(mention, parameter);
-    let after = scene
+    let row = context.rows[position];
+    let before = context.before(mention, parameter);
+    let after = context
         .after(mention, parameter)
-        .max(unit_names(scene, quantity, parameter));
+        .max(unit_names(context, quantity, parameter));
     score += before.max(after) + 0.2 * before.min(after);
     score += unit_fit(quantity, parameter);
-    score += role_fit(scene, position, mention, quantity, parameter);
-    score += order(scene, position, parameter);
+    score += role_fit(context, position, mention, quantity, parameter);
+    score += order(context, position, parameter);
     if row.size > 1 {
-        score += respective(scene, position, parameter);
+        score += respective(context, position, parameter);
     }
     score
 }
 
-/// `30 minutes` names `cooking_minutes`, `4 beats` names a parameter whose description speaks of beats.
-fn unit_names(scene: &Scene<'_>, quantity: &Quantity, parameter: &Parameter) -> f32 {
-    let text = &scene.reading.text;
+/// How well the unit names the parameter: `30 minutes` names `cooking_minutes`, and `4 beats` a parameter with beats in its description.
+fn unit_names(context: &FillContext<'_>, quantity: &Quantity, parameter: &Parameter) -> f32 {
+    let text = &context.reading.text;
     (quantity.to..quantity.end)
         .filter_map(|at| text.tokens.get(at))
         .map(|token| 0.8 * cue::names(parameter, &token.stem, &token.lower))
@@ -127,9 +127,9 @@ fn unit_names(scene: &Scene<'_>, quantity: &Quantity, parameter: &Parameter) -> 
 }
 
 fn unit_fit(quantity: &Quantity, parameter: &Parameter) -> f32 {
-    match (quantity.unit, parameter.wanted.unit) {
+    match (quantity.unit, parameter.number_format.unit) {
         (Some(unit), _) if unit.dimension == Dimension::Ratio => {
-            if parameter.wanted.percent || parameter.role == Role::Rate {
+            if parameter.number_format.percent || parameter.role == Role::Rate {
                 0.6
             } else {
                 -0.4
@@ -164,7 +164,7 @@ fn unit_fit(quantity: &Quantity, parameter: &Parameter) -> f32 {
 }
 
 fn role_fit(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     position: usize,
     mention: &Mention,
     quantity: &Quantity,
@@ -175,12 +175,12 @@ fn role_fit(
         && quantity.value.fract() == 0.0
         && (1000.0..2200.0).contains(&quantity.value)
         && !quantity.spelled
-        && !scene
+        && !context
             .reading
             .text
             .slice(quantity.from, quantity.to)
             .contains(',');
-    let lead = scene.row_lead(position);
+    let lead = context.row_lead(position);
     let dated = like_year
         && matches!(
             lead,
@@ -223,16 +223,16 @@ fn role_fit(
         _ if dated && quantity.value > 1500.0 => -0.25,
         _ => 0.0,
     };
-    // `two numbers, 12 and 15`: the row itself is meant, not how long it is.
+    // In `two numbers, 12 and 15`, `two` only counts the row.
     let counts_a_row = quantity.spelled
-        && scene
+        && context
             .rows
             .iter()
-            .zip(&scene.reading.mentions)
+            .zip(&context.reading.mentions)
             .any(|(row, member)| {
                 row.size > 1
                     && row.size as f64 == quantity.value
-                    && (member.number().is_some() || scene.after(mention, parameter) < 0.9)
+                    && (member.number().is_some() || context.after(mention, parameter) < 0.9)
             });
     if counts_a_row {
         fit -= 1.3;
@@ -240,7 +240,7 @@ fn role_fit(
     if quantity.ordinal && !parameter.is_named("century") {
         fit -= 0.3;
     }
-    let window: Vec<&str> = scene.window(mention, 4).collect();
+    let window: Vec<&str> = context.window(mention, 4).collect();
     let has = |wanted: &[&str]| window.iter().any(|word| wanted.contains(word));
     let bounded_above = has(&[
         "under",
@@ -287,7 +287,7 @@ fn role_fit(
     {
         fit += 0.2;
     }
-    // `rounded to 3 decimals` is about the result.
+    // `rounded to 3 decimals` is about the result only.
     let rounding = ["round", "decimal", "precision", "places"]
         .iter()
         .any(|word| parameter.is_named(word));
@@ -297,13 +297,13 @@ fn role_fit(
     fit
 }
 
-/// Beginnings and ends, first and second.
-pub(crate) fn order(scene: &Scene<'_>, position: usize, parameter: &Parameter) -> f32 {
-    let mention = &scene.reading.mentions[position];
-    let row = scene.rows[position];
-    let lead = scene.lead(mention);
+/// The score for order: start and end, first and second.
+pub(crate) fn order(context: &FillContext<'_>, position: usize, parameter: &Parameter) -> f32 {
+    let mention = &context.reading.mentions[position];
+    let row = context.rows[position];
+    let lead = context.lead(mention);
     let mut score = 0.0;
-    let between = row.size == 2 && scene.lead(&scene.reading.mentions[row.first]) == "between";
+    let between = row.size == 2 && context.lead(&context.reading.mentions[row.first]) == "between";
     let is = |words: &[&str]| words.iter().any(|word| parameter.is_named(word));
     let direction = match parameter.direction {
         Direction::None if is(&["min", "minimum", "low", "lower"]) => Direction::From,
@@ -327,7 +327,7 @@ pub(crate) fn order(scene: &Scene<'_>, position: usize, parameter: &Parameter) -
         {
             0.5
         }
-        Direction::From if opens_range(scene, mention) => 0.5,
+        Direction::From if opens_range(context, mention) => 0.5,
         Direction::From if between => {
             if row.index == 0 {
                 0.5
@@ -350,8 +350,8 @@ pub(crate) fn order(scene: &Scene<'_>, position: usize, parameter: &Parameter) -
         let place = if row.size > 1 {
             row.index
         } else {
-            // Without a row: which of its kind in the whole text.
-            scene.reading.mentions[..position]
+            // Without a row, the position among mentions of the same kind counts.
+            context.reading.mentions[..position]
                 .iter()
                 .filter(|earlier| same_kind(earlier, mention))
                 .count()
@@ -362,12 +362,12 @@ pub(crate) fn order(scene: &Scene<'_>, position: usize, parameter: &Parameter) -
     score
 }
 
-/// `300 to 400`, `10-20`: whether a number is the first of a range.
-fn opens_range(scene: &Scene<'_>, mention: &Mention) -> bool {
-    let text = &scene.reading.text;
+/// Whether a number is the first of a range: `300 to 400`, `10-20`.
+fn opens_range(context: &FillContext<'_>, mention: &Mention) -> bool {
+    let text = &context.reading.text;
     mention.number().is_some()
         && matches!(text.lower(mention.to), "to" | "-" | "–")
-        && scene
+        && context
             .reading
             .mentions
             .iter()
@@ -375,21 +375,21 @@ fn opens_range(scene: &Scene<'_>, mention: &Mention) -> bool {
 }
 
 fn same_kind(one: &Mention, other: &Mention) -> bool {
-    match (&one.what, &other.what) {
-        (What::Number(one), What::Number(other)) => {
+    match (&one.kind, &other.kind) {
+        (MentionKind::Number(one), MentionKind::Number(other)) => {
             one.unit.map(|unit| unit.dimension) == other.unit.map(|unit| unit.dimension)
         }
         (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
     }
 }
 
-/// `base and height as 6 cm and 10 cm`: a row of values after as many names takes them in order.
-fn respective(scene: &Scene<'_>, position: usize, parameter: &Parameter) -> f32 {
-    let row = scene.rows[position];
-    let text = &scene.reading.text;
-    let first = &scene.reading.mentions[row.first];
+/// The score for a row of values that follows as many names: `base and height as 6 cm and 10 cm`.
+fn respective(context: &FillContext<'_>, position: usize, parameter: &Parameter) -> f32 {
+    let row = context.rows[position];
+    let text = &context.reading.text;
+    let first = &context.reading.mentions[row.first];
     let mut named: Vec<(usize, &str)> = Vec::new();
-    for other in scene
+    for other in context
         .form
         .parameters
         .iter()

@@ -1,4 +1,4 @@
-//! Places as a parameter wants them: the city alone, with its state, with its country, or by code.
+//! Places in the form that a parameter expects: the city alone, with its state, with its country, or as a code.
 
 use crate::lexicon::places::{self, PlaceKind};
 use crate::parameter::{Parameter, Role};
@@ -20,7 +20,7 @@ pub(crate) fn fit(kind: PlaceKind, composed: bool, parameter: &Parameter) -> f32
     }
 }
 
-/// A place as the parameter wants it.
+/// A place in the form that the parameter expects.
 pub(crate) fn written(
     place: &str,
     parameter: &Parameter,
@@ -65,7 +65,7 @@ pub(crate) fn written(
             return first.to_owned();
         }
         if wants_state {
-            // `Denver, Colorado` as `Denver, CO`, where codes are shown.
+            // `Denver, Colorado` becomes `Denver, CO` if the description shows codes.
             let rest = place[first.len()..].trim_start_matches([',', ' ']);
             let shows_code = [", ca", ", ny", ", il", ", wa", ", tx", ", ma", ", co"]
                 .iter()
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_city_gets_its_state_where_both_are_wanted() {
+    fn a_city_gets_its_state_if_the_description_asks_for_both() {
         assert_eq!(
             place(
                 "location",

@@ -1,22 +1,22 @@
-//! Offers for texts of a special kind: currencies, units, languages, and what is to be said or searched.
+//! Candidates for special texts: currencies, units, languages, free text and search terms, and dates with times.
 
 use serde_json::Value;
 
-use super::Offer;
-use super::cue::Scene;
-use crate::extract::What;
+use super::Candidate;
+use super::cue::FillContext;
+use crate::extract::MentionKind;
 use crate::extract::entity::{self, EntityKind};
 use crate::extract::format::DateFormat;
 use crate::lexicon::{currencies, units, words};
 use crate::parameter::{Direction, Kind, Parameter};
 
 pub(crate) fn currency(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
-    let text = &scene.reading.text;
+    let text = &context.reading.text;
     let mut seen = 0_u32;
     let mut at = 0;
     while at < text.tokens.len() {
@@ -40,7 +40,7 @@ pub(crate) fn currency(
             .find(|word| {
                 !words::is_determiner(word) && word.parse::<f64>().is_err() && *word != ","
             });
-        // `500 US dollars` names what one has, `into Canadian dollars` what one wants.
+        // `500 US dollars` is the source currency, `into Canadian dollars` the target.
         let amount = at > 0 && text.tokens[at - 1].is_number()
             || text
                 .tokens
@@ -61,7 +61,7 @@ pub(crate) fn currency(
             score += if ordinal == seen + 1 { 0.2 } else { -0.1 };
         }
         seen += 1;
-        offers.push(Offer {
+        candidates.push(Candidate {
             parameter: index,
             value: Value::from(code),
             score,
@@ -72,14 +72,14 @@ pub(crate) fn currency(
     }
 }
 
-/// Units that are asked for: `in miles`, `to teaspoons`.
+/// Adds units that the text asks for: `in miles`, `to teaspoons`.
 pub(crate) fn unit(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
-    let text = &scene.reading.text;
+    let text = &context.reading.text;
     for at in 0..text.tokens.len() {
         let Some((unit, length)) = crate::extract::number::unit_at(text, at) else {
             continue;
@@ -103,14 +103,14 @@ pub(crate) fn unit(
             score -= 0.4;
         }
         if score > 0.0 && written.len() > 1 {
-            offers.push(Offer {
+            candidates.push(Candidate {
                 parameter: index,
                 value: Value::from(unit.name),
                 score,
                 from: at,
                 to: at,
             });
-            offers.push(Offer {
+            candidates.push(Candidate {
                 parameter: index,
                 value: Value::from(written),
                 score: score - 0.02,
@@ -122,12 +122,12 @@ pub(crate) fn unit(
 }
 
 pub(crate) fn language(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
-    let text = &scene.reading.text;
+    let text = &context.reading.text;
     let lower = parameter.description.to_lowercase();
     let codes = lower.contains("iso") || lower.contains("code") || lower.contains("'en'");
     for at in 0..text.tokens.len() {
@@ -148,7 +148,7 @@ pub(crate) fn language(
                 (_, "in" | "to" | "into") => 0.2,
                 _ => 0.0,
             };
-            offers.push(Offer {
+            candidates.push(Candidate {
                 parameter: index,
                 value: Value::from(value),
                 score,
@@ -159,14 +159,14 @@ pub(crate) fn language(
     }
 }
 
-/// What is to be said or searched: after a colon or `saying`, or the whole request.
+/// Adds free text and search terms: after a colon or `saying`, or the whole request.
 pub(crate) fn free_text(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
-    let text = &scene.reading.text;
+    let text = &context.reading.text;
     for at in 0..text.tokens.len() {
         let lead = text.lower(at);
         let named = lead.len() > 3 && parameter.name_words.iter().any(|word| word == lead);
@@ -186,13 +186,13 @@ pub(crate) fn free_text(
             .slice(at + 1, to)
             .trim()
             .trim_matches(['"', '\'', '“', '”']);
-        if scene
+        if context
             .reading
             .mentions
             .iter()
-            .any(|mention| matches!(mention.what, What::Quoted(_)) && mention.from == at + 1)
+            .any(|mention| matches!(mention.kind, MentionKind::Quoted(_)) && mention.from == at + 1)
         {
-            // What is quoted there is offered without its quotes.
+            // A quotation is already a candidate without its quotes.
             continue;
         }
         if rest.is_empty() {
@@ -216,7 +216,7 @@ pub(crate) fn free_text(
             _ => 0.3,
         };
         if searched {
-            // What is searched for ends where when, where or how begins.
+            // A search term ends before a time, place or manner.
             let stop = (at + 2..to).find(|&stop| {
                 matches!(
                     text.lower(stop),
@@ -237,7 +237,7 @@ pub(crate) fn free_text(
                 )
             });
             if let Some(stop) = stop {
-                offers.push(Offer {
+                candidates.push(Candidate {
                     parameter: index,
                     value: Value::from(text.slice(at + 1, stop)),
                     score: score + 0.05,
@@ -246,7 +246,7 @@ pub(crate) fn free_text(
                 });
             }
         }
-        offers.push(Offer {
+        candidates.push(Candidate {
             parameter: index,
             value: Value::from(rest),
             score,
@@ -255,7 +255,7 @@ pub(crate) fn free_text(
         });
     }
     if parameter.required && parameter.kind == Kind::Text {
-        offers.push(Offer {
+        candidates.push(Candidate {
             parameter: index,
             value: Value::from(text.source.trim()),
             score: 0.2,
@@ -265,14 +265,14 @@ pub(crate) fn free_text(
     }
 }
 
-/// A date with its time of day: `tomorrow at 5pm`, or both in one as ISO 8601 has it.
+/// Adds dates with a time of day: `tomorrow at 5pm`, or combined as in ISO 8601.
 pub(crate) fn moment(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
-    let reading = scene.reading;
+    let reading = context.reading;
     let lower = parameter.description.to_lowercase();
     let iso = ["iso 8601", "ddthh", "iso8601"]
         .iter()
@@ -285,12 +285,12 @@ pub(crate) fn moment(
         return;
     }
     for mention in &reading.mentions {
-        let What::Date(date) = &mention.what else {
+        let MentionKind::Date(date) = &mention.kind else {
             continue;
         };
         let joined = mention.to + usize::from(matches!(reading.text.lower(mention.to), "at" | ","));
         let time = reading.mentions.iter().find(|time| {
-            matches!(time.what, What::Entity(EntityKind::Time)) && time.from == joined
+            matches!(time.kind, MentionKind::Entity(EntityKind::Time)) && time.from == joined
         });
         let Some(time) = time else {
             continue;
@@ -302,7 +302,7 @@ pub(crate) fn moment(
             }
             _ => reading.text.slice(mention.from, time.to).to_owned(),
         };
-        offers.push(Offer {
+        candidates.push(Candidate {
             parameter: index,
             value: Value::from(value),
             score: 1.8,

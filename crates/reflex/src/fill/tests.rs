@@ -1,4 +1,4 @@
-//! What a text and a schema make together.
+//! Arguments from texts and schemas.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn filled(task: &str, properties: &Value, required: &[&str]) -> Value {
 }
 
 #[test]
-fn numbers_go_where_their_words_point() {
+fn numbers_are_assigned_by_the_words_around_them() {
     let properties = json!({"base": {"type": "integer", "description": "The base"}, "height": {"type": "integer", "description": "The height"}});
     for task in [
         "a base of 10 units and a height of 5 units",
@@ -35,7 +35,7 @@ fn numbers_go_where_their_words_point() {
 }
 
 #[test]
-fn numbers_go_where_their_units_point() {
+fn numbers_are_assigned_by_their_units() {
     let properties = json!({"weight": {"type": "number", "description": "Weight in kilograms"}, "height": {"type": "number", "description": "Height in meters"}});
     assert_eq!(
         filled(
@@ -48,7 +48,7 @@ fn numbers_go_where_their_units_point() {
 }
 
 #[test]
-fn optional_arguments_are_left_out_unless_they_are_said() {
+fn optional_arguments_are_omitted_unless_stated() {
     let properties = json!({
         "city": {"type": "string", "description": "The city"},
         "days": {"type": "integer", "description": "Number of days. Default is 7."},
@@ -77,7 +77,7 @@ fn optional_arguments_are_left_out_unless_they_are_said() {
 }
 
 #[test]
-fn beginnings_and_ends_are_told_apart() {
+fn origin_and_destination_are_distinguished() {
     let properties = json!({"destination": {"type": "string", "description": "End point"}, "origin": {"type": "string", "description": "Starting point"}});
     for task in [
         "go from Berlin to Rome",
@@ -93,7 +93,7 @@ fn beginnings_and_ends_are_told_apart() {
 }
 
 #[test]
-fn lists_take_rows_and_brackets() {
+fn lists_are_filled_from_rows_and_brackets() {
     let properties = json!({"numbers": {"type": "array", "items": {"type": "integer"}, "description": "The numbers"}});
     for task in ["the mean of 3, 4 and 5", "the mean of [3, 4, 5]"] {
         assert_eq!(
@@ -119,7 +119,7 @@ fn records_are_filled_field_by_field() {
 }
 
 #[test]
-fn values_with_a_form_find_their_parameter() {
+fn values_with_a_known_format_are_assigned_by_it() {
     let properties = json!({"to": {"type": "string", "description": "E-mail address of the recipient"}, "file": {"type": "string", "description": "Path of the file"}, "when": {"type": "string", "description": "The date, DD/MM/YYYY"}, "page": {"type": "string", "description": "The URL of the page"}});
     assert_eq!(
         filled(

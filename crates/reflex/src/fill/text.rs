@@ -1,62 +1,62 @@
-//! Offers of texts: names, quotations, codes, dates, phrases, and free text.
+//! Candidates for texts: names, quotations, codes, dates, phrases, and free text.
 
 use serde_json::Value;
 
-use super::cue::{Scene, alike};
-use super::{Offer, choice, fit, number, place, special};
+use super::cue::{FillContext, alike};
+use super::{Candidate, choice, fit, number, place, special};
 use crate::extract::entity::{self, EntityKind};
 use crate::extract::format::DateFormat;
-use crate::extract::{Mention, What, date};
+use crate::extract::{Mention, MentionKind, date};
 use crate::lexicon::{places, words};
 use crate::meaning::Meaning;
 use crate::parameter::{Parameter, Role};
 
-/// All texts a parameter could take.
-pub(crate) fn offers(
-    scene: &Scene<'_>,
+/// Adds all texts that a parameter could take.
+pub(crate) fn candidates(
+    context: &FillContext<'_>,
     index: usize,
     parameter: &Parameter,
     meaning: &Meaning,
-    offers: &mut Vec<Offer>,
+    candidates: &mut Vec<Candidate>,
 ) {
     let about = format!("{}. {}", parameter.name_words.join(" "), parameter.meaning);
     let about = meaning.of(&about);
     let role = parameter.role;
     match role {
-        Role::Currency => special::currency(scene, index, parameter, offers),
-        Role::Unit => special::unit(scene, index, parameter, offers),
-        Role::Language => special::language(scene, index, parameter, offers),
-        Role::FreeText => special::free_text(scene, index, parameter, offers),
-        Role::State | Role::Country => implied_places(scene, index, parameter, offers),
-        Role::Date | Role::Time => special::moment(scene, index, parameter, offers),
+        Role::Currency => special::currency(context, index, parameter, candidates),
+        Role::Unit => special::unit(context, index, parameter, candidates),
+        Role::Language => special::language(context, index, parameter, candidates),
+        Role::FreeText => special::free_text(context, index, parameter, candidates),
+        Role::State | Role::Country => implied_places(context, index, parameter, candidates),
+        Role::Date | Role::Time => special::moment(context, index, parameter, candidates),
         _ => {}
     }
-    // Where a description lists all values, a text beside them is second best.
+    // If a description lists all options, other texts score less.
     let listed = if !parameter.listed {
         0.0
-    } else if choice::named(scene, parameter).is_empty() {
+    } else if choice::named(context, parameter).is_empty() {
         0.15
     } else {
         0.5
     };
-    for (position, mention) in scene.reading.mentions.iter().enumerate() {
-        let Some((value, from, to)) = rendered(scene, mention, parameter) else {
+    for (position, mention) in context.reading.mentions.iter().enumerate() {
+        let Some((value, from, to)) = rendered(context, mention, parameter) else {
             continue;
         };
-        let mut score = fit::kind_fit(scene, mention, parameter) - listed;
-        let before = scene.before(mention, parameter);
-        let after = scene.after(mention, parameter);
+        let mut score = fit::kind_fit(context, mention, parameter) - listed;
+        let before = context.before(mention, parameter);
+        let after = context.after(mention, parameter);
         score += 0.7 * before + 0.55 * after;
-        score += fit::lead_fit(scene, position, parameter);
-        score += number::order(scene, position, parameter);
-        score -= fit::remark(scene, mention) + fit::label(scene, mention);
-        score += fit::heads(scene, to, parameter);
-        if !matches!(mention.what, What::Number(_) | What::Date(_)) {
-            score += 0.9 * scene.likeness(meaning, &value, &about);
-            score -= fit::tool_words(scene, from, to);
-            score -= fit::names_itself(scene, from, to, mention, parameter);
+        score += fit::lead_fit(context, position, parameter);
+        score += number::order(context, position, parameter);
+        score -= fit::remark_penalty(context, mention) + fit::label_penalty(context, mention);
+        score += fit::head_bonus(context, to, parameter);
+        if !matches!(mention.kind, MentionKind::Number(_) | MentionKind::Date(_)) {
+            score += 0.9 * context.likeness(meaning, &value, &about);
+            score -= fit::tool_word_penalty(context, from, to);
+            score -= fit::parameter_name_penalty(context, from, to, mention, parameter);
         }
-        offers.push(Offer {
+        candidates.push(Candidate {
             parameter: index,
             value: Value::from(value),
             score,
@@ -64,37 +64,44 @@ pub(crate) fn offers(
             to,
         });
     }
-    joined_rows(scene, index, parameter, offers);
+    joined_rows(context, index, parameter, candidates);
 }
 
-/// Where a text is a list with commas, a whole row is one value.
-fn joined_rows(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &mut Vec<Offer>) {
+/// Adds a whole row as one value, for parameters that take a comma-separated list.
+fn joined_rows(
+    context: &FillContext<'_>,
+    index: usize,
+    parameter: &Parameter,
+    candidates: &mut Vec<Candidate>,
+) {
     let lower = parameter.description.to_lowercase();
     if !lower.contains("comma-separated") && !lower.contains("comma separated") {
         return;
     }
-    let mut rows: Vec<Offer> = Vec::new();
-    for (position, mention) in scene.reading.mentions.iter().enumerate() {
-        let row = scene.rows[position];
+    let mut rows: Vec<Candidate> = Vec::new();
+    for (position, mention) in context.reading.mentions.iter().enumerate() {
+        let row = context.rows[position];
         if row.size < 2 || row.index != 0 {
             continue;
         }
-        let members = scene.row_of(row.first);
+        let members = context.row_of(row.first);
         let texts: Vec<&str> = members
             .iter()
-            .map(|&member| scene.reading.written(&scene.reading.mentions[member]))
+            .map(|&member| context.reading.written(&context.reading.mentions[member]))
             .collect();
-        let best = offers
+        let best = candidates
             .iter()
-            .filter(|offer| {
-                offer.parameter == index && offer.from >= mention.from && offer.to <= mention.to
+            .filter(|candidate| {
+                candidate.parameter == index
+                    && candidate.from >= mention.from
+                    && candidate.to <= mention.to
             })
-            .map(|offer| offer.score)
+            .map(|candidate| candidate.score)
             .fold(f32::MIN, f32::max);
         let last = members
             .last()
-            .map_or(mention.to, |&last| scene.reading.mentions[last].to);
-        rows.push(Offer {
+            .map_or(mention.to, |&last| context.reading.mentions[last].to);
+        rows.push(Candidate {
             parameter: index,
             value: Value::from(texts.join(",")),
             score: best + 0.3,
@@ -102,22 +109,27 @@ fn joined_rows(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &
             to: last,
         });
     }
-    offers.extend(rows);
+    candidates.extend(rows);
 }
 
-/// The state or country that a named city lies in, where the text does not say it.
-fn implied_places(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &mut Vec<Offer>) {
-    for mention in &scene.reading.mentions {
-        if !matches!(mention.what, What::Place(places::PlaceKind::City)) {
+/// Adds the state or country of a city in the text.
+fn implied_places(
+    context: &FillContext<'_>,
+    index: usize,
+    parameter: &Parameter,
+    candidates: &mut Vec<Candidate>,
+) {
+    for mention in &context.reading.mentions {
+        if !matches!(mention.kind, MentionKind::Place(places::PlaceKind::City)) {
             continue;
         }
-        let city = scene.reading.written(mention);
+        let city = context.reading.written(mention);
         let implied = match parameter.role {
             Role::State => places::state_of(city).and_then(places::state_name),
             _ => places::country_of(city).or(places::state_of(city).map(|_| "USA")),
         };
         if let Some(implied) = implied {
-            offers.push(Offer {
+            candidates.push(Candidate {
                 parameter: index,
                 value: Value::from(place::written(implied, parameter, true, true)),
                 score: if parameter.required { 0.5 } else { 0.2 },
@@ -128,17 +140,17 @@ fn implied_places(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers
     }
 }
 
-/// The text a mention gives for a parameter, and the tokens it uses.
+/// The text of a mention in the parameter's form, and the tokens that it uses.
 fn rendered(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     mention: &Mention,
     parameter: &Parameter,
 ) -> Option<(String, usize, usize)> {
-    let written = scene.reading.written(mention);
+    let written = context.reading.written(mention);
     let whole = |text: String| Some((text, mention.from, mention.to));
-    match &mention.what {
-        What::Quoted(inner) => whole(inner.clone()),
-        What::Date(found) => {
+    match &mention.kind {
+        MentionKind::Quoted(inner) => whole(inner.clone()),
+        MentionKind::Date(found) => {
             if !matches!(
                 parameter.role,
                 Role::Date | Role::Time | Role::Month | Role::Weekday | Role::Year
@@ -161,9 +173,9 @@ fn rendered(
                 .unwrap_or_else(DateFormat::iso);
             whole(found.written(&format).unwrap_or_else(|| written.to_owned()))
         }
-        What::Number(quantity) => {
-            let text = scene.reading.text.slice(quantity.from, quantity.end);
-            let number = scene.reading.text.slice(quantity.from, quantity.to);
+        MentionKind::Number(quantity) => {
+            let text = context.reading.text.slice(quantity.from, quantity.end);
+            let number = context.reading.text.slice(quantity.from, quantity.to);
             let with_unit = matches!(parameter.role, Role::Other | Role::Time | Role::FreeText)
                 && quantity.unit.is_some();
             let text = if with_unit { text } else { number };
@@ -173,9 +185,9 @@ fn rendered(
                 if with_unit { quantity.end } else { quantity.to },
             ))
         }
-        What::Place(_) => {
+        MentionKind::Place(_) => {
             let has = |role: Role| {
-                scene
+                context
                     .form
                     .parameters
                     .iter()
@@ -188,14 +200,14 @@ fn rendered(
                 has(Role::Country),
             ))
         }
-        What::Value(_) => None,
-        What::Entity(EntityKind::Time) => whole(time_of_day(written, parameter)),
-        What::Entity(_) => whole(written.trim_start_matches('#').to_owned()),
-        What::Phrase | What::Word => trimmed(scene, mention, parameter),
+        MentionKind::Value(_) => None,
+        MentionKind::Entity(EntityKind::Time) => whole(time_of_day(written, parameter)),
+        MentionKind::Entity(_) => whole(written.trim_start_matches('#').to_owned()),
+        MentionKind::Phrase | MentionKind::Word => trimmed(context, mention, parameter),
     }
 }
 
-/// A time as the parameter wants it: of 24 hours where its description says so.
+/// A time in the form that the parameter expects: with 24 hours if its description asks for them.
 fn time_of_day(written: &str, parameter: &Parameter) -> String {
     let description = &parameter.description;
     let wants_pattern = ["HH:MM", "hh:mm", "24-hour", "24 hour", "24h"]
@@ -215,13 +227,13 @@ fn time_of_day(written: &str, parameter: &Parameter) -> String {
     }
 }
 
-/// A phrase without what only says what kind of thing it is: `Chinese cuisine` for a cuisine.
+/// A phrase without the words that only name its kind: `Chinese` of `Chinese cuisine`, for a cuisine.
 fn trimmed(
-    scene: &Scene<'_>,
+    context: &FillContext<'_>,
     mention: &Mention,
     parameter: &Parameter,
 ) -> Option<(String, usize, usize)> {
-    let text = &scene.reading.text;
+    let text = &context.reading.text;
     let (mut from, mut to) = (mention.from, mention.to);
     let head = parameter
         .name_stems
@@ -231,7 +243,7 @@ fn trimmed(
     while to - from > 1 {
         let last = &text.tokens[to - 1];
         let names_kind = heads.iter().any(|known| alike(known, &last.stem) > 0.8)
-            || scene.form.tool_stems.contains(&last.stem);
+            || context.form.tool_stems.contains(&last.stem);
         if !names_kind {
             break;
         }

@@ -1,5 +1,5 @@
-//! What everybody knows and no text says: function words, number words, units, currencies, places,
-//! languages. Small closed lists, sorted by what they are for; nothing about any particular tool.
+//! General knowledge as small closed lists: function words, number words, units, currencies, places and
+//! languages. Nothing is specific to a tool.
 
 pub(crate) mod currencies;
 pub(crate) mod places;

@@ -1,4 +1,4 @@
-//! Well-known places: states, countries and large cities with what they lie in, so that `Chicago`
+//! Well-known places: states, countries, and large cities with their state or country, so that `Chicago`
 //! can be written as `Chicago, IL` where a tool asks for city and state.
 
 /// States of the United States and their codes.
@@ -130,17 +130,17 @@ const COUNTRIES: &[(&str, &str)] = &[
     ("North America", "NA"), ("South America", "SA"), ("Antarctica", "AQ"),
 ];
 
-/// What kind of place a name is.
+/// The kind of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlaceKind {
-    /// A house in a street, perhaps with what it lies in.
+    /// A street address, possibly with its city, state and country.
     Address,
     City,
     State,
     Country,
 }
 
-/// What kind of place has this name. A name that is both a city and a state is a city.
+/// The kind of the place with this name. A name of both a city and a state is a city.
 pub(crate) fn kind(name: &str) -> Option<PlaceKind> {
     let is = |known: &str| known.eq_ignore_ascii_case(name);
     if AMERICAN_CITIES
@@ -164,7 +164,7 @@ pub(crate) fn kind(name: &str) -> Option<PlaceKind> {
     }
 }
 
-/// A place with the capitals its name has, if it was written without.
+/// The name of a place with its usual capitals.
 pub(crate) fn capitalised(name: &str) -> &str {
     if name.chars().any(char::is_uppercase) {
         return name;
@@ -178,12 +178,12 @@ pub(crate) fn capitalised(name: &str) -> &str {
         .map_or(name, |(known, _)| known)
 }
 
-/// The code of the state a city of the United States lies in.
+/// The code of the state of a city in the United States.
 pub(crate) fn state_of(city: &str) -> Option<&'static str> {
     find(AMERICAN_CITIES, city)
 }
 
-/// The country a city outside the United States lies in.
+/// The country of a city outside the United States.
 pub(crate) fn country_of(city: &str) -> Option<&'static str> {
     find(WORLD_CITIES, city)
 }
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cities_know_what_they_lie_in() {
+    fn cities_have_their_state_or_country() {
         assert_eq!(state_of("chicago"), Some("IL"));
         assert_eq!(country_of("Tokyo"), Some("Japan"));
         assert_eq!(kind("New York"), Some(PlaceKind::City));

@@ -1,6 +1,6 @@
-//! Units of measure: what they measure, and how they turn into one another.
+//! Units of measurement: their dimensions and conversions.
 
-/// What a unit measures.
+/// The dimension of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dimension {
     Length,
@@ -25,11 +25,11 @@ pub(crate) enum Dimension {
     Force,
     Data,
     Ratio,
-    /// Things that are counted by their own name, such as pixels or calories.
+    /// Counted things, such as pixels or calories.
     Other,
 }
 
-/// A unit: what it measures, and how many of the dimension's base unit it is.
+/// A unit: its dimension, and its size in the dimension's base unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Unit {
     /// Its usual name in the singular.
@@ -321,7 +321,7 @@ pub(crate) fn unit(spelling: &str) -> Option<Unit> {
     })
 }
 
-/// The same quantity in another unit, if there is a way.
+/// Converts a value to another unit. `None` if that is not possible.
 pub(crate) fn convert(value: f64, from: Unit, to: Unit) -> Option<f64> {
     if from == to {
         return Some(value);
@@ -348,7 +348,7 @@ pub(crate) fn convert(value: f64, from: Unit, to: Unit) -> Option<f64> {
     Some(tidy(converted))
 }
 
-/// A number without the dust of binary arithmetic.
+/// Rounds off the errors of binary arithmetic.
 pub(crate) fn tidy(value: f64) -> f64 {
     format!("{value:.12e}").parse().unwrap_or(value)
 }
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn capitals_matter_where_letters_are_few() {
+    fn short_unit_symbols_are_case_sensitive() {
         assert_eq!(unit("MB").map(|unit| unit.name), Some("megabyte"));
         assert_eq!(unit("K").map(|unit| unit.name), Some("kelvin"));
         assert_eq!(unit("k"), None);

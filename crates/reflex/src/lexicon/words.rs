@@ -1,6 +1,6 @@
-//! Function words of English, and words that ask or command without naming a value.
+//! English function words, request verbs, number words, negations, languages and colours.
 
-/// Words that stand between values and are never part of a value by themselves.
+/// Words between values, which are never a value by themselves.
 #[rustfmt::skip] // A table, read across.
 pub(crate) fn is_function_word(lower: &str) -> bool {
     is_determiner(lower)
@@ -22,7 +22,7 @@ pub(crate) fn is_function_word(lower: &str) -> bool {
     )
 }
 
-/// Articles and words in their place.
+/// Articles and other determiners.
 pub(crate) fn is_determiner(lower: &str) -> bool {
     matches!(
         lower,
@@ -48,7 +48,7 @@ pub(crate) fn is_determiner(lower: &str) -> bool {
     )
 }
 
-/// Prepositions, and words that lead in a value the same way.
+/// Prepositions, and words that introduce a value like prepositions.
 #[rustfmt::skip] // A table, read across.
 pub(crate) fn is_preposition(lower: &str) -> bool {
     matches!(
@@ -87,7 +87,7 @@ pub(crate) fn is_auxiliary(lower: &str) -> bool {
     )
 }
 
-/// Verbs that ask for something and say nothing about which thing.
+/// Request verbs, which do not name the requested thing.
 #[rustfmt::skip] // A table, read across.
 pub(crate) fn is_request_verb(lower: &str) -> bool {
     matches!(
@@ -112,7 +112,7 @@ pub(crate) fn is_request_verb(lower: &str) -> bool {
     )
 }
 
-/// Words in the names and descriptions of parameters that say nothing about which value is meant.
+/// Generic words in the names and descriptions of parameters, which do not identify a value.
 #[rustfmt::skip] // A table, read across.
 pub(crate) fn is_generic_parameter_word(lower: &str) -> bool {
     matches!(
@@ -136,7 +136,7 @@ pub(crate) fn is_generic_parameter_word(lower: &str) -> bool {
     )
 }
 
-/// The number a word stands for: `two`, `twelve`, `ninety`; not the scales.
+/// The number that a word stands for: `two`, `twelve`, `ninety`, but no scales.
 pub(crate) fn number_word(lower: &str) -> Option<f64> {
     Some(match lower {
         "zero" => 0.0,
@@ -171,7 +171,7 @@ pub(crate) fn number_word(lower: &str) -> Option<f64> {
     })
 }
 
-/// What a scale multiplies by: `hundred`, `million`, `k`.
+/// The factor of a scale word: `hundred`, `million`, `k`.
 pub(crate) fn scale_word(lower: &str) -> Option<f64> {
     Some(match lower {
         "hundred" | "hundreds" => 1e2,
@@ -184,7 +184,7 @@ pub(crate) fn scale_word(lower: &str) -> Option<f64> {
     })
 }
 
-/// Words that turn what follows into its opposite.
+/// Negations.
 #[rustfmt::skip] // A table, read across.
 pub(crate) fn is_negation(lower: &str) -> bool {
     matches!(
@@ -239,7 +239,7 @@ pub(crate) const LANGUAGES: [(&str, &str); 40] = [
     ("latin", "la"),
 ];
 
-/// Colours that stand for themselves.
+/// Names of colours.
 #[rustfmt::skip] // A table, read across.
 pub(crate) fn is_colour(lower: &str) -> bool {
     matches!(

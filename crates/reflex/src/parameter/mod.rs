@@ -1,5 +1,5 @@
-//! What a tool's JSON Schema says about each of its parameters, in the form that filling needs:
-//! leaves of nested records one by one, with words, roles, options, units and formats.
+//! The parameters of a tool, read from its JSON Schema for filling: each leaf of nested records, with its words,
+//! role, options, unit and formats.
 
 mod options;
 mod role;
@@ -8,31 +8,31 @@ mod schema;
 use serde_json::Value;
 
 use crate::extract::format::DateFormat;
-use crate::extract::quantity::Wanted;
+use crate::extract::quantity::NumberFormat;
 
-pub(crate) use options::{Choice, written};
+pub(crate) use options::{ParameterOption, written};
 pub(crate) use role::{Direction, Role};
 pub(crate) use schema::parameters;
 
-/// What values a parameter takes.
+/// The type of a parameter's values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Text,
     Integer,
     Number,
     Boolean,
-    /// A list of such values.
+    /// A list of values of this type.
     List(Box<Kind>),
     /// A list of records with these fields.
     Records(Vec<Parameter>),
     /// A record whose fields are not declared.
     Map,
-    /// Anything.
+    /// Any value.
     Any,
 }
 
 impl Kind {
-    /// Whether it takes numbers only.
+    /// Whether it takes only numbers.
     pub(crate) fn is_numeric(&self) -> bool {
         matches!(self, Self::Integer | Self::Number)
     }
@@ -41,37 +41,37 @@ impl Kind {
 /// A leaf of a tool's schema.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Parameter {
-    /// The names that lead to it; one, unless records are nested.
+    /// The path of names to it; one name, unless records are nested.
     pub(crate) path: Vec<String>,
-    /// What values it takes.
+    /// The type of its values.
     pub(crate) kind: Kind,
-    /// Whether it and the records around it must be given.
+    /// Whether it and the records around it are required.
     pub(crate) required: bool,
     /// The words of its name.
     pub(crate) name_words: Vec<String>,
-    /// The stems of its name that say which value is meant.
+    /// The stems of its name, without generic words.
     pub(crate) name_stems: Vec<String>,
-    /// The stems of its description that do, without defaults and examples.
+    /// The stems of its description, without generic words, defaults and examples.
     pub(crate) description_stems: Vec<String>,
     /// Its description without defaults and examples.
     pub(crate) meaning: String,
-    /// The values it can take, or some of them.
-    pub(crate) choices: Vec<Choice>,
-    /// Whether it can take only these.
+    /// Its known options.
+    pub(crate) choices: Vec<ParameterOption>,
+    /// Whether it can take only these options.
     pub(crate) closed: bool,
-    /// Whether its description lists them as if there were no others.
+    /// Whether its description seems to list all options.
     pub(crate) listed: bool,
-    /// What it is when it is left out.
+    /// Its default value.
     pub(crate) default: Option<Value>,
-    /// What its values are about.
+    /// The role of its values.
     pub(crate) role: Role,
-    /// Whether it is where something begins or ends.
+    /// Whether it is the start or the end of something.
     pub(crate) direction: Direction,
-    /// Which of several alike it is, counted from 1.
+    /// Its number among similar parameters, from 1.
     pub(crate) ordinal: Option<u32>,
-    /// How its numbers are wanted.
-    pub(crate) wanted: Wanted,
-    /// How its dates are wanted.
+    /// The format of its numbers.
+    pub(crate) number_format: NumberFormat,
+    /// The format of its dates.
     pub(crate) date_format: Option<DateFormat>,
     /// The whole description.
     pub(crate) description: String,

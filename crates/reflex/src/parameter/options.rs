@@ -1,31 +1,31 @@
-//! What descriptions say beyond what a value is: options, examples, defaults. Real descriptions put
-//! these in prose, so they are found by the words people use for them.
+//! Options, examples and defaults in the descriptions of parameters. Real descriptions state these in prose, so
+//! they are found by typical phrases.
 
 use serde_json::Value;
 
 use crate::lexicon::words;
 use crate::text::{Text, name_words, stem};
 
-/// A value a parameter can take, with the words that mean it.
+/// A value that a parameter can take, with the words that stand for it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Choice {
+pub(crate) struct ParameterOption {
     /// The value.
     pub(crate) value: Value,
     /// The stems of the value itself.
     pub(crate) stems: Vec<String>,
-    /// The stems of how the description explains it.
+    /// The stems of its explanation in the description.
     pub(crate) gloss: Vec<String>,
 }
 
-/// The values an `enum` declares, with what the description says about each.
-pub(crate) fn declared(values: &[Value], description: &str) -> Vec<Choice> {
+/// The values of an `enum`, each with its explanation in the description.
+pub(crate) fn declared(values: &[Value], description: &str) -> Vec<ParameterOption> {
     let texts: Vec<String> = values.iter().map(written).collect();
     values
         .iter()
         .zip(&texts)
         .take(400)
         .filter(|(value, _)| !value.is_null())
-        .map(|(value, text)| Choice {
+        .map(|(value, text)| ParameterOption {
             value: value.clone(),
             stems: value_stems(text),
             gloss: gloss(description, text, &texts),
@@ -33,7 +33,7 @@ pub(crate) fn declared(values: &[Value], description: &str) -> Vec<Choice> {
         .collect()
 }
 
-/// A value as people would write it.
+/// A value as text, strings without quotes.
 pub(crate) fn written(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -49,8 +49,8 @@ fn value_stems(text: &str) -> Vec<String> {
     stems
 }
 
-/// Options a description lists without declaring them: `'Celsius' or 'Fahrenheit'`, `e.g. oil, acrylic`.
-pub(crate) fn described(description: &str) -> Vec<Choice> {
+/// Options that a description lists in prose: `'Celsius' or 'Fahrenheit'`, `e.g. oil, acrylic`.
+pub(crate) fn described(description: &str) -> Vec<ParameterOption> {
     let mut texts: Vec<String> = quoted(description);
     if texts.is_empty() {
         texts = enumerated(description);
@@ -65,7 +65,7 @@ pub(crate) fn described(description: &str) -> Vec<Choice> {
     texts.dedup();
     texts
         .iter()
-        .map(|text| Choice {
+        .map(|text| ParameterOption {
             value: Value::from(text.as_str()),
             stems: value_stems(text),
             gloss: gloss(description, text, &texts),
@@ -80,7 +80,7 @@ fn quoted(description: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether a description's options are all there are, as far as its words tell.
+/// Whether a description seems to list all options.
 pub(crate) fn lists_all(description: &str) -> bool {
     let lower = description.to_lowercase();
     let open = [
@@ -95,10 +95,10 @@ pub(crate) fn lists_all(description: &str) -> bool {
     !open.iter().any(|cue| lower.contains(cue))
 }
 
-/// What follows `such as`, `e.g.`, `like`, `options:`, `can be`, `one of`, as far as commas and `or` go.
+/// The items after `such as`, `e.g.`, `like`, `options:`, `can be` or `one of`, separated by commas and `or`.
 fn enumerated(description: &str) -> Vec<String> {
     let lower = description.to_lowercase();
-    // Lower case may have another length in bytes; then places do not carry over.
+    // If lower case has another length in bytes, positions in it are not valid for the original.
     if lower.len() != description.len() {
         return Vec::new();
     }
@@ -155,7 +155,7 @@ fn enumerated(description: &str) -> Vec<String> {
         .collect()
 }
 
-/// The stems right after (or, in parentheses, beside) a value in the description, up to the next one.
+/// The stems after a value in the description, or in parentheses next to it, up to the next value.
 fn gloss(description: &str, value: &str, all: &[String]) -> Vec<String> {
     if value.is_empty() {
         return Vec::new();
@@ -197,7 +197,7 @@ fn gloss(description: &str, value: &str, all: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Where a text has a value as a word of its own.
+/// The position of a value in a text, as a whole word.
 fn find_word(text: &str, value: &str) -> Option<usize> {
     text.match_indices(value).map(|(at, _)| at).find(|&at| {
         let before = text[..at].chars().next_back();
@@ -206,7 +206,7 @@ fn find_word(text: &str, value: &str) -> Option<usize> {
     })
 }
 
-/// The description up to what it says about defaults, options and examples.
+/// The description up to its defaults, options and examples.
 pub(crate) fn meaning(description: &str) -> &str {
     let lower = description.to_lowercase();
     if lower.len() != description.len() {
@@ -232,7 +232,7 @@ pub(crate) fn meaning(description: &str) -> &str {
     description.get(..end).unwrap_or(description)
 }
 
-/// The default a description names: `Default is 5`, `defaults to 'units'`.
+/// The default value in a description: `Default is 5`, `defaults to 'units'`.
 pub(crate) fn default(description: &str) -> Option<Value> {
     let lower = description.to_lowercase();
     if lower.len() != description.len() {
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_explained_by_what_follows_it() {
+    fn the_explanation_of_an_option_follows_it() {
         let choices = described("'c' for Celsius, 'f' for Fahrenheit. Default is 'c'.");
         assert_eq!(choices[0].gloss, ["celsiu"].map(|_| stem("celsius")));
     }

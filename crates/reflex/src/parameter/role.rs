@@ -1,11 +1,11 @@
-//! What a parameter's values are about, from its name first and its description second.
+//! The role of a parameter's values, derived from its name, else from its description.
 
 use serde_json::Value;
 
 use super::Kind;
 use crate::text::{Text, Token};
 
-/// What values are about.
+/// The role of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     City,
@@ -33,12 +33,12 @@ pub(crate) enum Role {
     Money,
     Rate,
     Count,
-    /// What somebody wrote or wants to be written.
+    /// A text that a person wrote or wants written.
     FreeText,
     Other,
 }
 
-/// Whether a parameter is where something begins or ends.
+/// Whether a parameter is the start or the end of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     From,
@@ -75,7 +75,7 @@ pub(crate) fn role(kind: &Kind, name: &[String], meaning: &str, schema: &Value) 
     {
         return Role::Place;
     }
-    // The last word of a name is its head: `city_name` aside, `company_location` is a location.
+    // The last word of a name decides, except `name`: `company_location` is a location.
     let head = name
         .iter()
         .rev()
@@ -91,7 +91,7 @@ pub(crate) fn role(kind: &Kind, name: &[String], meaning: &str, schema: &Value) 
     if is_a_name && tokens.iter().any(|word| is_person(word)) {
         return Role::Person;
     }
-    // Of the description, what is said first counts: `The city that you want the weather for`.
+    // The first words of the description decide: `The city that you want the weather for`.
     tokens
         .iter()
         .take(8)
@@ -235,7 +235,7 @@ fn is_person(word: &str) -> bool {
     )
 }
 
-/// Whether a parameter is a beginning or an end.
+/// The direction of a parameter.
 pub(crate) fn direction(kind: &Kind, name: &[String], meaning: &str) -> Direction {
     let is = |word: &str, wanted: &[&str]| wanted.contains(&word);
     const FROM: &[&str] = &[
@@ -277,7 +277,7 @@ pub(crate) fn direction(kind: &Kind, name: &[String], meaning: &str) -> Directio
         "before",
     ];
     for word in name {
-        // A first speed or a largest size is a number of its own, not the end of a range.
+        // An initial speed or a maximum size is a value of its own, not the end of a range.
         let loose = is(
             word,
             &[
@@ -327,7 +327,7 @@ pub(crate) fn direction(kind: &Kind, name: &[String], meaning: &str) -> Directio
     }
 }
 
-/// Which of several alike a parameter is: `number2`, `the first body`, `dataset_B`.
+/// The number of a parameter among similar ones: `number2`, `the first body`, `dataset_B`.
 pub(crate) fn ordinal(name: &[String], meaning: &str) -> Option<u32> {
     if name.len() > 1
         && let Some(number) = name
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn directions_and_ordinals_tell_alike_parameters_apart() {
+    fn directions_and_ordinals_distinguish_similar_parameters() {
         assert_eq!(
             direction(&Kind::Text, &name_words("from_currency"), ""),
             Direction::From

@@ -1,24 +1,24 @@
-//! JSON Schema to parameters. References, alternatives and nesting are followed as far as they make
-//! sense for filling and no further: a recursive schema ends, it does not hang.
+//! Reads parameters from a JSON Schema. References, alternatives and nesting are followed up to a limit, so that
+//! recursive schemas terminate.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::options::{self, Choice};
+use super::options::{self, ParameterOption};
 use super::role;
 use super::{Kind, Parameter};
 use crate::extract::format::DateFormat;
 use crate::extract::number::unit_at;
-use crate::extract::quantity::Wanted;
+use crate::extract::quantity::NumberFormat;
 use crate::lexicon::units::Unit;
 use crate::lexicon::{units, words};
 use crate::text::{Text, beginning, name_words, stem};
 
-/// How deep records are followed.
-const DEEPEST: usize = 5;
-/// How many leaves a tool may have; more are left out of filling unless they are required.
-const MOST_LEAVES: usize = 400;
+/// The depth to which nested records are followed.
+const MAX_DEPTH: usize = 5;
+/// The most leaves of a tool. Further leaves are ignored unless they are required.
+const MAX_LEAVES: usize = 400;
 
 /// The leaves of a tool's schema, in the order they are declared.
 pub(crate) fn parameters(schema: &Value) -> Vec<Parameter> {
@@ -48,7 +48,7 @@ fn record(
     };
     let names: HashSet<&str> = required_names(schema).into_iter().collect();
     for (name, property) in properties {
-        if leaves.len() >= MOST_LEAVES && !names.contains(name.as_str()) {
+        if leaves.len() >= MAX_LEAVES && !names.contains(name.as_str()) {
             continue;
         }
         let property = resolved(root, property);
@@ -58,7 +58,7 @@ fn record(
             .get("properties")
             .and_then(Value::as_object)
             .is_some_and(|inner| !inner.is_empty());
-        if nested && path.len() < DEEPEST {
+        if nested && path.len() < MAX_DEPTH {
             record(root, property, path, required, leaves);
         } else {
             leaves.push(leaf(root, property, path, required));
@@ -67,7 +67,7 @@ fn record(
     }
 }
 
-/// A schema with references followed and the first real alternative taken.
+/// A schema with references followed and the first alternative taken that is not null.
 fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
     for _ in 0..8 {
@@ -110,7 +110,7 @@ fn leaf(root: &Value, schema: &Value, path: &[String], required: bool) -> Parame
         .get("enum")
         .or_else(|| items.and_then(|items| items.get("enum")))
         .and_then(Value::as_array);
-    let (choices, closed): (Vec<Choice>, bool) = match declared {
+    let (choices, closed): (Vec<ParameterOption>, bool) = match declared {
         Some(values) => (options::declared(values, &description), true),
         None if kind == Kind::Boolean => (Vec::new(), false),
         None => (options::described(&description), false),
@@ -118,7 +118,7 @@ fn leaf(root: &Value, schema: &Value, path: &[String], required: bool) -> Parame
     let listed = !closed && choices.len() > 1 && options::lists_all(&description);
     let meaning = options::meaning(&description).to_owned();
     let words_of_name = name_words(name);
-    // A field of a record is also known by the record's name.
+    // A field of a record may also be named by the record's name.
     let mut name_stems: Vec<String> = Vec::new();
     let outer = path[..path.len().saturating_sub(1)]
         .iter()
@@ -135,7 +135,7 @@ fn leaf(root: &Value, schema: &Value, path: &[String], required: bool) -> Parame
         }
     }
     let description_stems = content_stems(&meaning, &name_stems);
-    let wanted = wanted(&kind, &words_of_name, &meaning);
+    let number_format = number_format(&kind, &words_of_name, &meaning);
     Parameter {
         role: role::role(&kind, &words_of_name, &meaning, schema),
         direction: role::direction(&kind, &words_of_name, &meaning),
@@ -155,13 +155,13 @@ fn leaf(root: &Value, schema: &Value, path: &[String], required: bool) -> Parame
         choices,
         closed,
         listed,
-        wanted,
+        number_format,
         description,
     }
 }
 
 fn kind(root: &Value, schema: &Value, depth: usize) -> Kind {
-    if depth >= DEEPEST {
+    if depth >= MAX_DEPTH {
         return Kind::Any;
     }
     match type_name(schema) {
@@ -178,7 +178,7 @@ fn kind(root: &Value, schema: &Value, depth: usize) -> Kind {
             let fields = items.get("properties").and_then(Value::as_object);
             if fields.is_some_and(|fields: &Map<String, Value>| !fields.is_empty()) && depth == 0 {
                 let mut leaves = Vec::new();
-                // A record that contains itself ends here.
+                // Nested records are not followed, so that recursion ends.
                 record_once(root, items, &mut leaves);
                 return Kind::Records(leaves);
             }
@@ -233,7 +233,7 @@ fn content_stems(meaning: &str, known: &[String]) -> Vec<String> {
     stems
 }
 
-fn wanted(kind: &Kind, name: &[String], meaning: &str) -> Wanted {
+fn number_format(kind: &Kind, name: &[String], meaning: &str) -> NumberFormat {
     let whole = matches!(kind, Kind::Integer)
         || matches!(kind, Kind::List(item) if **item == Kind::Integer);
     let lower = meaning.to_lowercase();
@@ -252,18 +252,18 @@ fn wanted(kind: &Kind, name: &[String], meaning: &str) -> Wanted {
             || name
                 .iter()
                 .any(|word| word == "percentage" || word == "percent"));
-    Wanted {
+    NumberFormat {
         unit: unit_of(name, meaning),
         whole,
         percent,
     }
 }
 
-/// The unit a parameter wants, from its name (`weight_kg`, `days`) or its description (`in meters`).
+/// The unit of a parameter, from its name (`weight_kg`, `days`) or its description (`in meters`).
 fn unit_of(name: &[String], meaning: &str) -> Option<Unit> {
     let in_name = name.iter().enumerate().rev().find_map(|(at, word)| {
         let first_letter_unit = word.len() == 1 && at == 0;
-        // `minute_hand`, `second_note` and `day_type` are not amounts; a unit stands last or after `in`.
+        // `minute_hand`, `second_note` and `day_type` are not amounts; a unit is last or follows `in`.
         let last = at + 1 == name.len();
         let is_unit =
             word != "second" && (last || at > 0 && name[at - 1] == "in") && !first_letter_unit;
@@ -279,7 +279,7 @@ fn unit_of(name: &[String], meaning: &str) -> Option<Unit> {
         return in_name;
     }
     let text = Text::new(meaning);
-    // `in henries` says it; `(H)` beside a symbol may be the symbol.
+    // `in henries` is clear; `(H)` next to a symbol may be the symbol.
     ["in", "as", "of", "(", ","]
         .iter()
         .find_map(|lead| unit_after(&text, lead))
@@ -310,7 +310,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn leaves_of_nested_records_are_required_only_with_their_record() {
+    fn leaves_are_required_only_if_their_records_are_required() {
         let schema = json!({"type": "object", "required": ["area"], "properties": {
             "area": {"type": "object", "required": ["width"], "properties": {"width": {"type": "integer"}, "note": {"type": "string"}}},
             "extra": {"type": "object", "required": ["kind"], "properties": {"kind": {"type": "string"}}}}});
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn references_and_alternatives_are_followed_and_recursion_ends() {
+    fn references_and_alternatives_are_followed_and_recursion_terminates() {
         let schema = json!({"$defs": {"node": {"type": "object", "properties": {
                 "value": {"anyOf": [{"type": "null"}, {"type": "integer"}]},
                 "next": {"$ref": "#/$defs/node"}, "children": {"type": "array", "items": {"$ref": "#/$defs/node"}}}},

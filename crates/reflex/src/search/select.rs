@@ -1,22 +1,22 @@
-//! Which tools a model is shown if it cannot be shown all of them.
+//! Selects the tools that a model is shown if it cannot be shown all.
 
-use super::{ToolIndex, better, json_length};
+use super::{ToolIndex, by_rank, json_length};
 use crate::ToolView;
 
-/// The tools of an index, parted into those to offer and those to leave out, by position.
+/// The tools of an index, split into those to offer and those to leave out, by position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
-    /// The tools to offer: all in the order they were given, or the wanted ones and then the best.
+pub struct ToolSelection {
+    /// The tools to offer: all in the given order, or the required ones and then the best.
     pub offered: Vec<usize>,
     /// The tools that are left out, best first.
     pub left_out: Vec<usize>,
-    /// What showing the offered ones costs, by estimate.
+    /// The estimated number of tokens of the offered tools.
     pub tokens: usize,
 }
 
-/// How many tokens a tool costs a model that is shown it. An estimate on the safe side: two tokens
-/// for every seven characters of name, description and JSON Schema, which is more than prose takes
-/// and about what JSON takes, and eight for what a provider writes around a tool.
+/// The estimated number of tokens of a tool's definition, rather too high than too low: two tokens for every
+/// seven characters of name, description and JSON Schema, and eight for the provider's wrapping. Prose takes
+/// fewer tokens, and JSON about as many.
 #[must_use]
 pub fn estimated_tokens(tool: &ToolView<'_>) -> usize {
     let written = [tool.name, tool.description].map(|text| text.chars().count());
@@ -25,28 +25,27 @@ pub fn estimated_tokens(tool: &ToolView<'_>) -> usize {
 }
 
 impl ToolIndex {
-    /// The tools to show for `query` within `token_budget`. If all fit, all are offered, in the order
-    /// they were given. If not, the tools named in `always` come first, in that order, then the others,
-    /// the best first, as far as the budget goes; one that does not fit is passed over, and a smaller
-    /// one after it may still be offered.
+    /// The tools to show for `query` within `token_budget`. If all fit, all are offered, in the given order.
+    /// Otherwise the tools named in `always` come first, in that order, then the others, best first. A tool that
+    /// does not fit into the budget is skipped, and a smaller one after it may still be offered.
     #[must_use]
-    pub fn select(&self, query: &str, token_budget: usize, always: &[&str]) -> Selection {
+    pub fn select(&self, query: &str, token_budget: usize, always: &[&str]) -> ToolSelection {
         let all: usize = self.tools.iter().map(|tool| tool.tokens).sum();
         if all <= token_budget {
-            return Selection {
+            return ToolSelection {
                 offered: (0..self.len()).collect(),
                 left_out: Vec::new(),
                 tokens: all,
             };
         }
         let mut hits = self.scored(query);
-        hits.sort_unstable_by(better);
+        hits.sort_unstable_by(by_rank);
         let wanted = always.iter().flat_map(|name| {
             let named = self.tools.iter().enumerate();
             named.filter_map(move |(index, tool)| (tool.name == *name).then_some(index))
         });
         let mut seen = vec![false; self.len()];
-        let mut selection = Selection {
+        let mut selection = ToolSelection {
             offered: Vec::new(),
             left_out: Vec::new(),
             tokens: 0,

@@ -1,14 +1,14 @@
-//! What tool search finds, held against the plainest way to find it.
+//! Tool search, compared with a brute-force search.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_embed::{Bm25Index, HybridParameters, StaticEmbedder, tool_text};
 
-use super::{Selection, ToolIndex, estimated_tokens};
+use super::{ToolIndex, ToolSelection, estimated_tokens};
 use crate::ToolView;
 use crate::rank::whole_text;
 
-/// A tool that owns what it is made of.
+/// A tool with owned fields.
 #[derive(Debug, Clone)]
 struct Tool {
     name: String,
@@ -42,8 +42,8 @@ fn index(tools: &[Tool]) -> ToolIndex {
     ToolIndex::build(tools.iter().map(Tool::view))
 }
 
-/// Twelve tools, some of them alike.
-fn office() -> Vec<Tool> {
+/// Twelve tools, some of them similar.
+fn sample_tools() -> Vec<Tool> {
     [
         (
             "send_email",
@@ -106,7 +106,7 @@ fn office() -> Vec<Tool> {
     .to_vec()
 }
 
-/// Every tool, scored one by one and sorted.
+/// All tools with a positive score, scored one by one and sorted.
 fn brute_force(tools: &[Tool], query: &str) -> Vec<(usize, f32)> {
     let embedder = StaticEmbedder::new();
     let words = Bm25Index::build(tools.iter().map(|tool| whole_text(&tool.view()))).scores(query);
@@ -132,7 +132,7 @@ fn found(index: &ToolIndex, query: &str, limit: usize) -> Vec<(usize, f32)> {
 
 #[test]
 fn the_right_tool_is_among_the_first_three_and_mostly_first() {
-    let index = index(&office());
+    let index = index(&sample_tools());
     let requests = [
         ("write a mail to Ada that I am late", "send_email"),
         (
@@ -170,8 +170,8 @@ fn the_right_tool_is_among_the_first_three_and_mostly_first() {
 }
 
 #[test]
-fn a_search_finds_what_scoring_every_tool_finds() {
-    let tools = office();
+fn search_agrees_with_brute_force() {
+    let tools = sample_tools();
     let index = index(&tools);
     for query in [
         "weather",
@@ -190,8 +190,8 @@ fn a_search_finds_what_scoring_every_tool_finds() {
 }
 
 #[test]
-fn an_updated_index_is_the_index_that_would_be_built() {
-    let mut tools = office();
+fn an_updated_index_equals_a_new_index() {
+    let mut tools = sample_tools();
     let mut updated = index(&tools);
     tools.remove(3);
     tools[2].description = "Tell how warm the sea is".to_owned();
@@ -225,7 +225,7 @@ fn an_updated_index_is_the_index_that_would_be_built() {
 
 #[test]
 fn all_tools_are_offered_in_their_order_if_they_fit() {
-    let tools = office();
+    let tools = sample_tools();
     let index = index(&tools);
     let all: usize = tools
         .iter()
@@ -242,15 +242,15 @@ fn all_tools_are_offered_in_their_order_if_they_fit() {
 }
 
 #[test]
-fn wanted_tools_come_first_and_then_the_best() {
-    let tools = office();
+fn required_tools_come_first_and_then_the_best() {
+    let tools = sample_tools();
     let index = index(&tools);
     let three: usize = [9, 2, 3]
         .iter()
         .map(|&at: &usize| estimated_tokens(&tools[at].view()))
         .sum();
     let always = ["create_event", "no_such_tool", "create_event"];
-    let Selection {
+    let ToolSelection {
         offered,
         left_out,
         tokens,
@@ -262,7 +262,7 @@ fn wanted_tools_come_first_and_then_the_best() {
 }
 
 #[test]
-fn a_tool_is_estimated_by_all_that_a_model_is_shown_of_it() {
+fn the_token_estimate_covers_name_description_and_schema() {
     let tool = Tool::new("a", "b", &[]);
     // `a`, `b` and `{"type":"object","properties":{}}`.
     assert_eq!(
@@ -291,9 +291,9 @@ fn any_tool() -> impl Strategy<Value = Tool> {
         })
 }
 
-/// Tools of which several may be equal.
+/// Random tools, some of which may be equal.
 fn any_tools() -> impl Strategy<Value = Vec<Tool>> {
-    let tool = prop_oneof![any_tool(), proptest::sample::select(office())];
+    let tool = prop_oneof![any_tool(), proptest::sample::select(sample_tools())];
     proptest::collection::vec(tool, 0..30)
 }
 
@@ -303,7 +303,7 @@ fn any_query() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_search_is_that_of_brute_force(tools in any_tools(), query in any_query(), limit in 0..40_usize) {
+    fn any_search_agrees_with_brute_force(tools in any_tools(), query in any_query(), limit in 0..40_usize) {
         let all = brute_force(&tools, &query);
         let index = index(&tools);
         let found = found(&index, &query, limit);
@@ -312,7 +312,7 @@ proptest! {
     }
 
     #[test]
-    fn any_selection_keeps_within_its_budget_and_loses_no_tool(
+    fn any_selection_stays_within_its_budget_and_loses_no_tool(
         tools in any_tools(), query in any_query(), budget in 0..1_000_usize,
     ) {
         let index = index(&tools);
@@ -325,14 +325,14 @@ proptest! {
         let mut all = [selection.offered.clone(), selection.left_out.clone()].concat();
         all.sort_unstable();
         prop_assert_eq!(all, (0..tools.len()).collect::<Vec<_>>());
-        // Whatever was left out does not fit any more.
+        // No tool that was left out still fits.
         for &left in &selection.left_out {
             prop_assert!(selection.tokens + cost(&[left]) > budget);
         }
     }
 
     #[test]
-    fn any_update_gives_the_index_that_would_be_built(
+    fn any_updated_index_equals_a_new_index(
         before in any_tools(), after in any_tools(), query in any_query(),
     ) {
         let mut updated = index(&before);

@@ -1,4 +1,4 @@
-//! What nobody would ask, and somebody will.
+//! Unusual texts, schemas and requests.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn city() -> Value {
 }
 
 #[test]
-fn strange_texts_get_a_decision_without_a_panic() {
+fn unusual_texts_get_a_decision_without_a_panic() {
     let long = "lorem ipsum 12, ".repeat(330_000);
     let brackets = "[({'\"".repeat(100_000);
     let digits = "9".repeat(1_000_000);
@@ -61,7 +61,7 @@ fn strange_texts_get_a_decision_without_a_panic() {
 }
 
 #[test]
-fn strange_schemas_get_a_decision_without_a_panic() {
+fn unusual_schemas_get_a_decision_without_a_panic() {
     let mut many = serde_json::Map::new();
     for index in 0..300 {
         many.insert(
@@ -97,14 +97,14 @@ fn strange_schemas_get_a_decision_without_a_panic() {
 }
 
 #[test]
-fn alternatives_are_filled_like_the_type_they_offer() {
+fn a_nullable_parameter_is_filled_like_its_type() {
     let schema = json!({"properties": {"city": {"anyOf": [{"type": "null"}, {"type": "string", "description": "The city"}]}}, "required": ["city"]});
     let choice = choose("What is the weather in Paris?", &schema).unwrap();
     assert_eq!(choice.arguments, json!({"city": "Paris"}));
 }
 
 #[test]
-fn five_thousand_tools_are_no_obstacle() {
+fn the_right_tool_is_found_among_five_thousand() {
     let mut names: Vec<(String, String)> = (0..5_000)
         .map(|index| {
             let mut description = String::new();
@@ -142,7 +142,7 @@ fn five_thousand_tools_are_no_obstacle() {
 }
 
 #[test]
-fn empty_requests_are_finished_plainly() {
+fn empty_requests_are_finished() {
     let reflex = Reflex::new(Settings::default());
     for messages in [
         vec![],

@@ -1,4 +1,4 @@
-//! Whole turns: a prompt in, a call or an answer out.
+//! Whole turns: from a prompt to a call or an answer.
 
 use std::sync::Arc;
 
@@ -27,17 +27,17 @@ fn hello() -> Arc<ToolSpecification> {
 
 const INSTRUCTION: &str = "You are a friendly assistant. Have friendly conversations with the user. When the user greets you or says hello, use the `sayHello` tool to respond with a personalized greeting.";
 
-struct Talk {
+struct TestConversation {
     messages: Vec<ChatMessage>,
     tools: Vec<Arc<ToolSpecification>>,
 }
 
-impl Talk {
+impl TestConversation {
     fn new(task: &str, tools: Vec<Arc<ToolSpecification>>) -> Self {
-        Self::told(INSTRUCTION, task, tools)
+        Self::with_system(INSTRUCTION, task, tools)
     }
 
-    fn told(system: &str, task: &str, tools: Vec<Arc<ToolSpecification>>) -> Self {
+    fn with_system(system: &str, task: &str, tools: Vec<Arc<ToolSpecification>>) -> Self {
         let system = ChatMessage::System {
             content: system.to_owned(),
         };
@@ -64,7 +64,7 @@ impl Talk {
         answer
     }
 
-    /// The next call, which is answered with this observation.
+    /// Returns the next call and answers it with this observation.
     fn observe(&mut self, observation: &str) -> (String, Value) {
         let (name, arguments) = self.call();
         let id = format!("call_{}", self.messages.len());
@@ -109,7 +109,7 @@ impl Talk {
 }
 
 #[test]
-fn a_single_text_is_the_answer_as_it_is() {
+fn a_single_text_observation_is_the_answer() {
     for task in [
         "Greet Ada",
         "Say hello to Ada",
@@ -117,14 +117,18 @@ fn a_single_text_is_the_answer_as_it_is() {
         "My name is Ada. Hi!",
         "please greet Ada",
     ] {
-        let mut talk = Talk::new(task, vec![hello()]);
-        let call = talk.observe("Hello, Ada! Nice to meet you.");
+        let mut conversation = TestConversation::new(task, vec![hello()]);
+        let call = conversation.observe("Hello, Ada! Nice to meet you.");
         assert_eq!(
             call,
             ("sayHello".to_owned(), json!({"name": "Ada"})),
             "{task}"
         );
-        assert_eq!(talk.finished(), "Hello, Ada! Nice to meet you.", "{task}");
+        assert_eq!(
+            conversation.finished(),
+            "Hello, Ada! Nice to meet you.",
+            "{task}"
+        );
     }
 }
 
@@ -142,26 +146,26 @@ fn a_compound_task_is_done_step_by_step() {
             "(recipient: Text, message: Text) --> Text",
         ),
     ];
-    let mut talk = Talk::new(
+    let mut conversation = TestConversation::new(
         "Get the weather in Paris and then send an email to ann@example.org saying 'Take an umbrella'.",
         tools,
     );
     assert_eq!(
-        talk.observe("Rain, 12 °C"),
+        conversation.observe("Rain, 12 °C"),
         ("get_weather".to_owned(), json!({"city": "Paris"}))
     );
     assert_eq!(
-        talk.observe("Sent."),
+        conversation.observe("Sent."),
         (
             "send_email".to_owned(),
             json!({"recipient": "ann@example.org", "message": "Take an umbrella"})
         )
     );
-    assert_eq!(talk.finished(), "Rain, 12 °C\nSent.");
+    assert_eq!(conversation.finished(), "Rain, 12 °C\nSent.");
 }
 
 #[test]
-fn values_are_carried_over_from_observations() {
+fn arguments_are_filled_from_observations() {
     let tools = vec![
         tool(
             "find_customer",
@@ -174,48 +178,49 @@ fn values_are_carried_over_from_observations() {
             "(customer_id: Text) --> Array",
         ),
     ];
-    let mut talk = Talk::new(
+    let mut conversation = TestConversation::new(
         "Find the customer Grace Hopper, then list the invoices",
         tools,
     );
     assert_eq!(
-        talk.observe(r#"{"customer_id": "C-77", "city": "Arlington"}"#)
+        conversation
+            .observe(r#"{"customer_id": "C-77", "city": "Arlington"}"#)
             .0,
         "find_customer"
     );
     assert_eq!(
-        talk.call(),
+        conversation.call(),
         ("list_invoices".to_owned(), json!({"customer_id": "C-77"}))
     );
 }
 
 #[test]
-fn a_missing_argument_is_asked_for_once_and_its_answer_is_used() {
+fn a_missing_argument_is_asked_for_and_the_answer_is_used() {
     let ask = tool(
         "ask_human",
         "Ask a person a question",
         "(question: Text) --> Text",
     );
-    let mut talk = Talk::new(
+    let mut conversation = TestConversation::new(
         "Please greet someone with a friendly greeting message",
         vec![hello(), ask],
     );
-    let (name, arguments) = talk.observe("Grace");
+    let (name, arguments) = conversation.observe("Grace");
     assert_eq!(name, "ask_human");
     assert!(arguments["question"].as_str().unwrap().contains("name"));
     assert_eq!(
-        talk.call(),
+        conversation.call(),
         ("sayHello".to_owned(), json!({"name": "Grace"}))
     );
 }
 
 #[test]
-fn a_missing_argument_is_named_where_nobody_can_be_asked() {
-    let talk = Talk::new(
+fn without_ask_human_the_answer_names_the_missing_argument() {
+    let conversation = TestConversation::new(
         "Please greet someone with a friendly greeting message",
         vec![hello()],
     );
-    let answer = talk.finished();
+    let answer = conversation.finished();
     assert!(
         answer.contains("name") && answer.contains("sayHello"),
         "{answer}"
@@ -223,24 +228,24 @@ fn a_missing_argument_is_named_where_nobody_can_be_asked() {
 }
 
 #[test]
-fn what_no_tool_does_is_refused_plainly() {
-    let talk = Talk::new(
+fn a_task_that_no_tool_can_do_is_refused() {
+    let conversation = TestConversation::new(
         "Compute the determinant of the matrix [[1, 2], [3, 4]]",
         vec![hello()],
     );
-    assert!(talk.finished().starts_with("I cannot do this"));
+    assert!(conversation.finished().starts_with("I cannot do this"));
     assert!(
-        Talk::new("Greet Ada", vec![])
+        TestConversation::new("Greet Ada", vec![])
             .finished()
             .contains("no tools")
     );
 }
 
 #[test]
-fn errors_of_tools_are_told_and_not_retried() {
-    let mut talk = Talk::new("Greet Ada", vec![hello()]);
-    talk.observe("the tool failed (timeout): try again, or raise the tool's timeout");
-    let answer = talk.finished();
+fn tool_errors_are_reported_and_not_retried() {
+    let mut conversation = TestConversation::new("Greet Ada", vec![hello()]);
+    conversation.observe("the tool failed (timeout): try again, or raise the tool's timeout");
+    let answer = conversation.finished();
     assert!(
         answer.contains("sayHello") && answer.contains("timeout"),
         "{answer}"
@@ -250,9 +255,9 @@ fn errors_of_tools_are_told_and_not_retried() {
 #[test]
 fn the_same_call_is_not_made_twice() {
     let tools = vec![hello()];
-    let mut talk = Talk::new("Greet Ada. Then greet Ada.", tools);
-    talk.observe("Hello, Ada!");
-    assert_eq!(talk.finished(), "Hello, Ada!");
+    let mut conversation = TestConversation::new("Greet Ada. Then greet Ada.", tools);
+    conversation.observe("Hello, Ada!");
+    assert_eq!(conversation.finished(), "Hello, Ada!");
 }
 
 #[test]
@@ -270,31 +275,35 @@ fn a_strategy_that_fits_is_followed() {
         ),
     ];
     let system = "You book trips.\n\nWhat worked before for tasks like this:\n- Bookings: call check_budget first, then book_room.";
-    let mut talk = Talk::told(system, "Book a hotel room in Lisbon", tools.clone());
+    let mut conversation =
+        TestConversation::with_system(system, "Book a hotel room in Lisbon", tools.clone());
     assert_eq!(
-        talk.observe("Budget is fine."),
+        conversation.observe("Budget is fine."),
         ("check_budget".to_owned(), json!({"city": "Lisbon"}))
     );
     assert_eq!(
-        talk.observe("Booked."),
+        conversation.observe("Booked."),
         ("book_room".to_owned(), json!({"city": "Lisbon"}))
     );
-    assert_eq!(talk.finished(), "Budget is fine.\nBooked.");
-    let without = Talk::new("Book a hotel room in Lisbon", tools);
+    assert_eq!(conversation.finished(), "Budget is fine.\nBooked.");
+    let without = TestConversation::new("Book a hotel room in Lisbon", tools);
     assert_eq!(without.call().0, "book_room");
 }
 
 #[test]
-fn tomorrow_is_a_date_only_if_today_is_stated() {
+fn tomorrow_is_resolved_only_if_today_is_stated() {
     let tools = vec![tool(
         "get_forecast",
         "Get the weather forecast for a city on a date",
         "(city: Text, date: Text) --> Text",
     )];
     let task = "Get the weather forecast for Oslo tomorrow";
-    let talk = Talk::told("Today is 2024-02-28.", task, tools.clone());
-    assert_eq!(talk.call().1, json!({"city": "Oslo", "date": "2024-02-29"}));
-    let unknown = Talk::told("You help.", task, tools);
+    let conversation = TestConversation::with_system("Today is 2024-02-28.", task, tools.clone());
+    assert_eq!(
+        conversation.call().1,
+        json!({"city": "Oslo", "date": "2024-02-29"})
+    );
+    let unknown = TestConversation::with_system("You help.", task, tools);
     assert_eq!(
         unknown.call().1,
         json!({"city": "Oslo", "date": "tomorrow"})

@@ -1,4 +1,4 @@
-//! Brings calls to their end: by a tool, by the run of a sub-agent, or by the tasks of a plan.
+//! Executes calls: by a tool, by the run of a sub-agent, or by the tasks of a plan.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,36 +13,38 @@ use windlass_core::durable::Durability;
 use windlass_core::gate::Permit;
 use windlass_core::model::Usage;
 use windlass_core::run::{
-    CallEnd, CallKind, Event, Ran, Reply, Run, RunEnd, TaskEnd, ToolQuestion, Variant,
+    CallEnd, CallKind, Event, ExecutedTool, FormReply, Run, RunEnd, TaskEnd, ToolQuestion, Variant,
 };
 use windlass_spec::plan::PlanTaskId;
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel};
-use windlass_store::{crash_point, says_of_tool, told_end};
-use windlass_tools::{BoundTool, Caller, DispatchOptions, Dispatched, OnProgress, Taint, dispatch};
+use windlass_store::{crash_point, indicates_tool_failure, state_and_category};
+use windlass_tools::{
+    BoundTool, Caller, DispatchOptions, DispatchOutcome, OnProgress, Taint, dispatch,
+};
 
 use super::plans::Plans;
-use super::waiting::{Goes, LOOK};
+use super::waiting::{Flow, INBOX_POLL};
 use super::{Drive, DriveError, Driver, Stop, spans};
 use crate::limiter::Admitted;
 use crate::progress::Progress;
 
-/// What came of running a call.
-pub(super) type Outcome = Result<Came, DriveError>;
+/// The result of executing a call.
+pub(super) type Outcome = Result<CallOutcome, DriveError>;
 
-pub(super) enum Came {
+pub(super) enum CallOutcome {
     Ended(Box<Ended>),
     /// The tool asks a person.
-    Asks(Box<ToolQuestion>),
-    /// It is the work of a sub-agent that was stopped after a step, or waits for a person. It is
-    /// still under way, and is gone on with when the run is taken up again.
-    Stands {
+    NeedsAnswer(Box<ToolQuestion>),
+    /// The child run of a sub-agent was stopped after a step, or waits for a person. The call is still
+    /// running and continues when the run is resumed.
+    Suspended {
         for_person: bool,
     },
-    /// A task of a plan ended, and what was used up in it.
-    Task(Box<TaskEnd>, Spent),
+    /// A task of a plan ended, and what it used up.
+    TaskEnded(Box<TaskEnd>, Spent),
 }
 
-/// What the run that worked for a call or a task has used up.
+/// What the child run of a call or a task has used up.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Spent {
     pub(super) usage: Usage,
@@ -58,22 +60,22 @@ impl Spent {
     }
 }
 
-/// What is under way.
-pub(super) enum Of {
+/// What a running future works on.
+pub(super) enum WorkItem {
     Call(CallId),
     /// A task of a plan, and which attempt it is.
     Task(CallId, PlanTaskId, u32),
 }
 
-pub(super) type Running<'d> = FuturesUnordered<BoxFuture<'d, (Of, Outcome)>>;
+pub(super) type Running<'d> = FuturesUnordered<BoxFuture<'d, (WorkItem, Outcome)>>;
 
-/// How a call ended and what was used up in it.
+/// How a call ended and what it used up.
 pub(super) struct Ended {
     end: CallEnd,
     spent: Spent,
-    /// Whether what it brought comes from outside.
+    /// Whether its result is untrusted content.
     is_tainted: bool,
-    /// Which of several implementations ran, if that is not the one it began with.
+    /// The variant that ran, if it is not the one the call started with.
     variant: Option<Variant>,
 }
 
@@ -95,82 +97,83 @@ impl From<CallEnd> for Ended {
 }
 
 impl<'d> Drive<'d> {
-    /// Brings calls to their end, all at the same time. The run is left if one of them cannot be
-    /// gone on with.
-    pub(super) async fn run_calls(&mut self, calls: &[CallId]) -> Result<Goes, DriveError> {
+    /// Executes calls concurrently. Yields if one of them is suspended.
+    pub(super) async fn run_calls(&mut self, calls: &[CallId]) -> Result<Flow, DriveError> {
         let cancel = self.driver.stop.at_once.child_token();
         let mut running = Running::new();
         let mut plans = Plans::default();
         for call in calls {
-            let goes_on = self.parked.remove(call);
-            let admitted = match goes_on {
+            let is_continued = self.parked.remove(call);
+            let admitted = match is_continued {
                 true => Some(Admitted::uncounted(&self.driver.limiter)),
-                false => self.may_run(call).await?,
+                false => self.start_call(call).await?,
             };
             let Some(admitted) = admitted else {
                 continue;
             };
-            // What was filled in is for the process that keeps the call open, and for no other.
-            let reply = self.run.take_reply(call).filter(|_| goes_on);
+            // Only the process that keeps the call open can use the reply.
+            let reply = self.run.take_reply(call).filter(|_| is_continued);
             let permit = self.run.permit(call)?;
             if let Some(CallKind::Plan(operation)) = self.run.kind(call) {
-                self.begin_planning(call, operation, permit, &mut plans)
+                self.start_plan_call(call, operation, permit, &mut plans)
                     .await?;
                 continue;
             }
             let span = spans::tool_call(&self.run, call);
-            let work = self.running(call.clone(), permit, &cancel, reply);
+            let work = self.execute(call.clone(), permit, &cancel, reply);
             running.push(Box::pin(async move {
-                let (call, came) = work.instrument(span.clone()).await;
-                spans::record_outcome(&span, &came);
+                let (call, outcome) = work.instrument(span.clone()).await;
+                spans::record_outcome(&span, &outcome);
                 drop(admitted);
-                (Of::Call(call), came)
+                (WorkItem::Call(call), outcome)
             }));
         }
         if self.run.end().is_some() {
             cancel.cancel();
         }
-        let mut stands = None;
+        let mut suspended = None;
         loop {
-            // Whoever changes a plan that is busy is heard before its next task begins.
+            // Changes of a running plan are applied before its next task starts.
             self.take_plan_commands().await?;
             let left = self
-                .go_on_with_plans(&mut plans, &mut running, &cancel)
+                .advance_plans(&mut plans, &mut running, &cancel)
                 .await?;
             if running.is_empty() {
                 if let Some(for_person) = left {
-                    *stands.get_or_insert(false) |= for_person;
+                    *suspended.get_or_insert(false) |= for_person;
                 }
                 break;
             }
             let now = self.driver.durable.now();
             let left = self.run.time_left(now).unwrap_or(Duration::MAX);
-            match tokio::time::timeout(left.min(LOOK), running.next()).await {
-                Ok(Some((Of::Task(plan, task, attempt), came))) => {
-                    self.take_task((plan, task, attempt), came?, &mut plans)
+            match tokio::time::timeout(left.min(INBOX_POLL), running.next()).await {
+                Ok(Some((WorkItem::Task(plan, task, attempt), outcome))) => {
+                    self.take_task((plan, task, attempt), outcome?, &mut plans)
                         .await?;
-                    if self.stop_if_told().await? {
+                    if self.cancel_if_requested().await? {
                         cancel.cancel();
                     }
                 }
-                Ok(Some((Of::Call(call), came))) => match came? {
-                    Came::Ended(ended) => {
+                Ok(Some((WorkItem::Call(call), outcome))) => match outcome? {
+                    CallOutcome::Ended(ended) => {
                         self.end_call(&call, *ended).await?;
-                        // Who stopped the work of a sub-agent may want all of it stopped.
+                        // If the child run was cancelled, this run may be cancelled too.
                         let is_sub_agent = self.run.kind(&call) == Some(CallKind::SubAgent);
-                        if is_sub_agent && self.stop_if_told().await? {
+                        if is_sub_agent && self.cancel_if_requested().await? {
                             cancel.cancel();
                         }
                     }
-                    Came::Asks(question) => self.ask_for_tool(&call, *question).await?,
-                    Came::Stands { for_person } => {
-                        *stands.get_or_insert(false) |= for_person;
+                    CallOutcome::NeedsAnswer(question) => {
+                        self.ask_for_tool(&call, *question).await?
                     }
-                    Came::Task(..) => {}
+                    CallOutcome::Suspended { for_person } => {
+                        *suspended.get_or_insert(false) |= for_person;
+                    }
+                    CallOutcome::TaskEnded(..) => {}
                 },
                 Ok(None) => break,
-                Err(_) if left > LOOK => {
-                    if !cancel.is_cancelled() && self.is_to_be_cancelled().await? {
+                Err(_) if left > INBOX_POLL => {
+                    if !cancel.is_cancelled() && self.is_cancel_requested().await? {
                         cancel.cancel();
                         self.take_commands().await?;
                     }
@@ -185,25 +188,25 @@ impl<'d> Drive<'d> {
                 }
             }
         }
-        match stands {
-            None => Ok(Goes::On),
-            Some(true) if self.run.end().is_none() => self.leave_waiting().await,
-            Some(_) => Ok(Goes::Away),
+        match suspended {
+            None => Ok(Flow::Continue),
+            Some(true) if self.run.end().is_none() => self.suspend().await,
+            Some(_) => Ok(Flow::Yield),
         }
     }
 
-    /// What brings a permitted call to its end.
-    fn running(
+    /// The future that executes a permitted call.
+    fn execute(
         &self,
         call: CallId,
         permit: Permit,
         cancel: &CancellationToken,
-        reply: Option<Reply>,
+        reply: Option<FormReply>,
     ) -> BoxFuture<'d, (CallId, Outcome)> {
         let cancel = cancel.clone();
         let kind = self.run.kind(&call);
         if kind == Some(CallKind::SubAgent) {
-            let holds = self.run.held(self.journal.who(), &self.rules);
+            let holds = self.run.permissions(self.journal.who(), &self.rules);
             let now = self.driver.durable.now();
             let child = self.run.child(&call, permit, holds, now);
             let stop = Stop {
@@ -214,22 +217,22 @@ impl<'d> Drive<'d> {
             return Box::pin(async move { (call, work_as_child(driver, child).await) });
         }
         if kind == Some(CallKind::ToolSearch) {
-            let came = Came::Ended(Box::new(self.find_tools(&permit).into()));
-            return Box::pin(std::future::ready((call, Ok(came))));
+            let outcome = CallOutcome::Ended(Box::new(self.find_tools(&permit).into()));
+            return Box::pin(std::future::ready((call, Ok(outcome))));
         }
         let timeout = self.rules.timeout(permit.tool().as_str());
         let progress = self.tool_progress(&call);
         let risk = self.run.risk(&call);
-        let alone = self.driver.alone.clone();
+        let irreversible_lock = self.driver.irreversible_lock.clone();
         let caller = self.caller(&call);
         let memory = self.driver.durable.memory();
         let began_with = self.run.variant(&call).cloned();
-        match self.bound(&permit) {
+        match self.bound_tool(&permit) {
             Ok(tool) => Box::pin(async move {
-                // Of what cannot be undone, one runs at a time, also in runs beside each other.
-                let alone = alone.filter(|_| risk == RiskLevel::Irreversible);
-                let _alone = match &alone {
-                    Some(alone) => Some(alone.lock().await),
+                // Only one irreversible call executes at a time, across the runs of a plan.
+                let lock = irreversible_lock.filter(|_| risk == RiskLevel::Irreversible);
+                let _guard = match &lock {
+                    Some(lock) => Some(lock.lock().await),
                     None => None,
                 };
                 let variant =
@@ -251,37 +254,37 @@ impl<'d> Drive<'d> {
                 crash_point!("effect.before");
                 let dispatched = dispatch(&tool, permit, options).await;
                 crash_point!("effect.after");
-                let came = match dispatched {
-                    Dispatched::Ended(end) => Came::Ended(Box::new(Ended {
-                        is_tainted: taint.is_some_and(|taint| taint.is_marked()),
+                let outcome = match dispatched {
+                    DispatchOutcome::Ended(end) => CallOutcome::Ended(Box::new(Ended {
+                        is_tainted: taint.is_some_and(|taint| taint.is_tainted()),
                         variant,
                         ..end.into()
                     })),
-                    Dispatched::Asks(question) => Came::Asks(question),
+                    DispatchOutcome::Question(question) => CallOutcome::NeedsAnswer(question),
                 };
-                (call, Ok(came))
+                (call, Ok(outcome))
             }),
             Err(failure) => Box::pin(std::future::ready((
                 call,
-                Ok(Came::Ended(Box::new(CallEnd::Error(failure).into()))),
+                Ok(CallOutcome::Ended(Box::new(CallEnd::Error(failure).into()))),
             ))),
         }
     }
 
-    /// Which of several implementations a call is to run, if there are several.
+    /// The variant assigned to a call, if its tool has several implementations.
     pub(super) fn assigned(&self, call: &CallId) -> Option<Variant> {
         let (record, _) = self.run.call(call).ok()?;
         let name = record.tool_name().as_str();
-        let tool = self.driver.crew.tool(self.worker, name)?;
+        let tool = self.driver.crew.tool(self.member, name)?;
         let who = self.journal.who();
         tool.tool()
             .assigned(who.tenant.as_str(), who.principal.as_str(), None)
     }
 
-    /// For whom a call is made.
+    /// The caller of a call's tool.
     fn caller(&self, call: &CallId) -> Caller {
         let who = self.journal.who();
-        // What cannot be told is taken for tainted.
+        // Unknown counts as tainted.
         let is_tainted = self.run.is_tainted_at(call).unwrap_or(true);
         Caller {
             tenant: who.tenant.to_string(),
@@ -294,45 +297,45 @@ impl<'d> Drive<'d> {
         }
     }
 
-    /// Where the tool of a call tells how far it has come.
+    /// The callback for progress reports of a call's tool.
     fn tool_progress(&self, call: &CallId) -> OnProgress {
         let (watch, run) = (Arc::clone(&self.driver.watch), self.run.id().clone());
         let call = call.clone();
         Arc::new(move |progress| watch(&run, Progress::Tool(&call, &progress)))
     }
 
-    /// The implementation of the tool that the run's agent declares, if there is one.
-    fn bound(&self, permit: &Permit) -> Result<BoundTool, Failure> {
+    /// The implementation of the tool that the run's agent declares.
+    fn bound_tool(&self, permit: &Permit) -> Result<BoundTool, Failure> {
         let name = permit.tool().as_str();
         let unknown = |what: &str| {
             let message = format!("the tool `{name}` {what}");
             Failure::new(ErrorCategory::UnknownTool, Effect::None, message)
         };
-        let tool = self.driver.crew.tool(self.worker, name);
-        let tool = tool.ok_or_else(|| unknown("is bound to no implementation"))?;
+        let tool = self.driver.crew.tool(self.member, name);
+        let tool = tool.ok_or_else(|| unknown("has no implementation"))?;
         let declared = self.run.specification(name);
-        // A run keeps what was declared when it began, and must not call what was declared since.
+        // A run keeps the declarations it started with, and must not call a tool that was declared later.
         let is_same = declared.is_some_and(|declared| {
             Arc::ptr_eq(declared, tool.specification()) || declared == tool.specification()
         });
         if is_same {
             Ok(tool)
         } else {
-            Err(unknown("is declared otherwise since this run began"))
+            Err(unknown("was redeclared after this run started"))
         }
     }
 
     pub(super) async fn end_call(&mut self, call: &CallId, ended: Ended) -> Result<(), DriveError> {
         let at = self.driver.durable.now();
         let (record, _) = self.run.call(call)?;
-        let ran = record.started_at().map(|started_at| Ran {
+        let ran = record.started_at().map(|started_at| ExecutedTool {
             tool: record.tool_name().clone(),
             started_at,
-            // Nobody knows what ran but whoever ran it; else it is what was to run.
+            // If the executor does not report a variant, the assigned one ran.
             variant: ended.variant.or_else(|| self.run.variant(call).cloned()),
         });
-        let (state, category) = told_end(&ended.end);
-        if let (Some(ran), Some(has_failed)) = (&ran, says_of_tool(state, category)) {
+        let (state, category) = state_and_category(&ended.end);
+        if let (Some(ran), Some(has_failed)) = (&ran, indicates_tool_failure(state, category)) {
             let tenant = self.journal.who().tenant.as_str();
             let end = (call.clone(), has_failed, at);
             self.driver.limiter.ended(tenant, &ran.tool, end);
@@ -350,38 +353,38 @@ impl<'d> Drive<'d> {
     }
 }
 
-/// Drives the run that works for a call: the one an earlier process began, else a new one.
+/// Drives the child run of a call: the one an earlier process began, else a new one.
 async fn work_as_child(driver: Driver, first: Option<Event>) -> Outcome {
     let Some(first) = first else {
         let failure = Failure::new(
             ErrorCategory::Internal,
             Effect::None,
-            "the agents hand work to each other too often; do it without a sub-agent",
+            "sub-agents are nested too deeply; do this work without a sub-agent",
         );
-        return Ok(Came::Ended(Box::new(CallEnd::Error(failure).into())));
+        return Ok(CallOutcome::Ended(Box::new(CallEnd::Error(failure).into())));
     };
     let run = drive_child(driver, first).await?;
     Ok(match run.end() {
-        Some(end) => Came::Ended(Box::new(Ended {
+        Some(end) => CallOutcome::Ended(Box::new(Ended {
             end: end_of_child(&run, end),
             spent: Spent::by(&run),
             is_tainted: run.is_tainted(),
             variant: None,
         })),
-        None => Came::Stands {
-            for_person: run.standing().is_some(),
+        None => CallOutcome::Suspended {
+            for_person: run.end_or_waiting().is_some(),
         },
     })
 }
 
-/// Drives a run that works for another: the one an earlier process began, else a new one.
+/// Drives a child run: the one an earlier process began, else a new one.
 pub(super) async fn drive_child(driver: Driver, first: Event) -> Result<Run, DriveError> {
     let taken = match &first {
         Event::Started { run, .. } => driver.durable.take_over(run).await?,
         _ => None,
     };
     match taken {
-        Some(taken) => driver.go_on(taken).await,
+        Some(taken) => driver.resume_taken(taken).await,
         None => {
             let begun = driver.record_start(None, first).await?;
             driver.drive(begun).await
@@ -389,11 +392,11 @@ pub(super) async fn drive_child(driver: Driver, first: Event) -> Result<Run, Dri
     }
 }
 
-/// How a call ends whose work was a run of its own.
+/// How a call ends that a child run worked on.
 pub(super) fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
     let response = run.response();
     let failed = |category, why: &str| {
-        let message = format!("{why}; what it has: {}", response.answer);
+        let message = format!("{why}; its answer so far: {}", response.answer);
         CallEnd::Error(Failure::new(category, effect(run), message))
     };
     match end {
@@ -412,7 +415,7 @@ pub(super) fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
         RunEnd::Cancelled => CallEnd::Cancelled(Failure::new(
             ErrorCategory::Cancelled,
             effect(run),
-            "the sub-agent was stopped",
+            "the sub-agent was cancelled",
         )),
         RunEnd::WaitingForPerson => failed(
             ErrorCategory::PermissionDenied,
@@ -421,17 +424,17 @@ pub(super) fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
     }
 }
 
-/// What a run that came to nothing may have done all the same.
+/// The effect that an unsuccessful run may have had.
 fn effect(run: &Run) -> Effect {
     let mut effect = Effect::None;
     for call in run.calls() {
-        // To hand work over changes nothing, but whoever failed at it may have.
-        let is_handed_over = run.kind(call.id()) == Some(CallKind::SubAgent);
-        if run.risk(call.id()) == RiskLevel::Reversible && !is_handed_over {
+        // Calling a sub-agent has no effect itself, but its failed run may have had one.
+        let is_sub_agent = run.kind(call.id()) == Some(CallKind::SubAgent);
+        if run.risk(call.id()) == RiskLevel::Reversible && !is_sub_agent {
             continue;
         }
         match call.outcome() {
-            Some(Ok(_)) if !is_handed_over => effect = Effect::Applied,
+            Some(Ok(_)) if !is_sub_agent => effect = Effect::Applied,
             Some(Err(failure)) => match failure.effect {
                 Effect::Unknown => return Effect::Unknown,
                 Effect::Applied => effect = Effect::Applied,

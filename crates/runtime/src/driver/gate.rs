@@ -1,4 +1,4 @@
-//! Takes calls through the gate: decides, asks people, holds; and decides once more before a call
+//! Takes calls through the gate: decides, asks approvers, holds. Decides once more before a call
 //! starts.
 
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use windlass_spec::{
     CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel, Timestamp, ToolName,
 };
 
-use super::waiting::{LOOK_CLOSELY, Took};
+use super::waiting::{INBOX_POLL_IDLE, InboxState};
 use super::{Drive, DriveError, spans};
 use crate::limiter::{Admitted, lasting};
 
 impl Drive<'_> {
-    /// Takes a call one step further.
+    /// Takes a call one step further through the gate.
     pub(super) async fn pass_gate(&mut self, call: &CallId) -> Result<(), DriveError> {
         self.take_rules()?;
         let now = self.driver.durable.now();
@@ -67,7 +67,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Puts the question of a tool that runs to a person.
+    /// Asks a person the question of a running tool.
     pub(super) async fn ask_for_tool(
         &mut self,
         call: &CallId,
@@ -75,7 +75,7 @@ impl Drive<'_> {
     ) -> Result<(), DriveError> {
         let at = self.driver.durable.now();
         let who = self.journal.who();
-        match self.run.asked_by_tool(call, who, asked, at)? {
+        match self.run.tool_question(call, who, asked, at)? {
             GateStep::Ask(question) => {
                 if question.question().form().is_some() {
                     self.parked.insert(call.clone());
@@ -87,8 +87,8 @@ impl Drive<'_> {
         }
     }
 
-    /// Asks a person. The question of the event is what is stored for people to see, and what the run
-    /// holds their answer against: all three are the same value, redacted with the event.
+    /// Asks a person. The stored question, the question in the event, and the one that the run compares
+    /// the answer with are the same value, redacted with the event.
     async fn ask(&mut self, approval: Box<Approval>, at: Timestamp) -> Result<(), DriveError> {
         self.fresh.remove(approval.call());
         let event = self.journal.redact(Event::Asked { approval, at })?;
@@ -99,8 +99,8 @@ impl Drive<'_> {
         self.record_redacted_with(event, write).await.map(drop)
     }
 
-    /// What the gate decides about a call now, leave given beforehand included; and whether a tool that
-    /// kept failing would be tried again by it.
+    /// The gate's current decision about a call, standing approvals included, and whether the call is the
+    /// trial of a tool that kept failing.
     async fn decide(&self, call: &CallId) -> Result<(Decision, bool), DriveError> {
         let readiness = self.readiness(call).await?;
         let is_trial = matches!(readiness, Readiness::Trial { .. });
@@ -126,10 +126,10 @@ impl Drive<'_> {
         })
     }
 
-    /// Takes the rules as they are now. What was decided under others is decided again before it
-    /// starts.
+    /// Takes the current rules. Calls that were decided under other rules are decided again before they
+    /// start.
     pub(super) fn take_rules(&mut self) -> Result<(), DriveError> {
-        let rules = self.driver.crew.rules(self.worker.agent.name())?;
+        let rules = self.driver.crew.rules(self.member.agent.name())?;
         if !Arc::ptr_eq(&rules, &self.rules) {
             self.rules = rules;
             self.fresh.clear();
@@ -137,8 +137,8 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Whether a call comes too often, or its tool keeps failing. Questions to people are neither
-    /// counted nor do they fail.
+    /// Whether a call exceeds a rate limit, or its tool keeps failing. Questions to people are not
+    /// counted and cannot fail.
     async fn readiness(&self, call: &CallId) -> Result<Readiness, DriveError> {
         let (record, _) = self.run.call(call)?;
         let tool = record.tool_name();
@@ -180,9 +180,9 @@ impl Drive<'_> {
         Ok(driver.limiter.health(tenant, tool, ends, breaker, now))
     }
 
-    /// Whether it is this call by which a tool that kept failing is tried again; nobody else does
-    /// meanwhile.
-    async fn try_again(&self, tool: &ToolName, now: Timestamp) -> Result<Readiness, DriveError> {
+    /// Claims the trial of a tool that kept failing. Ready if this call may make it; no other call may
+    /// until the cooldown is over.
+    async fn claim_trial(&self, tool: &ToolName, now: Timestamp) -> Result<Readiness, DriveError> {
         let Readiness::Trial { failures } = self.health(tool, now).await? else {
             return Ok(Readiness::Ready);
         };
@@ -212,7 +212,7 @@ impl Drive<'_> {
         )
     }
 
-    /// Takes a call from the limits that count it, or refuses it.
+    /// Takes a call from its rate limits, or refuses it.
     async fn admit(
         &mut self,
         call: &CallId,
@@ -229,7 +229,7 @@ impl Drive<'_> {
         let readiness = match driver.limiter.admit(tenant, &limits, now) {
             Ok(admitted) => {
                 let trial = match is_trial {
-                    true => self.try_again(tool, now).await?,
+                    true => self.claim_trial(tool, now).await?,
                     false => Readiness::Ready,
                 };
                 let refused = match trial {
@@ -263,9 +263,12 @@ impl Drive<'_> {
         Ok(None)
     }
 
-    /// Writes down that a call starts, if it still may. What stands for that it was counted; nothing
-    /// if it does not start.
-    pub(super) async fn may_run(&mut self, call: &CallId) -> Result<Option<Admitted>, DriveError> {
+    /// Records the start of a call, if it is still allowed. Returns its admission; `None` if it does not
+    /// start.
+    pub(super) async fn start_call(
+        &mut self,
+        call: &CallId,
+    ) -> Result<Option<Admitted>, DriveError> {
         if self.run.end().is_some() {
             return Ok(None);
         }
@@ -273,29 +276,29 @@ impl Drive<'_> {
         let (record, _) = self.run.call(call)?;
         let risk = self.run.risk(call);
         let is_under_way = record.state() == CallState::Running;
-        if is_under_way && !self.may_go_on(call).await? {
+        if is_under_way && !self.can_run_again(call).await? {
             return Ok(None);
         }
-        // Who wants the run stopped wants no further effect.
-        if risk != RiskLevel::Reversible && self.stop_if_told().await? {
+        // A run that is to be cancelled has no further effects.
+        if risk != RiskLevel::Reversible && self.cancel_if_requested().await? {
             return Ok(None);
         }
         if is_under_way {
-            // Rules may have changed since. A call that may not be made now is not made again.
+            // The rules may have changed since. A call that they forbid now is not made again.
             let (_, decision) = self.run.call(call)?;
             let now = self.decide_if(call, &Readiness::Ready).await?;
             let is_stricter =
                 decision.is_none_or(|earlier| self.run.is_stricter(call, earlier, &now));
             if is_stricter {
-                let why = "the call was under way when its process died, and is not made again";
+                let why = "the call was running when its process died, and is not made again";
                 let denied = now.failure().unwrap_or_else(|| {
-                    let message = "it needs more leave now than it had";
+                    let message = "it now needs more approval than it had";
                     Failure::new(ErrorCategory::PermissionDenied, Effect::None, message)
                 });
                 let failure = Failure {
                     operator_message: format!("{why}: {}", denied.operator_message),
                     model_message: format!("{why}: {}", denied.model_message),
-                    // What can be undone at any time counts as not done.
+                    // A reversible call counts as not done.
                     effect: match risk {
                         RiskLevel::Reversible => Effect::None,
                         _ => Effect::Unknown,
@@ -313,12 +316,12 @@ impl Drive<'_> {
             return Ok(None);
         };
         let is_held = decision.verdict() == Verdict::Hold;
-        // What was decided a moment ago is not decided again. Everything else is: rules may have
-        // changed since, and may only have become stricter for this call.
+        // A fresh decision is not repeated. All others are: the rules may have changed since, and only a
+        // stricter decision counts.
         let mut is_trial = self.fresh.get(call).copied();
         if is_trial.is_none() {
-            let (now, tries) = self.decide(call).await?;
-            is_trial = Some(tries);
+            let (now, tries_again) = self.decide(call).await?;
+            is_trial = Some(tries_again);
             if self.run.is_stricter(call, decision, &now) {
                 let event = Event::Decided {
                     call: call.clone(),
@@ -339,17 +342,17 @@ impl Drive<'_> {
             at: self.driver.durable.now(),
         };
         if is_held {
-            // Somebody may undo it at this very moment; only one of the two can be.
+            // The user may undo it at this moment. The store accepts only one of the two.
             let is_started = self
                 .record_with(event, AtomicWrite::Start(call.clone()))
                 .await?;
-            if !is_started && self.take_commands().await? == Took::Nothing {
-                // The clock was set back, and the store still counts the window: no hurry.
-                tokio::time::sleep(LOOK_CLOSELY).await;
+            if !is_started && self.take_commands().await? == InboxState::Empty {
+                // The clock was set back and the undo window is still open in the store.
+                tokio::time::sleep(INBOX_POLL_IDLE).await;
             }
             return Ok(is_started.then_some(admitted));
         }
-        // Only what may have an effect must be known to have started, whatever happens.
+        // Only calls that may have an effect must be known to have started after a crash.
         let durability = match risk {
             RiskLevel::Reversible => Durability::Relaxed,
             RiskLevel::ReversibleWithDelay | RiskLevel::Irreversible => Durability::Synced,
@@ -358,17 +361,17 @@ impl Drive<'_> {
         Ok(Some(admitted))
     }
 
-    /// Whether a call may run again whose start an earlier process wrote down and whose end it did
-    /// not. What may have had an effect may not, unless twice is the same as once; a person is asked
-    /// what became of it.
-    async fn may_go_on(&mut self, call: &CallId) -> Result<bool, DriveError> {
+    /// Whether a call can run again that an earlier process started and did not end. A call that may have
+    /// had an effect cannot, unless it is idempotent: it ends as unknown, and a person is asked for its
+    /// outcome.
+    async fn can_run_again(&mut self, call: &CallId) -> Result<bool, DriveError> {
         if self.run.may_be_repeated(call) {
             return Ok(true);
         }
         let failure = Failure::new(
             ErrorCategory::Internal,
             Effect::Unknown,
-            "the process died while the call was under way; nobody knows whether it had an effect",
+            "the process died while the call was running; whether it had an effect is unknown",
         );
         self.end_call(call, CallEnd::Unknown(failure).into())
             .await?;

@@ -1,4 +1,4 @@
-//! Puts strategies before a model, and learns from runs that are over.
+//! Recalls strategies for a model, and learns from runs that are over.
 
 use windlass_core::durable::Durability;
 use windlass_core::run::{Event, Run};
@@ -13,8 +13,8 @@ impl Driver {
         self.playbooks.is_some() && self.crew.learns()
     }
 
-    /// Takes a run that is over into the playbook of its domain, if its crew learns. What cannot be
-    /// written is told to whoever watches; the run is what it is.
+    /// Learns from a run that is over: updates the playbook of its domain, if its crew learns. Errors
+    /// become warnings for the watcher and do not change the run.
     pub async fn learn(&self, run: &Run) -> Option<Learned> {
         let playbooks = self.playbooks.as_ref()?;
         let intake = self.crew.intake();
@@ -23,7 +23,7 @@ impl Driver {
             .as_ref()
             .filter(|learning| learning.learns)?;
         let model = self.crew.get(run.agent().name());
-        let model = model.map(|worker| &*worker.model);
+        let model = model.map(|member| &*member.model);
         match learn(&**playbooks, learning, run, model, self.durable.now()).await {
             Ok(learned) => {
                 for warning in learned.iter().flat_map(|learned| &learned.warnings) {
@@ -40,8 +40,8 @@ impl Driver {
 }
 
 impl Drive<'_> {
-    /// Looks for strategies before the model is first asked. Whether there are any, so that the request
-    /// is another one now.
+    /// Recalls strategies before the model is first asked. Returns true if there are any, because the
+    /// request then changes.
     pub(super) async fn recall(&mut self) -> Result<bool, DriveError> {
         if std::mem::replace(&mut self.has_recalled, true) {
             return Ok(false);
@@ -51,7 +51,7 @@ impl Drive<'_> {
         let (Some(playbooks), Some(learning)) = (&self.driver.playbooks, &intake.learning) else {
             return Ok(false);
         };
-        // Nobody is asked where somebody says exactly what to call.
+        // A task that is a single call asks no model.
         if !is_new || self.run.task().call.is_some() || learning.count == 0 {
             return Ok(false);
         }

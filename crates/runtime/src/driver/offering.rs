@@ -1,26 +1,25 @@
-//! Shows a model the tools it should see, and lets it look for the others.
+//! Selects the tools that a model is shown, and lets it search for the others.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_core::durable::Durability;
 use windlass_core::gate::Permit;
-use windlass_core::run::{CallEnd, Event, found};
+use windlass_core::run::{CallEnd, Event, tool_search_result};
 use windlass_spec::{RawUserIntent, ToolGapReport};
 
 use super::{Drive, DriveError};
-use crate::gap::{GapCheck, Lacking, before_run, before_run_by_model};
-use crate::intake::{Offered, find};
+use crate::gap::{GapCheck, UnconfiguredTool, before_run, before_run_by_model};
+use crate::intake::{ToolSelection, find};
 
-/// How many tools are found if nothing is said.
-const USUAL: u64 = 5;
+/// The number of tools that a search returns by default.
+const DEFAULT_LIMIT: u64 = 5;
 
-/// How many are found at most.
-const MOST: u64 = 20;
+/// The largest number of tools that a search returns.
+const MAX_LIMIT: u64 = 20;
 
 impl Drive<'_> {
-    /// Sees to it that the model is shown what it should see now. Whether that is something else than
-    /// before.
+    /// Updates the tool set that the model is shown. Returns true if it changed.
     pub(super) async fn offer(&mut self) -> Result<bool, DriveError> {
         self.take_rules()?;
         let found = self.run.found_tools().len();
@@ -33,8 +32,8 @@ impl Drive<'_> {
         }
         self.offered = Some((Arc::clone(&self.rules), found));
         let intake = self.driver.crew.intake();
-        // Once, and where a person set the task: an agent that hands over work has understood it. Nor is
-        // there anything to find out where somebody says exactly what to call.
+        // Intents are classified once, and only for tasks that a person set: a calling agent has understood
+        // its task already. A task that is a single call has no intent.
         let is_new = self.run.offer().is_none()
             && self.run.turns().is_empty()
             && self.run.task().call.is_none();
@@ -52,7 +51,7 @@ impl Drive<'_> {
             .flatten()
             .map(String::as_str)
             .collect();
-        let offered = Offered::of(&self.run, &self.rules, &intake, &suggested);
+        let offered = ToolSelection::of(&self.run, &self.rules, &intake, &suggested);
         let is_set_by_person = self.run.parent().is_none();
         let gap = match intake.gaps.filter(|_| is_new && is_set_by_person) {
             Some(check) => self.gap_before_run(check).await,
@@ -73,50 +72,50 @@ impl Drive<'_> {
         Ok(true)
     }
 
-    /// What no tool seems to do of what the task asks. Where the model is asked and does not answer, the
-    /// matcher alone says.
+    /// The capabilities that the task needs and no tool seems to have. If the model is to be asked and does
+    /// not answer, only the matcher decides.
     async fn gap_before_run(&self, check: GapCheck) -> Option<ToolGapReport> {
         let (run, rules) = (&self.run, &self.rules);
-        let lacking = self.lacking();
+        let unconfigured = self.unconfigured_tools();
         if check.ask_model {
             let cancel = self.driver.stop.at_once.child_token();
-            let model = &*self.worker.model;
-            let asked = before_run_by_model(run, rules, check, &lacking, model, &cancel);
+            let model = &*self.member.model;
+            let asked = before_run_by_model(run, rules, check, &unconfigured, model, &cancel);
             if let Some(found) = asked.await {
                 return found;
             }
         }
-        before_run(run, rules, check, &lacking)
+        before_run(run, rules, check, &unconfigured)
     }
 
-    /// The tools behind which there is nothing yet that can do anything.
-    fn lacking(&self) -> Vec<Lacking> {
+    /// The tools that can do nothing until they are configured.
+    fn unconfigured_tools(&self) -> Vec<UnconfiguredTool> {
         let tools = self.run.allowed_tools();
-        let lacking = tools.filter_map(|declared| {
+        let unconfigured = tools.filter_map(|declared| {
             let tool = self
                 .driver
                 .crew
-                .tool(self.worker, declared.name().as_str())?;
-            Some(Lacking {
+                .tool(self.member, declared.name().as_str())?;
+            Some(UnconfiguredTool {
                 tool: declared.name().clone(),
                 because: tool.tool().not_configured()?.to_owned(),
             })
         });
-        lacking.collect()
+        unconfigured.collect()
     }
 
-    /// What comes of looking for tools.
+    /// The result of a search for tools.
     pub(super) fn find_tools(&self, permit: &Permit) -> CallEnd {
         let arguments = permit.arguments();
         let query = arguments.get("query").and_then(Value::as_str);
         let limit = arguments.get("limit").and_then(Value::as_u64);
-        let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
+        let limit = limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
         let tools = find(
             &self.run,
             &self.rules,
             query.unwrap_or_default(),
             usize::try_from(limit).unwrap_or(usize::MAX),
         );
-        CallEnd::Success(found(&tools))
+        CallEnd::Success(tool_search_result(&tools))
     }
 }

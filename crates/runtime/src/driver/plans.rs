@@ -1,5 +1,5 @@
-//! Carries out the plans of a run: begins what can begin, each task in a run of its own, and ends the calls
-//! that wait for a plan when nothing of it can go on by itself.
+//! Executes the plans of a run: starts the tasks that are ready, each as its own run, and ends the calls
+//! that wait for a plan when no task of it can continue without help.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -17,25 +17,25 @@ use windlass_core::run::{
 use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan};
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure};
 
-use super::calls::{Came, Of, Outcome, Running, Spent, drive_child, end_of_child};
+use super::calls::{CallOutcome, Outcome, Running, Spent, WorkItem, drive_child, end_of_child};
 use super::{Drive, DriveError, Driver, Stop};
 
-/// The plans that calls of a turn carry out.
+/// The plans that calls of a turn execute.
 #[derive(Default)]
 pub(super) struct Plans {
-    /// By plan, the calls that end when nothing of it can go on by itself.
+    /// By plan, the calls that wait until no task of it can continue without help.
     calls: BTreeMap<CallId, Vec<CallId>>,
     /// Tasks whose runs are driven here.
-    in_hand: HashSet<(CallId, PlanTaskId)>,
-    /// Tasks whose runs were left, and whether that was because a person has to decide.
-    left: HashMap<(CallId, PlanTaskId), bool>,
-    /// Held by the one irreversible call that runs.
-    alone: Arc<Mutex<()>>,
+    driven: HashSet<(CallId, PlanTaskId)>,
+    /// Tasks whose runs were suspended, and whether that was because a person has to decide.
+    suspended: HashMap<(CallId, PlanTaskId), bool>,
+    /// Held by the one irreversible call that executes.
+    irreversible_lock: Arc<Mutex<()>>,
 }
 
 impl<'d> Drive<'d> {
-    /// Does what a call about plans asks for at once. The rest is done by [`Drive::go_on_with_plans`].
-    pub(super) async fn begin_planning(
+    /// Starts a call about plans. [`Drive::advance_plans`] does the rest.
+    pub(super) async fn start_plan_call(
         &mut self,
         call: &CallId,
         operation: PlanOperation,
@@ -43,16 +43,18 @@ impl<'d> Drive<'d> {
         plans: &mut Plans,
     ) -> Result<(), DriveError> {
         let Value::Object(arguments) = permit.into_arguments() else {
-            return self.refuse(call, "the arguments are no object").await;
+            return self
+                .refuse(call, "the arguments are not a JSON object")
+                .await;
         };
         match operation {
             PlanOperation::Create => self.make_plan(call, arguments, plans).await,
             PlanOperation::UpdateTask => self.mark_task(call, &arguments, plans).await,
             PlanOperation::Status => {
                 let name = arguments.get("plan_id").and_then(Value::as_str);
-                match self.run.plan_named(name).map(PlanState::told) {
-                    Some(told) => self.end_call(call, CallEnd::Success(told).into()).await,
-                    None => self.refuse(call, &no_plan(name)).await,
+                match self.run.plan_named(name).map(PlanState::to_json) {
+                    Some(status) => self.end_call(call, CallEnd::Success(status).into()).await,
+                    None => self.refuse(call, &no_plan_message(name)).await,
                 }
             }
         }
@@ -64,24 +66,26 @@ impl<'d> Drive<'d> {
         arguments: Map<String, Value>,
         plans: &mut Plans,
     ) -> Result<(), DriveError> {
-        // An earlier process may have made it.
+        // An earlier process may have created it.
         if self.run.plan(call).is_none() {
             let raw = serde_json::from_value::<RawPlan>(Value::Object(arguments));
             let plan = match raw.map(Plan::try_from) {
                 Ok(Ok(plan)) => plan,
-                Ok(Err(errors)) => return self.refuse(call, &wrong(&errors)).await,
+                Ok(Err(errors)) => return self.refuse(call, &invalid_plan_message(&errors)).await,
                 Err(error) => return self.refuse(call, &error.to_string()).await,
             };
             let errors = self.run.check_plan(&plan);
             if !errors.is_empty() {
-                return self.refuse(call, &wrong(&PlanErrors(errors))).await;
+                return self
+                    .refuse(call, &invalid_plan_message(&PlanErrors(errors)))
+                    .await;
             }
             let event = Event::Planned {
                 call: call.clone(),
                 plan: Box::new(plan),
                 at: self.driver.durable.now(),
             };
-            // Lost in a crash, the same plan is made again by the same call, and finds its runs.
+            // If this is lost in a crash, the same call creates the same plan again and finds its runs.
             self.record(event, Durability::Relaxed).await?;
         }
         plans.wait(call, call);
@@ -96,30 +100,32 @@ impl<'d> Drive<'d> {
     ) -> Result<(), DriveError> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         let Some(plan) = self.run.plan_named(text("plan_id")) else {
-            return self.refuse(call, &no_plan(text("plan_id"))).await;
+            return self.refuse(call, &no_plan_message(text("plan_id"))).await;
         };
         let id = plan.id().clone();
         let task = text("task_id").unwrap_or_default();
         let Some(status) = text("status").and_then(PlanTaskStatus::from_word) else {
-            return self.refuse(call, "`status` is no status of a task").await;
+            return self
+                .refuse(call, "`status` is not a valid task status")
+                .await;
         };
-        // The process may have died after it was marked.
+        // An earlier process may have marked it.
         let is_marked = plan.task(task).is_some_and(|(_, state)| {
             state.status == status && state.result.as_ref() == arguments.get("result")
         });
         if !is_marked {
-            if let Err(why) = plan.may_mark(task, status) {
+            if let Err(why) = plan.check_mark(task, status) {
                 return self.refuse(call, &why).await;
             }
             let Ok(task) = PlanTaskId::new(task) else {
-                return self.refuse(call, "`task_id` is no name of a task").await;
+                return self.refuse(call, "`task_id` is not a valid task id").await;
             };
             let event = Event::TaskMarked {
                 plan: id.clone(),
                 task,
                 status,
                 result: arguments.get("result").cloned(),
-                // What cannot be told is taken for tainted.
+                // Unknown counts as tainted.
                 tainted: self.run.is_tainted_at(call).unwrap_or(true),
                 by: None,
                 at: self.driver.durable.now(),
@@ -135,62 +141,62 @@ impl<'d> Drive<'d> {
         self.end_call(call, CallEnd::Error(failure).into()).await
     }
 
-    /// Begins what can begin, and ends the calls that wait for a plan of which nothing can go on by
-    /// itself. Whether there are calls left that stay under way because the run is to be left, and
+    /// Starts the tasks that are ready, and ends the calls that wait for a plan of which no task can
+    /// continue without help. Returns `Some` if calls stay running because the run is to be suspended, with
     /// whether that is because of a person.
-    pub(super) async fn go_on_with_plans(
+    pub(super) async fn advance_plans(
         &mut self,
         plans: &mut Plans,
         running: &mut Running<'d>,
         cancel: &CancellationToken,
     ) -> Result<Option<bool>, DriveError> {
-        let mut stands: Option<bool> = None;
+        let mut suspended: Option<bool> = None;
         for plan in plans.calls.keys().cloned().collect::<Vec<_>>() {
             let is_stopping = self.driver.stop.after_step.is_cancelled();
             let is_over = self.run.end().is_some() || cancel.is_cancelled();
             if !is_stopping && !is_over {
                 self.begin_tasks(&plan, plans, running, cancel).await?;
             }
-            if plans.in_hand.iter().any(|(of, _)| *of == plan) {
+            if plans.driven.iter().any(|(of, _)| *of == plan) {
                 continue;
             }
-            let left = plans.left.iter().filter(|((of, _), _)| *of == plan);
-            let left: Vec<bool> = left.map(|(_, &for_person)| for_person).collect();
+            let waiting = plans.suspended.iter().filter(|((of, _), _)| *of == plan);
+            let waiting: Vec<bool> = waiting.map(|(_, &for_person)| for_person).collect();
             let Some(state) = self.run.plan(&plan) else {
                 continue;
             };
-            let stays = if is_over {
+            let suspend = if is_over {
                 None
-            } else if !left.is_empty() {
-                Some(left.contains(&true))
+            } else if !waiting.is_empty() {
+                Some(waiting.contains(&true))
             } else if is_stopping && !state.is_over() {
                 Some(false)
             } else if self.run.waits_for_calls(state) {
-                // Whoever has them is left, too.
+                // The run that holds these calls is suspended, too.
                 Some(false)
             } else {
-                // Without a model there is only a person to do what is done by hand.
-                let waits = state.by_hand().next().is_some() && self.run.task().call.is_some();
+                // Without a model, only a person can do the manual tasks.
+                let waits = state.manual_tasks().next().is_some() && self.run.task().call.is_some();
                 waits.then_some(true)
             };
-            if let Some(for_person) = stays {
-                *stands.get_or_insert(false) |= for_person;
+            if let Some(for_person) = suspend {
+                *suspended.get_or_insert(false) |= for_person;
                 continue;
             }
-            let told = state.told();
+            let status = state.to_json();
             for call in plans.calls.remove(&plan).unwrap_or_default() {
                 let end = match is_over {
-                    false => CallEnd::Success(told.clone()),
+                    false => CallEnd::Success(status.clone()),
                     true => CallEnd::Cancelled(Failure::new(
                         ErrorCategory::Cancelled,
                         Effect::Unknown,
-                        "the plan was stopped",
+                        "the plan was cancelled",
                     )),
                 };
                 self.end_call(&call, end.into()).await?;
             }
         }
-        Ok(stands)
+        Ok(suspended)
     }
 
     async fn begin_tasks(
@@ -200,18 +206,18 @@ impl<'d> Drive<'d> {
         running: &mut Running<'d>,
         cancel: &CancellationToken,
     ) -> Result<(), DriveError> {
-        // What an earlier process began.
+        // Tasks that an earlier process started.
         let under_way = self.run.plan(id).into_iter();
         let under_way = under_way.flat_map(PlanState::under_way);
         let under_way = under_way.map(|(task, attempt)| (task.clone(), attempt));
         for (task, attempt) in under_way.collect::<Vec<_>>() {
             let key = (id.clone(), task.clone());
-            if !plans.in_hand.contains(&key) && !plans.left.contains_key(&key) {
+            if !plans.driven.contains(&key) && !plans.suspended.contains_key(&key) {
                 self.begin_task(id, &task, attempt, plans, running, cancel)
                     .await?;
             }
         }
-        // One that cannot begin may let others begin, or take their place.
+        // If a task cannot start, others may become ready or replace it.
         while let Some(plan) = self.run.plan(id)
             && let Some(task) = self.run.next_task(plan)
         {
@@ -224,7 +230,7 @@ impl<'d> Drive<'d> {
                 attempt: attempts + 1,
                 at: self.driver.durable.now(),
             };
-            // Lost in a crash, it is started again and finds its run.
+            // If this is lost in a crash, the task is started again and finds its run.
             self.record(event, Durability::Relaxed).await?;
             self.begin_task(id, &task, attempts + 1, plans, running, cancel)
                 .await?;
@@ -241,7 +247,7 @@ impl<'d> Drive<'d> {
         running: &mut Running<'d>,
         cancel: &CancellationToken,
     ) -> Result<(), DriveError> {
-        let holds = self.run.held(self.journal.who(), &self.rules);
+        let holds = self.run.permissions(self.journal.who(), &self.rules);
         let now = self.driver.durable.now();
         let Some(plan) = self.run.plan(id) else {
             return Ok(());
@@ -263,29 +269,29 @@ impl<'d> Drive<'d> {
             at_once: cancel.clone(),
         };
         let mut driver = self.driver.clone().stopped_by(stop);
-        driver.alone = Some(Arc::clone(&plans.alone));
-        plans.in_hand.insert((id.clone(), task.clone()));
-        let of = Of::Task(id.clone(), task.clone(), attempt);
-        running.push(work_on(of, driver, first));
+        driver.irreversible_lock = Some(Arc::clone(&plans.irreversible_lock));
+        plans.driven.insert((id.clone(), task.clone()));
+        let item = WorkItem::Task(id.clone(), task.clone(), attempt);
+        running.push(drive_task(item, driver, first));
         Ok(())
     }
 
-    /// Takes what came of a task that was driven here.
+    /// Takes the outcome of a task that was driven here.
     pub(super) async fn take_task(
         &mut self,
         (plan, task, attempt): (CallId, PlanTaskId, u32),
-        came: Came,
+        outcome: CallOutcome,
         plans: &mut Plans,
     ) -> Result<(), DriveError> {
-        plans.in_hand.remove(&(plan.clone(), task.clone()));
-        match came {
-            Came::Task(end, spent) => {
+        plans.driven.remove(&(plan.clone(), task.clone()));
+        match outcome {
+            CallOutcome::TaskEnded(end, spent) => {
                 self.end_task(&plan, &task, attempt, *end, spent).await?;
             }
-            Came::Stands { for_person } => {
-                plans.left.insert((plan, task), for_person);
+            CallOutcome::Suspended { for_person } => {
+                plans.suspended.insert((plan, task), for_person);
             }
-            Came::Ended(_) | Came::Asks(_) => {}
+            CallOutcome::Ended(_) | CallOutcome::NeedsAnswer(_) => {}
         }
         Ok(())
     }
@@ -338,23 +344,27 @@ impl Plans {
 }
 
 /// Drives the run of a task.
-fn work_on(of: Of, driver: Driver, first: Event) -> BoxFuture<'static, (Of, Outcome)> {
+fn drive_task(
+    item: WorkItem,
+    driver: Driver,
+    first: Event,
+) -> BoxFuture<'static, (WorkItem, Outcome)> {
     Box::pin(async move {
-        let came = drive_child(driver, first).await;
-        (of, came.map(|run| came_of_task(&run)))
+        let run = drive_child(driver, first).await;
+        (item, run.map(|run| task_outcome(&run)))
     })
 }
 
-/// How a task ends whose work was a run of its own.
-fn came_of_task(run: &Run) -> Came {
+/// The outcome of a task, from the run that worked on it.
+fn task_outcome(run: &Run) -> CallOutcome {
     let Some(end) = run.end() else {
-        return Came::Stands {
-            for_person: run.standing().is_some(),
+        return CallOutcome::Suspended {
+            for_person: run.end_or_waiting().is_some(),
         };
     };
     let tainted = run.is_tainted();
     let end = match (end, run.task().call.is_some()) {
-        // What came of the one call, as it is.
+        // The result of the single call, unchanged.
         (RunEnd::Completed, true) => match run.single_outcome() {
             Some(Ok(result)) => TaskEnd::Success {
                 result: result.clone(),
@@ -375,16 +385,16 @@ fn came_of_task(run: &Run) -> Came {
             }
         },
     };
-    Came::Task(Box::new(end), Spent::by(run))
+    CallOutcome::TaskEnded(Box::new(end), Spent::by(run))
 }
 
-fn wrong(errors: &PlanErrors) -> String {
+fn invalid_plan_message(errors: &PlanErrors) -> String {
     format!("the plan cannot be carried out:\n{errors}")
 }
 
-fn no_plan(name: Option<&str>) -> String {
+fn no_plan_message(name: Option<&str>) -> String {
     match name {
         Some(name) => format!("there is no plan `{name}` in this run"),
-        None => format!("there is no plan yet; make one with `{CREATE_EXECUTION_PLAN}`"),
+        None => format!("there is no plan yet; create one with `{CREATE_EXECUTION_PLAN}`"),
     }
 }

@@ -1,5 +1,5 @@
-//! What is traced of a run. Spans carry ids, names and outcomes; what was said, given or returned appears
-//! only in events of the level `trace`. A span that nobody listens to formats nothing.
+//! The tracing spans of a run. They carry ids, names and outcomes. Messages, arguments and results appear
+//! only in events of the level `trace`. A disabled span formats nothing.
 
 use tracing::field::{Empty, display};
 use tracing::{Span, debug_span, info_span, trace};
@@ -8,11 +8,11 @@ use windlass_core::model::{ModelAnswer, ModelRequest};
 use windlass_core::run::{Next, Run};
 use windlass_model::ModelError;
 use windlass_spec::{CallId, CallState, Turn};
-use windlass_store::told_end;
+use windlass_store::state_and_category;
 
-use super::calls::{Came, Outcome};
+use super::calls::{CallOutcome, Outcome};
 
-/// A run in the hands of this process, until it ends or is suspended.
+/// A run that this process drives, until it ends or is suspended.
 pub(super) fn run(run: &Run) -> Span {
     let span = info_span!(
         "run",
@@ -34,9 +34,9 @@ impl TurnSpan {
         Self(None)
     }
 
-    /// The span of what is next.
+    /// The span of the next step.
     pub(super) fn of(&mut self, run: &Run, next: &Next) -> Span {
-        // Until the model is asked again, what happens belongs to the turn before.
+        // Until the model is asked again, steps belong to the previous turn.
         let turn = match (next, run.turns().last()) {
             (Next::Wait(_) | Next::Done(_), _) => return Span::none(),
             (Next::CallModel(_), _) | (_, None) => run.current_turn(),
@@ -112,7 +112,7 @@ pub(super) fn tool_call(run: &Run, call: &CallId) -> Span {
         status = Empty,
         error.type = Empty,
     );
-    // Looked up only if somebody listens.
+    // Looked up only if the span is enabled.
     if !span.is_disabled()
         && let Ok((record, _)) = run.call(call)
     {
@@ -128,8 +128,8 @@ pub(super) fn record_outcome(span: &Span, outcome: &Outcome) {
         return;
     }
     let status = match outcome {
-        Ok(Came::Ended(ended)) => {
-            let (state, category) = told_end(ended.end());
+        Ok(CallOutcome::Ended(ended)) => {
+            let (state, category) = state_and_category(ended.end());
             if let Some(category) = category {
                 span.record("error.type", display(category));
             }
@@ -142,9 +142,9 @@ pub(super) fn record_outcome(span: &Span, outcome: &Outcome) {
                 CallState::Error | CallState::Pending | CallState::Running => "error",
             }
         }
-        Ok(Came::Asks(_)) => "needs_answer",
-        Ok(Came::Stands { .. }) => "suspended",
-        Ok(Came::Task(..)) => "task_ended",
+        Ok(CallOutcome::NeedsAnswer(_)) => "needs_answer",
+        Ok(CallOutcome::Suspended { .. }) => "suspended",
+        Ok(CallOutcome::TaskEnded(..)) => "task_ended",
         Err(error) => {
             trace!(parent: span, %error, "failure");
             "not_recorded"

@@ -1,5 +1,5 @@
-//! Waiting: for people, for undo windows, and for commands in the inbox of a run, which are taken in the
-//! transaction that stores the event they lead to.
+//! Waiting: for people, for undo windows, and for commands in the inbox of a run. A command is taken in
+//! the transaction that stores its event.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,77 +15,77 @@ use super::{Drive, DriveError};
 use crate::progress::Progress;
 use crate::recording::{Misfit, take_command};
 
-/// How often the inbox is looked at while something else goes on.
-pub(super) const LOOK: Duration = Duration::from_millis(250);
+/// How often the inbox is read while a step is in progress.
+pub(super) const INBOX_POLL: Duration = Duration::from_millis(250);
 
-/// How often it is looked at while there is nothing else to do.
-pub(super) const LOOK_CLOSELY: Duration = Duration::from_millis(100);
+/// How often the inbox is read while the run only waits.
+pub(super) const INBOX_POLL_IDLE: Duration = Duration::from_millis(100);
 
-/// Puts a question to a person who is there, for instance at a terminal. Whoever answers decides in
-/// the same way as everybody else, from wherever they are; the run learns of it from its inbox.
-pub type Asker = Arc<dyn Fn(Approval) -> BoxFuture<'static, Asked> + Send + Sync>;
+/// Asks an approver who is present, for instance at a terminal. The answer is stored like that of any
+/// other approver, and the run reads it from its inbox.
+pub type Asker = Arc<dyn Fn(Approval) -> BoxFuture<'static, AskOutcome> + Send + Sync>;
 
-/// What came of putting a question to a person who is there.
+/// The result of asking an approver who is present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
-    /// They decided, or somebody else had.
+pub enum AskOutcome {
+    /// This approver decided, or another one had.
     Decided,
-    /// They did not.
+    /// The question stays open.
     NotDecided,
 }
 
 /// What a driver does when a run can only wait for a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Patience {
-    /// It leaves the run, to be taken up again when somebody has decided.
+pub enum WaitPolicy {
+    /// Suspends the run, to be resumed when an approver has decided.
     #[default]
-    Leave,
-    /// It waits.
-    Stay,
+    Suspend,
+    /// Waits in this process.
+    Wait,
 }
 
-/// Whether a run goes on.
+/// Whether the driver continues with a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Goes {
-    On,
-    /// It is left as it is.
-    Away,
+pub(super) enum Flow {
+    Continue,
+    /// The driver returns and the run stays open.
+    Yield,
 }
 
 impl Drive<'_> {
-    /// Waits until something of what the run waits for has come about.
-    pub(super) async fn wait(&mut self, waiting: Waiting) -> Result<Goes, DriveError> {
-        if self.take_commands().await? == Took::Something {
-            return Ok(Goes::On);
+    /// Waits for a command, a deadline or a short pause.
+    pub(super) async fn wait(&mut self, waiting: Waiting) -> Result<Flow, DriveError> {
+        if self.take_commands().await? == InboxState::HadCommands {
+            return Ok(Flow::Continue);
         }
         let now = self.driver.durable.now();
         let left = Duration::from_micros(waiting.until.microseconds_since(now));
         if left.is_zero() {
             self.driver.durable.sweep().await?;
-            if self.take_commands().await? == Took::Something {
-                return Ok(Goes::On);
+            if self.take_commands().await? == InboxState::HadCommands {
+                return Ok(Flow::Continue);
             }
             if self.run.held_calls().any(|(_, until)| until <= now) {
                 self.record(Event::TimePassed { at: now }, Durability::Relaxed)
                     .await?;
-                return Ok(Goes::On);
+                return Ok(Flow::Continue);
             }
         }
-        if waiting.for_person && self.ask_whoever_is_there().await? == Asked::Decided {
+        if waiting.for_person && self.ask_present_approver().await? == AskOutcome::Decided {
             self.take_commands().await?;
-            return Ok(Goes::On);
+            return Ok(Flow::Continue);
         }
-        let may_leave = self.driver.patience == Patience::Leave;
-        // An undo window is short; what is held runs before the run is left.
+        let may_suspend = self.driver.wait_policy == WaitPolicy::Suspend;
+        // An undo window is short: held calls run before the run is suspended.
         let is_held = self.run.held_calls().next().is_some();
-        // Nor is a call left whose server waits for an answer: it would be lost.
-        if waiting.for_person && may_leave && !is_held && self.parked.is_empty() {
-            return self.leave_waiting().await;
+        // A call whose server waits for an answer would be lost.
+        if waiting.for_person && may_suspend && !is_held && self.parked.is_empty() {
+            return self.suspend().await;
         }
-        // Time alone brings nothing any more if it is up and nothing came of it.
+        // The deadline has passed without an effect, so only the inbox can change something.
         let pause = match left.is_zero() {
-            true => LOOK_CLOSELY,
-            false => left.min(LOOK_CLOSELY),
+            true => INBOX_POLL_IDLE,
+            false => left.min(INBOX_POLL_IDLE),
         };
         let stop = &self.driver.stop;
         tokio::select! {
@@ -93,49 +93,49 @@ impl Drive<'_> {
             () = stop.after_step.cancelled() => {}
             () = stop.at_once.cancelled() => {}
         }
-        Ok(Goes::On)
+        Ok(Flow::Continue)
     }
 
-    /// Leaves the run to wait for a person. It costs nothing but its rows then.
-    pub(super) async fn leave_waiting(&mut self) -> Result<Goes, DriveError> {
-        self.run.leave_waiting();
+    /// Suspends the run until a person decides. It then needs no process.
+    pub(super) async fn suspend(&mut self) -> Result<Flow, DriveError> {
+        self.run.mark_waiting();
         self.journal.end(&RunEnd::WaitingForPerson).await?;
-        Ok(Goes::Away)
+        Ok(Flow::Yield)
     }
 
-    /// Puts the first question that was not put yet to a person who is there.
-    async fn ask_whoever_is_there(&mut self) -> Result<Asked, DriveError> {
+    /// Asks the present approver the first question that was not asked yet.
+    async fn ask_present_approver(&mut self) -> Result<AskOutcome, DriveError> {
         let Some(asker) = &self.driver.asker else {
-            return Ok(Asked::NotDecided);
+            return Ok(AskOutcome::NotDecided);
         };
         let mut questions = self.run.questions();
-        let open = questions.find(|question| !self.put.contains(question.call()));
+        let open = questions.find(|question| !self.declined.contains(question.call()));
         let Some(question) = open.cloned() else {
-            return Ok(Asked::NotDecided);
+            return Ok(AskOutcome::NotDecided);
         };
         let call = question.call().clone();
         let asked = asker(question).await;
-        if asked == Asked::NotDecided {
-            self.put.insert(call);
+        if asked == AskOutcome::NotDecided {
+            self.declined.insert(call);
         }
         Ok(asked)
     }
 
     /// Takes the commands in the inbox of the run.
-    pub(super) async fn take_commands(&mut self) -> Result<Took, DriveError> {
-        let mut took = Took::Nothing;
+    pub(super) async fn take_commands(&mut self) -> Result<InboxState, DriveError> {
+        let mut state = InboxState::Empty;
         for command in self.journal.inbox().await? {
-            took = Took::Something;
+            state = InboxState::HadCommands;
             self.take(command).await?;
         }
-        Ok(took)
+        Ok(state)
     }
 
     pub(super) async fn take(&mut self, command: InboxCommand) -> Result<(), DriveError> {
         let at = self.driver.durable.now();
-        // A run that is cancelled has withdrawn its questions, so no answer has to fit any more.
+        // Cancelling a run withdraws its questions, so an answer need not fit any more.
         let is_answer = matches!(command.action, InboxAction::Settled(_));
-        let must_fit = is_answer && !self.is_to_be_cancelled().await?;
+        let must_fit = is_answer && !self.is_cancel_requested().await?;
         let taken = take_command(
             &mut self.run,
             &mut *self.journal,
@@ -152,24 +152,24 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Stops the run if somebody wants that. Whether they do.
-    pub(super) async fn stop_if_told(&mut self) -> Result<bool, DriveError> {
-        let is_told = self.run.end().is_none() && self.is_to_be_cancelled().await?;
-        if is_told {
+    /// Cancels the run if that was requested. Returns whether it was.
+    pub(super) async fn cancel_if_requested(&mut self) -> Result<bool, DriveError> {
+        let is_requested = self.run.end().is_none() && self.is_cancel_requested().await?;
+        if is_requested {
             self.take_commands().await?;
         }
-        Ok(is_told)
+        Ok(is_requested)
     }
 
-    /// Whether somebody wants the run to be stopped.
-    pub(super) async fn is_to_be_cancelled(&self) -> Result<bool, DriveError> {
+    /// Whether the inbox has a command to cancel the run.
+    pub(super) async fn is_cancel_requested(&self) -> Result<bool, DriveError> {
         let inbox = self.journal.inbox().await?;
         let mut actions = inbox.iter().map(|command| &command.action);
         Ok(actions.any(|action| *action == InboxAction::Cancel))
     }
 }
 
-/// Whether an event settles a question that is open. If it does not fit that question, one of the two was
+/// Whether an event settles an open question. If it then does not fit that question, one of the two was
 /// tampered with.
 fn settles_open_question(run: &Run, event: &Event) -> bool {
     let Event::Settled { approval, .. } = event else {
@@ -179,12 +179,12 @@ fn settles_open_question(run: &Run, event: &Event) -> bool {
     questions.any(|question| question.call() == approval.call())
 }
 
-/// Whether there were commands.
+/// Whether the inbox had commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Took {
-    Something,
-    Nothing,
+pub(super) enum InboxState {
+    HadCommands,
+    Empty,
 }
 
-/// The calls whose questions were put to a person who is there and were not decided.
-pub(super) type Put = HashSet<CallId>;
+/// The calls whose questions the present approver left open.
+pub(super) type DeclinedQuestions = HashSet<CallId>;

@@ -1,9 +1,9 @@
-//! What an answer says about itself, and what a model's list says.
+//! Tests of stated inabilities and of lists of capabilities.
 
-use super::{Says, capabilities, says_it_cannot};
+use super::{Inability, capabilities, stated_inability};
 
 #[test]
-fn an_answer_that_says_it_cannot_is_told_from_one_that_does() {
+fn an_answer_that_states_an_inability_is_detected() {
     for answer in [
         "I don’t have a tool for that.",
         "I do not have access to any tool that books flights.",
@@ -21,7 +21,11 @@ fn an_answer_that_says_it_cannot_is_told_from_one_that_does() {
         "There is no available function to do this.",
         "I cannot do that without a tool.",
     ] {
-        assert_eq!(says_it_cannot(answer), Some(Says::WantOfTool), "{answer}");
+        assert_eq!(
+            stated_inability(answer),
+            Some(Inability::NoTool),
+            "{answer}"
+        );
     }
     for answer in [
         "I'm unable to help with that.",
@@ -29,12 +33,16 @@ fn an_answer_that_says_it_cannot_is_told_from_one_that_does() {
         "I could not book it.",
         "I was not able to do that.",
     ] {
-        assert_eq!(says_it_cannot(answer), Some(Says::Cannot), "{answer}");
+        assert_eq!(
+            stated_inability(answer),
+            Some(Inability::Cannot),
+            "{answer}"
+        );
     }
 }
 
 #[test]
-fn an_answer_that_speaks_of_tools_and_lacks_none_is_no_gap() {
+fn an_answer_that_mentions_tools_without_lacking_one_states_no_inability() {
     for answer in [
         "Hello, Ada!",
         "The cannon cannot be seen.",
@@ -58,15 +66,15 @@ fn an_answer_that_speaks_of_tools_and_lacks_none_is_no_gap() {
         "I cannot recommend it enough.",
         "The tools are in the shed.",
     ] {
-        assert_eq!(says_it_cannot(answer), None, "{answer}");
+        assert_eq!(stated_inability(answer), None, "{answer}");
     }
 }
 
 #[test]
-fn a_list_is_read_whatever_its_marks() {
-    let said = "1. send an e-mail to Ann.\n- `look up the weather`\n\n* nothing\n   • book a room";
+fn list_markers_are_removed_from_capabilities() {
+    let list = "1. send an e-mail to Ann.\n- `look up the weather`\n\n* nothing\n   • book a room";
     assert_eq!(
-        capabilities(said),
+        capabilities(list),
         [
             "send an e-mail to Ann",
             "look up the weather",

@@ -1,5 +1,4 @@
-//! Whether an answer is right, where something can tell: the answer that a task expects, or a command of
-//! the operator's.
+//! Checks whether an answer is right, by the answer that the task expects or by a command of the operator.
 
 use std::io;
 use std::process::Stdio;
@@ -10,19 +9,18 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use windlass_core::run::Run;
 
-/// How long a command may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout of a checker command.
+const CHECKER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A command that says whether the answer of a run is right. It reads one JSON object with the run, the
-/// task and the response, and ends with 0 if it is, with 1 if it is not, and with anything else if that
-/// cannot be told.
+/// A command that checks whether the answer of a run is right. It reads one JSON object with the run, the
+/// task and the response. Its exit status is 0 for right, 1 for wrong, and anything else for unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checker {
-    /// The program and its arguments; there is at least the program.
+    /// The program and its arguments; never empty.
     pub command: Vec<String>,
 }
 
-/// Whether the answer of a run is right, if something can tell, and why the operator's command could not.
+/// Whether the answer of a run is right, if known, and why the operator's command could not run.
 pub(super) async fn checked(
     checker: Option<&Checker>,
     run: &Run,
@@ -34,33 +32,30 @@ pub(super) async fn checked(
     {
         return (Some(false), None);
     }
-    let told = match checker {
-        Some(checker) => checker.ask(run).await,
+    let verdict = match checker {
+        Some(checker) => checker.check(run).await,
         None => Ok(None),
     };
-    let (told, warning) = match told {
-        Ok(told) => (told, None),
-        Err(error) => (
-            None,
-            Some(format!("the checker could not be asked: {error}")),
-        ),
+    let (verdict, warning) = match verdict {
+        Ok(verdict) => (verdict, None),
+        Err(error) => (None, Some(format!("the checker could not run: {error}"))),
     };
-    (told.or(expected.map(|_| true)), warning)
+    (verdict.or(expected.map(|_| true)), warning)
 }
 
-/// Whether an answer holds what is expected: its words, one after the other, whatever their case. Of a list
-/// one is enough; null expects nothing.
+/// Whether an answer contains the expected words in sequence, in any case. For a list, one match is enough;
+/// null matches everything.
 #[must_use]
 pub fn answer_matches(expected: &Value, answer: &str) -> bool {
     match expected {
         Value::Null => true,
         Value::Array(any) => any.iter().any(|one| answer_matches(one, answer)),
-        Value::String(text) => holds(answer, text),
-        other => holds(answer, &other.to_string()),
+        Value::String(text) => contains_words(answer, text),
+        other => contains_words(answer, &other.to_string()),
     }
 }
 
-fn holds(answer: &str, expected: &str) -> bool {
+fn contains_words(answer: &str, expected: &str) -> bool {
     let (expected, answer) = (words(expected), words(answer));
     expected.is_empty() || answer.windows(expected.len()).any(|part| part == expected)
 }
@@ -86,11 +81,11 @@ fn words(text: &str) -> Vec<String> {
 }
 
 impl Checker {
-    async fn ask(&self, run: &Run) -> io::Result<Option<bool>> {
+    async fn check(&self, run: &Run) -> io::Result<Option<bool>> {
         let Some((program, arguments)) = self.command.split_first() else {
             return Ok(None);
         };
-        let told = json!({
+        let input = json!({
             "run": run.id(),
             "task": run.task().description,
             "metadata": run.task().metadata,
@@ -105,14 +100,14 @@ impl Checker {
             .kill_on_drop(true)
             .spawn()?;
         let stdin = child.stdin.take();
-        let asked = async {
+        let exited = async {
             if let Some(mut stdin) = stdin {
-                // One that does not read to the end may still have an opinion.
-                let _ = stdin.write_all(told.to_string().as_bytes()).await;
+                // A command that does not read all of its input may still return a verdict.
+                let _ = stdin.write_all(input.to_string().as_bytes()).await;
             }
             child.wait().await
         };
-        let status = tokio::time::timeout(PATIENCE, asked).await??;
+        let status = tokio::time::timeout(CHECKER_TIMEOUT, exited).await??;
         Ok(match status.code() {
             Some(0) => Some(true),
             Some(1) => Some(false),
@@ -126,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expected_answer_is_found_by_its_words() {
+    fn an_answer_matches_if_it_contains_the_expected_words() {
         let is = |expected: Value, answer: &str| answer_matches(&expected, answer);
         assert!(is(json!("Forty  two"), "It is forty-two."));
         assert!(!is(json!("Forty two"), "Two and forty"));

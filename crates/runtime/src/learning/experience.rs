@@ -1,13 +1,12 @@
-//! A run that is over, as what can be learned from it. Here it is decided what strangers may have caused. After
-//! something was read from outside, what was read may have asked for any call, so that a call teaches
-//! only if all of this holds:
+//! Turns a run that is over into an experience to learn from. Untrusted content must not teach: after a run has
+//! read such content, the content may have caused any call. Such a call teaches only if all of this holds:
 //!
 //! - it changed nothing;
-//! - nothing that was read names its tool;
-//! - it reads from outside as well, because reading on is what whoever looks things up does, or its tool is in the
-//!   playbook already: from a call before which nothing was read, or by a person's hand.
+//! - no content that was read names its tool;
+//! - its tool reads untrusted content as well, as research does, or is in the playbook already: from a call
+//!   before which nothing was read, or from a person's edit.
 //!
-//! What was read cannot bring a tool into a playbook that way, and arguments are never learned.
+//! So untrusted content cannot bring a tool into a playbook. Arguments are never learned.
 
 mod used;
 
@@ -19,28 +18,28 @@ use windlass_spec::{
     CallRecord, CallState, ErrorCategory, NonEmptyText, RiskLevel, Timestamp, ToolName, Turn,
 };
 
-use self::used::{Words, is_in_vain};
+use self::used::{Words, is_unused};
 
-/// What can be learned from a run, given what whoever can tell says about its answer; nothing if it is not
-/// over, or nobody was asked in it.
+/// The experience of a run, given whether its answer is right, if known. `None` if the run is not over, or is a
+/// single call without a model.
 #[must_use]
 pub fn of(run: &Run, checked: Option<bool>, now: Timestamp) -> Option<Experience> {
     of_known(run, checked, &HashSet::new(), now)
 }
 
-/// Whether a run is over and somebody was asked in it.
-pub(super) fn says_something(run: &Run) -> bool {
+/// Whether a run is over and used a model.
+pub(super) fn is_learnable(run: &Run) -> bool {
     run.end().is_some() && run.task().call.is_none()
 }
 
-/// The same as [`of`], given the tools that are in the playbook.
+/// Like [`of`], given the tools that are in the playbook.
 pub(super) fn of_known(
     run: &Run,
     checked: Option<bool>,
     known: &HashSet<ToolName>,
     now: Timestamp,
 ) -> Option<Experience> {
-    let end = run.end().filter(|_| says_something(run))?;
+    let end = run.end().filter(|_| is_learnable(run))?;
     let recalled = run.recalled().unwrap_or_default();
     Some(Experience {
         run: run.id().clone(),
@@ -67,8 +66,8 @@ pub(super) fn of_known(
     })
 }
 
-/// The strategies that were put before the model of a run, and whether each was followed: its tools
-/// succeeded in its order.
+/// The strategies that the model of a run was shown, and whether each was followed: its tools succeeded in
+/// its order.
 pub fn followed(run: &Run) -> impl Iterator<Item = (&RecalledStrategy, bool)> {
     let calls = calls(run, &HashSet::new());
     let recalled = run.recalled().unwrap_or_default().iter();
@@ -87,7 +86,7 @@ fn ended(end: &RunEnd) -> Ended {
         }
         RunEnd::Cancelled => Ended::Stopped("it was stopped".to_owned()),
         RunEnd::WaitingForPerson => Ended::Stopped("it waits for a person".to_owned()),
-        // What the model or the operator is to blame for says nothing about tools.
+        // A failure of the model or the operator teaches nothing about tools.
         RunEnd::Failed { category, .. } => match category {
             ErrorCategory::InvalidArguments
             | ErrorCategory::NotFound
@@ -98,11 +97,11 @@ fn ended(end: &RunEnd) -> Ended {
     }
 }
 
-/// The calls of the agent's own tools, in order. What is asked of people, of plans and of the search for
-/// tools is not among them.
+/// The calls of the agent's own tools, in order. Questions to people, plan operations and tool searches are
+/// not included.
 fn calls(run: &Run, known: &HashSet<ToolName>) -> Vec<Tried> {
     let is_own = |name: &ToolName| run.allowed_tools().any(|tool| tool.name() == name);
-    let read = Read::of(run);
+    let read = ReadTexts::of(run);
     let mut calls = Vec::new();
     for entry in run.turns().iter().flat_map(|turn| &turn.entries) {
         let (record, outcome) = match entry {
@@ -123,7 +122,7 @@ fn calls(run: &Run, known: &HashSet<ToolName>) -> Vec<Tried> {
             continue;
         }
         let is_harmless = run.risk(record.id()) == RiskLevel::Reversible;
-        let is_idle = is_harmless && is_in_vain(run, record);
+        let is_idle = is_harmless && is_unused(run, record);
         calls.push(Tried {
             tool: record.tool_name().clone(),
             outcome,
@@ -133,23 +132,23 @@ fn calls(run: &Run, known: &HashSet<ToolName>) -> Vec<Tried> {
     calls
 }
 
-/// What a run read, in the order in which it did.
-struct Read<'r> {
+/// The texts that a run read, in order.
+struct ReadTexts<'r> {
     run: &'r Run,
-    /// The tools of the strategies that were put before its model: they are in the playbook.
+    /// The tools of the strategies that its model was shown: they are in the playbook.
     recalled: HashSet<&'r ToolName>,
-    /// With the turn of each; the task comes before all.
+    /// Each with its turn; `None` for the task.
     texts: Vec<(Option<Turn>, Words)>,
 }
 
-impl<'r> Read<'r> {
+impl<'r> ReadTexts<'r> {
     fn of(run: &'r Run) -> Self {
         let recalled = run.recalled().unwrap_or_default().iter();
         let mut texts = Vec::new();
         if run.task().tainted {
             texts.push((None, Words::of(&run.task().description)));
         }
-        // Most runs read nothing from outside, and nobody looks at what they read.
+        // The texts of an untainted run are not needed.
         let calls = run.calls().filter(|_| run.is_tainted());
         for call in calls {
             let words = match call.outcome() {
@@ -178,9 +177,10 @@ impl<'r> Read<'r> {
         let is_asked_for =
             before.any(|(turn, text)| *turn < Some(record.id().turn) && text.contains(&name));
         let specification = run.specification(tool.as_str());
-        let reads_on = specification.is_some_and(|tool| tool.attributes().open_world == Some(true));
+        let reads_untrusted =
+            specification.is_some_and(|tool| tool.attributes().open_world == Some(true));
         let is_known = known.contains(tool) || self.recalled.contains(tool);
-        is_harmless && !is_asked_for && (reads_on || is_known)
+        is_harmless && !is_asked_for && (reads_untrusted || is_known)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The files of one playbook, and how they are written so that a kill at any point loses nothing.
+//! The files of one playbook. They are written so that a crash at any point loses nothing.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -11,26 +11,26 @@ use windlass_learn::playbook::{Evidence, Playbook, ReadLog, log_line, read_log};
 use windlass_spec::DEFAULT_DOMAIN;
 use windlass_store::crash_point;
 
-/// The strategies, one a line.
+/// The strategies, one per line.
 pub(super) const STRATEGIES: &str = "strategies.jsonl";
 
-/// The log, one entry a line.
+/// The log, one entry per line.
 const EVIDENCE: &str = "evidence.jsonl";
 
-/// What was last written to the file of strategies.
+/// The last versions of the strategies file.
 const WRITTEN: &str = "written.json";
 
-/// The name of a domain that is too long for a folder.
+/// Contains the name of a domain that is too long for a folder name.
 const DOMAIN: &str = "domain.txt";
 
-/// Between the beginning of a name that is too long and its digest.
+/// Separates the start of a name that is too long from its digest.
 const CUT: &str = "%%";
 
-/// Held by whoever writes.
+/// Locked by the writing process.
 const LOCK: &str = "lock";
 
-/// The name of a folder for a domain: what is not safe in a path is written as its bytes. Whoever names none means the
-/// one that needs no name.
+/// The folder name of a domain. Bytes that are not safe in a path are percent-encoded. An empty name means the
+/// default domain.
 pub(super) fn folder_name(domain: &str) -> String {
     if domain.is_empty() {
         return DEFAULT_DOMAIN.to_owned();
@@ -45,7 +45,7 @@ pub(super) fn folder_name(domain: &str) -> String {
             let _ = write!(name, "%{byte:02x}");
         }
     }
-    // Names of files are short; what is cut is told apart by its digest.
+    // File names are limited in length, so a long name is cut and gets a digest.
     if name.len() > 120 {
         let digest = digest(domain);
         name.truncate(100);
@@ -54,7 +54,7 @@ pub(super) fn folder_name(domain: &str) -> String {
     name
 }
 
-/// The domain that a folder is for, if it is for one. One whose name was cut says it inside.
+/// The domain of a folder, if it has one. A folder with a cut name has the domain in a file.
 pub(super) fn domain_of(folder: &Path) -> Option<String> {
     let name = folder.file_name()?.to_str()?;
     if name.contains(CUT) {
@@ -77,7 +77,7 @@ pub(super) fn domain_of(folder: &Path) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A text, which is empty if there is no file.
+/// The text of a file; empty if there is no file.
 pub(super) fn text(file: &Path) -> io::Result<String> {
     let text = bytes(file)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
@@ -98,35 +98,35 @@ fn digest(text: &str) -> String {
     digits
 }
 
-/// What was last written to the file of strategies, and what before that. Noted before the file is
-/// replaced, so one of both is there, or a person changed it.
+/// The last two written versions of the strategies file. Stored before the file is replaced, so the file is one
+/// of the two unless a person edited it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Written {
+pub(super) struct WrittenVersions {
     #[serde(default)]
     last: Option<Version>,
     #[serde(default)]
     before: Option<Version>,
 }
 
-/// One state of the file of strategies.
+/// A version of the strategies file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Version {
-    /// Of how many entries.
+    /// The number of log entries it was made from.
     revision: usize,
     digest: String,
 }
 
-impl Written {
-    /// Whether a text is what was written.
-    pub(super) fn knows(&self, text: &str) -> bool {
+impl WrittenVersions {
+    /// Whether a text is one of the versions.
+    pub(super) fn includes(&self, text: &str) -> bool {
         let digest = digest(text);
         let versions = self.last.iter().chain(&self.before);
         versions.into_iter().any(|version| version.digest == digest)
     }
 
-    /// The same, with the version that is in the file as the last: whoever noted a later one was stopped before it
-    /// was there, and what is noted next must still know this one.
-    pub(super) fn beside(self, text: &str) -> Self {
+    /// The same, with the version that is in the file as the last. A process may have died after it stored a
+    /// later version and before it replaced the file.
+    pub(super) fn with_current(self, text: &str) -> Self {
         let digest = digest(text);
         let is = |version: &Option<Version>| {
             let version = version.as_ref();
@@ -141,7 +141,7 @@ impl Written {
         }
     }
 
-    /// Whether a text is what so many entries come to; none come to nothing.
+    /// Whether a text is the version of that many entries. Without entries it is empty.
     pub(super) fn is_current(&self, text: &str, revision: usize) -> bool {
         match &self.last {
             Some(last) => last.revision == revision && last.digest == digest(text),
@@ -149,18 +149,18 @@ impl Written {
         }
     }
 
-    /// Of how many entries the file was made.
+    /// The number of entries the file was made from.
     pub(super) fn revision(&self) -> usize {
         self.last.as_ref().map_or(0, |version| version.revision)
     }
 
-    /// Of how many entries it was made before that.
-    pub(super) fn earlier(&self) -> usize {
+    /// The number of entries the version before was made from.
+    pub(super) fn earlier_revision(&self) -> usize {
         let earlier = self.before.as_ref().or(self.last.as_ref());
         earlier.map_or(0, |version| version.revision)
     }
 
-    fn then(self, text: &str, revision: usize) -> Self {
+    fn followed_by(self, text: &str, revision: usize) -> Self {
         let last = Version {
             revision,
             digest: digest(text),
@@ -174,11 +174,11 @@ impl Written {
 
 /// The folder of one domain.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct PlaybookFolder {
     path: PathBuf,
 }
 
-impl Folder {
+impl PlaybookFolder {
     pub(super) fn new(path: PathBuf) -> Self {
         Self { path }
     }
@@ -191,8 +191,8 @@ impl Folder {
         self.path.join(EVIDENCE)
     }
 
-    /// Waits until nobody writes; nothing if there is no such folder. Where it may only be read, nobody
-    /// writes.
+    /// Takes the shared lock; `None` if there is no such folder. A folder without a readable lock file needs
+    /// no lock.
     pub(super) fn lock_to_read(&self) -> io::Result<Option<Option<File>>> {
         if !self.path.exists() {
             return Ok(None);
@@ -204,7 +204,7 @@ impl Folder {
         Ok(Some(Some(lock)))
     }
 
-    /// Waits until nobody reads or writes, and keeps others from it.
+    /// Takes the exclusive lock.
     pub(super) fn lock_to_write(&self) -> io::Result<File> {
         std::fs::create_dir_all(&self.path)?;
         let mut options = OpenOptions::new();
@@ -218,8 +218,8 @@ impl Folder {
         Ok(read_log(bytes(&self.evidence())?))
     }
 
-    /// Says inside for which domain it is, if its name cannot.
-    pub(super) fn note(&self, domain: &str) -> io::Result<()> {
+    /// Stores the name of the domain in a file, if the folder name is cut.
+    pub(super) fn note_domain(&self, domain: &str) -> io::Result<()> {
         let is_cut = folder_name(domain).contains(CUT);
         if is_cut && !self.path.join(DOMAIN).exists() {
             self.replace(DOMAIN, domain)?;
@@ -227,14 +227,14 @@ impl Folder {
         Ok(())
     }
 
-    pub(super) fn written(&self) -> io::Result<Written> {
+    pub(super) fn written(&self) -> io::Result<WrittenVersions> {
         let text = text(&self.path.join(WRITTEN))?;
-        // If it is damaged, all lines of the file are taken for a person's, which they may be.
+        // If it is damaged, all lines of the strategies file count as people's edits.
         Ok(serde_json::from_str(&text).unwrap_or_default())
     }
 
-    /// Adds entries to the log, which is whole up to `whole`, and waits until they are on disk.
-    pub(super) fn append(&self, whole: u64, entries: &[Evidence]) -> io::Result<()> {
+    /// Adds entries to the log after its first `complete_bytes`, and waits until they are on disk.
+    pub(super) fn append(&self, complete_bytes: u64, entries: &[Evidence]) -> io::Result<()> {
         let mut lines = String::new();
         for entry in entries {
             lines.push_str(&log_line(entry)?);
@@ -242,9 +242,9 @@ impl Folder {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
         let mut log = options.open(self.evidence())?;
-        // What was only begun did not happen.
-        log.set_len(whole)?;
-        log.seek(SeekFrom::Start(whole))?;
+        // An incomplete entry is removed.
+        log.set_len(complete_bytes)?;
+        log.seek(SeekFrom::Start(complete_bytes))?;
         let (first, second) = lines.as_bytes().split_at(lines.len() / 2);
         log.write_all(first)?;
         crash_point!("playbook.torn");
@@ -257,14 +257,14 @@ impl Folder {
         &self,
         playbook: &Playbook,
         kept_lines: &[String],
-        written: Written,
+        written: WrittenVersions,
     ) -> io::Result<()> {
         let mut text = playbook.to_lines();
         for line in kept_lines {
             text.push_str(line);
             text.push('\n');
         }
-        let noted = serde_json::to_string(&written.then(&text, playbook.revision))?;
+        let noted = serde_json::to_string(&written.followed_by(&text, playbook.revision))?;
         self.replace(WRITTEN, &noted)?;
         crash_point!("playbook.noted");
         self.replace(STRATEGIES, &text)?;
@@ -272,7 +272,7 @@ impl Folder {
         File::open(&self.path)?.sync_all()
     }
 
-    /// Puts a file in the place of another, whole or not at all.
+    /// Replaces a file atomically.
     fn replace(&self, name: &str, text: &str) -> io::Result<()> {
         let new = self.path.join(format!(".{name}.new"));
         let mut file = File::create(&new)?;

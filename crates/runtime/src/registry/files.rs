@@ -1,4 +1,4 @@
-//! The files a configuration comes from: found, and read as they are at one moment.
+//! Finds and reads the files of a configuration.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,32 +13,32 @@ use super::{ConfigurationError, Configured};
 /// The name of a project's configuration.
 pub const PROJECT_FILE: &str = "windlass.toml";
 
-/// Where whoever administers the machine lays down what holds for everybody on it.
+/// The administrator's configuration for all users of the machine.
 const ADMIN_FILE: &str = "/etc/windlass/windlass.toml";
 
-/// More than this is no configuration.
+/// The largest size of a configuration or policy file.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The files a configuration comes from, and what is said beside them.
+/// The sources of a configuration: files, variables and flags.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigurationFiles {
-    /// The files, by layer. Those that are not there say nothing.
+    /// The files, by layer. Missing files are skipped.
     pub files: Vec<(Layer, PathBuf)>,
-    /// The policies that hold if the configuration names none; nothing if they are not there.
+    /// The policy file that is used if the configuration names none. It may be missing.
     pub usual_policies: Option<PathBuf>,
-    /// The policies that hold whatever the configuration names.
+    /// The policy file that is used whatever the configuration names.
     pub policies: Option<PathBuf>,
     /// Environment variables.
     pub variables: Vec<(String, String)>,
-    /// What was set on the command line: `KEY=VALUE`.
+    /// Settings of the command line: `KEY=VALUE`.
     pub flags: Vec<String>,
-    /// What is to be read in the place of what stands in a file.
-    pub instead: BTreeMap<PathBuf, String>,
+    /// Texts that replace the content of files.
+    pub replacements: BTreeMap<PathBuf, String>,
 }
 
 impl ConfigurationFiles {
-    /// The files of the machine and of the user, and that of the project: the one that is named, else
-    /// the nearest one in `directory` or above it. With the variables of this process.
+    /// Finds the files of the administrator, the user and the project, with the variables of this process.
+    /// The project's file is `named`, else the nearest one in `directory` or above it.
     #[must_use]
     pub fn find(named: Option<&Path>, directory: &Path) -> Self {
         let mut files = vec![(Layer::Admin, admin_file())];
@@ -69,7 +69,7 @@ impl ConfigurationFiles {
         }
     }
 
-    /// The project's file, whether it is there or not.
+    /// The project's file, whether it exists or not.
     #[must_use]
     pub fn project(&self) -> Option<&Path> {
         let mut files = self.files.iter();
@@ -77,42 +77,46 @@ impl ConfigurationFiles {
         Some(&found.1)
     }
 
-    /// What the files say now. A project's file must be there, as must all those in `expected`.
+    /// Reads the configuration. The project's file and all files in `expected` must exist.
     ///
     /// # Errors
-    /// If one cannot be read, or what they say cannot be used.
-    pub fn read(&self, expected: &Read) -> Result<(Configured, Read), ConfigurationError> {
+    /// If a file cannot be read, or the configuration has mistakes.
+    pub fn read(
+        &self,
+        expected: &FileTexts,
+    ) -> Result<(Configured, FileTexts), ConfigurationError> {
         self.read_with(expected, |_| self.usual_policies.clone())
     }
 
-    /// The same, where the configuration says which policies hold if it names none, such as those in its
-    /// data directory.
+    /// Reads the configuration, where `usual_policies` returns the policy file that is used if the
+    /// configuration names none, such as one in its data directory.
     ///
     /// # Errors
-    /// If one cannot be read, or what they say cannot be used.
+    /// If a file cannot be read, or the configuration has mistakes.
     pub fn read_with(
         &self,
-        expected: &Read,
+        expected: &FileTexts,
         usual_policies: impl FnOnce(&Configuration) -> Option<PathBuf>,
-    ) -> Result<(Configured, Read), ConfigurationError> {
+    ) -> Result<(Configured, FileTexts), ConfigurationError> {
         let mut texts = BTreeMap::new();
         let mut sources = Vec::new();
         for (layer, path) in &self.files {
-            let must_be = *layer == Layer::Project || expected.texts.contains_key(path);
-            let text = match self.instead.get(path) {
+            let must_exist = *layer == Layer::Project || expected.texts.contains_key(path);
+            let text = match self.replacements.get(path) {
                 Some(text) => Some(text.clone()),
-                None => read(path, "configuration", must_be)?,
+                None => read(path, "configuration", must_exist)?,
             };
             let Some(text) = text else {
                 continue;
             };
-            // Whoever writes a file anew empties it first, and nobody means to drop all of it.
-            let held = expected.texts.get(path);
-            if text.trim().is_empty() && held.is_some_and(|held| !held.trim().is_empty()) {
+            // An editor may truncate a file before it writes the new text, so an emptied file is an error.
+            let previous = expected.texts.get(path);
+            if text.trim().is_empty() && previous.is_some_and(|text| !text.trim().is_empty()) {
                 return Err(ConfigurationError::Unreadable {
                     what: "configuration",
                     path: path.display().to_string(),
-                    why: "it is empty now; to drop all of it, leave a comment in it".to_owned(),
+                    why: "it has become empty; to remove all settings, leave a comment in it"
+                        .to_owned(),
                 });
             }
             let directory = path.parent().filter(|parent| *parent != Path::new(""));
@@ -131,8 +135,8 @@ impl ConfigurationFiles {
         let (policy_file, policies) = match (named, usual_policies(&loaded.configuration)) {
             (Some(path), _) => (Some(path.to_owned()), read(path, "policy file", true)?),
             (None, Some(path)) => {
-                let must_be = expected.texts.contains_key(&path);
-                let text = read(&path, "policy file", must_be)?;
+                let must_exist = expected.texts.contains_key(&path);
+                let text = read(&path, "policy file", must_exist)?;
                 (text.is_some().then_some(path), text)
             }
             (None, None) => (None, None),
@@ -146,11 +150,11 @@ impl ConfigurationFiles {
             policies: policies.unwrap_or_else(|| DEFAULT_POLICIES.to_owned()),
             policy_file,
         };
-        Ok((configured, Read { texts }))
+        Ok((configured, FileTexts { texts }))
     }
 
-    /// The files whose change may change the configuration, whether they are there or not.
-    pub(super) fn watched(&self, read: &Read) -> Vec<PathBuf> {
+    /// The files that the configuration depends on, whether they exist or not.
+    pub(super) fn watched(&self, read: &FileTexts) -> Vec<PathBuf> {
         let files = self.files.iter().map(|(_, path)| path.clone());
         let policies = [&self.policies, &self.usual_policies];
         let policies = policies.into_iter().flatten().cloned();
@@ -161,35 +165,35 @@ impl ConfigurationFiles {
         watched
     }
 
-    /// What the watched files hold now, told apart by whether they can be read and by their text.
-    pub(super) fn look(&self, read: &Read) -> Seen {
-        let look = |path: PathBuf| {
+    /// Reads the current state of the watched files.
+    pub(super) fn current_states(&self, read: &FileTexts) -> FileStates {
+        let state = |path: PathBuf| {
             let text = self::read(&path, "file", false).map_err(|error| error.to_string());
             (path, text)
         };
-        self.watched(read).into_iter().map(look).collect()
+        self.watched(read).into_iter().map(state).collect()
     }
 
-    /// What the watched files held when they were read.
-    pub(super) fn seen(&self, read: &Read) -> Seen {
-        let held = |path: PathBuf| {
+    /// The state of the watched files when they were read.
+    pub(super) fn states_when_read(&self, read: &FileTexts) -> FileStates {
+        let state = |path: PathBuf| {
             let text = read.texts.get(&path).cloned();
             (path, Ok(text))
         };
-        self.watched(read).into_iter().map(held).collect()
+        self.watched(read).into_iter().map(state).collect()
     }
 }
 
-/// What files hold, or why they cannot be read; nothing if they are not there.
-pub(super) type Seen = BTreeMap<PathBuf, Result<Option<String>, String>>;
+/// The texts of files, or why they cannot be read; `None` for a missing file.
+pub(super) type FileStates = BTreeMap<PathBuf, Result<Option<String>, String>>;
 
-/// What files held when they were read.
+/// The texts of configuration files, as they were read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Read {
+pub struct FileTexts {
     texts: BTreeMap<PathBuf, String>,
 }
 
-/// Where the administrator's file is. In tests it is elsewhere; in releases that cannot be chosen.
+/// The administrator's file. Tests can set another one; release builds cannot.
 fn admin_file() -> PathBuf {
     let tested = match cfg!(debug_assertions) {
         true => env::var_os("WINDLASS_TEST_ADMIN_FILE"),
@@ -198,32 +202,32 @@ fn admin_file() -> PathBuf {
     tested.map_or_else(|| PathBuf::from(ADMIN_FILE), PathBuf::from)
 }
 
-/// The text of a file; nothing if it is not there and need not be.
+/// The text of a file; `None` if it is missing and need not exist.
 fn read(
     path: &Path,
     what: &'static str,
-    must_be: bool,
+    must_exist: bool,
 ) -> Result<Option<String>, ConfigurationError> {
     let unreadable = |why: String| ConfigurationError::Unreadable {
         what,
         path: path.display().to_string(),
         why,
     };
-    // What is no file is not opened: a pipe would keep everybody waiting.
+    // Only regular files are opened: reading a pipe would block.
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) => {
             let is_absent = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
-            // A link to nothing is a mistake, not an absence.
+            // A dangling link is an error, not a missing file.
             let is_link = path.symlink_metadata().is_ok();
-            return match is_absent && !must_be && !is_link {
+            return match is_absent && !must_exist && !is_link {
                 true => Ok(None),
                 false => Err(unreadable(error.to_string())),
             };
         }
     };
     if !metadata.is_file() {
-        return Err(unreadable("it is no file".to_owned()));
+        return Err(unreadable("it is not a regular file".to_owned()));
     }
     let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let mut text = String::new();

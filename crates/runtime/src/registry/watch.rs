@@ -1,5 +1,5 @@
-//! Watches the files of a configuration and puts a crew under what they say as soon as they say
-//! something else. What cannot be used changes nothing, and whoever watches is told why.
+//! Watches the files of a configuration and applies each change to a crew. An invalid configuration changes
+//! nothing and is reported.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,89 +12,88 @@ use notify::{RecursiveMode, Watcher as _};
 use windlass_config::Configuration;
 use windlass_tools::ToolLibrary;
 
-use super::files::{ConfigurationFiles, Read, Seen};
+use super::files::{ConfigurationFiles, FileStates, FileTexts};
 use super::{ConfigurationError, Configured};
 use crate::crew::Crew;
 
-/// How long nothing must have changed before the files are read: whoever writes them may not be done.
+/// How long the files must be unchanged before they are read, because a write may still be in progress.
 const SETTLE: Duration = Duration::from_millis(20);
 
-/// After how long files are watched. What changed before is seen then.
-const BEGIN: Duration = Duration::from_millis(150);
+/// The delay before the files are watched. Earlier changes are detected then.
+const START_DELAY: Duration = Duration::from_millis(150);
 
-/// How often the files are looked at in case nobody tells of a change, as on some network drives.
-const LOOK: Duration = Duration::from_secs(2);
+/// How often the files are compared in case changes are not reported, as on some network drives.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What came of a change.
+/// The result of a changed configuration.
 #[derive(Debug, Clone)]
 pub enum Reload {
-    /// It holds now.
+    /// The new configuration is active.
     Changed(Box<Configured>),
-    /// It cannot be used; what held before still does.
+    /// The new configuration is invalid; the previous one stays active.
     Refused(String),
 }
 
-/// Called with what came of each change, on the thread that watches.
+/// Called with the result of each change, on the watching thread.
 pub type OnReload = Arc<dyn Fn(&Reload) + Send + Sync>;
 
-/// What stands behind the tools under a configuration, or why nothing can.
+/// Returns the tool library for a configuration, or why there is none.
 pub type LibraryOf = Arc<dyn Fn(&Configuration) -> Result<ToolLibrary, String> + Send + Sync>;
 
-/// Somebody watches. Dropped, they stop.
+/// A running watch of configuration files. Dropping it stops the watch.
 #[derive(Debug)]
-pub struct Watching {
-    stop: Option<Sender<Woken>>,
+pub struct ConfigurationWatch {
+    stop: Option<Sender<Wake>>,
     thread: Option<JoinHandle<()>>,
 }
 
-enum Woken {
+enum Wake {
     Change,
     Stop,
 }
 
-/// Puts `crew` under what `files` say whenever that changes. `read` is what they said when the crew
-/// was put under them.
+/// Applies the configuration in `files` to `crew` whenever it changes. `read` are the texts of the
+/// configuration that the crew has now.
 #[must_use]
-pub fn watch(
+pub fn watch_configuration(
     files: ConfigurationFiles,
-    read: Read,
+    read: FileTexts,
     crew: Crew,
     library: LibraryOf,
     on_reload: OnReload,
-) -> Watching {
-    let (tell, told) = channel();
-    let stop = tell.clone();
+) -> ConfigurationWatch {
+    let (sender, receiver) = channel();
+    let stop = sender.clone();
     let thread = std::thread::spawn(move || {
-        let mut watch = Watch {
-            seen: files.seen(&read),
+        let mut watch = ConfigurationReloader {
+            seen: files.states_when_read(&read),
             files,
             read,
             crew,
             library,
             on_reload,
         };
-        // Most runs are over before anybody could change a file, and to stop being told of changes
-        // takes the system longer than such a run.
-        match told.recv_timeout(BEGIN) {
+        // Most runs are over before a file can change, and ending a watch takes longer than such a run.
+        match receiver.recv_timeout(START_DELAY) {
             Err(RecvTimeoutError::Timeout) => {}
             Ok(_) | Err(RecvTimeoutError::Disconnected) => return,
         }
-        // Without it changes are seen a little later.
-        let _watcher = watch.watcher(tell);
-        // Something may have changed before anybody watched.
-        watch.look();
-        watch.until_stopped(&told);
+        // Without a watcher, changes are found by polling.
+        let _watcher = watch.watcher(sender);
+        // The files may have changed before the watch started.
+        watch.reload_if_changed();
+        watch.run_until_stopped(&receiver);
     });
-    Watching {
+    ConfigurationWatch {
         stop: Some(stop),
         thread: Some(thread),
     }
 }
 
-impl Drop for Watching {
+impl Drop for ConfigurationWatch {
     fn drop(&mut self) {
         if let Some(stop) = self.stop.take() {
-            let _ = stop.send(Woken::Stop);
+            let _ = stop.send(Wake::Stop);
         }
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -102,23 +101,23 @@ impl Drop for Watching {
     }
 }
 
-struct Watch {
+struct ConfigurationReloader {
     files: ConfigurationFiles,
-    read: Read,
-    seen: Seen,
+    read: FileTexts,
+    seen: FileStates,
     crew: Crew,
     library: LibraryOf,
     on_reload: OnReload,
 }
 
-impl Watch {
-    /// Has changes in the directories of the files told. A file that is replaced is another one, so
-    /// it is no use to watch the file itself.
-    fn watcher(&self, tell: Sender<Woken>) -> Option<notify::RecommendedWatcher> {
+impl ConfigurationReloader {
+    /// Watches the directories of the files. Watching a file itself would miss that it is replaced by
+    /// another one.
+    fn watcher(&self, sender: Sender<Wake>) -> Option<notify::RecommendedWatcher> {
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<_>| {
             let is_read = |event: &notify::Event| event.kind.is_access();
             if !event.as_ref().is_ok_and(is_read) {
-                let _ = tell.send(Woken::Change);
+                let _ = sender.send(Wake::Change);
             }
         })
         .ok()?;
@@ -130,32 +129,32 @@ impl Watch {
                 true => Path::new("."),
                 false => directory,
             };
-            // One that is not there is looked at now and then.
+            // A missing directory is polled.
             let _ = watcher.watch(directory, RecursiveMode::NonRecursive);
         }
         Some(watcher)
     }
 
-    fn until_stopped(&mut self, told: &Receiver<Woken>) {
+    fn run_until_stopped(&mut self, receiver: &Receiver<Wake>) {
         loop {
-            match told.recv_timeout(LOOK) {
-                Ok(Woken::Change) => loop {
-                    match told.recv_timeout(SETTLE) {
-                        Ok(Woken::Change) => {}
-                        Ok(Woken::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            match receiver.recv_timeout(POLL_INTERVAL) {
+                Ok(Wake::Change) => loop {
+                    match receiver.recv_timeout(SETTLE) {
+                        Ok(Wake::Change) => {}
+                        Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                         Err(RecvTimeoutError::Timeout) => break,
                     }
                 },
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Woken::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             }
-            self.look();
+            self.reload_if_changed();
         }
     }
 
-    /// Looks whether the files say something else.
-    fn look(&mut self) {
-        let seen = self.files.look(&self.read);
+    /// Reloads the configuration if the files have changed.
+    fn reload_if_changed(&mut self) {
+        let seen = self.files.current_states(&self.read);
         if seen == self.seen {
             return;
         }
@@ -174,8 +173,8 @@ impl Watch {
         let done = self.crew.configure_with(&configured, Some(&library));
         done.map_err(|error| error.to_string())?;
         self.read = read;
-        // What was read, not what is there by now: what changed in between is yet to be read.
-        self.seen = self.files.seen(&self.read);
+        // The texts that were read, not the current ones: a later change is still to be read.
+        self.seen = self.files.states_when_read(&self.read);
         Ok(configured)
     }
 }

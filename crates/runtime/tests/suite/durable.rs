@@ -1,4 +1,4 @@
-//! The port to durable storage: typed errors, a run that no process owns, and what a service asks.
+//! The port to durable storage: typed errors, a run without an owner, and the queries of a service.
 
 use windlass_core::approval::PersonDecision;
 use windlass_core::durable::ResumeReason;
@@ -9,19 +9,19 @@ use windlass_runtime::{
 use windlass_spec::RunId;
 use windlass_store::RunState;
 
-use super::office::{Office, finishes, pays, state};
+use super::fixture::{RunFixture, finishing_model, paying_model, state};
 use super::support::{identity, new_task};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_no_process_owns_takes_its_inbox_and_is_cancelled() {
-    let office = Office::new();
-    let run = office
-        .driver(pays())
+async fn a_run_without_an_owner_takes_its_inbox_and_is_cancelled() {
+    let fixture = RunFixture::new();
+    let run = fixture
+        .driver(paying_model())
         .start(new_task("Pay Bob."))
         .await
         .unwrap();
-    office.decide("bob", PersonDecision::Approve);
-    let stored = Stored::new(office.store(), identity("ann"));
+    fixture.decide("bob", PersonDecision::Approve);
+    let stored = Stored::new(fixture.store(), identity("ann"));
     let ann = identity("ann").principal;
 
     let owner = stored.take_over(run.id()).await.unwrap();
@@ -53,7 +53,7 @@ async fn a_run_that_no_process_owns_takes_its_inbox_and_is_cancelled() {
         ),
         "{last:?}"
     );
-    assert!(office.done().is_empty());
+    assert!(fixture.effects().is_empty());
 
     let again = cancel_unowned(&stored, run.id(), &ann).await;
     assert!(
@@ -68,24 +68,28 @@ async fn a_run_that_no_process_owns_takes_its_inbox_and_is_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_resumable_when_somebody_decided_and_no_longer_when_it_was_resumed() {
-    let office = Office::new();
-    let stored = Stored::new(office.store(), identity("ann"));
-    let run = office
-        .driver(pays())
+async fn a_run_is_resumable_between_the_decision_and_its_resumption() {
+    let fixture = RunFixture::new();
+    let stored = Stored::new(fixture.store(), identity("ann"));
+    let run = fixture
+        .driver(paying_model())
         .start(new_task("Pay Bob."))
         .await
         .unwrap();
     assert!(stored.resumable().await.unwrap().is_empty());
-    office.decide("bob", PersonDecision::Approve);
+    fixture.decide("bob", PersonDecision::Approve);
     let resumable = stored.resumable().await.unwrap();
     assert_eq!(resumable.len(), 1);
     assert_eq!(resumable[0].run, *run.id());
     assert_eq!(resumable[0].reason, ResumeReason::Command);
     let before = stored.last_position(run.id()).await.unwrap();
-    office.driver(finishes()).resume(run.id()).await.unwrap();
+    fixture
+        .driver(finishing_model())
+        .resume(run.id())
+        .await
+        .unwrap();
     assert!(stored.resumable().await.unwrap().is_empty());
     let new = stored.events_from(run.id(), before + 1).await.unwrap();
     assert!(matches!(new[0], (seq, Event::Resumed { .. }) if seq == before + 1));
-    assert_eq!(office.done().len(), 1);
+    assert_eq!(fixture.effects().len(), 1);
 }

@@ -1,33 +1,36 @@
-//! Approvals and runs against a reference: whatever two processes on one database are asked to do, in
-//! whatever order, and wherever they die, what comes of it is what the reference says, nothing has an
-//! effect without leave or twice, and nothing that was decided changes or is lost.
+//! Model-based tests of approvals and runs. Two processes on one database apply random transitions and crash at
+//! random moments. The results must match a reference, no call has an effect without approval or twice, and no
+//! decision changes or is lost.
 //!
-//! The processes are two stores opened independently, each with its own drivers. Time is set by hand.
-//! A process dies by being dropped at a given moment; `PROPTEST_CASES` says how often to try.
+//! The processes are two stores opened independently, each with its own drivers. The clock is manual. A process
+//! crashes by being dropped at a given moment. `PROPTEST_CASES` sets the number of cases.
 
-mod desk;
-mod floor;
-mod hand;
-mod things;
-mod world;
+mod model;
+mod reference;
+mod reference_driver;
+mod simulated_process;
+mod system;
 
 use proptest::prelude::*;
 use proptest::strategy::Union;
 use proptest::test_runner::{Config, RngSeed};
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
 
-use floor::Floor;
-use hand::{Incident, What};
-use things::{DAY, Hold, Kind, Person, Policy, Process, Row, Shown, Status, WINDOW, Which, Word};
-use world::{Transition, World};
+use model::{
+    CallRef, CallType, DAY, DecisionKind, Hold, Person, Policy, Process, Shown, Status,
+    StoredState, WINDOW,
+};
+use reference::{ReferenceState, Transition};
+use reference_driver::{Incident, IncidentKind};
+use system::TestSystem;
 
-/// Each run adds to what must be compared, and three can get into each other's way well enough.
-const MOST_RUNS: usize = 3;
+/// Every run adds to the comparison, and three are enough for conflicts.
+const MAX_RUNS: usize = 3;
 
 struct Reference;
 
 fn process() -> impl Strategy<Value = Process> {
-    prop_oneof![Just(Process::Hasty), Just(Process::Patient)]
+    prop_oneof![Just(Process::Suspending), Just(Process::Waiting)]
 }
 
 fn person() -> impl Strategy<Value = Person> {
@@ -38,79 +41,79 @@ fn person() -> impl Strategy<Value = Person> {
     ]
 }
 
-fn script() -> impl Strategy<Value = Vec<Vec<Kind>>> {
+fn script() -> impl Strategy<Value = Vec<Vec<CallType>>> {
     let kind = prop_oneof![
-        3 => Just(Kind::Pay),
-        2 => Just(Kind::Wire),
-        3 => Just(Kind::Note),
-        1 => Just(Kind::Ask),
+        3 => Just(CallType::Pay),
+        2 => Just(CallType::Wire),
+        3 => Just(CallType::Note),
+        1 => Just(CallType::Ask),
     ];
     prop::collection::vec(prop::collection::vec(kind, 1..4), 1..3)
 }
 
-fn word() -> impl Strategy<Value = Word> {
+fn decision_kind() -> impl Strategy<Value = DecisionKind> {
     prop_oneof![
-        8 => Just(Word::Approve),
-        3 => Just(Word::Edit),
-        1 => Just(Word::EditBadly),
-        2 => Just(Word::Reject),
-        1 => Just(Word::Respond),
-        3 => Just(Word::Answer),
+        8 => Just(DecisionKind::Approve),
+        3 => Just(DecisionKind::Edit),
+        1 => Just(DecisionKind::EditInvalid),
+        2 => Just(DecisionKind::Reject),
+        1 => Just(DecisionKind::Respond),
+        3 => Just(DecisionKind::Answer),
     ]
 }
 
 fn shown() -> impl Strategy<Value = Shown> {
     prop_oneof![
-        4 => Just(Shown::Unsaid),
+        4 => Just(Shown::NotGiven),
         2 => Just(Shown::Asked),
-        3 => Just(Shown::Now),
+        3 => Just(Shown::Current),
         1 => Just(Shown::Other),
     ]
 }
 
-/// The same transition with nothing else happening, with the death of the process at a moment that
-/// comes, or with somebody doing something meanwhile.
+/// The same transition without an incident, with a crash of the process at one of its moments, or with a
+/// concurrent transition.
 fn with_incident(
-    world: &World,
+    reference: &ReferenceState,
     run: usize,
     make: impl Fn(Option<Incident>) -> Transition + 'static,
 ) -> BoxedStrategy<Transition> {
     let plain = make(None);
-    let moments = world.moments(&plain);
+    let moments = reference.moments(&plain);
     if moments.is_empty() {
         return Just(plain).boxed();
     }
-    let mut after = world.clone();
+    let mut after = reference.clone();
     after.take(&plain);
-    let calls: Vec<Which> = after
+    let calls: Vec<CallRef> = after
         .calls()
         .into_iter()
-        .filter(|which| which.run == run)
+        .filter(|call_ref| call_ref.run == run)
         .collect();
     let script = after.runs[run].script.clone();
-    // The last moment at which something can be kept from happening is worth the most.
+    // The last moment before an effect finds the most errors.
     let is_last = |at: &&String| at.starts_with("before started");
     let last: Vec<String> = moments.iter().filter(is_last).cloned().collect();
     let tried = [vec![moments.clone()], vec![last; 6]].concat().concat();
     let some = prop::sample::select(tried).prop_flat_map(move |at| {
-        // What is done about the very call that is under way is what gets in its way.
-        let is_named = |which: &&Which| at.ends_with(&which.to_string());
+        // Transitions about the running call cause conflicts.
+        let is_named = |call_ref: &&CallRef| at.ends_with(&call_ref.to_string());
         let named = calls.iter().find(is_named).copied();
         let about = named.map_or_else(|| calls.clone(), |named| vec![named]);
-        let is_note = |which: Which| script[which.turn][which.index] == Kind::Note;
+        let is_note = |call_ref: CallRef| script[call_ref.turn][call_ref.index] == CallType::Note;
         let about = prop::sample::select(about).boxed();
-        let acts = match named.is_some_and(is_note) {
-            true => undoes(about),
-            false => decides(about),
+        let concurrent = match named.is_some_and(is_note) {
+            true => hold_changes(about),
+            false => decisions(about),
         };
-        let acts = acts.prop_map(|what| What::Meanwhile(Box::new(what)));
-        let dies = any::<bool>().prop_map(|keeps| What::Dies { keeps });
-        prop_oneof![1 => dies, 1 => acts].prop_map(move |what| {
+        let concurrent = concurrent.prop_map(|what| IncidentKind::Concurrent(Box::new(what)));
+        let crash = any::<bool>().prop_map(|flushes| IncidentKind::Crash { flushes });
+        prop_oneof![1 => crash, 1 => concurrent].prop_map(move |what| {
             let at = at.clone();
             Some(Incident { at, what })
         })
     });
-    // Whether a call that was started a moment ago is still broken off is anybody's guess.
+    // Whether a call that has just started is still aborted is not deterministic.
     let is_sure = |at: &String| !at.contains("started") && !at.contains("ended");
     let sure: Vec<String> = moments.into_iter().filter(is_sure).collect();
     let none = Just(None).boxed();
@@ -119,7 +122,7 @@ fn with_incident(
         false => (prop::sample::select(sure), process(), person())
             .prop_map(move |(at, process, person)| {
                 let what = Transition::Cancel(process, run, person);
-                let what = What::Meanwhile(Box::new(what));
+                let what = IncidentKind::Concurrent(Box::new(what));
                 Some(Incident { at, what })
             })
             .boxed(),
@@ -130,118 +133,118 @@ fn with_incident(
 }
 
 impl ReferenceStateMachine for Reference {
-    type State = World;
+    type State = ReferenceState;
     type Transition = Transition;
 
-    fn init_state() -> BoxedStrategy<World> {
-        Just(World::new()).boxed()
+    fn init_state() -> BoxedStrategy<ReferenceState> {
+        Just(ReferenceState::new()).boxed()
     }
 
-    fn transitions(world: &World) -> BoxedStrategy<Transition> {
+    fn transitions(reference: &ReferenceState) -> BoxedStrategy<Transition> {
         let mut all: Vec<(u32, BoxedStrategy<Transition>)> = Vec::new();
-        let is_first = world.runs.is_empty();
-        if world.runs.len() < MOST_RUNS {
-            let world = world.clone();
+        let is_first = reference.runs.is_empty();
+        if reference.runs.len() < MAX_RUNS {
+            let reference = reference.clone();
             let start = (process(), script()).prop_flat_map(move |(process, script)| {
                 let start = move |incident| Transition::Start(process, script.clone(), incident);
-                with_incident(&world, world.runs.len(), start)
+                with_incident(&reference, reference.runs.len(), start)
             });
             let weight = if is_first { 50 } else { 6 };
             all.push((weight, start.boxed()));
         }
-        for (run, model) in world.runs.iter().enumerate() {
-            let is_over = model.row == Row::Ended;
+        for (run, model) in reference.runs.iter().enumerate() {
+            let is_over = model.stored_state == StoredState::Ended;
             let (often, seldom) = if is_over { (1, 1) } else { (12, 1) };
-            for process in [Process::Hasty, Process::Patient] {
+            for process in [Process::Suspending, Process::Waiting] {
                 let resume = move |incident| Transition::Resume(process, run, incident);
                 let weight = if model.live.is_some() { seldom } else { often };
-                all.push((weight, with_incident(world, run, resume)));
+                all.push((weight, with_incident(reference, run, resume)));
             }
             if model.live.is_some() {
-                let work = move |incident| Transition::Work(run, incident);
-                let is_idle = world.moments(&work(None)).is_empty();
+                let work = move |incident| Transition::Continue(run, incident);
+                let is_idle = reference.moments(&work(None)).is_empty();
                 let weight = if is_idle { seldom } else { 2 * often };
-                all.push((weight, with_incident(world, run, work)));
+                all.push((weight, with_incident(reference, run, work)));
             }
             let cancel = (process(), person())
                 .prop_map(move |(process, person)| Transition::Cancel(process, run, person));
             all.push((1, cancel.boxed()));
         }
-        let calls: Vec<Which> = world.calls();
-        let is_pending = |which: &Which| {
-            let asked = world.runs[which.run].questions.get(which);
+        let calls: Vec<CallRef> = reference.calls();
+        let is_pending = |call_ref: &CallRef| {
+            let asked = reference.runs[call_ref.run].questions.get(call_ref);
             asked
                 .and_then(|asked| asked.last())
                 .is_some_and(|question| question.status == Status::Pending)
         };
-        let is_held = |which: &Which| {
-            let hold = world.runs[which.run].holds.get(which);
+        let is_held = |call_ref: &CallRef| {
+            let hold = reference.runs[call_ref.run].holds.get(call_ref);
             hold == Some(&Hold::Held)
         };
-        let of = |is_fit: &dyn Fn(&Which) -> bool| -> Vec<Which> {
+        let of = |is_fit: &dyn Fn(&CallRef) -> bool| -> Vec<CallRef> {
             calls.iter().copied().filter(is_fit).collect()
         };
-        let mut some = |weight: u32, calls: Vec<Which>, make: Make| {
+        let mut some = |weight: u32, calls: Vec<CallRef>, make: Make| {
             if !calls.is_empty() {
                 let calls = prop::sample::select(calls);
                 all.push((weight, make(calls.boxed())));
             }
         };
-        some(30, of(&is_pending), decides);
-        some(5, calls.clone(), decides);
-        some(8, of(&is_held), undoes);
-        some(2, calls.clone(), undoes);
+        some(30, of(&is_pending), decisions);
+        some(5, calls.clone(), decisions);
+        some(8, of(&is_held), hold_changes);
+        some(2, calls.clone(), hold_changes);
         let steps = prop::sample::select(vec![1, WINDOW - 1, WINDOW, WINDOW, DAY - WINDOW, DAY]);
-        all.push((8, steps.prop_map(Transition::Pass).boxed()));
+        all.push((8, steps.prop_map(Transition::AdvanceClock).boxed()));
         let policies = vec![
-            Policy::Usual,
-            Policy::Usual,
+            Policy::Standard,
+            Policy::Standard,
             Policy::TwoForPay,
             Policy::NoPay,
         ];
         let policies = prop::sample::select(policies);
-        all.push((3, policies.prop_map(Transition::LayDown).boxed()));
+        all.push((3, policies.prop_map(Transition::SetPolicy).boxed()));
         let kill = (process(), any::<bool>());
-        let kill = kill.prop_map(|(process, keeps)| Transition::Kill(process, keeps));
+        let kill = kill.prop_map(|(process, flushes)| Transition::Kill(process, flushes));
         all.push((4, kill.boxed()));
         all.push((2, process().prop_map(Transition::Sweep).boxed()));
         Union::new_weighted(all).boxed()
     }
 
-    fn apply(mut world: World, transition: &Transition) -> World {
-        world.take(transition);
-        world
+    fn apply(mut reference: ReferenceState, transition: &Transition) -> ReferenceState {
+        reference.take(transition);
+        reference
     }
 
-    fn preconditions(world: &World, transition: &Transition) -> bool {
-        let exists = |run: usize| run < world.runs.len();
-        let is_made = |which: &Which| world.calls().contains(which);
+    fn preconditions(reference: &ReferenceState, transition: &Transition) -> bool {
+        let exists = |run: usize| run < reference.runs.len();
+        let is_made = |call_ref: &CallRef| reference.calls().contains(call_ref);
         match transition {
             Transition::Resume(_, run, _) | Transition::Cancel(_, run, _) => exists(*run),
-            Transition::Work(run, _) => exists(*run) && world.runs[*run].live.is_some(),
-            Transition::Decide(_, which, ..)
-            | Transition::Undo(_, which, _)
-            | Transition::Release(_, which, _) => is_made(which),
+            Transition::Continue(run, _) => exists(*run) && reference.runs[*run].live.is_some(),
+            Transition::Decide(_, call_ref, ..)
+            | Transition::Undo(_, call_ref, _)
+            | Transition::Release(_, call_ref, _) => is_made(call_ref),
             _ => true,
         }
     }
 }
 
-type Make = fn(BoxedStrategy<Which>) -> BoxedStrategy<Transition>;
+type Make = fn(BoxedStrategy<CallRef>) -> BoxedStrategy<Transition>;
 
-fn decides(calls: BoxedStrategy<Which>) -> BoxedStrategy<Transition> {
-    (process(), calls, person(), word(), shown())
-        .prop_map(|(process, which, by, word, shown)| {
-            Transition::Decide(process, which, by, word, shown)
+fn decisions(calls: BoxedStrategy<CallRef>) -> BoxedStrategy<Transition> {
+    (process(), calls, person(), decision_kind(), shown())
+        .prop_map(|(process, call_ref, by, kind, shown)| {
+            Transition::Decide(process, call_ref, by, kind, shown)
         })
         .boxed()
 }
 
-fn undoes(calls: BoxedStrategy<Which>) -> BoxedStrategy<Transition> {
+fn hold_changes(calls: BoxedStrategy<CallRef>) -> BoxedStrategy<Transition> {
     (process(), calls, person(), any::<bool>())
-        .prop_map(|(process, which, by, is_undo)| match is_undo {
-            true => Transition::Undo(process, which, by),
-            false => Transition::Release(process, which, by),
+        .prop_map(|(process, call_ref, by, is_undo)| match is_undo {
+            true => Transition::Undo(process, call_ref, by),
+            false => Transition::Release(process, call_ref, by),
         })
         .boxed()
 }
@@ -249,23 +252,30 @@ fn undoes(calls: BoxedStrategy<Which>) -> BoxedStrategy<Transition> {
 struct Machine;
 
 impl StateMachineTest for Machine {
-    type SystemUnderTest = Floor;
+    type SystemUnderTest = TestSystem;
     type Reference = Reference;
 
-    fn init_test(_: &World) -> Floor {
-        Floor::new()
+    fn init_test(_: &ReferenceState) -> TestSystem {
+        TestSystem::new()
     }
 
-    fn apply(mut floor: Floor, world: &World, transition: Transition) -> Floor {
-        let came = floor.take(&transition, world);
-        assert_eq!(came, world.came, "what comes of {transition:?}");
-        let meanwhile = floor.meanwhile();
-        assert_eq!(meanwhile, world.meanwhile, "during {transition:?}");
-        floor
+    fn apply(
+        mut system: TestSystem,
+        reference: &ReferenceState,
+        transition: Transition,
+    ) -> TestSystem {
+        let result = system.take(&transition, reference);
+        assert_eq!(result, reference.result, "the result of {transition:?}");
+        let concurrent_result = system.concurrent_result();
+        assert_eq!(
+            concurrent_result, reference.concurrent_result,
+            "during {transition:?}"
+        );
+        system
     }
 
-    fn check_invariants(floor: &Floor, world: &World) {
-        floor.check(world);
+    fn check_invariants(system: &TestSystem, reference: &ReferenceState) {
+        system.check(reference);
     }
 }
 
@@ -274,7 +284,7 @@ fn config() -> Config {
     let seed = std::env::var("PROPTEST_RNG_SEED").ok();
     Config {
         cases: cases.and_then(|cases| cases.parse().ok()).unwrap_or(64),
-        // The same cases every time, unless somebody wants others.
+        // The same cases every time, unless the seed is set.
         rng_seed: RngSeed::Fixed(seed.and_then(|seed| seed.parse().ok()).unwrap_or(3)),
         failure_persistence: None,
         max_shrink_iters: 2_000,
@@ -286,96 +296,107 @@ prop_state_machine! {
     #![proptest_config(config())]
 
     #[test]
-    fn approvals_and_runs_do_as_the_reference_says(sequential 1..40 => Machine);
+    fn approvals_and_runs_match_the_reference(sequential 1..40 => Machine);
 }
 
-/// Lets these things happen, one after the other.
-fn happens(transitions: impl IntoIterator<Item = Transition>) -> World {
-    let (mut world, mut floor) = (World::new(), Floor::new());
+/// Applies these transitions in order.
+fn run_transitions(transitions: impl IntoIterator<Item = Transition>) -> ReferenceState {
+    let (mut reference, mut system) = (ReferenceState::new(), TestSystem::new());
     for transition in transitions {
-        world.take(&transition);
-        floor = Machine::apply(floor, &world, transition);
-        Machine::check_invariants(&floor, &world);
+        reference.take(&transition);
+        system = Machine::apply(system, &reference, transition);
+        Machine::check_invariants(&system, &reference);
     }
-    world
+    reference
 }
 
-const FIRST: Which = Which {
+const FIRST: CallRef = CallRef {
     run: 0,
     turn: 0,
     index: 0,
 };
 
-fn starts(kind: Kind) -> Transition {
-    Transition::Start(Process::Hasty, vec![vec![kind]], None)
+fn start(kind: CallType) -> Transition {
+    Transition::Start(Process::Suspending, vec![vec![kind]], None)
 }
 
-fn approves() -> Transition {
+fn approve() -> Transition {
     Transition::Decide(
-        Process::Patient,
+        Process::Waiting,
         FIRST,
         Person::Bob,
-        Word::Approve,
-        Shown::Unsaid,
+        DecisionKind::Approve,
+        Shown::NotGiven,
     )
 }
 
-fn takes_up(death: &str) -> Transition {
-    let death = (!death.is_empty()).then(|| Incident {
-        at: death.to_owned(),
-        what: What::Dies { keeps: false },
+/// Resumes the run, and crashes at a moment unless that is empty.
+fn resume(crash_at: &str) -> Transition {
+    let crash = (!crash_at.is_empty()).then(|| Incident {
+        at: crash_at.to_owned(),
+        what: IncidentKind::Crash { flushes: false },
     });
-    Transition::Resume(Process::Hasty, 0, death)
+    Transition::Resume(Process::Suspending, 0, crash)
 }
 
 #[test]
-fn a_run_whose_question_nobody_decided_goes_on_without_when_it_is_taken_up() {
-    let world = happens([starts(Kind::Pay), Transition::Pass(DAY), takes_up("")]);
-    assert_eq!(world.runs[0].row, Row::Ended);
-    assert!(world.effects.is_empty());
-}
-
-#[test]
-fn a_run_stopped_after_leave_was_given_and_before_the_call_started_does_not_start_it() {
-    let world = happens([
-        starts(Kind::Pay),
-        approves(),
-        takes_up("before started r1:1:0"),
-        Transition::Cancel(Process::Patient, 0, Person::Ann),
-        takes_up(""),
+fn a_run_whose_question_expired_continues_without_approval_when_resumed() {
+    let reference = run_transitions([
+        start(CallType::Pay),
+        Transition::AdvanceClock(DAY),
+        resume(""),
     ]);
-    assert_eq!(world.runs[0].row, Row::Ended);
-    assert!(world.effects.is_empty());
+    assert_eq!(reference.runs[0].stored_state, StoredState::Ended);
+    assert!(reference.effects.is_empty());
 }
 
 #[test]
-fn a_call_undone_at_the_very_moment_it_would_start_does_not() {
-    let undo = Transition::Undo(Process::Patient, FIRST, Person::Bob);
-    let world = happens([
-        starts(Kind::Note),
-        Transition::Pass(WINDOW),
-        Transition::Work(
+fn a_run_cancelled_after_approval_does_not_start_the_call() {
+    let reference = run_transitions([
+        start(CallType::Pay),
+        approve(),
+        resume("before started r1:1:0"),
+        Transition::Cancel(Process::Waiting, 0, Person::Ann),
+        resume(""),
+    ]);
+    assert_eq!(reference.runs[0].stored_state, StoredState::Ended);
+    assert!(reference.effects.is_empty());
+}
+
+#[test]
+fn a_call_undone_at_the_moment_it_would_start_does_not_start() {
+    let undo = Transition::Undo(Process::Waiting, FIRST, Person::Bob);
+    let reference = run_transitions([
+        start(CallType::Note),
+        Transition::AdvanceClock(WINDOW),
+        Transition::Continue(
             0,
             Some(Incident {
                 at: "before started r1:1:0".to_owned(),
-                what: What::Meanwhile(Box::new(undo)),
+                what: IncidentKind::Concurrent(Box::new(undo)),
             }),
         ),
     ]);
-    assert_eq!(world.runs[0].row, Row::Ended);
-    assert!(world.effects.is_empty());
+    assert_eq!(reference.runs[0].stored_state, StoredState::Ended);
+    assert!(reference.effects.is_empty());
 }
 
 #[test]
-fn a_process_that_died_with_the_tool_leaves_a_question_and_makes_no_second_payment() {
-    let world = happens([
-        starts(Kind::Pay),
-        approves(),
-        takes_up("after effect r1:1:0"),
-        takes_up(""),
-        Transition::Decide(Process::Hasty, FIRST, Person::Ann, Word::Answer, Shown::Now),
-        takes_up(""),
+fn a_crash_after_the_effect_asks_for_the_outcome_and_does_not_repeat_the_call() {
+    let reference = run_transitions([
+        start(CallType::Pay),
+        approve(),
+        resume("after effect r1:1:0"),
+        resume(""),
+        Transition::Decide(
+            Process::Suspending,
+            FIRST,
+            Person::Ann,
+            DecisionKind::Answer,
+            Shown::Current,
+        ),
+        resume(""),
     ]);
-    assert_eq!(world.runs[0].row, Row::Ended);
-    assert_eq!(world.effects.len(), 1);
+    assert_eq!(reference.runs[0].stored_state, StoredState::Ended);
+    assert_eq!(reference.effects.len(), 1);
 }

@@ -1,4 +1,4 @@
-//! What runs remember: for whom, and that what came from outside stays marked when it is recalled.
+//! The memory of runs: its scopes, and that untrusted content stays tainted when it is recalled.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use windlass_core::run::{Run, RunEnd};
 use windlass_model::{ModelClient, ScriptedModel};
 use windlass_runtime::{Crew, Driver, InMemory, Stored};
 use windlass_spec::{Agent, AgentName, NonEmptyText, RiskLevel, ToolAttributes};
-use windlass_store::{Memory, MemoryScope, NewDocument, Reach, Store};
+use windlass_store::{Memory, MemoryScope, NewDocument, ScopeReach, Store};
 use windlass_tools::{
     BindingMode, BuiltinSettings, Tool, ToolLibrary, builtin, builtin_specifications,
 };
@@ -53,12 +53,12 @@ fn crew(agent: &str, answers: Vec<ModelAnswer>) -> Crew {
     .unwrap()
 }
 
-struct Place {
+struct MemoryFixture {
     _directory: tempfile::TempDir,
     store: Arc<Store>,
 }
 
-impl Place {
+impl MemoryFixture {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path().join("windlass.db")).unwrap();
@@ -83,12 +83,12 @@ impl Place {
     }
 }
 
-fn own(reach: Reach) -> [MemoryScope; 1] {
+fn own(reach: ScopeReach) -> [MemoryScope; 1] {
     [MemoryScope::new("local", "ada", reach)]
 }
 
 fn clerk() -> [MemoryScope; 1] {
-    own(Reach::Agent("clerk".to_owned()))
+    own(ScopeReach::Agent("clerk".to_owned()))
 }
 
 fn recall(query: &str) -> ModelAnswer {
@@ -99,20 +99,20 @@ fn look_again() -> ModelAnswer {
     call("search_memories", json!({"query": "anything else"}))
 }
 
-fn result(run: &Run, place: usize) -> Value {
-    let record = run.calls().nth(place).unwrap();
+fn result(run: &Run, index: usize) -> Value {
+    let record = run.calls().nth(index).unwrap();
     record.outcome().unwrap().unwrap().clone()
 }
 
-fn decision(run: &Run, place: usize) -> Decision {
-    let id = run.calls().nth(place).unwrap().id().clone();
+fn decision(run: &Run, index: usize) -> Decision {
+    let id = run.calls().nth(index).unwrap().id().clone();
     run.call(&id).unwrap().1.unwrap().clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_came_from_outside_taints_the_run_that_recalls_it() {
-    let place = Place::new();
-    let first = place
+async fn recalled_untrusted_content_taints_the_run() {
+    let fixture = MemoryFixture::new();
+    let first = fixture
         .run(vec![
             call("read_page", json!({})),
             call("remember", json!({"content": CODE, "title": "Vault"})),
@@ -120,10 +120,10 @@ async fn what_came_from_outside_taints_the_run_that_recalls_it() {
         ])
         .await;
     assert_eq!(first.end(), Some(&RunEnd::Completed));
-    assert!(place.memory().documents(&clerk(), 0, 9).unwrap()[0].tainted);
+    assert!(fixture.memory().documents(&clerk(), 0, 9).unwrap()[0].tainted);
 
     let script = || vec![recall("code of the vault"), look_again(), finish("Done.")];
-    let second = place.run(script()).await;
+    let second = fixture.run(script()).await;
     let found = &result(&second, 0)[0];
     assert_eq!(found["text"], CODE);
     assert_eq!(found["title"], "Vault");
@@ -132,15 +132,15 @@ async fn what_came_from_outside_taints_the_run_that_recalls_it() {
     assert!(!decision(&second, 0).is_tainted());
     assert!(
         decision(&second, 1).is_tainted(),
-        "what was recalled came from outside"
+        "the recalled text is untrusted"
     );
-    // The journal says so: another process that goes on with the run is as careful.
-    let folded = place.store.fold(second.id()).unwrap();
+    // It is in the journal, so that another process that resumes the run knows it.
+    let folded = fixture.store.fold(second.id()).unwrap();
     let second_call = folded.calls().nth(1).unwrap().id().clone();
     assert!(folded.is_tainted_at(&second_call).unwrap());
 
-    // What it tells on is tainted in turn, however often it goes round.
-    let third = place
+    // What it remembers is tainted in turn.
+    let third = fixture
         .run(vec![
             recall("code of the vault"),
             call(
@@ -152,25 +152,25 @@ async fn what_came_from_outside_taints_the_run_that_recalls_it() {
         .await;
     assert_eq!(third.end(), Some(&RunEnd::Completed));
     assert!(
-        place
+        fixture
             .memory()
-            .documents(&own(Reach::Principal), 0, 9)
+            .documents(&own(ScopeReach::Principal), 0, 9)
             .unwrap()[0]
             .tainted
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_clean_run_remembers_taints_nobody() {
-    let place = Place::new();
-    place
+async fn the_memory_of_an_untainted_run_is_untainted() {
+    let fixture = MemoryFixture::new();
+    fixture
         .run(vec![
             call("remember", json!({"content": CODE})),
             finish("Done."),
         ])
         .await;
-    assert!(!place.memory().documents(&clerk(), 0, 9).unwrap()[0].tainted);
-    let second = place
+    assert!(!fixture.memory().documents(&clerk(), 0, 9).unwrap()[0].tainted);
+    let second = fixture
         .run(vec![
             recall("code of the vault"),
             look_again(),
@@ -182,8 +182,8 @@ async fn what_a_clean_run_remembers_taints_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_recalls_what_another_remembers() {
-    let place = Place::new();
+async fn memory_is_recalled_only_within_its_scope() {
+    let fixture = MemoryFixture::new();
     let script = |content: &str, scope: &str| {
         vec![
             call("remember", json!({"content": content, "scope": scope})),
@@ -191,10 +191,12 @@ async fn nobody_recalls_what_another_remembers() {
             finish("Done."),
         ]
     };
-    let run = place.run(script("Willow, says the run.", "run")).await;
+    let run = fixture.run(script("Willow, says the run.", "run")).await;
     assert_eq!(result(&run, 1)[0]["text"], "Willow, says the run.");
-    place.run(script("Willow, says the clerk.", "agent")).await;
-    place.run(script("Willow, says Ada.", "principal")).await;
+    fixture
+        .run(script("Willow, says the clerk.", "agent"))
+        .await;
+    fixture.run(script("Willow, says Ada.", "principal")).await;
 
     let texts = |run: &Run| -> Vec<String> {
         let found = result(run, 0);
@@ -209,35 +211,35 @@ async fn nobody_recalls_what_another_remembers() {
     };
     let ask = || vec![recall("willow"), finish("Done.")];
     let (ada, bob) = (identity("ada"), identity("bob"));
-    let same = place.run_as(&ada, "clerk", ask()).await;
+    let same = fixture.run_as(&ada, "clerk", ask()).await;
     assert_eq!(
         texts(&same),
         ["Willow, says Ada.", "Willow, says the clerk."]
     );
-    let other_agent = place.run_as(&ada, "porter", ask()).await;
+    let other_agent = fixture.run_as(&ada, "porter", ask()).await;
     assert_eq!(texts(&other_agent), ["Willow, says Ada."]);
-    let other_person = place.run_as(&bob, "clerk", ask()).await;
+    let other_person = fixture.run_as(&bob, "clerk", ask()).await;
     assert!(texts(&other_person).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn to_forget_always_asks_a_person() {
-    let place = Place::new();
-    let memory = place.memory();
+async fn forgetting_always_needs_approval() {
+    let fixture = MemoryFixture::new();
+    let memory = fixture.memory();
     let new = NewDocument::new(CODE, windlass_runtime::now());
     let id = memory.remember(&clerk()[0], new).unwrap().id;
-    let run = place
+    let run = fixture
         .run(vec![call("forget", json!({ "id": id })), finish("Done.")])
         .await;
-    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
     assert_eq!(decision(&run, 0).verdict(), Verdict::Ask);
     assert_eq!(memory.documents(&clerk(), 0, 9).unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_questions_are_answered_and_end_no_run() {
-    let place = Place::new();
-    let run = place
+async fn invalid_memory_calls_are_reported_and_do_not_end_the_run() {
+    let fixture = MemoryFixture::new();
+    let run = fixture
         .run(vec![
             recall("  "),
             call("recall", json!({"query": "x", "max_results": 1000})),
@@ -251,7 +253,7 @@ async fn bad_questions_are_answered_and_end_no_run() {
         ])
         .await;
     assert_eq!(run.end(), Some(&RunEnd::Completed));
-    let told: Vec<String> = run
+    let messages: Vec<String> = run
         .calls()
         .take(3)
         .map(|record| match record.outcome() {
@@ -259,16 +261,16 @@ async fn bad_questions_are_answered_and_end_no_run() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert!(told[0].contains("the query is empty"), "{told:?}");
-    assert!(told[1].contains("1 to 50"), "{told:?}");
-    assert!(told[2].contains("the text is empty"), "{told:?}");
+    assert!(messages[0].contains("the query is empty"), "{messages:?}");
+    assert!(messages[1].contains("1 to 50"), "{messages:?}");
+    assert!(messages[2].contains("the text is empty"), "{messages:?}");
     let stored = result(&run, 3);
     assert_eq!(stored["chunks"], 1);
     assert_eq!(result(&run, 4)[0]["id"], stored["document_id"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_is_not_stored_has_no_memory_and_is_told_so() {
+async fn memory_tools_fail_in_a_run_that_is_not_stored() {
     let answers = vec![recall("willow"), finish("Done.")];
     let driver = Driver::new(crew("clerk", answers), Arc::new(InMemory::default()));
     let run = driver.start(new_task("Remember.")).await.unwrap();

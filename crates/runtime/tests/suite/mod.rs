@@ -1,15 +1,15 @@
-//! Whole runs: a scripted model, real tools, runs kept in memory or on disk.
+//! Complete runs: a scripted model, real tools, runs in memory or on disk.
 
-mod children;
+mod approvals;
 mod durable;
-mod forgeries;
+mod fixture;
+mod forged_approvals;
 mod machine;
 mod memory;
-mod office;
-mod people;
 mod plans;
 mod registry;
 mod selection;
+mod sub_agents;
 mod support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ async fn a_run_calls_its_tool_and_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stored_run_reads_back_as_it_was() {
+async fn a_stored_run_reads_back_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let store = Arc::new(Store::open(directory.path().join("windlass.db")).unwrap());
     let stored = Stored::new(Arc::clone(&store), who());
@@ -67,13 +67,13 @@ async fn a_stored_run_reads_back_as_it_was() {
     let read = store.fold(run.id()).unwrap();
     assert_eq!(read.response(), run.response());
     assert_eq!(read.turns(), run.turns());
-    // Resuming what has ended does nothing and says what came of it.
+    // Resuming a run that has ended only returns it.
     let again = driver.resume(run.id()).await.unwrap();
     assert_eq!(again.response(), run.response());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_and_its_journal_hold_the_same_without_the_secret() {
+async fn a_run_and_its_journal_are_equal_and_contain_no_secret() {
     let directory = tempfile::tempdir().unwrap();
     let options = Options {
         redactor: Redactor::new(["hunter2-hunter2"]),
@@ -98,8 +98,8 @@ async fn a_run_and_its_journal_hold_the_same_without_the_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_under_way_when_the_process_died_is_not_made_again() {
-    // The operator says the tool cannot be undone: its effect is unknown.
+async fn a_call_that_was_running_when_its_process_died_is_not_repeated() {
+    // The operator sets the tool to irreversible, so its effect is unknown.
     let kept = InMemory::default();
     let governance = Governance {
         overrides: [("sayHello".to_owned(), RiskLevel::Irreversible)].into(),
@@ -132,7 +132,7 @@ async fn a_call_under_way_when_the_process_died_is_not_made_again() {
     };
     run.apply(&decided).unwrap();
     let Some(GateStep::Ask(approval)) = run.at_gate(&id, &who(), &rules, now()) else {
-        panic!("nobody is asked");
+        panic!("no approval is requested");
     };
     let mut settled = approval.clone();
     let asked = Event::Asked {
@@ -163,8 +163,8 @@ async fn a_call_under_way_when_the_process_died_is_not_made_again() {
     let driver = Driver::new(crew(model), Arc::new(kept.clone()));
     let resumed = driver.resume(run.id()).await.unwrap();
     assert_eq!(resumed.call(&id).unwrap().0.state(), CallState::Unknown);
-    // A person has to say what became of it before the run goes on.
-    assert_eq!(resumed.standing(), Some(RunEnd::WaitingForPerson));
+    // A person has to give its outcome before the run continues.
+    assert_eq!(resumed.end_or_waiting(), Some(RunEnd::WaitingForPerson));
     let text = NonEmptyText::new("It happened").unwrap();
     let answer = PersonDecision::Answer { text };
     kept.decide(&id, &who(), answer, now()).unwrap().unwrap();
@@ -183,7 +183,7 @@ async fn a_call_under_way_when_the_process_died_is_not_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_stopped_after_a_step_is_taken_up_where_it_stopped() {
+async fn a_run_stopped_after_a_step_resumes_where_it_stopped() {
     let directory = tempfile::tempdir().unwrap();
     let store = Arc::new(Store::open(directory.path().join("windlass.db")).unwrap());
     let stored = Stored::new(Arc::clone(&store), who());
@@ -196,7 +196,7 @@ async fn a_run_stopped_after_a_step_is_taken_up_where_it_stopped() {
     let driver = Driver::new(crew(model), Arc::new(stored.clone())).stopped_by(stop);
     let run = driver.start(new_task("Greet Ada.")).await.unwrap();
     assert_eq!(run.end(), None);
-    // The model was asked, but nothing was done because of it.
+    // The model was asked, but its call was not made.
     assert_eq!(run.calls().next().unwrap().state(), CallState::Pending);
     let model = ScriptedModel::answers([finish("Hello, Ada! Nice to meet you.")]);
     let driver = Driver::new(crew(model), Arc::new(stored));
@@ -218,7 +218,7 @@ async fn a_run_stopped_at_once_ends_as_cancelled_and_keeps_its_journal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_has_nothing_to_say_ends_the_run_as_failed() {
+async fn a_model_without_an_answer_ends_the_run_as_failed() {
     let model = ScriptedModel::answers(std::iter::empty::<ModelAnswer>());
     let driver = Driver::new(crew(model), Arc::new(InMemory::default()));
     let run = driver.start(new_task("Greet Ada.")).await.unwrap();
@@ -227,9 +227,9 @@ async fn a_model_that_has_nothing_to_say_ends_the_run_as_failed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn frames_tell_progress_then_the_answer_then_that_it_is_done() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let listener = Arc::clone(&told);
+async fn frames_are_progress_then_the_answer_then_done() {
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&received);
     let driver = Driver::new(crew(greeting()), Arc::new(InMemory::default())).watched_by(Arc::new(
         move |_: &RunId, progress: Progress<'_>| {
             let frames = frames(progress, &Settings::default());
@@ -238,7 +238,7 @@ async fn frames_tell_progress_then_the_answer_then_that_it_is_done() {
     ));
     driver.start(new_task("Greet Ada.")).await.unwrap();
     assert_eq!(
-        *told.lock().unwrap(),
+        *received.lock().unwrap(),
         [
             StreamFrame::progress("sayHello", 1, 10).unwrap(),
             StreamFrame::progress("finish", 2, 10).unwrap(),

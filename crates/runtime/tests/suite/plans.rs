@@ -1,5 +1,5 @@
-//! Plans carried out: a real database, tools that say when they begin and end, processes that are gone in
-//! the middle of it, people who decide, change and mark.
+//! The execution of plans: a real database, tools that record when they start and end, processes that die, and
+//! people who decide, change and mark.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use windlass_core::run::{
     UPDATE_TASK_STATUS,
 };
 use windlass_model::ScriptedModel;
-use windlass_runtime::{Crew, Driver, NewTask, Stop, Stored, Worker, now};
+use windlass_runtime::{Crew, CrewMember, Driver, NewTask, Stop, Stored, now};
 use windlass_spec::plan::{Plan, PlanTaskId, RawPlan};
 use windlass_spec::{ErrorCategory, RunId};
 use windlass_store::{ApprovalFilter, Store};
@@ -26,7 +26,7 @@ const FILE: &str = r#"
 [planner:Agent {instruction: "Work.", model: "OpenAI/gpt-4o-mini"} |
   [work:Tool {description: "Works for some milliseconds", risk: reversible} | (name::Text)==>(ms::Int)==>(::Object)],
   [flaky:Tool {description: "Fails for the first few times", risk: reversible} | (name::Text)==>(times::Int)==>(::Text)],
-  [surf:Tool {description: "Reads what strangers wrote", risk: reversible, open_world: true} | (name::Text)==>(::Text)],
+  [surf:Tool {description: "Reads untrusted content", risk: reversible, open_world: true} | (name::Text)==>(::Text)],
   [send:Tool {description: "Sends something", risk: reversible_with_delay, undo_window_seconds: 0} | (name::Text)==>(::Text)],
   [post:Tool {description: "Posts something and says it cannot", risk: reversible_with_delay, undo_window_seconds: 0} | (name::Text)==>(::Text)],
   [put:Tool {description: "Puts something in its place and says it cannot", risk: reversible_with_delay, idempotent: true, undo_window_seconds: 0} | (name::Text)==>(::Text)],
@@ -35,23 +35,23 @@ const FILE: &str = r#"
 "#;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Done {
-    Begun(String),
+enum WorkEvent {
+    Started(String),
     Ended(String),
 }
 
-type Book = Arc<Mutex<Vec<Done>>>;
+type WorkLog = Arc<Mutex<Vec<WorkEvent>>>;
 
-struct Workshop {
+struct PlanFixture {
     directory: tempfile::TempDir,
-    book: Book,
+    log: WorkLog,
 }
 
-impl Workshop {
+impl PlanFixture {
     fn new() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
-            book: Book::default(),
+            log: WorkLog::default(),
         }
     }
 
@@ -65,13 +65,13 @@ impl Workshop {
 
     fn library(&self) -> ToolLibrary {
         let tool = |name: &'static str, description: &str, signature: &str| {
-            let book = Arc::clone(&self.book);
+            let log = Arc::clone(&self.log);
             Tool::builder(name)
                 .description(description)
                 .signature(signature)
                 .handler(move |arguments: Value| {
-                    let book = Arc::clone(&book);
-                    async move { work(name, &book, &arguments).await }
+                    let log = Arc::clone(&log);
+                    async move { work(name, &log, &arguments).await }
                 })
                 .build()
                 .unwrap()
@@ -90,7 +90,7 @@ impl Workshop {
             ),
             tool(
                 "surf",
-                "Reads what strangers wrote",
+                "Reads untrusted content",
                 "(name: Text) --> IO Text",
             ),
             tool("send", "Sends something", "(name: Text) --> IO Text"),
@@ -118,38 +118,38 @@ impl Workshop {
 
     fn driver(&self, answers: impl IntoIterator<Item = ModelAnswer>) -> Driver {
         let agent = windlass_spec::read(FILE).file.unwrap().agents()[0].clone();
-        let worker = Worker {
+        let member = CrewMember {
             tools: bind(&agent, &self.library(), BindingMode::Exact).unwrap(),
             agent,
             model: Arc::new(ScriptedModel::answers(answers)),
         };
         let stored = Stored::new(self.store(), identity("ann"));
-        Driver::new(Crew::new(worker), Arc::new(stored))
+        Driver::new(Crew::new(member), Arc::new(stored))
     }
 
-    fn book(&self) -> Vec<Done> {
-        self.book.lock().unwrap().clone()
+    fn log(&self) -> Vec<WorkEvent> {
+        self.log.lock().unwrap().clone()
     }
 
     fn times(&self, name: &str) -> usize {
-        let ended = Done::Ended(name.to_owned());
-        self.book().iter().filter(|done| **done == ended).count()
+        let ended = WorkEvent::Ended(name.to_owned());
+        self.log().iter().filter(|done| **done == ended).count()
     }
 
-    fn place(&self, done: &Done) -> usize {
-        let book = self.book();
-        book.iter()
+    fn position(&self, done: &WorkEvent) -> usize {
+        let log = self.log();
+        log.iter()
             .position(|found| found == done)
-            .unwrap_or_else(|| panic!("{done:?} is not in {book:?}"))
+            .unwrap_or_else(|| panic!("{done:?} is not in {log:?}"))
     }
 
-    /// How many were at work at the same time at most.
-    fn most_at_once(&self) -> usize {
+    /// The largest number of concurrent calls.
+    fn max_concurrent(&self) -> usize {
         let (mut now, mut most) = (0usize, 0);
-        for done in self.book() {
+        for done in self.log() {
             match done {
-                Done::Begun(_) => now += 1,
-                Done::Ended(_) => now -= 1,
+                WorkEvent::Started(_) => now += 1,
+                WorkEvent::Ended(_) => now -= 1,
             }
             most = most.max(now);
         }
@@ -169,20 +169,20 @@ impl Workshop {
     }
 }
 
-async fn work(tool: &str, book: &Book, arguments: &Value) -> Result<Value, ToolError> {
+async fn work(tool: &str, log: &WorkLog, arguments: &Value) -> Result<Value, ToolError> {
     let name = arguments["name"].as_str().unwrap_or_default().to_owned();
-    book.lock().unwrap().push(Done::Begun(name.clone()));
+    log.lock().unwrap().push(WorkEvent::Started(name.clone()));
     let pause = match tool {
         "work" => arguments["ms"].as_u64().unwrap_or(0),
         "pay" => 30,
         _ => 0,
     };
     tokio::time::sleep(Duration::from_millis(pause)).await;
-    let mut book = book.lock().unwrap();
-    book.push(Done::Ended(name.clone()));
-    let times = book
+    let mut log = log.lock().unwrap();
+    log.push(WorkEvent::Ended(name.clone()));
+    let times = log
         .iter()
-        .filter(|done| **done == Done::Ended(name.clone()))
+        .filter(|done| **done == WorkEvent::Ended(name.clone()))
         .count();
     if tool == "flaky" && times as u64 <= arguments["times"].as_u64().unwrap_or(0) {
         return Err(ToolError::new("not yet"));
@@ -203,8 +203,8 @@ fn settings() -> Settings {
     }
 }
 
-/// A task that is to carry out a plan, as a person sets it.
-fn carry_out(plan: Value) -> NewTask {
+/// A task that executes a plan, as a person sets it.
+fn plan_task(plan: Value) -> NewTask {
     NewTask {
         task: Task {
             description: "Carry out a plan.".to_owned(),
@@ -220,7 +220,7 @@ fn carry_out(plan: Value) -> NewTask {
     }
 }
 
-fn by_model() -> NewTask {
+fn model_task() -> NewTask {
     NewTask {
         task: Task {
             description: "Do it by a plan.".to_owned(),
@@ -242,27 +242,27 @@ fn statuses(run: &Run) -> BTreeMap<String, PlanTaskStatus> {
         .collect()
 }
 
-fn working(id: &str, ms: u64, depends_on: &[&str]) -> Value {
+fn work_task(id: &str, ms: u64, depends_on: &[&str]) -> Value {
     json!({"id": id, "tool": "work", "arguments": {"name": id, "ms": ms}, "depends_on": depends_on})
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tasks_run_in_order_and_otherwise_at_the_same_time() {
-    let workshop = Workshop::new();
+async fn tasks_run_concurrently_unless_they_depend_on_each_other() {
+    let fixture = PlanFixture::new();
     let tasks = json!({"tasks": [
-        working("a", 600, &[]), working("b", 600, &[]), working("c", 600, &[]),
-        working("d", 1, &["a", "b"]), working("e", 1, &["d", "c"]),
+        work_task("a", 600, &[]), work_task("b", 600, &[]), work_task("c", 600, &[]),
+        work_task("d", 1, &["a", "b"]), work_task("e", 1, &["d", "c"]),
     ]});
-    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
+    let run = fixture.driver([]).start(plan_task(tasks)).await.unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Completed), "{:?}", run.response());
     assert_eq!(plan(&run).status(), PlanTaskStatus::Success);
-    assert_eq!(workshop.most_at_once(), 3);
+    assert_eq!(fixture.max_concurrent(), 3);
     for (before, after) in [("a", "d"), ("b", "d"), ("d", "e"), ("c", "e")] {
-        let ended = workshop.place(&Done::Ended(before.to_owned()));
-        assert!(ended < workshop.place(&Done::Begun(after.to_owned())));
+        let ended = fixture.position(&WorkEvent::Ended(before.to_owned()));
+        assert!(ended < fixture.position(&WorkEvent::Started(after.to_owned())));
     }
-    // Each task has a journal of its own, and the run one of the plan.
-    let store = workshop.store();
+    // Each task has its own journal, and the run has the journal of the plan.
+    let store = fixture.store();
     for task in ["a", "b", "c", "d", "e"] {
         let id = RunId::new(format!("{}.1.0.task-{task}.1", run.id())).unwrap();
         let of_task = store.fold(&id).unwrap();
@@ -273,8 +273,8 @@ async fn tasks_run_in_order_and_otherwise_at_the_same_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plan_of_a_thousand_tasks_is_carried_out_in_order() {
-    let workshop = Workshop::new();
+async fn a_plan_of_a_thousand_tasks_runs_in_order() {
+    let fixture = PlanFixture::new();
     let tasks: Vec<Value> = (0..1_000)
         .map(|number: usize| {
             let before: Vec<String> = [20, 33]
@@ -282,28 +282,28 @@ async fn plan_of_a_thousand_tasks_is_carried_out_in_order() {
                 .filter_map(|back| Some(format!("t{}", number.checked_sub(*back)?)))
                 .collect();
             let before: Vec<&str> = before.iter().map(String::as_str).collect();
-            working(&format!("t{number}"), 0, &before)
+            work_task(&format!("t{number}"), 0, &before)
         })
         .collect();
-    let mut new = carry_out(json!({"max_parallel": 16, "tasks": tasks}));
+    let mut new = plan_task(json!({"max_parallel": 16, "tasks": tasks}));
     new.settings.max_calls = 1_001;
-    let run = workshop.driver([]).start(new).await.unwrap();
+    let run = fixture.driver([]).start(new).await.unwrap();
     assert_eq!(plan(&run).status(), PlanTaskStatus::Success);
     assert_eq!(run.calls_used(), 1_001);
-    assert!(workshop.most_at_once() <= 16);
-    let book = workshop.book();
-    assert_eq!(book.len(), 2_000);
-    let places: BTreeMap<String, usize> = book
+    assert!(fixture.max_concurrent() <= 16);
+    let log = fixture.log();
+    assert_eq!(log.len(), 2_000);
+    let places: BTreeMap<String, usize> = log
         .iter()
         .enumerate()
         .map(|(place, done)| (format!("{done:?}"), place))
         .collect();
-    let place = |done: Done| places[&format!("{done:?}")];
+    let place = |done: WorkEvent| places[&format!("{done:?}")];
     for (task, _) in plan(&run).tasks() {
-        let begun = place(Done::Begun(task.id.to_string()));
+        let begun = place(WorkEvent::Started(task.id.to_string()));
         for before in &task.depends_on {
             assert!(
-                place(Done::Ended(before.to_string())) < begun,
+                place(WorkEvent::Ended(before.to_string())) < begun,
                 "{}",
                 task.id
             );
@@ -312,29 +312,29 @@ async fn plan_of_a_thousand_tasks_is_carried_out_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sequential_plan_runs_one_task_after_the_other() {
-    let workshop = Workshop::new();
+async fn a_sequential_plan_runs_one_task_at_a_time() {
+    let fixture = PlanFixture::new();
     let tasks: Vec<Value> = (0..5)
-        .map(|number| working(&format!("t{number}"), 5, &[]))
+        .map(|number| work_task(&format!("t{number}"), 5, &[]))
         .collect();
     let plan = json!({"execution_mode": "sequential", "tasks": tasks});
-    let run = workshop.driver([]).start(carry_out(plan)).await.unwrap();
+    let run = fixture.driver([]).start(plan_task(plan)).await.unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Completed));
-    assert_eq!(workshop.most_at_once(), 1);
-    assert_eq!(workshop.book().len(), 10);
+    assert_eq!(fixture.max_concurrent(), 1);
+    assert_eq!(fixture.log().len(), 10);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_came_of_a_task_is_taken_by_those_that_ask_for_it() {
-    let workshop = Workshop::new();
+async fn the_result_of_a_task_is_passed_to_dependent_tasks() {
+    let fixture = PlanFixture::new();
     let tasks = json!({"tasks": [
-        working("first", 1, &[]),
+        work_task("first", 1, &[]),
         {"id": "second", "tool": "flaky", "depends_on": ["first"],
          "arguments": {"name": {"$from": "first", "at": "/letters/0"}, "times": 0}},
         {"id": "third", "tool": "flaky", "depends_on": ["first"], "on_failure": "skip_dependents",
          "arguments": {"name": {"$from": "first", "at": "/nothing"}, "times": 0}},
     ]});
-    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
+    let run = fixture.driver([]).start(plan_task(tasks)).await.unwrap();
     let (_, second) = plan(&run).task("second").unwrap();
     assert_eq!(second.result, Some(json!("first")));
     let (_, third) = plan(&run).task("third").unwrap();
@@ -345,29 +345,29 @@ async fn what_came_of_a_task_is_taken_by_those_that_ask_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn task_that_fails_is_tried_again_and_then_decides_about_the_rest() {
-    let workshop = Workshop::new();
+async fn a_failing_task_is_retried_and_then_skips_its_dependents() {
+    let fixture = PlanFixture::new();
     let flaky = |id: &str, times: u32, retries: u32| {
         json!({"id": id, "tool": "flaky", "arguments": {"name": id, "times": times},
                "retries": retries, "on_failure": "skip_dependents"})
     };
     let tasks = json!({"tasks": [
         flaky("twice", 2, 2), flaky("never", 9, 1),
-        working("after_twice", 1, &["twice"]), working("after_never", 1, &["never"]),
+        work_task("after_twice", 1, &["twice"]), work_task("after_never", 1, &["never"]),
     ]});
-    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
+    let run = fixture.driver([]).start(plan_task(tasks)).await.unwrap();
     let found = statuses(&run);
     assert_eq!(found["twice"], PlanTaskStatus::Success);
     assert_eq!(found["never"], PlanTaskStatus::Error);
     assert_eq!(found["after_twice"], PlanTaskStatus::Success);
     assert_eq!(found["after_never"], PlanTaskStatus::Skipped);
-    assert_eq!((workshop.times("twice"), workshop.times("never")), (3, 2));
+    assert_eq!((fixture.times("twice"), fixture.times("never")), (3, 2));
     assert_eq!(plan(&run).status(), PlanTaskStatus::Error);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn how_often_a_task_is_tried_goes_by_the_risk_of_its_call() {
-    let workshop = Workshop::new();
+async fn only_reversible_or_idempotent_calls_are_retried() {
+    let fixture = PlanFixture::new();
     let failing = |tool: &str| {
         json!({"id": tool, "tool": tool, "arguments": {"name": tool}, "retries": 2,
                "confidence": 0.99, "on_failure": "skip_dependents"})
@@ -376,123 +376,123 @@ async fn how_often_a_task_is_tried_goes_by_the_risk_of_its_call() {
                          "retries": 2, "on_failure": "skip_dependents"});
     let tasks = [reading, failing("post"), failing("put"), failing("drop")];
     let tasks = json!({ "tasks": tasks });
-    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
-    assert_eq!(workshop.approve_all(), 1);
-    let run = workshop.driver([]).resume(run.id()).await.unwrap();
+    let run = fixture.driver([]).start(plan_task(tasks)).await.unwrap();
+    assert_eq!(fixture.approve_all(), 1);
+    let run = fixture.driver([]).resume(run.id()).await.unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Completed));
     for (task, times) in [("flaky", 3), ("post", 1), ("put", 3), ("drop", 1)] {
-        assert_eq!(workshop.times(task), times, "{task}");
+        assert_eq!(fixture.times(task), times, "{task}");
         assert_eq!(statuses(&run)[task], PlanTaskStatus::Error, "{task}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_undone_waits_for_a_person_and_runs_once_and_alone() {
-    let workshop = Workshop::new();
+async fn irreversible_tasks_wait_for_approval_and_run_once_and_alone() {
+    let fixture = PlanFixture::new();
     let pay = |id: &str| json!({"id": id, "tool": "pay", "arguments": {"name": id}, "retries": 3});
     let tasks = json!({"tasks": [
         pay("p1"), pay("p2"), pay("p3"),
-        working("after", 1, &["p1", "p2", "p3"]), working("beside", 1, &[]),
+        work_task("after", 1, &["p1", "p2", "p3"]), work_task("beside", 1, &[]),
     ]});
-    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
-    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
-    // What need not wait has not.
-    assert_eq!(workshop.times("beside"), 1);
-    assert_eq!(workshop.times("p1"), 0);
+    let run = fixture.driver([]).start(plan_task(tasks)).await.unwrap();
+    assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
+    // The independent task did not wait.
+    assert_eq!(fixture.times("beside"), 1);
+    assert_eq!(fixture.times("p1"), 0);
     assert_eq!(statuses(&run)["p1"], PlanTaskStatus::InProgress);
-    // Nothing changes by taking it up before anybody has decided.
-    let run = workshop.driver([]).resume(run.id()).await.unwrap();
-    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
-    assert_eq!(workshop.approve_all(), 3);
-    workshop.book.lock().unwrap().clear();
-    let run = workshop.driver([]).resume(run.id()).await.unwrap();
+    // Without decisions, resuming it changes nothing.
+    let run = fixture.driver([]).resume(run.id()).await.unwrap();
+    assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
+    assert_eq!(fixture.approve_all(), 3);
+    fixture.log.lock().unwrap().clear();
+    let run = fixture.driver([]).resume(run.id()).await.unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Completed));
     assert_eq!(plan(&run).status(), PlanTaskStatus::Success);
-    assert_eq!(workshop.most_at_once(), 1);
+    assert_eq!(fixture.max_concurrent(), 1);
     for task in ["p1", "p2", "p3", "after"] {
-        assert_eq!(workshop.times(task), 1, "{task}");
+        assert_eq!(fixture.times(task), 1, "{task}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_on_from_what_strangers_wrote_asks_a_person() {
-    let workshop = Workshop::new();
+async fn a_task_with_tainted_input_needs_approval() {
+    let fixture = PlanFixture::new();
     let send = |id: &str, before: &[&str]| {
         json!({"id": id, "tool": "send", "arguments": {"name": id}, "confidence": 0.99,
                "depends_on": before})
     };
     let surf = json!({"id": "surf", "tool": "surf", "arguments": {"name": "surf"}});
     let tasks = json!({"tasks": [
-        surf, working("between", 1, &["surf"]), send("tainted", &["between"]), send("clean", &[]),
+        surf, work_task("between", 1, &["surf"]), send("tainted", &["between"]), send("clean", &[]),
     ]});
-    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
-    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
-    assert_eq!(workshop.times("clean"), 1);
-    assert_eq!(workshop.times("tainted"), 0);
-    let asked = workshop.store();
+    let run = fixture.driver([]).start(plan_task(tasks)).await.unwrap();
+    assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
+    assert_eq!(fixture.times("clean"), 1);
+    assert_eq!(fixture.times("tainted"), 0);
+    let asked = fixture.store();
     let asked = asked.approvals(&ApprovalFilter::pending(), now()).unwrap();
     assert_eq!(asked.len(), 1);
     assert!(asked[0].call().run.as_str().ends_with("task-tainted.1"));
-    // Whoever asks is told for which call of which run it works.
+    // The question names the parent call.
     assert_eq!(asked[0].request().parents.len(), 1);
     assert_eq!(asked[0].request().parents[0].run, *run.id());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_plan_read_from_outside_taints_the_run_that_made_it() {
-    let workshop = Workshop::new();
+async fn untrusted_content_read_by_a_plan_taints_the_run_that_created_it() {
+    let fixture = PlanFixture::new();
     let surf = json!({"tasks": [{"id": "s", "tool": "surf", "arguments": {"name": "s"}}]});
     let answers = [
         call(CREATE_EXECUTION_PLAN, surf),
         call("send", json!({"name": "mail"})),
         finish("Done."),
     ];
-    let run = workshop.driver(answers).start(by_model()).await.unwrap();
-    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
-    assert_eq!(workshop.times("mail"), 0);
+    let run = fixture.driver(answers).start(model_task()).await.unwrap();
+    assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
+    assert_eq!(fixture.times("mail"), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_model_says_of_its_own_task_after_reading_from_outside_is_tainted() {
+async fn a_task_result_that_a_model_gives_after_reading_untrusted_content_is_tainted() {
     let tasks = json!({"tasks": [
         {"id": "read", "description": "Read the page"},
         {"id": "mail", "tool": "send", "arguments": {"name": {"$from": "read"}},
          "confidence": 0.99, "depends_on": ["read"]},
     ]});
     let mark = json!({"task_id": "read", "status": "success", "result": "page"});
-    let of_outside = [call("surf", json!({"name": "page"}))];
-    let of_inside = [call("work", json!({"name": "note", "ms": 1}))];
-    for (reading, is_tainted) in [(of_outside, true), (of_inside, false)] {
-        let workshop = Workshop::new();
+    let untrusted = [call("surf", json!({"name": "page"}))];
+    let trusted = [call("work", json!({"name": "note", "ms": 1}))];
+    for (reading, is_tainted) in [(untrusted, true), (trusted, false)] {
+        let fixture = PlanFixture::new();
         let answers = [call(CREATE_EXECUTION_PLAN, tasks.clone())];
         let answers = answers.into_iter().chain(reading);
         let marked = [call(UPDATE_TASK_STATUS, mark.clone()), finish("Done.")];
-        let driver = workshop.driver(answers.chain(marked));
-        let run = driver.start(by_model()).await.unwrap();
+        let driver = fixture.driver(answers.chain(marked));
+        let run = driver.start(model_task()).await.unwrap();
         let (_, read) = plan(&run).task("read").unwrap();
         assert_eq!(read.tainted, is_tainted);
-        let waits = run.standing() == Some(RunEnd::WaitingForPerson);
+        let waits = run.end_or_waiting() == Some(RunEnd::WaitingForPerson);
         assert_eq!(waits, is_tainted, "{:?}", run.response());
-        let sent = workshop.times("page") - usize::from(is_tainted);
+        let sent = fixture.times("page") - usize::from(is_tainted);
         assert_eq!(sent, usize::from(!is_tainted));
-        // Whoever takes the run up again sees the same.
-        let folded = workshop.store().fold(run.id()).unwrap();
+        // The journal folds to the same plans.
+        let folded = fixture.store().fold(run.id()).unwrap();
         assert_eq!(folded.plans(), run.plans());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_of_tasks_count_against_the_run_that_made_the_plan() {
-    let workshop = Workshop::new();
+async fn calls_of_tasks_count_against_the_run_of_the_plan() {
+    let fixture = PlanFixture::new();
     let tasks: Vec<Value> = (0..10)
-        .map(|number| working(&format!("t{number}"), 1, &[]))
+        .map(|number| work_task(&format!("t{number}"), 1, &[]))
         .collect();
-    let mut new = carry_out(json!({"max_parallel": 3, "tasks": tasks}));
+    let mut new = plan_task(json!({"max_parallel": 3, "tasks": tasks}));
     new.settings.max_calls = 5;
-    let run = workshop.driver([]).start(new).await.unwrap();
-    // One of them made the plan.
-    let ended = |done: &&Done| matches!(done, Done::Ended(_));
-    assert_eq!(workshop.book().iter().filter(ended).count(), 4);
+    let run = fixture.driver([]).start(new).await.unwrap();
+    // One of the calls created the plan.
+    let ended = |done: &&WorkEvent| matches!(done, WorkEvent::Ended(_));
+    assert_eq!(fixture.log().iter().filter(ended).count(), 4);
     let refused = plan(&run)
         .tasks()
         .find_map(|(_, state)| state.failure.as_ref());
@@ -502,12 +502,12 @@ async fn calls_of_tasks_count_against_the_run_that_made_the_plan() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn model_does_its_own_tasks_and_says_so() {
-    let workshop = Workshop::new();
+async fn a_model_marks_its_own_tasks() {
+    let fixture = PlanFixture::new();
     let tasks = json!({"tasks": [
-        working("read", 1, &[]),
+        work_task("read", 1, &[]),
         {"id": "think", "description": "Think about it", "depends_on": ["read"]},
-        working("write", 1, &["think"]),
+        work_task("write", 1, &["think"]),
     ]});
     let mark = |task: &str, status: &str| {
         call(
@@ -522,7 +522,7 @@ async fn model_does_its_own_tasks_and_says_so() {
         call("get_execution_status", json!({})),
         finish("Done."),
     ];
-    let run = workshop.driver(answers).start(by_model()).await.unwrap();
+    let run = fixture.driver(answers).start(model_task()).await.unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Completed), "{:?}", run.turns());
     let outcomes: Vec<_> = run.calls().map(|call| call.outcome().unwrap()).collect();
     let made = outcomes[0].unwrap();
@@ -535,44 +535,45 @@ async fn model_does_its_own_tasks_and_says_so() {
     );
     assert_eq!(outcomes[2].unwrap()["tasks"][2]["status"], "success");
     assert_eq!(outcomes[3].unwrap()["status"], "success");
-    assert_eq!(workshop.times("write"), 1);
+    assert_eq!(fixture.times("write"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn model_is_told_all_that_is_wrong_with_its_plan() {
-    let workshop = Workshop::new();
+async fn all_errors_of_a_plan_are_reported_to_the_model() {
+    let fixture = PlanFixture::new();
     let wrong = json!({"tasks": [
         {"id": "a", "tool": "wrok", "arguments": {"name": "a", "ms": 1}},
         {"id": "b", "tool": "work", "arguments": {"name": 7, "ms": 1}},
         {"id": "c", "agent": "nobody", "description": "Help"},
     ]});
-    let cycle = json!({"tasks": [working("a", 1, &["b"]), working("b", 1, &["a"])]});
+    let cycle = json!({"tasks": [work_task("a", 1, &["b"]), work_task("b", 1, &["a"])]});
     let none = json!({"tasks": []});
     let answers = [wrong, cycle, none].map(|plan| call(CREATE_EXECUTION_PLAN, plan));
     let answers = answers.into_iter().chain([finish("I cannot.")]);
-    let run = workshop.driver(answers).start(by_model()).await.unwrap();
-    let told: Vec<String> = run
+    let run = fixture.driver(answers).start(model_task()).await.unwrap();
+    let messages: Vec<String> = run
         .calls()
         .map(|call| call.outcome().unwrap().unwrap_err().model_message.clone())
         .collect();
     for part in ["`wrok`", "did you mean `work`", "`b`", "`nobody`"] {
-        assert!(told[0].contains(part), "{part}: {}", told[0]);
+        assert!(messages[0].contains(part), "{part}: {}", messages[0]);
     }
-    assert!(told[1].contains("a -> b -> a"), "{}", told[1]);
-    assert!(told[2].contains("at least one task"), "{}", told[2]);
-    assert!(run.plans().is_empty() && workshop.book().is_empty());
+    assert!(messages[1].contains("a -> b -> a"), "{}", messages[1]);
+    assert!(messages[2].contains("at least one task"), "{}", messages[2]);
+    assert!(run.plans().is_empty() && fixture.log().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plan_that_waits_can_be_changed_and_marked_by_people() {
-    let workshop = Workshop::new();
+async fn a_waiting_plan_can_be_changed_and_marked_by_people() {
+    let fixture = PlanFixture::new();
     let by_hand = json!({"id": "sign", "description": "Sign it"});
-    let tasks = json!({"tasks": [working("draft", 1, &[]), by_hand, working("old", 1, &["sign"])]});
-    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
-    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
-    let (store, id) = (workshop.store(), plan(&run).id().clone());
+    let tasks =
+        json!({"tasks": [work_task("draft", 1, &[]), by_hand, work_task("old", 1, &["sign"])]});
+    let run = fixture.driver([]).start(plan_task(tasks)).await.unwrap();
+    assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
+    let (store, id) = (fixture.store(), plan(&run).id().clone());
     let changed = json!({"tasks": [
-        working("draft", 1, &[]), by_hand, working("new", 1, &["sign"]),
+        work_task("draft", 1, &[]), by_hand, work_task("new", 1, &["sign"]),
     ]});
     let changed: RawPlan = serde_json::from_value(changed).unwrap();
     let changed = Plan::try_from(changed).unwrap();
@@ -592,12 +593,12 @@ async fn plan_that_waits_can_be_changed_and_marked_by_people() {
             .mark_task(&id, status, None, &stranger, now())
             .is_err()
     );
-    let run = workshop.driver([]).resume(run.id()).await.unwrap();
+    let run = fixture.driver([]).resume(run.id()).await.unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Completed));
-    assert_eq!((workshop.times("new"), workshop.times("old")), (1, 0));
+    assert_eq!((fixture.times("new"), fixture.times("old")), (1, 0));
     let (_, signed) = plan(&run).task("sign").unwrap();
     assert_eq!(signed.result, Some(json!("Bob")));
-    // Who is over takes no more.
+    // A run that is over takes no more commands.
     assert!(store.mark_task(&id, status, None, &bob, now()).is_err());
     let events = store.events(run.id()).unwrap();
     let by = events.iter().find_map(|(_, event)| match event {
@@ -608,20 +609,20 @@ async fn plan_that_waits_can_be_changed_and_marked_by_people() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plan_that_is_busy_takes_what_people_say_before_its_next_task() {
-    let workshop = Workshop::new();
-    // One task follows the other, and none takes long enough for anybody to look around meanwhile.
+async fn a_running_plan_takes_commands_before_its_next_task() {
+    let fixture = PlanFixture::new();
+    // The tasks run one after the other, and none lasts until the next poll of the inbox.
     let tasks: Vec<Value> = (0..12)
-        .map(|number| working(&format!("t{number}"), 100, &[]))
+        .map(|number| work_task(&format!("t{number}"), 100, &[]))
         .collect();
     let tasks = json!({"execution_mode": "sequential", "tasks": tasks});
-    let driver = workshop.driver([]);
-    let run = tokio::spawn(async move { driver.start(carry_out(tasks)).await });
-    while workshop.book().is_empty() {
+    let driver = fixture.driver([]);
+    let run = tokio::spawn(async move { driver.start(plan_task(tasks)).await });
+    while fixture.log().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let store = workshop.store();
-    // A task that can be undone begins before the journal of its plan is on the disk, where readers see it.
+    let store = fixture.store();
+    // A reversible task starts before the journal of its plan is on the disk, where readers see it.
     let plans = loop {
         let plans = store.plans("local", 1).unwrap();
         if !plans.is_empty() {
@@ -632,12 +633,12 @@ async fn plan_that_is_busy_takes_what_people_say_before_its_next_task() {
     let id = plans[0].plan.clone();
     let last = PlanTaskId::new("t11").unwrap();
     let status = (&last, PlanTaskStatus::Skipped);
-    let mail = store.mark_task(&id, status, None, &identity("bob"), now());
+    let command = store.mark_task(&id, status, None, &identity("bob"), now());
     let run = run.await.unwrap().unwrap();
     assert_eq!(statuses(&run)["t11"], PlanTaskStatus::Skipped);
-    assert_eq!((workshop.times("t10"), workshop.times("t11")), (1, 0));
-    // It was taken long before the end, and by the event it asks for.
-    let seq = store.taken(mail.unwrap()).unwrap().unwrap();
+    assert_eq!((fixture.times("t10"), fixture.times("t11")), (1, 0));
+    // It was taken long before the end, with the requested event.
+    let seq = store.taken(command.unwrap()).unwrap().unwrap();
     let events = store.events(run.id()).unwrap();
     let taken = events.iter().position(|(number, _)| *number == seq);
     assert!(matches!(events[taken.unwrap()].1, Event::TaskMarked { .. }));
@@ -645,13 +646,14 @@ async fn plan_that_is_busy_takes_what_people_say_before_its_next_task() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plan_that_is_stopped_stops_its_tasks() {
-    let workshop = Workshop::new();
+async fn cancelling_a_plan_cancels_its_tasks() {
+    let fixture = PlanFixture::new();
     let stop = Stop::default();
-    let tasks = json!({"tasks": [working("long", 20_000, &[]), working("after", 1, &["long"])]});
-    let driver = workshop.driver([]).stopped_by(stop.clone());
-    let run = tokio::spawn(async move { driver.start(carry_out(tasks)).await });
-    while workshop.book().is_empty() {
+    let tasks =
+        json!({"tasks": [work_task("long", 20_000, &[]), work_task("after", 1, &["long"])]});
+    let driver = fixture.driver([]).stopped_by(stop.clone());
+    let run = tokio::spawn(async move { driver.start(plan_task(tasks)).await });
+    while fixture.log().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     stop.at_once.cancel();
@@ -659,12 +661,12 @@ async fn plan_that_is_stopped_stops_its_tasks() {
     assert_eq!(run.end(), Some(&RunEnd::Cancelled));
     assert_eq!(statuses(&run)["long"], PlanTaskStatus::Cancelled);
     assert_eq!(statuses(&run)["after"], PlanTaskStatus::Skipped);
-    let store = workshop.store();
+    let store = fixture.store();
     let long = RunId::new(format!("{}.1.0.task-long.1", run.id())).unwrap();
     assert_eq!(store.fold(&long).unwrap().end(), Some(&RunEnd::Cancelled));
 }
 
-/// A random graph of tasks, always the same for a number.
+/// A pseudo-random graph of tasks, the same for each number.
 fn random_plan(number: u64, count: usize) -> Value {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = move |below: u64| {
@@ -680,48 +682,50 @@ fn random_plan(number: u64, count: usize) -> Value {
                 .map(|before| format!("t{before}"))
                 .collect();
             let before: Vec<&str> = before.iter().map(String::as_str).collect();
-            working(&format!("t{task}"), 2 + next(12), &before)
+            work_task(&format!("t{task}"), 2 + next(12), &before)
         })
         .collect();
     json!({"max_parallel": 1 + next(5), "tasks": tasks})
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn random_plans_are_carried_out_in_order_and_settled_once_whenever_their_process_is_gone() {
+async fn random_plans_run_in_order_and_end_each_task_once_despite_crashes() {
     for number in 0..12u64 {
-        let workshop = Workshop::new();
+        let fixture = PlanFixture::new();
         let plan_given = random_plan(number + 1, 10);
-        // The process is gone, again and again, a little later each time.
+        // The process dies repeatedly, a little later each time.
         let mut id = None;
         let mut run = None;
         for life in 0..60u64 {
-            let driver = workshop.driver([]);
+            let driver = fixture.driver([]);
             let work = async {
                 match &id {
-                    None => driver.start(carry_out(plan_given.clone())).await,
+                    None => driver.start(plan_task(plan_given.clone())).await,
                     Some(id) => driver.resume(id).await,
                 }
             };
-            // In the end it is left alone, however slow the machine is.
-            let patience = match life {
+            // In the end it runs to completion, even on a slow machine.
+            let time_limit = match life {
                 0..40 => Duration::from_millis(4 + number + life * 3),
                 _ => Duration::from_secs(60),
             };
-            match tokio::time::timeout(patience, work).await {
+            match tokio::time::timeout(time_limit, work).await {
                 Ok(Ok(done)) => {
                     run = Some(done);
                     break;
                 }
-                // What a process that is gone had in hand lasts a little longer here, where threads are
-                // not gone with it.
+                // The runs of the dropped process stay owned a little longer, because its threads still run.
                 Ok(Err(error)) => {
-                    assert!(error.to_string().contains("at work elsewhere"), "{error}");
+                    assert!(
+                        error.to_string().contains("another process drives"),
+                        "{error}"
+                    );
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 Err(_) => {}
             }
             drop(driver);
-            let runs = workshop
+            let runs = fixture
                 .store()
                 .runs(&windlass_store::RunFilter::default())
                 .unwrap();
@@ -731,17 +735,17 @@ async fn random_plans_are_carried_out_in_order_and_settled_once_whenever_their_p
         let run = run.unwrap_or_else(|| panic!("the plan {number} was never done"));
         assert_eq!(run.end(), Some(&RunEnd::Completed), "{number}");
         assert_eq!(plan(&run).status(), PlanTaskStatus::Success, "{number}");
-        let events = workshop.store().events(run.id()).unwrap();
+        let events = fixture.store().events(run.id()).unwrap();
         for (task, state) in plan(&run).tasks() {
             let ended = events.iter().filter(|(_, event)| {
                 matches!(event, Event::TaskEnded { task: ended, .. } if *ended == task.id)
             });
             assert_eq!(ended.count(), 1, "{number}: {}", task.id);
             assert_eq!(state.attempts, 1);
-            let begun = workshop.place(&Done::Begun(task.id.to_string()));
+            let begun = fixture.position(&WorkEvent::Started(task.id.to_string()));
             for before in &task.depends_on {
                 assert!(
-                    workshop.place(&Done::Ended(before.to_string())) < begun,
+                    fixture.position(&WorkEvent::Ended(before.to_string())) < begun,
                     "{number}"
                 );
             }

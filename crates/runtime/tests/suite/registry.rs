@@ -1,5 +1,5 @@
-//! What an operator lays down for tools, at work on a real database: limits, failing tools,
-//! permissions of sub-agents, set arguments, and rules that change while runs go on.
+//! The operator's rules for tools, on a real database: limits, circuit breakers, permissions of sub-agents, and
+//! rules that change during runs.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -14,7 +14,7 @@ use windlass_core::limits::Breaker;
 use windlass_core::model::ModelAnswer;
 use windlass_core::run::{Entry, Event, Run, RunEnd};
 use windlass_model::{ModelClient, ScriptedModel};
-use windlass_runtime::{Crew, Driver, Durable, InMemory, RateLimits as _, Worker};
+use windlass_runtime::{Crew, CrewMember, Driver, Durable, InMemory, RateLimits as _};
 use windlass_spec::registry::{Permission, RateLimits, Window};
 use windlass_spec::{
     CallRecord, CallState, ErrorCategory, NonEmptyText, RiskLevel, Timestamp, ToolAttributes,
@@ -22,16 +22,16 @@ use windlass_spec::{
 use windlass_store::{Durability, ExecutionFilter};
 use windlass_tools::{BindingMode, Tool, ToolError, ToolLibrary, bind};
 
-use super::office::{Office, finishes, pays};
+use super::fixture::{RunFixture, finishing_model, paying_model};
 use super::support::{call, finish, new_task};
 
-fn looks(what: &str) -> ModelAnswer {
+fn look_call(what: &str) -> ModelAnswer {
     call("look", json!({ "what": what }))
 }
 
-fn looking(times: u32) -> ScriptedModel {
-    let looks = (0..times).map(|time| looks(&format!("thing {time}")));
-    ScriptedModel::answers(looks.chain([finish("Looked.")]))
+fn looking_model(times: u32) -> ScriptedModel {
+    let calls = (0..times).map(|time| look_call(&format!("thing {time}")));
+    ScriptedModel::answers(calls.chain([finish("Looked.")]))
 }
 
 fn limits(window: Window, count: u32) -> RateLimits {
@@ -57,18 +57,18 @@ fn stages(run: &Run) -> Vec<Stage> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_holds_across_runs_and_restarts() {
-    let mut office = Office::new();
+async fn a_limit_applies_across_runs_and_restarts() {
+    let mut fixture = RunFixture::new();
     let rule = ToolRule {
         limits: limits(Window::PerHour, 3),
         ..ToolRule::default()
     };
-    office.governance.tools.insert("look".to_owned(), rule);
-    // Each driver has a connection of its own and remembers nothing of the others.
-    let first = office.driver(looking(2));
+    fixture.governance.tools.insert("look".to_owned(), rule);
+    // Each driver has its own connection and shares no memory with the others.
+    let first = fixture.driver(looking_model(2));
     let run = first.start(new_task("Look.")).await.unwrap();
     assert_eq!(stages(&run), [Stage::Passed; 2]);
-    let second = office.driver(looking(2));
+    let second = fixture.driver(looking_model(2));
     let run = second.start(new_task("Look.")).await.unwrap();
     assert_eq!(stages(&run), [Stage::Passed, Stage::RateLimit]);
     let refused = decisions(&run)[1];
@@ -79,53 +79,57 @@ async fn a_limit_holds_across_runs_and_restarts() {
         refused.reason()
     );
     assert_eq!(run.end(), Some(&RunEnd::Completed));
-    assert_eq!(office.done().len(), 3);
+    assert_eq!(fixture.effects().len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_at_the_same_time_are_limited_also_within_one_turn() {
-    let mut office = Office::new();
+async fn concurrent_calls_are_limited_within_one_turn() {
+    let mut fixture = RunFixture::new();
     let rule = ToolRule {
         limits: limits(Window::Concurrent, 2),
         ..ToolRule::default()
     };
-    office.governance.tools.insert("look".to_owned(), rule);
-    let mut many = looks("a");
+    fixture.governance.tools.insert("look".to_owned(), rule);
+    let mut many = look_call("a");
     for what in ["b", "c", "d"] {
-        many.calls.extend(looks(what).calls);
+        many.calls.extend(look_call(what).calls);
     }
-    let model = ScriptedModel::answers([many, looks("e"), finish("Looked.")]);
-    let run = office.driver(model).start(new_task("Look.")).await.unwrap();
+    let model = ScriptedModel::answers([many, look_call("e"), finish("Looked.")]);
+    let run = fixture
+        .driver(model)
+        .start(new_task("Look."))
+        .await
+        .unwrap();
     let refused = stages(&run)
         .iter()
         .filter(|stage| **stage == Stage::RateLimit)
         .count();
     assert_eq!(refused, 2, "{:?}", stages(&run));
     assert_eq!(
-        office.done().len(),
+        fixture.effects().len(),
         3,
-        "those that ended are not counted any more"
+        "calls that ended are no longer counted"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn limits_hold_for_runs_that_are_kept_nowhere() {
-    let office = Office::new();
+async fn limits_apply_to_runs_in_memory() {
+    let fixture = RunFixture::new();
     let mut governance = Governance::default();
     let entitlement = Entitlement {
         limits: limits(Window::PerDay, 1),
         ..Entitlement::default()
     };
     governance.principals.insert("*".to_owned(), entitlement);
-    let crew = Crew::new(office.worker("clerk", looking(2))).governed_by(governance);
+    let crew = Crew::new(fixture.member("clerk", looking_model(2))).governed_by(governance);
     let driver = Driver::new(crew, Arc::new(InMemory::default()));
     let run = driver.start(new_task("Look.")).await.unwrap();
     assert_eq!(stages(&run), [Stage::Passed, Stage::RateLimit]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn limits_in_memory_hold_for_all_drivers_that_share_it() {
-    let office = Office::new();
+async fn limits_in_memory_apply_to_all_drivers_that_share_it() {
+    let fixture = RunFixture::new();
     let memory = Arc::new(InMemory::default());
     let mut seen = Vec::new();
     for _ in 0..2 {
@@ -135,7 +139,7 @@ async fn limits_in_memory_hold_for_all_drivers_that_share_it() {
             ..Entitlement::default()
         };
         governance.principals.insert("*".to_owned(), entitlement);
-        let crew = Crew::new(office.worker("clerk", looking(1))).governed_by(governance);
+        let crew = Crew::new(fixture.member("clerk", looking_model(1))).governed_by(governance);
         let driver = Driver::new(crew, Arc::clone(&memory) as Arc<dyn Durable>);
         let run = driver.start(new_task("Look.")).await.unwrap();
         seen.extend(stages(&run));
@@ -144,7 +148,7 @@ async fn limits_in_memory_hold_for_all_drivers_that_share_it() {
 }
 
 #[tokio::test]
-async fn a_turn_in_memory_is_taken_once_until_it_is_over() {
+async fn a_turn_in_memory_is_taken_once_until_it_ends() {
     let memory = InMemory::default();
     let at = Timestamp::from_microseconds;
     let take = |now, until| memory.take_turn("acme", "trial:shake", at(now), at(until));
@@ -153,8 +157,8 @@ async fn a_turn_in_memory_is_taken_once_until_it_is_over() {
     assert_eq!(take(20, 30).await.unwrap(), None);
 }
 
-/// An agent that calls a tool so many times.
-fn tried<F>(calls: u32, handler: impl Fn(Value) -> F + Send + Sync + 'static) -> Worker
+/// An agent that calls a tool this many times.
+fn member_calling<F>(calls: u32, handler: impl Fn(Value) -> F + Send + Sync + 'static) -> CrewMember
 where
     F: Future<Output = Result<Value, ToolError>> + Send + 'static,
 {
@@ -170,20 +174,20 @@ where
     let library = ToolLibrary::new("shaky").with(tool.build().unwrap());
     let shakes = (0..calls).map(|number| call("shake", json!({ "number": number })));
     let model = ScriptedModel::answers(shakes.chain([finish("Tried.")]));
-    Worker {
+    CrewMember {
         tools: bind(&agent, &library, BindingMode::Exact).unwrap(),
         agent,
         model: Arc::new(model),
     }
 }
 
-/// An agent with a tool that fails until it is mended.
-fn shaky(mended: &Arc<AtomicBool>, calls: u32) -> Worker {
-    let mended = Arc::clone(mended);
-    tried(calls, move |_| {
-        let is_mended = mended.load(Ordering::SeqCst);
+/// An agent with a tool that fails until it is fixed.
+fn member_with_failing_tool(fixed: &Arc<AtomicBool>, calls: u32) -> CrewMember {
+    let fixed = Arc::clone(fixed);
+    member_calling(calls, move |_| {
+        let is_fixed = fixed.load(Ordering::SeqCst);
         async move {
-            match is_mended {
+            match is_fixed {
                 true => Ok(json!("fine")),
                 false => Err(ToolError::of(ErrorCategory::Unavailable, "it is down")),
             }
@@ -192,84 +196,86 @@ fn shaky(mended: &Arc<AtomicBool>, calls: u32) -> Worker {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_keeps_failing_is_left_alone_and_tried_again() {
-    let mut office = Office::new();
-    office.governance.breaker = Breaker {
+async fn a_tool_that_keeps_failing_is_not_called_until_the_cooldown_is_over() {
+    let mut fixture = RunFixture::new();
+    fixture.governance.breaker = Breaker {
         failures: NonZeroU32::new(3).unwrap(),
         cooldown: Duration::from_secs(3600),
     };
-    let mended = Arc::new(AtomicBool::new(false));
+    let fixed = Arc::new(AtomicBool::new(false));
     let start = async |calls: u32| {
-        let driver = office.driver_of(Crew::new(shaky(&mended, calls)));
+        let driver = fixture.driver_with(Crew::new(member_with_failing_tool(&fixed, calls)));
         driver.start(new_task("Try it.")).await.unwrap()
     };
     let run = start(5).await;
     use Stage::{Health, Passed};
     assert_eq!(stages(&run), [Passed, Passed, Passed, Health, Health]);
-    // Another process knows it too.
+    // Another process does not call it either.
     assert_eq!(stages(&start(1).await), [Health]);
-    office.pass(Duration::from_secs(3601));
+    fixture.advance_clock(Duration::from_secs(3601));
     // One more failure is enough.
     assert_eq!(stages(&start(2).await), [Passed, Health]);
-    office.pass(Duration::from_secs(3601));
-    mended.store(true, Ordering::SeqCst);
+    fixture.advance_clock(Duration::from_secs(3601));
+    fixed.store(true, Ordering::SeqCst);
     assert_eq!(stages(&start(3).await), [Passed; 3]);
-    let statistics = office.store().tool_statistics(&ExecutionFilter::default());
+    let statistics = fixture.store().tool_statistics(&ExecutionFilter::default());
     let of = &statistics.unwrap()[0];
     assert_eq!((of.success_count, of.failure_count), (3, 4));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sub_agent_is_denied_what_its_parent_does_not_hold() {
-    let mut office = Office::new();
+async fn a_sub_agent_is_denied_permissions_that_its_parent_lacks() {
+    let mut fixture = RunFixture::new();
     let rule = ToolRule {
         demands: permissions(&["files:read"]),
         ..ToolRule::default()
     };
-    office.governance.tools.insert("look".to_owned(), rule);
+    fixture.governance.tools.insert("look".to_owned(), rule);
     let ann = Entitlement {
         permissions: permissions(&["files:read"]),
         ..Entitlement::default()
     };
-    office.governance.principals.insert("ann".to_owned(), ann);
-    let hand_over = || {
+    fixture.governance.principals.insert("ann".to_owned(), ann);
+    let delegating_model = || {
         ScriptedModel::answers([
             call("clerk", json!({"task": "Look it up."})),
             finish("Handed over."),
         ])
     };
-    let crew =
-        || Crew::new(office.worker("chief", hand_over())).with(office.worker("clerk", looking(1)));
-    let run = office.driver_of(crew()).start(new_task("Look.")).await;
+    let crew = || {
+        Crew::new(fixture.member("chief", delegating_model()))
+            .with(fixture.member("clerk", looking_model(1)))
+    };
+    let run = fixture.driver_with(crew()).start(new_task("Look.")).await;
     assert_eq!(run.unwrap().end(), Some(&RunEnd::Completed));
-    assert_eq!(office.forget().len(), 1, "both hold it");
-    // The clerk may hold it, but works for a chief who may not.
-    let mut office = office;
-    let agents = &mut office.governance.agents;
+    assert_eq!(fixture.take_effects().len(), 1, "both hold it");
+    // The clerk may hold it, but its parent may not.
+    let mut fixture = fixture;
+    let agents = &mut fixture.governance.agents;
     agents.insert("chief".to_owned(), BTreeSet::new());
-    let crew =
-        Crew::new(office.worker("chief", hand_over())).with(office.worker("clerk", looking(1)));
-    let run = office
-        .driver_of(crew)
+    let crew = Crew::new(fixture.member("chief", delegating_model()))
+        .with(fixture.member("clerk", looking_model(1)));
+    let run = fixture
+        .driver_with(crew)
         .start(new_task("Look."))
         .await
         .unwrap();
-    assert!(office.done().is_empty());
+    assert!(fixture.effects().is_empty());
     let child = run.child_run(run.calls().next().unwrap()).unwrap();
-    let child = office.store().fold(&child).unwrap();
+    let child = fixture.store().fold(&child).unwrap();
     assert_eq!(stages(&child), [Stage::Permission]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_waits_is_judged_by_the_rules_of_when_it_starts() {
-    let office = Office::new();
-    let crew = Crew::new(office.worker("clerk", pays()));
-    let crew = crew.governed_by(office.governance.clone());
-    let stored = windlass_runtime::Stored::new(office.store(), super::support::identity("ann"));
+async fn a_call_that_waited_is_decided_by_the_rules_at_its_start() {
+    let fixture = RunFixture::new();
+    let crew = Crew::new(fixture.member("clerk", paying_model()));
+    let crew = crew.governed_by(fixture.governance.clone());
+    let stored = windlass_runtime::Stored::new(fixture.store(), super::support::identity("ann"));
     let driver = Driver::new(crew.clone(), Arc::new(stored));
     let run = driver.start(new_task("Pay Bob.")).await.unwrap();
-    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
-    office.decide("bob", PersonDecision::Approve);
+    assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
+    fixture.decide("bob", PersonDecision::Approve);
     let mut changed = Governance::default();
     let rule = ToolRule {
         switched_off: Some("windlass.toml:3".to_owned()),
@@ -277,27 +283,30 @@ async fn a_call_that_waits_is_judged_by_the_rules_of_when_it_starts() {
     };
     changed.tools.insert("pay".to_owned(), rule);
     crew.govern(changed).unwrap();
-    let gone_on = tokio::time::timeout(Duration::from_secs(20), driver.resume(run.id())).await;
-    let run = gone_on.unwrap().unwrap();
+    let resumed = tokio::time::timeout(Duration::from_secs(20), driver.resume(run.id())).await;
+    let run = resumed.unwrap().unwrap();
     let record = run.calls().next().unwrap();
     assert_eq!(record.state(), CallState::Error);
     let failure = record.outcome().unwrap().unwrap_err();
-    let told = &failure.operator_message;
-    assert!(told.contains("switched off (windlass.toml:3)"), "{told}");
-    // Where the operator wrote it is no business of a model.
+    let message = &failure.operator_message;
+    assert!(
+        message.contains("switched off (windlass.toml:3)"),
+        "{message}"
+    );
+    // The model does not learn where the operator set it.
     assert_eq!(
         failure.model_message,
         "the tool `pay` is switched off; go on without it"
     );
-    assert!(office.done().is_empty());
+    assert!(fixture.effects().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_under_way_ends_under_the_rules_it_began_with() {
+async fn a_running_call_ends_under_the_rules_it_started_with() {
     let crew: Arc<OnceLock<Crew>> = Arc::default();
     let governed = Arc::clone(&crew);
-    // While it runs it is switched off, and given less time than it takes.
-    let worker = tried(2, move |_| {
+    // While it runs, it is switched off and its timeout becomes too short.
+    let member = member_calling(2, move |_| {
         let mut changed = Governance::default();
         let rule = ToolRule {
             switched_off: Some("while it ran".to_owned()),
@@ -311,7 +320,7 @@ async fn a_call_under_way_ends_under_the_rules_it_began_with() {
             Ok(json!("fine"))
         }
     });
-    let crew = crew.get_or_init(|| Crew::new(worker));
+    let crew = crew.get_or_init(|| Crew::new(member));
     let driver = Driver::new(crew.clone(), Arc::new(InMemory::default()));
     let run = driver.start(new_task("Try it.")).await.unwrap();
     assert_eq!(stages(&run), [Stage::Passed, Stage::Enabled]);
@@ -320,17 +329,17 @@ async fn a_call_under_way_ends_under_the_rules_it_began_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_a_process_died_with_is_not_made_again_if_it_may_not_be_made_now() {
-    let office = Office::new();
+async fn an_interrupted_call_is_not_repeated_if_the_rules_now_forbid_it() {
+    let fixture = RunFixture::new();
     let kept = InMemory::default();
-    let model = || ScriptedModel::answers([looks("thing"), finish("Looked.")]);
+    let model = || ScriptedModel::answers([look_call("thing"), finish("Looked.")]);
     let crew = |model, governance: Governance| {
-        Crew::new(office.worker("clerk", model)).governed_by(governance)
+        Crew::new(fixture.member("clerk", model)).governed_by(governance)
     };
     let driver = Driver::new(crew(model(), Governance::default()), Arc::new(kept.clone()));
     let run = driver.start(new_task("Look.")).await.unwrap();
-    assert_eq!(office.forget().len(), 1);
-    // As if the process had died before the end of the call was written down.
+    assert_eq!(fixture.take_effects().len(), 1);
+    // As if the process had died before the end of the call was recorded.
     let events = kept.events(run.id());
     let started = |event: &Event| matches!(event, Event::CallStarted { .. });
     let until = events.iter().position(started).unwrap();
@@ -350,29 +359,32 @@ async fn a_call_that_a_process_died_with_is_not_made_again_if_it_may_not_be_made
         }
         let finishing = ScriptedModel::answers([finish("Looked.")]);
         let driver = Driver::new(crew(finishing, governance), Arc::new(other));
-        let gone_on = driver.resume(run.id()).await.unwrap();
-        let state = gone_on.calls().next().unwrap().state();
+        let resumed = driver.resume(run.id()).await.unwrap();
+        let state = resumed.calls().next().unwrap().state();
         match is_off {
-            true => assert_eq!((state, office.forget().len()), (CallState::Error, 0)),
-            false => assert_eq!((state, office.forget().len()), (CallState::Success, 1)),
+            true => assert_eq!((state, fixture.take_effects().len()), (CallState::Error, 0)),
+            false => assert_eq!(
+                (state, fixture.take_effects().len()),
+                (CallState::Success, 1)
+            ),
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_failed_is_tried_again_by_one_call_at_a_time() {
-    let mut office = Office::new();
-    office.governance.breaker = Breaker {
+async fn a_failing_tool_is_tried_again_by_one_call_at_a_time() {
+    let mut fixture = RunFixture::new();
+    fixture.governance.breaker = Breaker {
         failures: NonZeroU32::new(2).unwrap(),
         cooldown: Duration::from_secs(3600),
     };
     let broken = Arc::new(AtomicBool::new(false));
-    let driver = office.driver_of(Crew::new(shaky(&broken, 2)));
+    let driver = fixture.driver_with(Crew::new(member_with_failing_tool(&broken, 2)));
     driver.start(new_task("Try it.")).await.unwrap();
-    office.pass(Duration::from_secs(3601));
-    // Each of them has a connection of its own, as other processes have.
+    fixture.advance_clock(Duration::from_secs(3601));
+    // Each has its own connection, as other processes have.
     let tries = (0..6).map(|_| {
-        let driver = office.driver_of(Crew::new(shaky(&broken, 1)));
+        let driver = fixture.driver_with(Crew::new(member_with_failing_tool(&broken, 1)));
         tokio::spawn(async move { driver.start(new_task("Try it.")).await.unwrap() })
     });
     let tries: Vec<_> = tries.collect();
@@ -385,9 +397,9 @@ async fn a_tool_that_failed_is_tried_again_by_one_call_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_not_the_trial_uses_no_limit_up() {
-    let mut office = Office::new();
-    office.governance.breaker = Breaker {
+async fn a_call_refused_by_the_breaker_uses_no_rate_limit() {
+    let mut fixture = RunFixture::new();
+    fixture.governance.breaker = Breaker {
         failures: NonZeroU32::new(2).unwrap(),
         cooldown: Duration::from_secs(3600),
     };
@@ -395,37 +407,37 @@ async fn a_call_that_is_not_the_trial_uses_no_limit_up() {
         limits: limits(Window::PerDay, 4),
         ..ToolRule::default()
     };
-    office.governance.tools.insert("shake".to_owned(), rule);
-    let mended = Arc::new(AtomicBool::new(false));
-    let driver = office.driver_of(Crew::new(shaky(&mended, 2)));
+    fixture.governance.tools.insert("shake".to_owned(), rule);
+    let fixed = Arc::new(AtomicBool::new(false));
+    let driver = fixture.driver_with(Crew::new(member_with_failing_tool(&fixed, 2)));
     driver.start(new_task("Try it.")).await.unwrap();
-    office.pass(Duration::from_secs(3601));
-    // Of four calls in one turn one is the trial. It fails, and one call of the four of the day is left.
+    fixture.advance_clock(Duration::from_secs(3601));
+    // One of the four calls in the turn is the trial. It fails, and one call of the daily limit is left.
     let mut many = call("shake", json!({"number": 10}));
     for number in 11..14 {
         many.calls
             .extend(call("shake", json!({ "number": number })).calls);
     }
-    let worker = Worker {
+    let member = CrewMember {
         model: Arc::new(ScriptedModel::answers([many, finish("Tried.")])),
-        ..shaky(&mended, 0)
+        ..member_with_failing_tool(&fixed, 0)
     };
-    let driver = office.driver_of(Crew::new(worker));
+    let driver = fixture.driver_with(Crew::new(member));
     let run = driver.start(new_task("Try it.")).await.unwrap();
     let passed = stages(&run)
         .iter()
         .filter(|stage| **stage == Stage::Passed)
         .count();
     assert_eq!(passed, 1, "{:?}", stages(&run));
-    office.pass(Duration::from_secs(3601));
-    mended.store(true, Ordering::SeqCst);
-    let driver = office.driver_of(Crew::new(shaky(&mended, 2)));
+    fixture.advance_clock(Duration::from_secs(3601));
+    fixed.store(true, Ordering::SeqCst);
+    let driver = fixture.driver_with(Crew::new(member_with_failing_tool(&fixed, 2)));
     let run = driver.start(new_task("Try it.")).await.unwrap();
     assert_eq!(stages(&run), [Stage::Passed, Stage::RateLimit]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_is_declared_with_at_least_the_care_its_author_asks_for() {
+async fn the_stricter_attributes_of_an_implementation_override_the_declaration() {
     let file = r#"
         [tester:Agent {instruction: "Try it.", model: "OpenAI/gpt-4o-mini"} |
           [shake:Tool {description: "Works or does not", risk: reversible, open_world: false} | (number::Int)==>(::Text)]]
@@ -453,7 +465,7 @@ async fn a_tool_is_declared_with_at_least_the_care_its_author_asks_for() {
     });
     let driver = Driver::new(crew.unwrap(), Arc::new(InMemory::default()));
     let run = driver.start(new_task("Try it.")).await.unwrap();
-    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
     let declared = run.agent().tool("shake").unwrap().attributes().clone();
     assert_eq!(declared.risk, Some(RiskLevel::Irreversible));
     assert_eq!(declared.category.unwrap().as_str(), "file_tools");
@@ -464,9 +476,9 @@ async fn a_tool_is_declared_with_at_least_the_care_its_author_asks_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_that_do_not_fit_leave_everything_as_it_was() {
-    let office = Office::new();
-    let crew = Crew::new(office.worker("clerk", finishes()));
+async fn rules_that_do_not_fit_leave_the_previous_ones_active() {
+    let fixture = RunFixture::new();
+    let crew = Crew::new(fixture.member("clerk", finishing_model()));
     let name = crew.lead().agent.name().clone();
     let before = crew.rules(&name).unwrap();
     let broken = Governance {
@@ -478,15 +490,15 @@ async fn rules_that_do_not_fit_leave_everything_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_changes_under_load_lead_to_no_wrong_decision() {
-    let office = Office::new();
+async fn a_thousand_rule_changes_under_load_cause_no_wrong_decision() {
+    let fixture = RunFixture::new();
     let answer = AtomicU32::new(0);
     let model = ScriptedModel::function(move |_| {
         let number = answer.fetch_add(1, Ordering::SeqCst);
-        Ok(looks(&format!("thing {number}")))
+        Ok(look_call(&format!("thing {number}")))
     });
-    let crew = Crew::new(office.worker("clerk", model));
-    let laid = |is_on: bool, number: u32| {
+    let crew = Crew::new(fixture.member("clerk", model));
+    let governance_with = |is_on: bool, number: u32| {
         let mut governance = Governance {
             configuration: Some(format!("{}{number}", if is_on { "on" } else { "off" })),
             ..Governance::default()
@@ -498,13 +510,13 @@ async fn a_thousand_changes_under_load_lead_to_no_wrong_decision() {
         governance.tools.insert("look".to_owned(), rule);
         governance
     };
-    let crew = crew.governed_by(laid(true, 0));
+    let crew = crew.governed_by(governance_with(true, 0));
     let driver = Driver::new(crew.clone(), Arc::new(InMemory::default()));
     let over = Arc::new(AtomicBool::new(false));
-    let mut workers = Vec::new();
+    let mut tasks = Vec::new();
     for _ in 0..2 {
         let (driver, over) = (driver.clone(), Arc::clone(&over));
-        workers.push(tokio::spawn(async move {
+        tasks.push(tokio::spawn(async move {
             let mut runs = Vec::new();
             while !over.load(Ordering::SeqCst) {
                 runs.push(driver.start(new_task("Look.")).await.unwrap());
@@ -514,13 +526,14 @@ async fn a_thousand_changes_under_load_lead_to_no_wrong_decision() {
     }
     let changing = std::thread::spawn(move || {
         for number in 1..=1000 {
-            crew.govern(laid(number % 2 == 0, number)).unwrap();
+            crew.govern(governance_with(number % 2 == 0, number))
+                .unwrap();
         }
         over.store(true, Ordering::SeqCst);
     });
     let (mut on, mut off) = (0, 0);
-    for worker in workers {
-        for run in worker.await.unwrap() {
+    for task in tasks {
+        for run in task.await.unwrap() {
             for decision in decisions(&run) {
                 let configuration = decision.configuration().unwrap();
                 match decision.verdict() {

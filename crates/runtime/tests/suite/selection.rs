@@ -1,12 +1,12 @@
-//! An agent with hundreds of tools: the model is shown those that matter and finds the others, and the
-//! journal says what was left out.
+//! An agent with hundreds of tools: the model is shown the relevant ones and finds the others, and the journal
+//! records which were left out.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::json;
 use windlass_config::{Layer, Source, load};
-use windlass_core::run::{LeftOutBecause, RunEnd};
+use windlass_core::run::{LeftOutReason, RunEnd};
 use windlass_model::{ModelClient, ScriptedModel};
 use windlass_runtime::{Configured, Crew, Driver, InMemory};
 use windlass_spec::{Agent, CallState};
@@ -51,7 +51,7 @@ const THINGS: [&str; 20] = [
 ];
 
 /// An agent with two hundred tools, one of which is deprecated.
-fn busy() -> (Agent, ToolLibrary) {
+fn agent_with_many_tools() -> (Agent, ToolLibrary) {
     let mut text = String::from(
         "[busy:Agent {instruction: \"Do what is asked.\", model: \"OpenAI/gpt-4o-mini\"} |\n",
     );
@@ -99,8 +99,8 @@ fn configured(text: &str) -> Configured {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_is_shown_what_fits_and_finds_the_rest() {
-    let (agent, library) = busy();
+async fn a_model_is_shown_relevant_tools_and_finds_the_others() {
+    let (agent, library) = agent_with_many_tools();
     let script = Arc::new(ScriptedModel::answers([
         call(
             "find_tools",
@@ -135,13 +135,13 @@ async fn a_model_is_shown_what_fits_and_finds_the_rest() {
                 .collect()
         })
         .collect();
-    // What suits the task and what is always wanted, few of all, and a way to the others.
+    // The relevant tools, the configured one, and the search tool.
     for wanted in ["count_invoices", "print_coins", "find_tools"] {
         assert!(shown[0].contains(&wanted), "{wanted}: {:?}", shown[0]);
     }
     assert!(shown[0].len() < 20, "{:?}", shown[0]);
     assert!(!shown[0].contains(&"sort_horses"));
-    // What was found is shown from then on, and can be called.
+    // A found tool is shown from then on, and can be called.
     assert!(shown[1].contains(&"sort_horses"), "{:?}", shown[1]);
     let states: Vec<CallState> = run.calls().map(windlass_spec::CallRecord::state).collect();
     assert_eq!(states, [CallState::Success; 2]);
@@ -153,14 +153,14 @@ async fn a_model_is_shown_what_fits_and_finds_the_rest() {
             .find(|one| one.tool.as_str() == name)
             .map(|one| one.because)
     };
-    assert_eq!(because("count_songs"), Some(LeftOutBecause::SwitchedOff));
-    assert_eq!(because("print_maps"), Some(LeftOutBecause::Deprecated));
-    assert_eq!(because("rename_lamps"), Some(LeftOutBecause::Budget));
+    assert_eq!(because("count_songs"), Some(LeftOutReason::SwitchedOff));
+    assert_eq!(because("print_maps"), Some(LeftOutReason::Deprecated));
+    assert_eq!(because("rename_lamps"), Some(LeftOutReason::Budget));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_task_wants_is_found_out_once_and_kept() {
-    let (agent, library) = busy();
+async fn the_intent_of_a_task_is_classified_once_and_recorded() {
+    let (agent, library) = agent_with_many_tools();
     let model: Arc<dyn ModelClient> =
         Arc::new(ScriptedModel::answers([finish("Done."), finish("Done.")]));
     let agents = std::slice::from_ref(&agent);
@@ -184,7 +184,7 @@ async fn what_a_task_wants_is_found_out_once_and_kept() {
         intent.suggested_tools.contains(&"sort_chairs".to_owned()),
         "{intent:?}"
     );
-    // What nobody defined is nothing that is known.
+    // A text that matches no definition has no intent.
     let run = driver
         .start(new_task("Qwzx vlarg brimble foo"))
         .await

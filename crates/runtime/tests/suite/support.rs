@@ -1,4 +1,4 @@
-//! What the tests of this crate share: agents, models that follow a script, tasks.
+//! Shared helpers of the tests: agents, scripted models, tasks.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use windlass_core::approval::{Identity, Principal};
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
 use windlass_core::run::{Event, Settings, Task};
 use windlass_model::{ModelClient, ScriptedModel};
-use windlass_runtime::{Crew, NewTask, Worker, now};
+use windlass_runtime::{Crew, CrewMember, NewTask, now};
 use windlass_spec::{Agent, NonEmptyText, RunId};
 use windlass_tools::{BindingMode, bind, hello};
 
@@ -25,8 +25,8 @@ pub(crate) fn identity(name: &str) -> Identity {
     Identity::new(tenant, Principal::new(name).unwrap())
 }
 
-pub(crate) fn worker(agent: Agent, model: Arc<dyn ModelClient>) -> Worker {
-    Worker {
+pub(crate) fn member(agent: Agent, model: Arc<dyn ModelClient>) -> CrewMember {
+    CrewMember {
         tools: bind(&agent, &hello::hello(), BindingMode::Exact).unwrap(),
         agent,
         model,
@@ -34,7 +34,7 @@ pub(crate) fn worker(agent: Agent, model: Arc<dyn ModelClient>) -> Worker {
 }
 
 pub(crate) fn crew_with(model: Arc<dyn ModelClient>) -> Crew {
-    Crew::new(worker(agent(), model))
+    Crew::new(member(agent(), model))
 }
 
 pub(crate) fn crew(model: ScriptedModel) -> Crew {

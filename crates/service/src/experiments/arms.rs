@@ -1,5 +1,5 @@
-//! The two arms of an experiment: the libraries, what differs between them, and the digest of all that an
-//! experiment consists of.
+//! The two arms of an experiment: their libraries, the differences between them, and the digest of the
+//! experiment's content.
 
 use std::path::Path;
 
@@ -17,20 +17,20 @@ use crate::identity::Identity;
 use crate::options::RunOptions;
 use crate::service::Service;
 
-/// A tool that keeps failing is not called for a while, whoever calls it. In an experiment that would let
-/// the failures of one arm stop the calls of the other.
-const UNBROKEN: &str = "breaker.failures=1000";
+/// Disables the circuit breaker. All runs share it, so the failures of one arm would stop the calls of the
+/// other.
+const NO_BREAKER: &str = "breaker.failures=1000";
 
 /// One arm of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExperimentArm {
-    /// The library as it was named.
+    /// The name or file of the library, as requested.
     pub library: String,
-    /// What the library calls itself.
+    /// The library's own name.
     pub name: String,
 }
 
-/// A tool that is implemented otherwise in A than in B.
+/// A tool whose implementations in A and B differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolDifference {
     /// The tool.
@@ -49,18 +49,18 @@ impl ExperimentRequest {
         }
     }
 
-    /// How the agent is bound for an arm: to its library, and to those that both have.
+    /// The options for an arm: with its library and those of both arms.
     fn options_of(&self, arm: Arm) -> RunOptions {
         let mut options = self.options.clone();
         options.library.insert(0, self.library(arm).to_owned());
-        // What one arm teaches must not help the other.
+        // Strategies learned in one arm must not help the other.
         options.frozen = !options.no_learning;
-        options.set.insert(0, UNBROKEN.to_owned());
+        options.set.insert(0, NO_BREAKER.to_owned());
         options
     }
 
-    /// The digest of all that the experiment consists of. Not of how often everything is done, so that
-    /// more can be added, nor of how it is judged.
+    /// The digest of the experiment's content. The number of repetitions is not part of it, so that more can
+    /// be added, and neither is the analysis.
     pub(super) fn digest(
         &self,
         service: &Service,
@@ -82,7 +82,7 @@ impl ExperimentRequest {
             .map(|name| content(&name))
             .collect::<Result<_, _>>()?;
         let mut options = options.with_absolute_paths();
-        // Where the configuration is says nothing about what is in it.
+        // The path of the configuration is not part of its content.
         options.project = None;
         options.set = service.overrides().set.clone();
         let all = json!({
@@ -103,7 +103,7 @@ impl ExperimentRequest {
 /// Binds the agent for both arms.
 ///
 /// # Errors
-/// Everything that stands in the way, of both arms.
+/// All errors of both arms.
 pub(super) fn bind(
     service: &Service,
     identity: &Identity,
@@ -119,7 +119,7 @@ pub(super) fn bind(
                 let library = request.library(arm);
                 reasons.extend(error.map(|error| {
                     let arm = arm.as_str().to_uppercase();
-                    format!("arm {arm} cannot work with `{library}`: {error}")
+                    format!("arm {arm} cannot use `{library}`: {error}")
                 }));
             }
             Err(ServiceError::failed(reasons.join("\n")))
@@ -127,7 +127,7 @@ pub(super) fn bind(
     }
 }
 
-/// Both arms, and what differs between them for this agent.
+/// Both arms, and their differences for this agent.
 pub(super) fn compare(
     service: &Service,
     declared: &DeclaredAgent,
@@ -156,7 +156,7 @@ pub(super) fn compare(
     Ok(([described(&a, Arm::A), described(&b, Arm::B)], differs))
 }
 
-/// What a tool is implemented by, in words.
+/// Describes the implementation of a tool.
 fn implementation(library: &ToolLibrary, tool: Option<&Tool>) -> String {
     match tool {
         None => "elsewhere".to_owned(),

@@ -1,4 +1,4 @@
-//! What an experiment shows, as values that doors serialise and draw tables and reports of.
+//! The findings of an experiment, as values that front ends serialise and show as tables and reports.
 
 use serde::{Serialize, Serializer};
 use windlass_learn::ab::{
@@ -9,8 +9,8 @@ use super::arms::{ExperimentArm, ToolDifference};
 use super::measure::{CostIn, ExperimentMetric, GuardRail, RunMeasurements};
 use super::schedule::Scheduled;
 
-/// What an experiment consists of.
-pub(super) struct Description {
+/// The content of an experiment.
+pub(super) struct ExperimentDescription {
     pub(super) name: String,
     pub(super) digest: String,
     pub(super) agent: String,
@@ -22,23 +22,23 @@ pub(super) struct Description {
     pub(super) seed: u64,
     pub(super) alpha: f64,
     pub(super) stopping: Stopping,
-    /// Whether it was made longer after it had begun.
+    /// Whether it was extended after it had started.
     pub(super) is_extended: bool,
     pub(super) metrics: Vec<ExperimentMetric>,
 }
 
-/// What came of a pair.
+/// The outcome of a pair of runs.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Settled {
+pub(super) struct PairOutcome {
     pub(super) a: Option<RunMeasurements>,
     pub(super) b: Option<RunMeasurements>,
     pub(super) is_waiting: bool,
     pub(super) is_broken_off: bool,
-    /// How often everything was to be done when it was begun.
+    /// The planned number of repetitions when it was started.
     pub(super) planned_runs: Option<u32>,
 }
 
-impl Settled {
+impl PairOutcome {
     pub(super) fn put(&mut self, arm: Arm, measured: RunMeasurements) {
         match arm {
             Arm::A => self.a = Some(measured),
@@ -52,11 +52,11 @@ impl Settled {
     }
 }
 
-/// What of an experiment counts.
-pub(super) struct Counted<'c> {
+/// The pairs of an experiment that count.
+pub(super) struct CountedPairs<'c> {
     pub(super) schedule: &'c [Scheduled],
-    pub(super) settled: &'c [Option<Settled>],
-    /// How many pairs of the schedule, if it was decided early.
+    pub(super) settled: &'c [Option<PairOutcome>],
+    /// The number of pairs that count, if it was decided early.
     pub(super) until: Option<usize>,
 }
 
@@ -75,30 +75,30 @@ pub struct PairCounts {
     pub not_done: usize,
 }
 
-/// How many runs of each arm ended, and how likely that is if half were to be of either.
+/// The number of ended runs of each arm, tested against an equal split.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SampleRatio {
     /// Runs of A.
     pub a: u64,
     /// Runs of B.
     pub b: u64,
-    /// How likely a split as uneven as this is.
+    /// The probability of a split at least this uneven.
     pub p_value: f64,
 }
 
-/// What was found by one metric.
+/// The finding of a metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MetricFinding {
     /// The metric.
     pub metric: String,
-    /// What it is measured in.
+    /// Its unit.
     pub unit: &'static str,
     /// How the arms compare by it.
     #[serde(flatten)]
     pub analysis: Analysis,
 }
 
-/// What was found by one guard rail: something that should not happen more often.
+/// The finding of a guard rail: an event that should not happen more often.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GuardRailFinding {
     /// The guard rail.
@@ -115,7 +115,7 @@ pub struct PairResult {
     pub task_id: String,
     /// Which repetition, from 1.
     pub repetition: u32,
-    /// Which arm came first.
+    /// The arm that ran first.
     pub first: Arm,
     /// The run of A.
     pub a: RunMeasurements,
@@ -123,12 +123,12 @@ pub struct PairResult {
     pub b: RunMeasurements,
 }
 
-/// What an experiment shows.
+/// The findings of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExperimentFindings {
     /// The name of the experiment.
     pub experiment: String,
-    /// The digest of all it consists of.
+    /// The digest of its content.
     pub digest: String,
     /// The agent.
     pub agent: String,
@@ -144,14 +144,14 @@ pub struct ExperimentFindings {
     pub tasks: usize,
     /// How often each task is given to each arm.
     pub runs: u32,
-    /// What the order follows from.
+    /// The seed of the order.
     pub seed: u64,
-    /// The chance of a verdict where there is no difference.
+    /// The significance level: the probability of a verdict where there is no difference.
     pub alpha: f64,
     /// Whether its length was planned.
     #[serde(serialize_with = "stopping")]
     pub stopping: Stopping,
-    /// Whether it was made longer after it had started.
+    /// Whether it was extended after it had started.
     pub is_extended: bool,
     /// Whether it was stopped because it was decided.
     pub is_stopped_early: bool,
@@ -159,9 +159,9 @@ pub struct ExperimentFindings {
     pub pairs: PairCounts,
     /// How many runs of each arm ended.
     pub sample_ratio: SampleRatio,
-    /// What was found by each metric.
+    /// The finding of each metric.
     pub metrics: Vec<MetricFinding>,
-    /// What was found by each guard rail.
+    /// The finding of each guard rail.
     pub guard_rails: Vec<GuardRailFinding>,
     /// Each pair that counts.
     pub results: Vec<PairResult>,
@@ -175,7 +175,7 @@ fn stopping<S: Serializer>(stopping: &Stopping, serializer: S) -> Result<S::Ok, 
 }
 
 impl ExperimentFindings {
-    pub(super) fn new(experiment: Description, counted: Counted<'_>) -> Self {
+    pub(super) fn new(experiment: ExperimentDescription, counted: CountedPairs<'_>) -> Self {
         let until = counted.until.unwrap_or(counted.schedule.len());
         let within = || counted.schedule.iter().zip(counted.settled).take(until);
         let complete: Vec<(&Scheduled, &RunMeasurements, &RunMeasurements)> = within()
@@ -184,8 +184,9 @@ impl ExperimentFindings {
                 Some((pair, a, b))
             })
             .collect();
-        let all_of =
-            |is: fn(&Settled) -> bool| within().filter(|(_, s)| s.as_ref().is_some_and(is)).count();
+        let all_of = |is: fn(&PairOutcome) -> bool| {
+            within().filter(|(_, s)| s.as_ref().is_some_and(is)).count()
+        };
         let pairs = PairCounts {
             planned: counted.schedule.len(),
             complete: complete.len(),
@@ -284,7 +285,7 @@ impl ExperimentFindings {
         }
     }
 
-    /// Whether what was measured says nothing about the arms.
+    /// Whether the measurements do not allow a comparison.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         let mut all = self.metrics.iter();

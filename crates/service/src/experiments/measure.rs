@@ -1,4 +1,4 @@
-//! What is measured of a run: whether it was a success, what it took, and what else happened in it.
+//! Measures runs: success, effort, and guard rails.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -15,19 +15,19 @@ use windlass_spec::{ErrorCategory, TaskInput};
 use windlass_store::Store;
 
 use crate::error::ServiceError;
-use crate::libraries::unknown;
+use crate::libraries::unknown_name_message;
 use crate::options::Notice;
 use crate::service::Service;
 
-/// How long a check may take.
+/// The timeout of a check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long to wait for what it complains of, once it ended.
-const COMPLAINTS_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long to wait for its standard error after it ended.
+const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
 
 const CHECK: &str = "check:";
 
-/// What arms are compared by.
+/// A metric that arms are compared by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExperimentMetric {
     /// Whether a run did what it was asked.
@@ -43,7 +43,7 @@ pub enum ExperimentMetric {
 }
 
 impl ExperimentMetric {
-    /// The metrics of these names, or the usual ones if there are none.
+    /// The metrics of these names, or the default ones if there are none.
     ///
     /// # Errors
     /// If there is no such metric, or one is named twice.
@@ -66,8 +66,10 @@ impl ExperimentMetric {
     fn parse(name: &str) -> Result<Self, ServiceError> {
         if let Some(command) = name.strip_prefix(CHECK) {
             if command.trim().is_empty() {
-                return Err(ServiceError::invalid("no_command", "a check is a command")
-                    .with_hint("--metric 'check:jq -e .response.answer'"));
+                return Err(
+                    ServiceError::invalid("no_command", "the check has no command")
+                        .with_hint("--metric 'check:jq -e .response.answer'"),
+                );
             }
             return Ok(Self::Check(command.to_owned()));
         }
@@ -78,9 +80,9 @@ impl ExperimentMetric {
             "cost" => Self::Cost,
             other => {
                 let known = ["success", "iterations", "latency", "cost"];
-                let message = unknown("metric", other, &known, "this program");
+                let message = unknown_name_message("metric", other, &known, "this program");
                 return Err(ServiceError::invalid("unknown_metric", message)
-                    .with_hint("a command that judges runs is named check:COMMAND"));
+                    .with_hint("use `check:COMMAND` for a command that checks runs"));
             }
         })
     }
@@ -97,7 +99,7 @@ impl ExperimentMetric {
         }
     }
 
-    /// How it is judged.
+    /// How it is analysed.
     pub(super) fn measure(&self) -> Measure {
         match self {
             Self::Success | Self::Check(_) => Measure::SUCCESS,
@@ -105,7 +107,7 @@ impl ExperimentMetric {
         }
     }
 
-    /// What was measured of a run by it.
+    /// Its value for a run.
     pub(super) fn of(&self, measured: &RunMeasurements, cost_in: CostIn) -> Option<f64> {
         Some(match self {
             Self::Success => f64::from(u8::from(measured.success)),
@@ -123,14 +125,14 @@ impl ExperimentMetric {
     }
 }
 
-/// In what cost is counted: in money only where the price of every run is known.
+/// The unit of cost: money only if the price of every run is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CostIn {
     Tokens,
     Microdollars,
 }
 
-/// What else happened, and should not happen more often.
+/// An event that should not happen more often in an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GuardRail {
     Errors,
@@ -162,7 +164,7 @@ impl GuardRail {
     }
 }
 
-/// What was measured of a run.
+/// The measurements of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunMeasurements {
     /// The run.
@@ -191,7 +193,7 @@ pub struct RunMeasurements {
     pub approvals: u64,
 }
 
-/// Whether an end says something about the arm. What a provider or a person broke off does not.
+/// Whether an end counts for the arm. A run that a provider or a person interrupted does not.
 pub(super) fn is_outcome(end: &RunEnd) -> bool {
     match end {
         RunEnd::Completed | RunEnd::IterationLimit | RunEnd::Budget { .. } => true,
@@ -258,8 +260,8 @@ pub(super) async fn measure(
     })
 }
 
-/// Whether a run did what it was asked, by what happened: it completed, its last call that was permitted
-/// succeeded, and its answer is the expected one, if one is.
+/// Whether a run succeeded: it completed, its last permitted call succeeded, and its answer is the expected one,
+/// if there is one.
 fn is_success(run: &Run, task: &TaskInput) -> bool {
     let last = run.calls().filter(|call| call.was_permitted()).last();
     let has_succeeded = last.is_none_or(|call| matches!(call.outcome(), Some(Ok(_))));
@@ -307,20 +309,21 @@ async fn check(
         .take()
         .map(|stderr| tokio::spawn(report(stderr, service.clone())));
     if let Some(mut pipe) = child.stdin.take() {
-        // A check need not read all of it.
+        // A check need not read all of its input.
         let _ = pipe.write_all(input.to_string().as_bytes()).await;
     }
     let ended = tokio::time::timeout(CHECK_TIMEOUT, child.wait()).await;
-    let status = ended.map_err(|elapsed| failed(format!("takes too long: {elapsed}")))??;
+    let status =
+        ended.map_err(|elapsed| failed(format!("exceeds its time limit: {elapsed}")))??;
     if let Some(messages) = messages {
-        // What it left running may keep its standard error open.
-        let _ = tokio::time::timeout(COMPLAINTS_TIMEOUT, messages).await;
+        // Its child processes may keep standard error open.
+        let _ = tokio::time::timeout(STDERR_TIMEOUT, messages).await;
     }
-    judgement(status).ok_or_else(|| failed(format!("says neither good nor bad: {status}")))
+    result_of(status).ok_or_else(|| failed(format!("gives no result: {status}")))
 }
 
-/// Reports what a check writes to standard error. It may quote what a model said, so it does not reach a
-/// terminal by itself.
+/// Reports the standard error of a check as warnings. It may quote a model, so it is not written to the terminal
+/// directly.
 async fn report(stderr: ChildStderr, service: Service) {
     let mut lines = BufReader::new(stderr).split(b'\n');
     while let Ok(Some(line)) = lines.next_segment().await {
@@ -329,9 +332,8 @@ async fn report(stderr: ChildStderr, service: Service) {
     }
 }
 
-/// What an exit code means. A shell that did not find the command says nothing, nor does one that was
-/// killed.
-fn judgement(status: ExitStatus) -> Option<bool> {
+/// The result for an exit code. A command that was not found or was killed has none.
+fn result_of(status: ExitStatus) -> Option<bool> {
     match status.code()? {
         0 => Some(true),
         126.. => None,

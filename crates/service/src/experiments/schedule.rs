@@ -1,21 +1,21 @@
-//! The order in which an experiment is done. It follows from the seed alone, and a longer experiment
-//! begins as a shorter one does, so that runs can be added to what was done.
+//! The order of the pairs of an experiment. It depends only on the seed, and a longer experiment starts with the
+//! pairs of a shorter one, so that runs can be added.
 
 use windlass_learn::ab::{Arm, Random};
 
 /// One pair of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scheduled {
-    /// Which task, by its place in the file.
+    /// The index of the task.
     pub(super) task: usize,
-    /// For which time, from 1.
+    /// The repetition, from 1.
     pub(super) repetition: u32,
-    /// Which arm is done first.
+    /// The arm that runs first.
     pub(super) first: Arm,
 }
 
 impl Scheduled {
-    /// The arms in the order they are done.
+    /// The arms in the order they run.
     pub(super) fn arms(&self) -> [Arm; 2] {
         match self.first {
             Arm::A => [Arm::A, Arm::B],
@@ -24,7 +24,7 @@ impl Scheduled {
     }
 }
 
-/// All pairs: round by round, each task once a round, in an order of its own.
+/// All pairs: in each round, every task once, in random order.
 pub(super) fn schedule(tasks: usize, repetitions: u32, seed: u64) -> Vec<Scheduled> {
     let mut rounds = Random::new(seed);
     let mut all = Vec::new();
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_task_comes_once_a_round_and_either_arm_may_be_first() {
+    fn every_task_is_scheduled_once_per_round_with_either_arm_first() {
         let all = schedule(20, 3, 7);
         assert_eq!(all.len(), 60);
         for round in all.chunks(20) {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_experiment_begins_as_a_shorter_one() {
+    fn a_longer_schedule_starts_with_the_shorter_one() {
         assert_eq!(schedule(5, 2, 7)[..], schedule(5, 4, 7)[..10]);
         assert_ne!(schedule(5, 2, 7), schedule(5, 2, 8));
     }

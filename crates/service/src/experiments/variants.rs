@@ -1,6 +1,5 @@
-//! How the variants of tools compare between which a library splits principals. The unit is the principal,
-//! not the call: a principal with a thousand calls is still one, so everything is averaged for each
-//! principal first.
+//! Compares the variants of tools between which a library splits principals. The unit is the principal, not the
+//! call: the values of each principal are averaged first, so that a principal with many calls counts once.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +8,28 @@ use windlass_learn::ab::{
     Analysis, Measure, Question, SAMPLE_RATIO_ALARM, Stopping, Verdict, judge_groups, sample_ratio,
 };
 use windlass_spec::{CallState, Timestamp, ToolName};
-use windlass_store::{ExecutionFilter, Stopped, VariantExecution};
+use windlass_store::{ExecutionFilter, StoppedCalls, VariantExecution};
 
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::service::Service;
 
-/// What resampling follows from: the same data always give the same answer.
+/// The seed of resampling: the same data always give the same result.
 const SEED: u64 = 1;
 
-/// Which variants are compared, and how.
+/// Selects the variants to compare.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariantQuery {
     /// Only those of this tool.
     pub tool: Option<ToolName>,
     /// Only calls that ended then or later.
     pub since: Option<Timestamp>,
-    /// The chance of a verdict where there is no difference.
+    /// The significance level: the probability of a verdict where there is no difference.
     pub alpha: f64,
 }
 
 impl Service {
-    /// How the variants of tools compare that principals of the identity's tenant were given.
+    /// Compares the variants of tools that principals of the identity's tenant were given.
     ///
     /// # Errors
     /// If the identity may not read.
@@ -53,9 +52,9 @@ impl Service {
     }
 }
 
-/// What was seen of a principal.
+/// The totals of a principal.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Seen {
+struct PrincipalTotals {
     calls: u64,
     successes: u64,
     milliseconds: f64,
@@ -63,12 +62,12 @@ struct Seen {
     undos: u64,
 }
 
-/// What was measured of a variant.
+/// The measurements of a variant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VariantSummary {
     /// The variant.
     pub variant: String,
-    /// The share of principals that was to get it.
+    /// The planned share of principals.
     pub share: f64,
     /// How many principals got it.
     pub principals: u64,
@@ -85,15 +84,15 @@ pub struct VariantSummary {
     /// How many calls were undone.
     pub undos: u64,
     #[serde(skip)]
-    by_principal: Vec<Seen>,
+    by_principal: Vec<PrincipalTotals>,
 }
 
 /// How two variants compare.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VariantComparison {
-    /// By what.
+    /// The metric.
     pub metric: &'static str,
-    /// The variant that most principals were to get: A in the analysis.
+    /// The variant with the largest planned share: A in the analysis.
     pub base: String,
     /// The other variant: B in the analysis.
     pub variant: String,
@@ -109,27 +108,31 @@ pub struct VariantSplit {
     pub tool: ToolName,
     /// The name of the experiment.
     pub experiment: String,
-    /// The chance of a verdict where there is no difference.
+    /// The significance level: the probability of a verdict where there is no difference.
     pub alpha: f64,
     /// Its variants.
     pub variants: Vec<VariantSummary>,
-    /// How likely a split of principals as uneven as this is, if it was meant to be as the shares say.
+    /// The probability of a split at least this uneven, given the planned shares.
     pub sample_ratio: f64,
-    /// Whether the shares were changed, so that nothing can be compared.
+    /// Whether the shares were changed, so that no comparison is possible.
     pub is_changed: bool,
     /// How the variants compare.
     pub compared: Vec<VariantComparison>,
 }
 
 /// Groups executions by tool and experiment.
-fn splits(executions: &[VariantExecution], stopped: &[Stopped], alpha: f64) -> Vec<VariantSplit> {
+fn splits(
+    executions: &[VariantExecution],
+    stopped: &[StoppedCalls],
+    alpha: f64,
+) -> Vec<VariantSplit> {
     let mut groups: BTreeMap<(&ToolName, &str), Vec<&VariantExecution>> = BTreeMap::new();
     for execution in executions {
         let key = (&execution.tool, execution.variant.experiment.as_str());
         groups.entry(key).or_default().push(execution);
     }
     let split = |((tool, experiment), executions): ((&ToolName, &str), Vec<_>)| {
-        let stopped: Vec<&Stopped> = stopped.iter().filter(|one| one.tool == *tool).collect();
+        let stopped: Vec<&StoppedCalls> = stopped.iter().filter(|one| one.tool == *tool).collect();
         VariantSplit::new(
             tool.clone(),
             experiment.to_owned(),
@@ -146,15 +149,15 @@ impl VariantSplit {
         tool: ToolName,
         experiment: String,
         executions: &[&VariantExecution],
-        stopped: &[&Stopped],
+        stopped: &[&StoppedCalls],
         alpha: f64,
     ) -> Self {
         let mut shares: BTreeMap<&str, u32> = BTreeMap::new();
         let mut is_changed = false;
-        // Principals in the order they came, with the variant they got first.
+        // Principals in order of their first call, with the variant of that call.
         let mut order: Vec<(&str, &str)> = Vec::new();
         let mut first: BTreeMap<&str, &str> = BTreeMap::new();
-        let mut seen: BTreeMap<&str, Seen> = BTreeMap::new();
+        let mut seen: BTreeMap<&str, PrincipalTotals> = BTreeMap::new();
         for execution in executions {
             let variant = &execution.variant;
             let share = *shares
@@ -190,7 +193,7 @@ impl VariantSplit {
         let (mut counts, mut weights): (Vec<u64>, Vec<f64>) =
             variants.iter().map(|of| (of.principals, of.share)).unzip();
         let unseen = 1.0 - weights.iter().sum::<f64>();
-        // A variant that nobody was seen to get.
+        // A variant that no principal got.
         if unseen > 1e-5 {
             counts.push(0);
             weights.push(unseen);
@@ -207,13 +210,13 @@ impl VariantSplit {
         }
     }
 
-    /// The chance of error that is left to each comparison of variants.
+    /// The significance level of each comparison of variants.
     #[must_use]
     pub fn alpha_of_each(&self) -> f64 {
         each_alpha(self.alpha, self.variants.len())
     }
 
-    /// Whether principals are split so differently from what was meant that something is wrong.
+    /// Whether the split of principals differs too much from the planned shares.
     #[must_use]
     pub fn is_uneven(&self) -> bool {
         self.sample_ratio < SAMPLE_RATIO_ALARM
@@ -221,10 +224,11 @@ impl VariantSplit {
 }
 
 impl VariantSummary {
-    fn new(name: &str, share: f64, by_principal: Vec<Seen>) -> Self {
+    fn new(name: &str, share: f64, by_principal: Vec<PrincipalTotals>) -> Self {
         let count = by_principal.len().max(1) as f64;
-        let sum = |of: fn(&Seen) -> u64| by_principal.iter().map(of).sum::<u64>();
-        let mean = |of: fn(&Seen) -> f64| by_principal.iter().map(of).sum::<f64>() / count;
+        let sum = |of: fn(&PrincipalTotals) -> u64| by_principal.iter().map(of).sum::<u64>();
+        let mean =
+            |of: fn(&PrincipalTotals) -> f64| by_principal.iter().map(of).sum::<f64>() / count;
         Self {
             variant: name.to_owned(),
             share,
@@ -240,24 +244,24 @@ impl VariantSummary {
     }
 }
 
-/// The chance of error that each comparison has if there are so many variants.
+/// The significance level of each comparison with this number of variants.
 fn each_alpha(alpha: f64, variants: usize) -> f64 {
     alpha / variants.saturating_sub(1).max(1) as f64
 }
 
-fn success(seen: &Seen) -> f64 {
+fn success(seen: &PrincipalTotals) -> f64 {
     seen.successes as f64 / seen.calls.max(1) as f64
 }
 
-fn latency(seen: &Seen) -> f64 {
+fn latency(seen: &PrincipalTotals) -> f64 {
     seen.milliseconds / seen.calls.max(1) as f64
 }
 
-/// A metric: its name, how it is judged, and what it is of a principal.
-type By = (&'static str, Measure, fn(&Seen) -> f64);
+/// A metric: its name, how it is analysed, and its value for a principal.
+type VariantMetric = (&'static str, Measure, fn(&PrincipalTotals) -> f64);
 
-/// Holds every variant against the one that most were to get. The chance of an error is shared between
-/// them.
+/// Compares every variant with the one of the largest planned share. The significance level is divided between
+/// the comparisons.
 fn compared(
     variants: &[VariantSummary],
     ratio: (&[u64], &[f64]),
@@ -274,7 +278,7 @@ fn compared(
     let each = each_alpha(alpha, variants.len());
     let mut all = Vec::new();
     for other in others {
-        let metrics: [By; 2] = [
+        let metrics: [VariantMetric; 2] = [
             ("success", Measure::SHARE, success),
             ("latency", Measure::EXPENSE, latency),
         ];
@@ -291,7 +295,7 @@ fn compared(
             let mut analysis = judge_groups(&values(base), &values(other), ratio, &question);
             if is_changed {
                 analysis.verdict = Verdict::Invalid {
-                    because: "the weights were changed while it ran".to_owned(),
+                    because: "the weights were changed during the experiment".to_owned(),
                 };
             }
             all.push(VariantComparison {

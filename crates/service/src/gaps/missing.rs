@@ -1,4 +1,4 @@
-//! Gaps counted by missing capability: the same capability in other words is one.
+//! Counts gaps by missing capability. The same capability in other words counts as one.
 
 use std::collections::BTreeSet;
 
@@ -10,40 +10,40 @@ use crate::error::ServiceError;
 
 const DAY: i64 = 86_400_000_000;
 
-/// A capability that was missing, with each time that it was.
+/// A missing capability with its occurrences.
 #[derive(Debug, Clone)]
 pub struct MissingTool {
-    /// What it is called here: as a tool that has it would be, with a number if that is taken.
+    /// Its unique name: the name of a tool that would have it, with a number if that is taken.
     pub name: String,
-    /// What a tool that has it would be called.
+    /// The name of a tool that would have it.
     wanted: String,
-    /// The capability, in the words it was first missed in.
+    /// The capability, in the words of its first occurrence.
     pub description: String,
-    /// Each time it was missing, the latest first.
+    /// Its occurrences, the latest first.
     pub occurrences: Vec<GapOccurrence>,
 }
 
-/// One time that a capability was missing.
+/// An occurrence of a missing capability.
 #[derive(Debug, Clone)]
 pub struct GapOccurrence {
     /// When.
     pub at: Timestamp,
-    /// In which run; none if an agent could not be bound.
+    /// The run; `None` if an agent could not be bound.
     pub run: Option<RunId>,
-    /// Of which agent.
+    /// The agent.
     pub agent: String,
-    /// When in the life of a run.
+    /// Whether before, during or instead of a run.
     pub moment: GapMoment,
     /// The task, unless it was purged.
     pub task: Option<String>,
-    /// What was reported about it, unless it was purged.
+    /// The report about it, unless it was purged.
     pub missing: Option<MissingCapability>,
-    /// What a tool that has it would be called.
+    /// The name of a tool that would have it.
     wanted: String,
 }
 
 impl MissingTool {
-    /// Only what was missing in the last so many days; nothing if it was not.
+    /// Restricts the occurrences to the last days; `None` if there are none.
     pub(super) fn within(mut self, days: u32, now: Timestamp) -> Option<Self> {
         let since = now.as_microseconds().saturating_sub(i64::from(days) * DAY);
         self.occurrences
@@ -51,14 +51,14 @@ impl MissingTool {
         (!self.occurrences.is_empty()).then_some(self)
     }
 
-    /// When it was missing last.
+    /// When it occurred last.
     #[must_use]
     pub fn last_at(&self) -> Timestamp {
         let all = self.occurrences.iter().map(|time| time.at);
         all.max().unwrap_or(Timestamp::from_microseconds(0))
     }
 
-    /// How often it was missing in the last seven days.
+    /// How often it occurred in the last seven days.
     #[must_use]
     pub fn this_week(&self, now: Timestamp) -> usize {
         let since = now.as_microseconds().saturating_sub(7 * DAY);
@@ -69,18 +69,18 @@ impl MissingTool {
         recent.count()
     }
 
-    /// The specification that is proposed, the latest one; from its name if the words were removed.
+    /// The latest proposed specification; made from the name if the words were purged.
     #[must_use]
     pub fn proposal(&self) -> Option<String> {
-        let told = self
+        let reports = self
             .occurrences
             .iter()
             .filter_map(|time| time.missing.as_ref());
-        let mut told = told.filter(|missing| {
+        let mut reports = reports.filter(|missing| {
             let named = missing.wanted_tool.as_ref();
             named.is_some_and(|name| name.as_str() == self.wanted)
         });
-        let text = told.find_map(|missing| Some(missing.proposed_tool.as_ref()?.to_string()));
+        let text = reports.find_map(|missing| Some(missing.proposed_tool.as_ref()?.to_string()));
         text.or_else(|| {
             let words = words_of_name(&self.wanted);
             let tool = proposed_specification(&words)?;
@@ -88,7 +88,7 @@ impl MissingTool {
         })
     }
 
-    /// Why a tool that the agent has does not do it, the latest reason.
+    /// The latest reason why a tool that the agent has does not do it.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         let latest = self.occurrences.first()?.missing.as_ref()?;
@@ -96,14 +96,14 @@ impl MissingTool {
     }
 }
 
-/// A name of a tool as words.
+/// The words of a tool's name.
 fn words_of_name(name: &str) -> String {
     name.replace(['_', '.', '-', '/'], " ")
 }
 
-/// The capabilities that were missing in gaps, what was missing most often first; of equals, what was missing last.
+/// The missing capabilities of gaps, the most frequent first, then the latest.
 pub(super) fn missing_tools(gaps: &[StoredGap]) -> Vec<MissingTool> {
-    // From the oldest on, so that what comes later joins what was there.
+    // Oldest first, so that later occurrences join earlier ones.
     let mut times: Vec<(String, GapOccurrence)> = Vec::new();
     for gap in gaps.iter().rev() {
         let report = gap.report.as_ref();
@@ -113,7 +113,7 @@ pub(super) fn missing_tools(gaps: &[StoredGap]) -> Vec<MissingTool> {
                 report
                     .capabilities()
                     .iter()
-                    .find(|told| Some(&told.capability) == name)
+                    .find(|missing| Some(&missing.capability) == name)
             });
             let text = name.map_or(wanted.as_str(), |name| name.as_str());
             let time = GapOccurrence {
@@ -137,7 +137,7 @@ pub(super) fn missing_tools(gaps: &[StoredGap]) -> Vec<MissingTool> {
                 .iter()
                 .filter_map(|index| Some(times.get(*index)?.1.clone()))
                 .collect();
-            // A run that was told of it before and during counts once.
+            // A run with a report before and during it counts once.
             let mut runs = BTreeSet::new();
             joined.retain(|time| time.run.as_ref().is_none_or(|run| runs.insert(run.clone())));
             joined.reverse();
@@ -159,7 +159,7 @@ pub(super) fn missing_tools(gaps: &[StoredGap]) -> Vec<MissingTool> {
     all
 }
 
-/// Those that would be called the same are told apart by a number.
+/// Adds numbers to equal names.
 fn distinct_names(all: &mut [MissingTool]) {
     let mut taken = BTreeSet::new();
     for missing in all {
@@ -172,7 +172,7 @@ fn distinct_names(all: &mut [MissingTool]) {
     }
 }
 
-/// The one of that name, or the only one whose name begins so.
+/// The one of that name, or the only one with that prefix.
 pub(super) fn find<'m>(
     all: &'m [MissingTool],
     name: &str,
@@ -186,9 +186,9 @@ pub(super) fn find<'m>(
     }
     let hint = match nearest(name, all.iter().map(|missing| missing.name.as_str())) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "`windlass gaps list` tells what was missing".to_owned(),
+        None => "`windlass gaps list` lists the missing tools".to_owned(),
     };
-    let message = format!("nothing called `{name}` was missing");
+    let message = format!("no missing tool is called `{name}`");
     Err(ServiceError::not_found("no_such_gap", message).with_hint(hint))
 }
 
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capability_that_is_told_apart_by_a_number_keeps_its_proposal() {
+    fn a_capability_whose_name_has_a_number_keeps_its_proposal() {
         let mut all = [
             missing("Book a flight to Rome", Some("[book_flight:Tool]")),
             missing("Book the flight simulator", Some("[of the second]")),
@@ -235,7 +235,7 @@ mod tests {
         let names: Vec<&str> = all.iter().map(|missing| missing.name.as_str()).collect();
         assert_eq!(names, ["book_flight", "book_flight_2", "book_flight_3"]);
         assert_eq!(all[1].proposal().as_deref(), Some("[of the second]"));
-        // Where the words are gone, the name says what it was, and the number nothing.
+        // Without the words, the proposal is made from the name without its number.
         let made = all[2].proposal().unwrap();
         assert!(
             made.contains("book_flight") && !made.contains('3'),

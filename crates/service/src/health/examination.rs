@@ -1,4 +1,4 @@
-//! What is looked at, one thing after the other. A thing that others need comes before them.
+//! The checks, in the order of their dependencies.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tracing::{Instrument as _, debug_span};
 use windlass_config::{Library, Severity};
-use windlass_model::{check_reach, places};
+use windlass_model::{check_reach, provider_statuses};
 use windlass_policy::Policies;
-use windlass_runtime::{ConfigurationError, Configured, Read, choose_model};
+use windlass_runtime::{ConfigurationError, Configured, FileTexts, choose_model};
 use windlass_spec::{Agent, ToolSpecification};
 use windlass_store::RunFilter;
 use windlass_tools::{BindingMode, ToolLibrary, bind};
@@ -18,20 +18,20 @@ use crate::error::ServiceError;
 use crate::identity::Identity;
 use crate::service::Service;
 
-/// How long a server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The timeout of a server's answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The time before which no clock that goes right can be: when this was written.
+/// The earliest plausible time: when this was written.
 const EARLIEST: i64 = 1_780_000_000_000_000;
 
-/// What is found out on the way, with the findings.
+/// The findings so far, with what later checks need.
 pub(super) struct Examination<'s> {
     pub(super) findings: Vec<Finding>,
     pub(super) service: &'s Service,
     identity: &'s Identity,
-    /// What the configuration says; the built-in values if it cannot be used.
+    /// The configuration; the built-in values if it is invalid.
     pub(super) configured: Configured,
-    /// The libraries that the configuration names; none if they cannot be used.
+    /// The configured libraries; empty if they cannot be used.
     library: ToolLibrary,
     agents: Vec<Agent>,
 }
@@ -71,7 +71,7 @@ impl<'s> Examination<'s> {
             .map(|(layer, path)| format!("{} ({layer})", path.display()))
             .collect();
         let found = match files.as_slice() {
-            [] => "there is none, so the built-in values hold".to_owned(),
+            [] => "no file, so the built-in values apply".to_owned(),
             files => format!("{} is valid", files.join(", ")),
         };
         let environment = configured.configuration.environment();
@@ -83,8 +83,11 @@ impl<'s> Examination<'s> {
     }
 
     fn invalid_configuration(&mut self, error: &ServiceError) {
-        // Read once more for the mistakes one by one.
-        let read = self.service.configuration_files().read(&Read::default());
+        // Read again for the individual mistakes.
+        let read = self
+            .service
+            .configuration_files()
+            .read(&FileTexts::default());
         let Err(ConfigurationError::Mistakes(mistakes)) = read else {
             let fix = "make it a file that can be read, or name another with `--config`";
             return self.add(Finding::error("configuration", error.to_string(), fix));
@@ -93,7 +96,7 @@ impl<'s> Examination<'s> {
             // The help is the fix.
             let fix = mistake.help.take();
             let fix =
-                fix.unwrap_or_else(|| "`windlass config schema` says what is allowed".to_owned());
+                fix.unwrap_or_else(|| "`windlass config schema` shows what is allowed".to_owned());
             let found = mistake.to_string();
             self.add(match mistake.severity {
                 Severity::Error => Finding::error("configuration", found, fix),
@@ -107,8 +110,8 @@ impl<'s> Examination<'s> {
         self.add(match now.as_microseconds() < EARLIEST {
             true => Finding::error(
                 "clock",
-                format!("the clock says it is {now}"),
-                "set the clock: approvals, holds and limits go by it",
+                format!("the clock shows {now}"),
+                "set the clock: approvals, holds and limits depend on it",
             ),
             false => Finding::ok("clock", format!("it is {now}")),
         });
@@ -140,7 +143,7 @@ impl<'s> Examination<'s> {
                 return;
             }
             Err(error) => {
-                let fix = format!("see whether `{place}` can be read");
+                let fix = format!("check that `{place}` can be read");
                 self.add(Finding::error("store", error.to_string(), fix));
                 return;
             }
@@ -154,8 +157,11 @@ impl<'s> Examination<'s> {
         if let Some(latest) = latest.filter(|run| run.started_at > self.service.now()) {
             self.add(Finding::error(
                 "clock",
-                format!("a run began at {}, which is yet to come", latest.started_at),
-                "the clock was set back: set it right, or holds and limits last longer than they should",
+                format!(
+                    "a run started at {}, which is in the future",
+                    latest.started_at
+                ),
+                "the clock was set back; correct it, or holds and limits last too long",
             ));
         }
         let who = self.identity.principal();
@@ -187,14 +193,14 @@ impl<'s> Examination<'s> {
     pub(super) fn files(&mut self) {
         let configuration = self.configured.configuration.clone();
         for root in &configuration.files().roots {
-            // Without the dots that mean the same.
+            // Without redundant dots.
             let root: PathBuf = root.components().collect();
             let place = root.display();
             self.add(match root.is_dir() {
-                true => Finding::ok("files", format!("the root `{place}` is there")),
+                true => Finding::ok("files", format!("the root `{place}` exists")),
                 false => Finding::error(
                     "files",
-                    format!("the root `{place}` is no directory"),
+                    format!("the root `{place}` is not a directory"),
                     format!("mkdir -p {place}, or change `[files] roots`"),
                 ),
             });
@@ -220,16 +226,16 @@ impl<'s> Examination<'s> {
         }
     }
 
-    /// The agents of a file: whether it is valid, and whether their tools are there.
+    /// Checks an agent file, and whether the tools of its agents can be bound.
     pub(super) fn agents(&mut self, file: &ExaminedFile) {
         let place = &file.name;
         let declared = match &file.content {
             FileContent::Declared(declared) => declared,
             FileContent::Missing => {
-                let fix = "name a file that is there";
+                let fix = "name an existing file";
                 return self.add(Finding::error(
                     "agents",
-                    format!("there is no {place}"),
+                    format!("the file {place} does not exist"),
                     fix,
                 ));
             }
@@ -247,13 +253,16 @@ impl<'s> Examination<'s> {
             self.add(match bind(agent, &self.library, BindingMode::Exact) {
                 Ok(_) => Finding::ok(
                     "agents",
-                    format!("{name} in {place}: {} tools are there", agent.tools().len()),
+                    format!(
+                        "{name} in {place}: {} tools can be bound",
+                        agent.tools().len()
+                    ),
                 ),
                 Err(failures) => {
-                    let told: Vec<String> = failures.iter().map(ToString::to_string).collect();
+                    let lines: Vec<String> = failures.iter().map(ToString::to_string).collect();
                     Finding::error(
                         "agents",
-                        format!("{name} in {place}: {}", told.join("\n")),
+                        format!("{name} in {place}: {}", lines.join("\n")),
                         "name the library that has them in `libraries`, or with `--library`",
                     )
                 }
@@ -271,17 +280,17 @@ impl<'s> Examination<'s> {
         self.agents.extend_from_slice(declared.agents());
     }
 
-    /// The tools of the agents that can do nothing because something is not set.
+    /// Checks for tools of the agents that are not configured.
     pub(super) fn tools(&mut self) {
         let configuration = self.configured.configuration.clone();
         let Ok(settings) = self.service.builtin_settings(&configuration) else {
             return;
         };
-        for lacking in settings.not_configured() {
+        for missing in settings.not_configured() {
             let users: Vec<&str> = self
                 .agents
                 .iter()
-                .filter(|agent| agent.tool(lacking.tool).is_some())
+                .filter(|agent| agent.tool(missing.tool).is_some())
                 .map(|agent| agent.name().as_str())
                 .collect();
             if !users.is_empty() && configuration.libraries().contains(&Library::BuiltIn) {
@@ -289,11 +298,11 @@ impl<'s> Examination<'s> {
                     "tools",
                     format!(
                         "`{}` of {} can do nothing: `{}` is not set",
-                        lacking.tool,
+                        missing.tool,
                         users.join(", "),
-                        lacking.key
+                        missing.key
                     ),
-                    lacking.help,
+                    missing.help,
                 ));
             }
         }
@@ -325,16 +334,14 @@ impl<'s> Examination<'s> {
                 let rules = policies.rules().len();
                 Finding::ok(
                     "policies",
-                    format!(
-                        "{place}: {rules} rules hold for {count} tools, and their examples pass"
-                    ),
+                    format!("{place}: {rules} rules for {count} tools, and their examples pass"),
                 )
             }
             Err(errors) => {
-                let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
                 Finding::error(
                     "policies",
-                    format!("{place}: {}", told.join("\n")),
+                    format!("{place}: {}", lines.join("\n")),
                     format!("windlass policy check {place} --agent FILE"),
                 )
             }
@@ -352,10 +359,10 @@ impl<'s> Examination<'s> {
                 Err(error) => Err(format!("{error}")),
             };
             self.add(match reach {
-                Ok(()) => Finding::ok("models", format!("all agents ask `{name}`")),
+                Ok(()) => Finding::ok("models", format!("all agents use `{name}`")),
                 Err(why) => Finding::error(
                     "models",
-                    format!("`{name}` cannot be asked: {why}"),
+                    format!("`{name}` cannot be used: {why}"),
                     "set its key in the environment, or another `model` in windlass.toml",
                 ),
             });
@@ -364,7 +371,7 @@ impl<'s> Examination<'s> {
         for agent in self.agents.clone() {
             let name = agent.name();
             self.add(match choose_model(&self.agents, &agent, base_url) {
-                Ok(choice) => Finding::ok("models", format!("{name}: {}", choice.told)),
+                Ok(choice) => Finding::ok("models", format!("{name}: {}", choice.description)),
                 Err(error) => Finding::warning(
                     "models",
                     format!("{name}: {error}"),
@@ -374,7 +381,7 @@ impl<'s> Examination<'s> {
         }
     }
 
-    /// Whether the servers that the configuration names answer, and which models can be asked.
+    /// Checks whether the configured servers answer, and which models can be reached.
     pub(super) async fn endpoints(&mut self) {
         let configuration = self.configured.configuration.clone();
         let named = [
@@ -399,25 +406,22 @@ impl<'s> Examination<'s> {
                 ),
             });
         }
-        let reachable: Vec<String> = places()
+        let reachable: Vec<String> = provider_statuses()
             .await
             .into_iter()
             .filter(|place| place.is_reachable)
             .map(|place| place.provider)
             .collect();
         let found = match reachable.as_slice() {
-            [] => "none but reflex, which is embedded and needs no key".to_owned(),
+            [] => "only reflex, which is embedded and needs no key".to_owned(),
             reachable => format!("reflex, {}", reachable.join(", ")),
         };
-        self.add(Finding::ok(
-            "models",
-            format!("can be asked from here: {found}"),
-        ));
+        self.add(Finding::ok("models", format!("reachable: {found}")));
     }
 }
 
 async fn answer_of(url: &str) -> Result<reqwest::Response, reqwest::Error> {
-    let client = reqwest::Client::builder().timeout(PATIENCE).build()?;
+    let client = reqwest::Client::builder().timeout(ANSWER_TIMEOUT).build()?;
     let request = client.get(url).build()?;
     let span = debug_span!(
         "http_request",

@@ -1,7 +1,7 @@
-//! The MCP servers of the configuration, as far as they can be looked at without starting them.
+//! Checks the MCP servers of the configuration without starting them.
 
 use windlass_mcp::{Ledger, program_of};
-use windlass_spec::server::{Given, ServerSettings, Transport};
+use windlass_spec::server::{EnvTemplate, ServerSettings, Transport};
 
 use super::Finding;
 use super::examination::Examination;
@@ -16,18 +16,18 @@ impl Examination<'_> {
         if configuration.servers().is_empty() {
             return;
         }
-        // The store is looked at elsewhere.
+        // The store is checked elsewhere.
         let Ok(ledger) = self.service.ledger() else {
             return;
         };
         for settings in configuration.servers() {
-            let finding = examined(settings, &ledger);
+            let finding = examine(settings, &ledger);
             self.add(finding);
         }
     }
 }
 
-fn examined(settings: &ServerSettings, ledger: &Ledger) -> Finding {
+fn examine(settings: &ServerSettings, ledger: &Ledger) -> Finding {
     let name = &settings.name;
     if !settings.is_enabled {
         return Finding::ok(ABOUT, format!("{name}: switched off"));
@@ -47,8 +47,9 @@ fn examined(settings: &ServerSettings, ledger: &Ledger) -> Finding {
     match ledger.program_changes(settings, program.as_ref()) {
         Ok(changes) if changes.is_empty() => {}
         Ok(changes) => {
-            let found = format!("{name}: what it runs changed: {}", changes.join("; "));
-            let fix = format!("look at it, then `windlass mcp pins {name} --accept-program`");
+            let found = format!("{name}: its program changed: {}", changes.join("; "));
+            let fix =
+                format!("review the change, then run `windlass mcp pins {name} --accept-program`");
             return Finding::error(ABOUT, found, fix);
         }
         Err(error) => {
@@ -59,8 +60,8 @@ fn examined(settings: &ServerSettings, ledger: &Ledger) -> Finding {
     let pins = match ledger.pins(name) {
         Ok(Some(pins)) => pins,
         Ok(None) => {
-            let fix = format!("`windlass mcp inspect {name}` meets it and pins its tools");
-            return Finding::warning(ABOUT, format!("{name}: never met"), fix);
+            let fix = format!("`windlass mcp inspect {name}` connects to it and pins its tools");
+            return Finding::warning(ABOUT, format!("{name}: no connection yet"), fix);
         }
         Err(error) => {
             let fix = format!("`windlass mcp remove {name}`, then add it again");
@@ -72,7 +73,7 @@ fn examined(settings: &ServerSettings, ledger: &Ledger) -> Finding {
         0 => Finding::ok(ABOUT, format!("{name}: {usable} tools pinned")),
         waiting => Finding::warning(
             ABOUT,
-            format!("{name}: {usable} tools pinned, {waiting} wait to be accepted"),
+            format!("{name}: {usable} tools pinned, {waiting} need acceptance"),
             format!("`windlass mcp pins {name}` shows them"),
         ),
     }
@@ -80,7 +81,7 @@ fn examined(settings: &ServerSettings, ledger: &Ledger) -> Finding {
 
 /// The variables that the settings name.
 fn named(settings: &ServerSettings) -> impl Iterator<Item = &str> {
-    let given: Vec<&Given> = match &settings.transport {
+    let given: Vec<&EnvTemplate> = match &settings.transport {
         Transport::Command(command) => command.environment.values().collect(),
         Transport::Http(http) => {
             let secret = http
@@ -90,5 +91,5 @@ fn named(settings: &ServerSettings) -> impl Iterator<Item = &str> {
             http.headers.values().chain(secret).collect()
         }
     };
-    given.into_iter().filter_map(Given::variable)
+    given.into_iter().filter_map(EnvTemplate::variable)
 }

@@ -1,11 +1,11 @@
-//! Changes a configuration file: one section more, or one less. Everything else in the file, comments
-//! too, stays as it is; if that cannot be done, nothing is changed.
+//! Adds a section to a configuration file or removes one. Everything else in the file, comments too, stays as it
+//! is; if that is not possible, nothing is changed.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use windlass_config::{Configuration, Layer};
-use windlass_runtime::{ConfigurationFiles, PROJECT_FILE, Read};
+use windlass_runtime::{ConfigurationFiles, FileTexts, PROJECT_FILE};
 
 use crate::error::ServiceError;
 
@@ -45,14 +45,14 @@ impl EditableFile {
             (None, ServerFile::Project) => new_project_file(directory),
             (None, ServerFile::User) => {
                 return Err(ServiceError::failed(
-                    "there is no place for a user's configuration: HOME is not set",
+                    "there is no directory for the user's configuration; set HOME",
                 ));
             }
         };
         Self::at(path)
     }
 
-    /// The file that sets how a server is reached.
+    /// The file with the section of a server.
     pub(super) fn of_server(
         name: &str,
         files: &ConfigurationFiles,
@@ -67,7 +67,7 @@ impl EditableFile {
         let origin = configuration.origin(&[TABLE, name]);
         let origin = origin.map(ToString::to_string).unwrap_or_default();
         Err(ServiceError::failed(format!(
-            "the server `{name}` stands in no file that can be changed here ({origin})"
+            "the server `{name}` is not in a file that can be changed ({origin})"
         )))
     }
 
@@ -89,7 +89,7 @@ impl EditableFile {
         servers.is_some_and(|servers| servers.get(name).is_some())
     }
 
-    /// The file with a section at its end.
+    /// The text of the file with a section at its end.
     pub(super) fn with(&self, section: &str) -> String {
         let text = self.text.trim_end();
         match text.is_empty() {
@@ -98,27 +98,27 @@ impl EditableFile {
         }
     }
 
-    /// The file without its sections about a server.
+    /// The text of the file without the sections of a server.
     pub(super) fn without(&self, name: &str) -> Result<String, ServiceError> {
         let mut kept = String::with_capacity(self.text.len());
-        let mut is_of_it = false;
+        let mut is_in_section = false;
         for line in self.text.split_inclusive('\n') {
             if let Some(header) = header(line) {
-                is_of_it = header.len() >= 2 && header[0] == TABLE && header[1] == name;
+                is_in_section = header.len() >= 2 && header[0] == TABLE && header[1] == name;
             }
-            if !is_of_it {
+            if !is_in_section {
                 kept.push_str(line);
             }
         }
-        let by_hand = || {
+        let not_removable = || {
             let path = self.path.display();
             ServiceError::failed(format!(
-                "the section of the server cannot be told from the rest of `{path}`"
+                "the section of the server in `{path}` cannot be removed automatically"
             ))
-            .with_hint("take it out by hand")
+            .with_hint("remove it with an editor")
         };
-        let mut before: toml::Table = self.text.parse().map_err(|_| by_hand())?;
-        let after: toml::Table = kept.parse().map_err(|_| by_hand())?;
+        let mut before: toml::Table = self.text.parse().map_err(|_| not_removable())?;
+        let after: toml::Table = kept.parse().map_err(|_| not_removable())?;
         if let Some(toml::Value::Table(servers)) = before.get_mut(TABLE) {
             servers.remove(name);
             if servers.is_empty() {
@@ -127,28 +127,30 @@ impl EditableFile {
         }
         match before == after {
             true => Ok(kept),
-            false => Err(by_hand()),
+            false => Err(not_removable()),
         }
     }
 
-    /// What the configuration would be with this text in the file.
+    /// The configuration with this text in the file.
     pub(super) fn read_as(
         &self,
         text: &str,
         mut files: ConfigurationFiles,
     ) -> Result<Configuration, ServiceError> {
-        files.instead.insert(self.path.clone(), text.to_owned());
+        files
+            .replacements
+            .insert(self.path.clone(), text.to_owned());
         if !files.files.iter().any(|(_, path)| *path == self.path) {
             files.files.push((Layer::Project, self.path.clone()));
         }
-        let (configured, _) = files.read(&Read::default())?;
+        let (configured, _) = files.read(&FileTexts::default())?;
         Ok(configured.configuration)
     }
 
-    /// Writes the file, all of it or nothing.
+    /// Writes the file atomically.
     pub(super) fn write(&self, text: &str) -> Result<(), ServiceError> {
         let write = || -> std::io::Result<()> {
-            // A file that is a link stays one.
+            // A symbolic link stays one.
             let path = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
             let parent = path.parent().filter(|parent| *parent != Path::new(""));
             let directory = parent.unwrap_or(Path::new("."));
@@ -169,8 +171,8 @@ impl EditableFile {
     }
 }
 
-/// Where a project's first configuration goes. In the working directory of the process its name is
-/// enough, which is how messages show it.
+/// The path of a new project configuration. In the working directory of the process it is only the file
+/// name, as messages show it.
 fn new_project_file(directory: &Path) -> PathBuf {
     let is_here = std::env::current_dir().is_ok_and(|here| here == directory);
     match is_here {
@@ -179,7 +181,7 @@ fn new_project_file(directory: &Path) -> PathBuf {
     }
 }
 
-/// The parts of the name of a table, if the line begins one.
+/// The parts of a table's name, if the line is a table header.
 fn header(line: &str) -> Option<Vec<String>> {
     let line = line.trim_start();
     if !line.starts_with('[') {
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_taken_out_and_the_rest_stays_as_it_is() {
+    fn removing_a_section_leaves_the_rest_unchanged() {
         let text = "# Ours.\nmodel = \"reflex\"\n\n[servers.time]\ncommand = \"t\"\n\n\
                     [servers.time.environment]\nTZ = \"UTC\"\n\n[servers.timer]\ncommand = \"u\" # Keep.\n";
         let kept = file(text).without("time").ok();
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_apart_is_left_alone() {
+    fn a_section_that_cannot_be_isolated_is_not_removed() {
         let inline = "servers = { time = { command = \"t\" } }\n";
         assert!(file(inline).without("time").is_err());
         let in_text = "[servers.time]\ncommand = \"\"\"\n[gate]\n\"\"\"\n";

@@ -1,9 +1,9 @@
-//! Connects to a server and shows what it states of itself and its tools, with what that means here: the
-//! names agents use, the risk, and what hides in it.
+//! Connects to a server and shows its description and its tools, with the names agents use, the risk, and
+//! hidden text.
 
 use windlass_config::Configuration;
 use windlass_core::risk::{KnownTool, ToolRisk};
-use windlass_mcp::{Greeting, Pin, Rename, look_alikes, mentions, renames, tool_name};
+use windlass_mcp::{Pin, Rename, ServerInfo, look_alikes, mentions, renames, tool_name};
 use windlass_spec::RiskLevel;
 use windlass_spec::server::{ServerName, ServerSettings};
 use windlass_tools::Tool;
@@ -32,27 +32,27 @@ impl ServerTool {
     }
 }
 
-/// What a connection to a server showed.
+/// The result of a connection to a server.
 #[derive(Debug, Clone)]
 pub struct ServerConnection {
-    /// What it states of itself.
-    pub greeting: Greeting,
+    /// Its description of itself.
+    pub greeting: ServerInfo,
     /// The definitions of its tools, accepted and offered.
     pub pins: Vec<Pin>,
     /// The tools that agents can use.
     pub tools: Vec<ServerTool>,
 }
 
-/// A server that was connected to, and what stands out about its tools.
+/// The result of an inspection of a server.
 #[derive(Debug, Clone)]
 pub struct InspectedServer {
     /// How it is reached and what it may do.
     pub settings: ServerSettings,
-    /// What the connection showed.
+    /// The result of the connection.
     pub connection: ServerConnection,
-    /// Tools that may have got another name.
+    /// Tools that may have been renamed.
     pub renames: Vec<Rename>,
-    /// What about its tools could be taken for those of another server.
+    /// Warnings about tools that can be confused with those of another server.
     pub warnings: Vec<String>,
 }
 
@@ -82,8 +82,8 @@ impl InspectedServer {
 }
 
 impl Service {
-    /// Connects to a server and compares what it offers with what was accepted. What it offers at the
-    /// first connection is accepted, unless something about it is suspicious. The server is ended again.
+    /// Connects to a server and compares its tools with the accepted ones. The tools of the first connection
+    /// are accepted, unless they are suspicious. The server is ended again.
     ///
     /// # Errors
     /// If the identity may not change servers, there is no such server, or it cannot be connected to.
@@ -97,7 +97,10 @@ impl Service {
         let settings = find_server(&configuration, name)?;
         let options = self.server_options(settings, &configuration)?;
         let (greeting, pins) = self.visit_server(settings, &options).await?;
-        let library = self.set_up_servers(&configuration)?.offered()?.library;
+        let library = self
+            .set_up_servers(&configuration)?
+            .accepted_tools()?
+            .library;
         let tools = library.iter();
         let tools =
             tools.filter(|tool| server_of(tool.name().as_str()).as_ref() == Some(&settings.name));
@@ -114,7 +117,7 @@ impl Service {
         })
     }
 
-    /// What about the tools of a server could be taken for those of another.
+    /// Warnings about tools of a server that can be confused with those of another.
     fn confusable(
         &self,
         own: &ServerName,
@@ -152,7 +155,7 @@ fn risk_of(tool: &Tool, configuration: &Configuration) -> RiskLevel {
         operator_override: configuration.risk().get(tool.name()).copied(),
         annotations,
         trust,
-        is_of_server: true,
+        is_from_server: true,
         ..KnownTool::specified(&specification)
     };
     ToolRisk::of(&known).base().level

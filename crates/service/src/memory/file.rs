@@ -1,23 +1,23 @@
-//! Reads a file as memory stores it: never more than the limit, only text, HTML without its tags.
+//! Reads a file for memory: at most the limit, only text, HTML without its tags.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use windlass_store::{MemoryError, document_text};
-use windlass_tools::text_of_html;
+use windlass_tools::html_to_text;
 
 use super::refused;
 use crate::error::ServiceError;
 
-/// A file as memory stores it.
+/// The content of a file for memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryFile {
     /// Its heading, or its name.
     pub title: Option<String>,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// Where it is: an absolute path.
+    /// Its absolute path.
     pub source: String,
 }
 
@@ -52,7 +52,7 @@ impl MemoryFile {
     }
 }
 
-/// Reads a text of at most `limit` bytes. Nothing more is read: a pipe does not say how much is to come.
+/// Reads a text of at most `limit` bytes, also from a pipe, whose length is unknown.
 ///
 /// # Errors
 /// If it cannot be read, is larger, or is not text.
@@ -65,14 +65,14 @@ pub fn read_memory_text(from: impl Read, limit: u64) -> Result<String, ServiceEr
     document_text(bytes).map_err(refused)
 }
 
-/// Where a file is, whatever the working directory is.
+/// The absolute path of a file.
 fn absolute(path: &Path) -> String {
     let absolute = std::fs::canonicalize(path);
     let path = absolute.as_deref().unwrap_or(path);
     path.to_string_lossy().into_owned()
 }
 
-/// What a file is called and what it says: HTML without tags, Markdown as it is.
+/// The title and the text of a file: HTML without tags, Markdown as it is.
 fn readable(path: &Path, text: String) -> (Option<String>, String) {
     let extension = path.extension().and_then(|extension| extension.to_str());
     let extension = extension.unwrap_or_default().to_ascii_lowercase();
@@ -80,7 +80,7 @@ fn readable(path: &Path, text: String) -> (Option<String>, String) {
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
     if matches!(extension.as_str(), "html" | "htm" | "xhtml") {
-        let (title, text) = text_of_html(&text);
+        let (title, text) = html_to_text(&text);
         let title = Some(title).filter(|title| !title.trim().is_empty());
         return (title.or(name), text);
     }

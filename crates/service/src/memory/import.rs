@@ -1,6 +1,6 @@
-//! Remembers many files at once, or an export. Each document is stored whole or not at all, and known
-//! ones are skipped, so that an interrupted import is resumed by the same call. A document that is refused
-//! is reported, and the others are imported.
+//! Imports many files at once, or an export. Each document is stored atomically and known ones are skipped, so
+//! the same call resumes an interrupted import. A document that is refused is reported, and the others are
+//! imported.
 
 use std::fmt;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use windlass_runtime::Stop;
-use windlass_store::{Memory, MemoryError, NewDocument, Reach, RememberOutcome};
+use windlass_store::{Memory, MemoryError, NewDocument, RememberOutcome, ScopeReach};
 
 use super::file::MemoryFile;
 use super::{EXPORT_VERSION, ExportedDocument, refused, scope_of};
@@ -24,9 +24,9 @@ const MAX_DEPTH: usize = 64;
 pub struct MemoryImport {
     /// Where from.
     pub sources: Vec<ImportSource>,
-    /// Whose memory it becomes. If nothing is said, a line of an export goes to where it was, and a file
-    /// to the principal's.
-    pub reach: Option<Reach>,
+    /// The scope it is stored in. By default, a line of an export goes to its original scope, and a file to
+    /// the principal's.
+    pub reach: Option<ScopeReach>,
     /// Whether it is untrusted content.
     pub is_untrusted: bool,
 }
@@ -35,9 +35,9 @@ pub struct MemoryImport {
 pub enum ImportSource {
     /// A file, all files below a directory, or an export (`.jsonl`).
     Path(PathBuf),
-    /// An export that is read from elsewhere.
+    /// An export from another source, such as standard input.
     Export {
-        /// What it is called.
+        /// Its name.
         name: String,
         /// Its lines.
         lines: Box<dyn Read + Send>,
@@ -53,30 +53,30 @@ impl fmt::Debug for ImportSource {
     }
 }
 
-/// What happens during an import, in this order: the files, then each export.
+/// The progress of an import: first the files, then each export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportProgress<'p> {
-    /// So many files are read now, each of which is a step.
+    /// The number of files that are read next; each is a step.
     Files(usize),
-    /// An export is read now. Its steps are bytes if its size is known, else lines.
+    /// An export is read next. Its steps are bytes if its size is known, else lines.
     Export {
         /// Its size.
         bytes: Option<u64>,
     },
-    /// So many steps more are done.
+    /// The number of further steps that are done.
     Steps(u64),
     /// A document was imported or refused.
     Document {
         /// Its file, or export and line.
         place: &'p str,
-        /// What became of it.
+        /// Its outcome.
         outcome: &'p ImportOutcome,
     },
     /// The files or an export are done.
     Finished,
 }
 
-/// What became of a document.
+/// The outcome of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportOutcome {
     /// It was stored.
@@ -86,14 +86,14 @@ pub enum ImportOutcome {
         /// Whether it is new.
         outcome: RememberOutcome,
     },
-    /// It is known, and came from the same source.
+    /// It is stored already, from the same source.
     Unchanged {
         /// Its id.
         id: String,
     },
     /// It cannot be remembered.
     Refused {
-        /// Why, in a line.
+        /// Why, in one line.
         reason: String,
     },
 }
@@ -103,7 +103,7 @@ pub enum ImportOutcome {
 pub struct ImportCounts {
     /// New ones.
     pub added: u64,
-    /// Those that replaced what came from the same source before.
+    /// Those that replaced an earlier document of the same source.
     pub replaced: u64,
     /// Known ones.
     pub unchanged: u64,
@@ -114,12 +114,12 @@ pub struct ImportCounts {
 }
 
 impl Service {
-    /// Remembers files and exports of the machine that the service runs on, until `stop` is cancelled.
-    /// `progress` can end the import with an error of its own.
+    /// Imports files and exports of the machine that the service runs on, until `stop` is cancelled.
+    /// `progress` can end the import with an error.
     ///
     /// # Errors
-    /// If the identity is no administrator, a source cannot be read, or memory fails. What was imported
-    /// before stays.
+    /// If the identity is no administrator, a source cannot be read, or memory fails. Documents that were
+    /// imported before stay.
     pub fn import_memory(
         &self,
         identity: &Identity,
@@ -127,9 +127,9 @@ impl Service {
         stop: &Stop,
         progress: impl FnMut(ImportProgress<'_>) -> io::Result<()>,
     ) -> Result<ImportCounts, ServiceError> {
-        // Whoever names a path reads what the service can read.
+        // The caller can read every path that the service can read.
         identity.require(Scope::Admin)?;
-        let mut work = Work {
+        let mut work = ImportJob {
             memory: self.memory()?,
             service: self,
             identity,
@@ -146,7 +146,7 @@ impl Service {
         })
     }
 
-    /// Remembers a document of an export.
+    /// Imports a document of an export.
     ///
     /// # Errors
     /// If the identity may not change memory, the export is of a newer version, or the document cannot be
@@ -165,9 +165,9 @@ impl Service {
 
 /// Why a document was not stored.
 enum NotStored {
-    /// It cannot be remembered; others may be.
+    /// The document cannot be stored; others may be.
     Document(ServiceError),
-    /// Memory fails or refuses everything.
+    /// Memory fails or refuses all documents.
     Memory(ServiceError),
 }
 
@@ -199,11 +199,11 @@ impl From<NotStored> for ServiceError {
     }
 }
 
-/// Stores a document, unless it is known: a look is cheap, a write waits for the disk.
+/// Stores a document, unless it is stored already: checking is cheap, a write waits for the disk.
 fn store(
     memory: &Memory,
     identity: &Identity,
-    reach: &Reach,
+    reach: &ScopeReach,
     new: NewDocument,
 ) -> Result<ImportOutcome, NotStored> {
     let scope = scope_of(identity, reach);
@@ -220,11 +220,11 @@ fn store(
 fn exported(
     document: ExportedDocument,
     is_untrusted: bool,
-) -> Result<(Reach, NewDocument), ServiceError> {
+) -> Result<(ScopeReach, NewDocument), ServiceError> {
     let version = document.version;
     if version != EXPORT_VERSION {
         let message = format!(
-            "the export is of a newer Windlass (form {version}; this one knows {EXPORT_VERSION})"
+            "the export was made by a newer Windlass (format {version}; this one reads {EXPORT_VERSION})"
         );
         return Err(ServiceError::invalid("unknown_version", message));
     }
@@ -238,19 +238,19 @@ fn exported(
     Ok((document.scope, new))
 }
 
-/// An import under way.
-struct Work<'w, P> {
+/// A running import.
+struct ImportJob<'w, P> {
     service: &'w Service,
     identity: &'w Identity,
     memory: Memory,
-    reach: Option<Reach>,
+    reach: Option<ScopeReach>,
     is_untrusted: bool,
     stop: &'w Stop,
     progress: P,
     counts: ImportCounts,
 }
 
-impl<P: FnMut(ImportProgress<'_>) -> io::Result<()>> Work<'_, P> {
+impl<P: FnMut(ImportProgress<'_>) -> io::Result<()>> ImportJob<'_, P> {
     fn all(&mut self, sources: Vec<ImportSource>) -> Result<(), ServiceError> {
         let (mut files, mut exports) = (Vec::new(), Vec::new());
         for source in sources {
@@ -284,7 +284,7 @@ impl<P: FnMut(ImportProgress<'_>) -> io::Result<()>> Work<'_, P> {
         self.stop.after_step.is_cancelled() || self.stop.at_once.is_cancelled()
     }
 
-    /// The files at a path, in an order that is the same every time.
+    /// The files at a path, in a stable order.
     fn find(
         &mut self,
         path: &Path,
@@ -292,7 +292,7 @@ impl<P: FnMut(ImportProgress<'_>) -> io::Result<()>> Work<'_, P> {
         files: &mut Vec<PathBuf>,
     ) -> Result<(), ServiceError> {
         let unreadable = |error: io::Error| unreadable(&path.display(), &error);
-        // A path that was named is followed, one that is found is not: a link may lead anywhere.
+        // A link is followed only if the caller named it: a found link may lead anywhere.
         let metadata = match depth {
             0 => std::fs::metadata(path).map_err(unreadable)?,
             _ => match std::fs::symlink_metadata(path) {
@@ -307,7 +307,7 @@ impl<P: FnMut(ImportProgress<'_>) -> io::Result<()>> Work<'_, P> {
             return Ok(());
         }
         if depth > MAX_DEPTH {
-            let error = ServiceError::failed("the directories are nested too deep");
+            let error = ServiceError::failed("the directories are nested too deeply");
             return self.refuse(path, error);
         }
         let entries = std::fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
@@ -340,7 +340,7 @@ impl<P: FnMut(ImportProgress<'_>) -> io::Result<()>> Work<'_, P> {
             replaces_source: true,
             ..NewDocument::new(file.text, self.service.now())
         };
-        let reach = self.reach.as_ref().unwrap_or(&Reach::Principal);
+        let reach = self.reach.as_ref().unwrap_or(&ScopeReach::Principal);
         store(&self.memory, self.identity, reach, new)
     }
 
@@ -356,7 +356,7 @@ impl<P: FnMut(ImportProgress<'_>) -> io::Result<()>> Work<'_, P> {
         };
         (self.progress)(ImportProgress::Export { bytes })?;
         let mut lines = BufReader::new(lines);
-        // A text takes up to six times as much when it is written as JSON.
+        // As JSON, a text takes up to six times as many bytes.
         let limit = self
             .memory
             .max_document_bytes()
@@ -391,14 +391,17 @@ impl<P: FnMut(ImportProgress<'_>) -> io::Result<()>> Work<'_, P> {
 
     fn line(&self, line: &[u8]) -> Result<ImportOutcome, NotStored> {
         let document = serde_json::from_slice(line).map_err(|error| {
-            ServiceError::invalid("bad_line", format!("this is no line of an export: {error}"))
+            ServiceError::invalid(
+                "bad_line",
+                format!("this is not a line of an export: {error}"),
+            )
         })?;
         let (reach, new) = exported(document, self.is_untrusted)?;
         let reach = self.reach.as_ref().unwrap_or(&reach);
         store(&self.memory, self.identity, reach, new)
     }
 
-    /// Counts and reports what became of a document.
+    /// Counts and reports the outcome of a document.
     fn settle(
         &mut self,
         place: &str,
@@ -406,7 +409,7 @@ impl<P: FnMut(ImportProgress<'_>) -> io::Result<()>> Work<'_, P> {
     ) -> Result<(), ServiceError> {
         let outcome = match outcome {
             Ok(outcome) => outcome,
-            // The others would fare no better, so this is the end of it.
+            // The other documents would fail as well, so the import ends.
             Err(NotStored::Memory(error)) => return Err(error.context(place)),
             Err(NotStored::Document(error)) => ImportOutcome::Refused {
                 reason: error
@@ -444,7 +447,7 @@ fn unreadable(path: &impl fmt::Display, error: &io::Error) -> ServiceError {
     ServiceError::failed(format!("`{path}` cannot be read: {error}"))
 }
 
-/// Reads to the end of a line and returns how much that was.
+/// Skips the rest of a line and returns its number of bytes.
 fn skip_line(from: &mut impl BufRead) -> io::Result<u64> {
     let mut skipped = 0;
     loop {

@@ -1,12 +1,12 @@
-//! One call of one tool. It is a run like any other, with a gate and a journal, of an agent that has only
-//! this tool.
+//! A single call of a tool without an agent. It is a run like any other, with a gate and a journal, of an
+//! agent that has only this tool.
 
 use std::sync::Arc;
 
 use windlass_core::approval::{Approval, PersonDecision};
 use windlass_core::model::{RequestedArguments, RequestedCall};
 use windlass_core::run::{Run, Task};
-use windlass_runtime::{Asked, Asker};
+use windlass_runtime::{AskOutcome, Asker};
 use windlass_spec::{Agent, AgentName, NonEmptyText, ToolSpecification};
 
 use super::ToolDetails;
@@ -22,10 +22,10 @@ use crate::service::{Service, blocking};
 pub struct ToolCall {
     /// The tool, from [`Service::describe_tool`].
     pub tool: ToolDetails,
-    /// What it is called with.
+    /// Its arguments.
     pub arguments: RequestedArguments,
-    /// Whether the caller approves the call beforehand, if it needs approval. What needs two people still
-    /// needs another one.
+    /// Whether the caller approves the call in advance, if it needs approval. A call that needs two people
+    /// still needs a second one.
     pub is_approved: bool,
 }
 
@@ -63,7 +63,7 @@ impl Service {
             call: Some(Box::new(RequestedCall {
                 tool: name.to_string(),
                 arguments: call.arguments,
-                // Who types a call is sure of it.
+                // A call by a person has full confidence.
                 confidence: Some(1.0),
             })),
             ..Task::default()
@@ -75,7 +75,7 @@ impl Service {
         bound.start(identity, new, attachment).await
     }
 
-    /// Approves what the identity is asked.
+    /// An asker that approves every question on behalf of the identity.
     fn approving(&self, identity: &Identity) -> Asker {
         let (service, identity) = (self.clone(), identity.clone());
         Arc::new(move |question: Approval| {
@@ -89,8 +89,8 @@ impl Service {
                     service.decide(&identity, question.call(), request)
                 });
                 match decided.await {
-                    Ok(Ok(taken)) if taken.approval.still_needed() == 0 => Asked::Decided,
-                    _ => Asked::NotDecided,
+                    Ok(Ok(taken)) if taken.approval.still_needed() == 0 => AskOutcome::Decided,
+                    _ => AskOutcome::NotDecided,
                 }
             })
         })

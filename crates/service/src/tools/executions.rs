@@ -1,4 +1,4 @@
-//! How the executions of tools ended: counted, and one by one.
+//! The executions of tools: statistics, and one by one.
 
 use serde_json::{Value, json};
 use windlass_spec::{CallState, Timestamp, ToolExecutionResult, ToolName};
@@ -10,19 +10,19 @@ use crate::service::Service;
 
 const MICROSECONDS_PER_HOUR: i64 = 3_600_000_000;
 
-/// Which executions are meant.
+/// Selects executions.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionQuery {
     /// Only those of the tool of that name.
     pub tool: Option<String>,
     /// Only those of the last hours.
     pub hours: Option<u32>,
-    /// At most so many, the latest.
+    /// At most this many, the latest.
     pub limit: Option<usize>,
 }
 
 impl Service {
-    /// How the executions of each tool of the identity's tenant ended, counted, sorted by name.
+    /// Statistics of the executions of each tool of the identity's tenant, sorted by name.
     ///
     /// # Errors
     /// If the identity may not read, or the tool's name is not valid.
@@ -56,7 +56,7 @@ impl Service {
         identity.require(Scope::Read)?;
         let tool = query.tool.as_deref().map(ToolName::new).transpose();
         let tool = tool.map_err(|error| {
-            let message = format!("this is no name of a tool: {}", with_sources(&error));
+            let message = format!("this is not a valid tool name: {}", with_sources(&error));
             ServiceError::invalid("not_a_tool_name", message)
         })?;
         let since = |hours: u32| {
@@ -74,7 +74,7 @@ impl Service {
     }
 }
 
-/// An execution in the form that other programs know. What a purge removed is marked as removed.
+/// An execution in the exchange format. Purged texts are replaced by a note.
 ///
 /// # Errors
 /// If the stored execution has no such form.

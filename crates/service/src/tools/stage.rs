@@ -1,4 +1,4 @@
-//! Where a tool is in its life, from what is configured and how its calls ended.
+//! The stage of a tool in its life cycle, from its settings and its executions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use crate::error::ServiceError;
 use crate::identity::Identity;
 use crate::service::Service;
 
-/// The database in a data directory.
+/// The name of the database file in a data directory.
 const DATABASE: &str = "windlass.db";
 
-/// Where a tool is in its life.
+/// The stage of a tool in its life cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolStage {
     /// It is known, and switched off.
@@ -45,7 +45,7 @@ impl ToolStage {
     }
 }
 
-/// How the calls of a tenant's tools ended.
+/// The past calls of a tenant's tools.
 #[derive(Default)]
 pub(super) struct History {
     statistics: BTreeMap<ToolName, ToolStatistics>,
@@ -87,7 +87,7 @@ impl History {
         self.statistics.get(tool)
     }
 
-    /// Where a tool is in its life, with what is configured for it.
+    /// The stage of a tool with these settings.
     pub(super) fn stage(
         &self,
         tool: &ToolName,

@@ -1,5 +1,5 @@
-//! Which tool or action an answer speaks for. It obeys the rules of a tool's name; whether such a
-//! tool exists is not asked here.
+//! The action of an answer. It follows the rules of a tool's name; whether such a tool exists is not
+//! checked here.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,15 +10,15 @@ use serde::{Serialize, Serializer};
 use super::words::HilAction;
 use crate::names::{TextError, ToolName};
 
-/// The `action` of an answer: the name of the tool, or what is asked of a person.
+/// The `action` of an answer: the name of the tool, or the kind of request to a person.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Action(Cow<'static, str>);
 
 impl Action {
-    /// Stands where an answer does not say and its reader does not know which tool speaks.
+    /// The action if neither the answer nor its reader names the tool.
     pub const UNKNOWN: Self = Self(Cow::Borrowed("unknown"));
 
-    /// Checks and takes a name.
+    /// Validates a name.
     ///
     /// # Errors
     /// If the text cannot be the name of a tool.

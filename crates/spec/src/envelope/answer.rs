@@ -1,63 +1,63 @@
-//! What an envelope says, as one type: every kind of answer a tool can give, each with exactly the
+//! The content of an envelope as one type: every kind of answer of a tool, each with exactly the
 //! fields it needs.
 
 use super::Object;
 use super::action::Action;
 use super::forms::SuccessData;
 use super::human::{AskHuman, AuthorizationRequest, CredentialAuthorization, Intervention};
-use super::plan::{Plan, WorkData};
+use super::plan::{PlanReport, WorkData};
 use super::words::{HilAction, ToolStatus, WorkStatus};
 use crate::failure::Failure;
 
-/// What an envelope says.
+/// The content of an envelope.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// It worked.
+    /// The call succeeded.
     Success {
         /// The tool.
         action: Action,
-        /// What came of it.
+        /// The result.
         data: SuccessData,
     },
-    /// It did not work.
+    /// The call failed.
     Error {
         /// The tool.
         action: Action,
-        /// Why, and what is left of it.
+        /// The failure.
         failure: Failure,
-        /// What else there is to know; usually nothing.
+        /// Additional data; usually empty.
         data: Object,
     },
-    /// A person is asked a question.
+    /// A question to a person.
     AskHuman(AskHuman),
-    /// A person is asked to allow one exact call.
+    /// A request to authorize one exact call.
     Authorization(AuthorizationRequest),
-    /// A person is asked to allow the use of stored credentials.
+    /// A request to authorize the use of stored credentials.
     Credential(CredentialAuthorization),
-    /// A person has to do something by hand.
+    /// A request for manual work by a person.
     Intervention(Intervention),
-    /// A plan exists and has not ended.
+    /// A plan that has not ended.
     Plan {
         /// The tool.
         action: Action,
-        /// How far it is.
+        /// Its progress.
         status: WorkStatus,
         /// The plan.
-        plan: Plan,
+        plan: PlanReport,
     },
-    /// Some other work was accepted and has not ended.
+    /// Other accepted work that has not ended.
     Work {
         /// The tool.
         action: Action,
-        /// How far it is.
+        /// Its progress.
         status: WorkStatus,
-        /// What is known of it.
+        /// Its data.
         data: WorkData,
     },
 }
 
 impl Answer {
-    /// The status that tells this kind of answer from the others.
+    /// The status of this kind of answer.
     #[must_use]
     pub fn status(&self) -> ToolStatus {
         match self {
@@ -71,7 +71,7 @@ impl Answer {
         }
     }
 
-    /// The tool that answers, or what is asked of a person.
+    /// The name of the tool, or the kind of request to a person.
     #[must_use]
     pub fn action(&self) -> &str {
         match self {
@@ -86,7 +86,7 @@ impl Answer {
         }
     }
 
-    /// What a person reads first, if one is asked.
+    /// The message to the person, if the answer waits for one.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         let message = match self {
@@ -101,12 +101,11 @@ impl Answer {
         Some(message.as_str())
     }
 
-    /// The same answer in the one form it is read back in, and what stands in `data` beside its own
-    /// fields.
-    pub(super) fn settled(mut self) -> (Self, Object) {
+    /// The same answer in canonical form, and the unknown fields of its `data`.
+    pub(super) fn into_canonical(mut self) -> (Self, Object) {
         match &mut self {
             Self::Success { .. } => return self.recognised(),
-            Self::Error { failure, .. } => speak_up(failure),
+            Self::Error { failure, .. } => fill_messages(failure),
             Self::AskHuman(ask) => {
                 let question = &ask.question;
                 ask.message.take_if(|message| message == question);
@@ -134,12 +133,12 @@ impl Answer {
         (Self::Success { action, data }, extra)
     }
 
-    /// The same answer without what a model must not or need not see.
+    /// The same answer without the parts that a model must not or need not see.
     pub(super) fn for_model(&self) -> Self {
         let mut answer = self.clone();
         match &mut answer {
             Self::Error { failure, data, .. } => {
-                // Where the words are withheld, so is the data, which often repeats them.
+                // If the message is withheld, the data is withheld too, because it often repeats the message.
                 if failure.model_message != failure.operator_message {
                     data.clear();
                 }
@@ -163,8 +162,8 @@ impl Answer {
     }
 }
 
-/// Nobody is told nothing: a failure without words gets those of its category.
-fn speak_up(failure: &mut Failure) {
+/// Gives a failure without messages the default message of its category.
+fn fill_messages(failure: &mut Failure) {
     let default = Failure::foreign(failure.category, failure.effect, String::new()).model_message;
     if failure.operator_message.trim().is_empty() {
         failure.operator_message.clone_from(&default);

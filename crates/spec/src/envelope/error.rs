@@ -1,54 +1,54 @@
-//! Why JSON is no canonical envelope: which field, and what is wrong with it.
+//! Why JSON is not a canonical envelope: the field and its problem.
 
 use std::fmt;
 
 use crate::names::TextError;
 use crate::time::NotATime;
 
-/// A field that keeps JSON from being a canonical envelope.
+/// A field because of which JSON is not a canonical envelope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvelopeError {
     /// The JSON pointer of the field; empty for the whole answer.
     pub pointer: String,
-    /// What is wrong with it.
+    /// Its problem.
     pub problem: EnvelopeProblem,
 }
 
-/// What can be wrong with a field.
+/// The problem of a field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeProblem {
-    /// It has to be there.
+    /// It is required.
     #[error("is missing")]
     Missing,
-    /// It has no place in an answer of this status.
-    #[error("does not belong here; what a tool has to say stands in `data`")]
+    /// It is not allowed in an answer of this status.
+    #[error("is not allowed here; put the fields of a tool into `data`")]
     Misplaced,
     /// It is of another JSON type.
     #[error("must be {expected}")]
     Type {
-        /// What it has to be.
+        /// The required type.
         expected: &'static str,
     },
     /// Its text breaks a rule.
-    #[error("is refused: {0}")]
+    #[error("is invalid: {0}")]
     Text(TextError),
-    /// Its word is not one of those known.
-    #[error("holds `{found}`, which is no {what}; write one of {known}")]
+    /// Its word is not one of the known ones.
+    #[error("is `{found}`, which is not a valid {what}; write one of {known}")]
     Word {
-        /// What it holds.
+        /// The unknown word.
         found: String,
-        /// What the word should be.
+        /// The name of the set of words.
         what: &'static str,
-        /// The words that are known.
+        /// The known words.
         known: String,
     },
-    /// It is no point in time.
-    #[error("is refused: {0}")]
+    /// It is not a timestamp.
+    #[error("is invalid: {0}")]
     Time(NotATime),
-    /// It has another name.
-    #[error("is called `{0}`")]
+    /// It has another name now.
+    #[error("was renamed; write `{0}`")]
     Renamed(&'static str),
-    /// It has to hold one exact word, given the status.
+    /// The status requires one exact value.
     #[error("must be `{0}` in an answer of this status")]
     Fixed(&'static str),
 }

@@ -1,5 +1,5 @@
-//! Taking the fields of a JSON object one by one. Each take checks the field and removes it, so
-//! that what is left over is what nobody knows; every error carries the pointer of its field.
+//! Takes the fields of a JSON object one by one. Each take validates the field and removes it, so
+//! that the unknown fields remain. Every error has the pointer of its field.
 
 use serde_json::Value;
 
@@ -9,16 +9,19 @@ use super::words::Word;
 use crate::names::{NonEmptyText, TextError};
 use crate::time::Timestamp;
 
-/// An object that is being taken apart.
+/// An object whose fields are taken one by one.
 pub(super) struct Fields {
     at: &'static str,
-    left: Object,
+    remaining: Object,
 }
 
 impl Fields {
     /// The fields of the object whose pointer is `at`.
     pub(super) fn new(at: &'static str, object: Object) -> Self {
-        Self { at, left: object }
+        Self {
+            at,
+            remaining: object,
+        }
     }
 
     /// The fields of a value that has to be an object.
@@ -35,18 +38,20 @@ impl Fields {
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
-        self.left.get(name).is_some_and(|value| !value.is_null())
+        self.remaining
+            .get(name)
+            .is_some_and(|value| !value.is_null())
     }
 
     /// The field as it is, `null` included.
     pub(super) fn value(&mut self, name: &str) -> Result<Value, EnvelopeError> {
-        let value = self.left.shift_remove(name);
+        let value = self.remaining.shift_remove(name);
         value.ok_or_else(|| self.error(name, EnvelopeProblem::Missing))
     }
 
     /// The field unless it is absent or `null`, which mean the same where a field is optional.
     pub(super) fn optional(&mut self, name: &str) -> Option<Value> {
-        self.left
+        self.remaining
             .shift_remove(name)
             .filter(|value| !value.is_null())
     }
@@ -69,7 +74,7 @@ impl Fields {
         if self.has(name) {
             return self.string(name).map(Some);
         }
-        self.left.shift_remove(name);
+        self.remaining.shift_remove(name);
         Ok(None)
     }
 
@@ -123,14 +128,14 @@ impl Fields {
         }
     }
 
-    /// What nobody took.
+    /// The fields that were not taken.
     pub(super) fn rest(self) -> Object {
-        self.left
+        self.remaining
     }
 
-    /// Refuses what nobody took.
+    /// Fails if a field was not taken.
     pub(super) fn finish(self) -> Result<(), EnvelopeError> {
-        match self.left.keys().next() {
+        match self.remaining.keys().next() {
             None => Ok(()),
             Some(name) => Err(self.error(name, EnvelopeProblem::Misplaced)),
         }

@@ -1,8 +1,8 @@
-//! What a success can hold. Any JSON will do; three forms that many tools share are recognised and
-//! typed: a page of results, the answer of a service behind the tool, and the outcome of a batch.
+//! The data of a success. It may be any JSON. Three common forms are recognised and typed: a page of
+//! results, the answer of a service behind the tool, and the outcome of a batch.
 //!
-//! A form is recognised only where it fits exactly. Data that merely resembles one is left as it
-//! is, for it belongs to the tool: a `total` below the number of results may be a sum of money.
+//! A form is recognised only if it fits exactly. Data that only resembles one does not change, because
+//! its fields have another meaning: a `total` below the number of results may be a sum of money.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -13,17 +13,17 @@ use super::Object;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum SuccessData {
-    /// Anything.
+    /// Any JSON.
     Plain(Value),
-    /// Several results.
+    /// A page of results.
     Page(Page),
     /// The answer of a service behind the tool.
     Nested(Nested),
-    /// How many of a batch succeeded.
+    /// The outcome of a batch.
     Batch(Batch),
 }
 
-/// Several results, perhaps of more that exist.
+/// A page of results, of which there may be more.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Page {
     total: u64,
@@ -33,7 +33,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// All results there are.
+    /// A page with all results.
     #[must_use]
     pub fn new(results: Vec<Value>) -> Self {
         Self {
@@ -43,33 +43,33 @@ impl Page {
         }
     }
 
-    /// The same results, of `total` that exist; never fewer than are here.
+    /// The same page with the total number of results, at least the number on the page.
     #[must_use]
     pub fn of_total(mut self, total: u64) -> Self {
         self.total = total.max(self.results.len() as u64);
         self
     }
 
-    /// The same results with what they amount to.
+    /// The same page with an aggregation of the results.
     #[must_use]
     pub fn with_aggregation(mut self, aggregation: impl Into<Value>) -> Self {
         self.aggregation = Some(aggregation.into());
         self
     }
 
-    /// How many results exist.
+    /// The total number of results.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.total
     }
 
-    /// The results that are here.
+    /// The results on this page.
     #[must_use]
     pub fn results(&self) -> &[Value] {
         &self.results
     }
 
-    /// What the results amount to.
+    /// The aggregation of the results.
     #[must_use]
     pub const fn aggregation(&self) -> Option<&Value> {
         self.aggregation.as_ref()
@@ -90,12 +90,12 @@ impl Page {
     }
 }
 
-/// The answer of a service behind the tool: what was asked for, and what the service says about it.
+/// The answer of a service behind the tool: a result and its metadata.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Nested {
-    /// What was asked for.
+    /// The result.
     pub result: Value,
-    /// What the service says about it.
+    /// The metadata.
     pub metadata: Object,
 }
 
@@ -113,28 +113,28 @@ impl Nested {
     }
 }
 
-/// How a batch went. What was processed is what succeeded and what failed.
+/// The outcome of a batch. The number of processed items is the sum of successes and failures.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-#[serde(into = "WrittenBatch")]
+#[serde(into = "JsonBatch")]
 pub struct Batch {
-    /// How many succeeded.
+    /// The number of successes.
     pub successful: u32,
-    /// How many failed.
+    /// The number of failures.
     pub failed: u32,
-    /// What came of them.
+    /// The results.
     pub results: Vec<Value>,
 }
 
-/// The batch as JSON has it.
+/// The JSON form of a batch.
 #[derive(Serialize)]
-struct WrittenBatch {
+struct JsonBatch {
     total_processed: u64,
     successful: u32,
     failed: u32,
     results: Vec<Value>,
 }
 
-impl From<Batch> for WrittenBatch {
+impl From<Batch> for JsonBatch {
     fn from(batch: Batch) -> Self {
         Self {
             total_processed: batch.total_processed(),
@@ -146,7 +146,7 @@ impl From<Batch> for WrittenBatch {
 }
 
 impl Batch {
-    /// How many were processed.
+    /// The number of processed items.
     #[must_use]
     pub const fn total_processed(&self) -> u64 {
         self.successful as u64 + self.failed as u64
@@ -173,12 +173,12 @@ impl Batch {
 }
 
 impl SuccessData {
-    /// The form in which the data fits, and what stands beside it.
+    /// The data in the form that it fits, and its unknown fields.
     pub(super) fn recognised(self) -> (Self, Object) {
         let Self::Plain(Value::Object(mut object)) = self else {
             return (self, Object::new());
         };
-        // A batch also has results, so it is looked for before a page.
+        // A batch also has results, so it is tried before a page.
         if let Some(batch) = Batch::take_from(&mut object) {
             (Self::Batch(batch), object)
         } else if let Some(page) = Page::take_from(&mut object) {

@@ -1,7 +1,7 @@
-//! The answers that wait for a person: a question, leave for one exact call, leave to use stored
-//! credentials, and work that only hands can do. Each is serialised as the `data` of its envelope;
-//! `message` stands beside `data` and is written by the envelope. Who is asked, and how the answer
-//! finds its way back, is decided elsewhere.
+//! The answers that wait for a person: a question, a request to authorize one exact call, a request to
+//! use stored credentials, and a request for manual work. Each is serialised as the `data` of its
+//! envelope; the envelope writes `message` next to `data`. Choosing the person and delivering the reply
+//! is not done here.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -18,22 +18,22 @@ use crate::time::Timestamp;
 pub struct AskHuman {
     /// The question.
     pub question: NonEmptyText,
-    /// What the person should know to answer it.
+    /// Background that the person needs to answer it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// Who is asked.
+    /// The person who is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// How to answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
-    /// What the person reads first; the question unless something else is said.
+    /// The message to the person; by default the question.
     #[serde(skip)]
     pub message: Option<NonEmptyText>,
 }
 
 impl AskHuman {
-    /// A question and nothing else.
+    /// A question without optional fields.
     #[must_use]
     pub const fn new(question: NonEmptyText) -> Self {
         Self {
@@ -56,42 +56,42 @@ impl AskHuman {
     }
 }
 
-/// The one call that leave is asked for.
+/// The one call to be authorized.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PendingCall {
-    /// Which request this is.
+    /// The id of the request.
     pub request_id: NonEmptyText,
-    /// The tool that would be called.
+    /// The tool.
     pub tool_name: ToolName,
-    /// What it would be called with.
+    /// Its arguments.
     pub tool_args: Object,
-    /// How much care the decision needs.
+    /// The security level of the decision.
     pub security_level: SecurityLevel,
-    /// When the request lapses.
+    /// When the request expires.
     pub expires_at: Timestamp,
 }
 
-/// A request to allow one exact call.
+/// A request to authorize one exact call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuthorizationRequest {
     /// The call.
     #[serde(flatten)]
     pub call: PendingCall,
-    /// Why it is wanted.
+    /// The reason for the call.
     pub reason: NonEmptyText,
-    /// Who is asked.
+    /// The person who is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// How to answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
-    /// What the person reads first; the reason unless something else is said.
+    /// The message to the person; by default the reason.
     #[serde(skip)]
     pub message: Option<NonEmptyText>,
 }
 
 impl AuthorizationRequest {
-    /// The fields a request cannot be without.
+    /// The required fields of a request.
     pub(super) const REQUIRED: [&'static str; 6] = [
         "request_id",
         "tool_name",
@@ -101,7 +101,7 @@ impl AuthorizationRequest {
         "expires_at",
     ];
 
-    /// A request for a call, and why.
+    /// A request for a call, with a reason.
     #[must_use]
     pub const fn new(call: PendingCall, reason: NonEmptyText) -> Self {
         Self {
@@ -133,25 +133,25 @@ impl AuthorizationRequest {
 /// A request to use credentials that are stored already.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CredentialAuthorization {
-    /// What the person reads first.
+    /// The message to the person.
     #[serde(skip)]
     pub message: NonEmptyText,
-    /// How the credentials log in, such as `social`.
+    /// The type of login, such as `social`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_type: Option<String>,
-    /// Whose credentials these are.
+    /// The provider of the credentials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Where they would be used.
+    /// The URL where they would be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Which credentials, without what is secret in them.
+    /// The credentials, without their secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credential_preview: Option<CredentialPreview>,
-    /// What the page looks like.
+    /// A screenshot of the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub screenshot: Option<String>,
-    /// Anything else worth knowing.
+    /// Further details.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
     /// How to answer.
@@ -160,10 +160,10 @@ pub struct CredentialAuthorization {
 }
 
 impl CredentialAuthorization {
-    /// The fields that only this kind of request has.
+    /// The fields that identify this kind of request.
     pub(super) const MARKS: [&'static str; 2] = ["auth_type", "credential_preview"];
 
-    /// A request that says no more than its message.
+    /// A request with only a message.
     #[must_use]
     pub const fn new(message: NonEmptyText) -> Self {
         Self {
@@ -178,8 +178,8 @@ impl CredentialAuthorization {
         }
     }
 
-    /// The request in full, as it is put to a person: everything about the call comes from the call
-    /// itself and not from what the tool claims, the reason is the message.
+    /// The complete request for the approver. Everything about the call comes from the call itself, not
+    /// from the tool's claims. The reason is the message.
     #[must_use]
     pub fn into_request(self, call: PendingCall) -> AuthorizationRequest {
         AuthorizationRequest {
@@ -208,13 +208,13 @@ impl CredentialAuthorization {
     }
 }
 
-/// What may be shown of stored credentials.
+/// The visible part of stored credentials.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct CredentialPreview(Object);
 
 impl CredentialPreview {
-    /// Whose credentials these are, and where they are kept.
+    /// A preview with the provider and the vault of the credentials.
     #[must_use]
     pub fn new(provider: &NonEmptyText, vault_id: &NonEmptyText) -> Self {
         Self(Object::from_iter([
@@ -223,53 +223,53 @@ impl CredentialPreview {
         ]))
     }
 
-    /// The same preview with the date, or date and time, at which they were stored.
+    /// The same preview with the date, or date and time, when they were stored.
     #[must_use]
     pub fn stored_at(mut self, date: impl Into<String>) -> Self {
         self.0.insert("stored_at".to_owned(), date.into().into());
         self
     }
 
-    /// What the field `name` says, such as `provider`, `vault_id` or `stored_at`.
+    /// The value of the field `name`, such as `provider`, `vault_id` or `stored_at`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str()
     }
 }
 
-/// A request to do something by hand.
+/// A request for manual work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Intervention {
-    /// Whether credentials or hands are needed.
+    /// Whether it needs credentials or manual work.
     #[serde(skip)]
     pub status: InterventionStatus,
-    /// What the person reads first.
+    /// The message to the person.
     #[serde(skip)]
     pub message: NonEmptyText,
-    /// What has to be done.
+    /// The kind of work.
     pub intervention_type: InterventionType,
-    /// Whose page or service it is.
+    /// The provider of the page or service.
     pub provider: NonEmptyText,
-    /// Where it has to be done.
+    /// The URL of the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// What the page looks like.
+    /// A screenshot of the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub screenshot: Option<String>,
-    /// Where the person can log in.
+    /// The URL where the person can log in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oauth_url: Option<String>,
-    /// Anything else worth knowing.
+    /// Further details.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// What to do, step by step.
+    /// The steps to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
 }
 
 impl Intervention {
-    /// What has to be done, where, and how it is said. A login needs credentials, everything else
-    /// needs hands.
+    /// A request with its kind of work, provider and message. A login needs credentials, everything else
+    /// needs manual work.
     #[must_use]
     pub const fn new(
         intervention_type: InterventionType,

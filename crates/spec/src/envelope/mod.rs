@@ -1,8 +1,8 @@
-//! The envelope: the one shape of every tool answer. A [`ToolResponse`] says how a call went
-//! (`status`), which tool speaks (`action`), what it has to say (`data`) and when (`timestamp`);
-//! inside it is one [`Answer`] whose fields cannot be wrong. Answers of older tools pass through
-//! [`normalise`], which never fails and says what should be written instead. A call that takes long
-//! reports by [`StreamFrame`]s.
+//! The envelope: the one shape of every tool answer. A [`ToolResponse`] has the outcome of a call
+//! (`status`), the tool (`action`), its data (`data`) and a time (`timestamp`). It contains one
+//! [`Answer`], whose fields are always valid. [`normalise`] converts the answers of older tools. It
+//! never fails, and returns a notice for each thing to write differently. A long call reports its
+//! progress by [`StreamFrame`]s.
 //!
 //! Nothing here runs a tool, asks a person or reads a clock: times are passed in.
 
@@ -38,7 +38,7 @@ pub use human::{
     PendingCall,
 };
 pub use normalise::{Deprecation, DeprecationCode, Normalised, normalise, normalise_for};
-pub use plan::{Plan, WorkData};
+pub use plan::{PlanReport, WorkData};
 pub use response::ToolResponse;
 pub use schema::{stream_frame_schema, tool_response_schema};
 pub use stream::{FrameError, FrameReader, Progress, StepOutOfRange, StreamFrame, read_frames};

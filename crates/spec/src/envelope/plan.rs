@@ -1,5 +1,5 @@
-//! Work that has been accepted and has not ended: execution plans, and any other work a tool has
-//! begun. Running a plan is not done here.
+//! Accepted work that has not ended: execution plans, and other work of a tool. Executing a plan is not
+//! done here.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use crate::names::NonEmptyText;
 
 /// A plan as a tool reports it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Plan {
-    /// Which plan.
+pub struct PlanReport {
+    /// The id of the plan.
     pub plan_id: NonEmptyText,
-    /// Its tasks, in the form of the tool that plans.
+    /// Its tasks, in the form of the planning tool.
     pub tasks: Vec<Value>,
-    /// In which order they run.
+    /// Whether they run in parallel or in sequence.
     pub execution_mode: ExecutionMode,
-    /// For each task that has to wait, which tasks it waits for.
+    /// For each task with dependencies, the tasks it depends on.
     pub dependencies: BTreeMap<String, Vec<String>>,
 }
 
-impl Plan {
-    /// The field that makes data a plan.
+impl PlanReport {
+    /// The field that identifies data as a plan.
     pub(super) const MARK: &'static str = "plan_id";
 
     pub(super) fn read(data: &mut Fields) -> Result<Self, EnvelopeError> {
@@ -58,21 +58,21 @@ fn read_dependencies(data: &mut Fields) -> Result<BTreeMap<String, Vec<String>>,
     Ok(dependencies)
 }
 
-/// The data of accepted work that is no plan: any object without a `plan_id`, which would promise
-/// the rest of a plan.
+/// The data of accepted work that is not a plan: any object without a `plan_id`, which would require
+/// the other fields of a plan.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(transparent)]
 pub struct WorkData(Object);
 
 impl WorkData {
-    /// Checks and takes the data.
+    /// Validates the data.
     ///
     /// # Errors
-    /// If it holds a `plan_id`: a plan is answered as a [`Plan`].
+    /// If it has a `plan_id`: use a [`PlanReport`] for a plan.
     pub fn new(data: Object) -> Result<Self, EnvelopeError> {
-        if data.contains_key(Plan::MARK) {
+        if data.contains_key(PlanReport::MARK) {
             return Err(EnvelopeError {
-                pointer: pointer("/data", Plan::MARK),
+                pointer: pointer("/data", PlanReport::MARK),
                 problem: EnvelopeProblem::Misplaced,
             });
         }

@@ -1,5 +1,5 @@
-//! The envelope as JSON: how it is written, and how canonical JSON is checked on its way in. What
-//! is not canonical is refused here with the name of the field; forgiving is not done here.
+//! The envelope as JSON: writing it, and strict reading of canonical JSON. JSON that is not canonical is
+//! an error with the name of the field; the lenient reader is in `normalise`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use super::error::{EnvelopeError, EnvelopeProblem};
 use super::fields::Fields;
 use super::forms::{Batch, Nested, Page, SuccessData};
 use super::human::{AskHuman, AuthorizationRequest, CredentialAuthorization, Intervention};
-use super::plan::{Plan, WorkData};
+use super::plan::{PlanReport, WorkData};
 use super::response::ToolResponse;
 use super::words::{HilAction, InterventionStatus, ToolStatus, WorkStatus};
 use crate::failure::{Effect, ErrorCategory, Failure};
@@ -20,21 +20,21 @@ use crate::time::Timestamp;
 
 /// The envelope in the order in which its fields are written.
 #[derive(Serialize)]
-struct Written<'a> {
+struct JsonEnvelope<'a> {
     status: ToolStatus,
     action: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     hil_required: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
-    data: WrittenData<'a>,
+    data: JsonData<'a>,
     #[serde(flatten)]
-    failure: Option<WrittenFailure<'a>>,
+    failure: Option<JsonFailure<'a>>,
     timestamp: Timestamp,
 }
 
 #[derive(Serialize)]
-struct WrittenFailure<'a> {
+struct JsonFailure<'a> {
     error: &'a str,
     category: ErrorCategory,
     retryable: bool,
@@ -44,7 +44,7 @@ struct WrittenFailure<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum WrittenData<'a> {
+enum JsonData<'a> {
     Plain(&'a Value),
     Typed {
         #[serde(flatten)]
@@ -65,27 +65,27 @@ enum Form<'a> {
     Authorization(&'a AuthorizationRequest),
     Credential(&'a CredentialAuthorization),
     Intervention(&'a Intervention),
-    Plan(&'a Plan),
+    Plan(&'a PlanReport),
     Work(&'a WorkData),
 }
 
 impl Serialize for ToolResponse {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let data = match form(self.answer()) {
-            Ok(form) => WrittenData::Typed {
+            Ok(form) => JsonData::Typed {
                 form,
                 extra: self.extra(),
             },
-            Err(value) => WrittenData::Plain(value),
+            Err(value) => JsonData::Plain(value),
         };
         let message = self.message();
-        let written = Written {
+        let written = JsonEnvelope {
             status: self.status(),
             action: self.action(),
             hil_required: message.map(|_| true),
             message,
             data,
-            failure: self.failure().map(|failure| WrittenFailure {
+            failure: self.failure().map(|failure| JsonFailure {
                 error: &failure.operator_message,
                 category: failure.category,
                 retryable: failure.retryable,
@@ -98,7 +98,7 @@ impl Serialize for ToolResponse {
     }
 }
 
-/// What stands in `data`: typed fields, or any JSON.
+/// The content of `data`: typed fields, or any JSON.
 fn form(answer: &Answer) -> Result<Form<'_>, &Value> {
     Ok(match answer {
         Answer::Success { data, .. } => match data {
@@ -123,7 +123,7 @@ impl<'de> Deserialize<'de> for ToolResponse {
     }
 }
 
-/// Checks canonical JSON.
+/// Reads canonical JSON.
 pub(super) fn read(json: Value) -> Result<ToolResponse, EnvelopeError> {
     let mut top = Fields::of("", json)?;
     let status: ToolStatus = top.word("status")?;
@@ -168,7 +168,7 @@ fn read_error(top: &mut Fields) -> Result<(Answer, Object), EnvelopeError> {
     let operator_message = String::from(top.text("error")?);
     let (category, retryable) = (top.word("category")?, top.flag("retryable")?);
     let effect = top.word("effect")?;
-    // Words that were not written for a model are withheld from it.
+    // The model does not get a message that was not written for it.
     let failure = Failure {
         retryable,
         ..Failure::foreign(category, effect, operator_message)
@@ -192,7 +192,7 @@ fn read_error(top: &mut Fields) -> Result<(Answer, Object), EnvelopeError> {
 fn read_work(top: &mut Fields, status: WorkStatus) -> Result<(Answer, Object), EnvelopeError> {
     let action = top.parsed("action", Action::new)?;
     let object = top.object("data")?;
-    if !object.contains_key(Plan::MARK) {
+    if !object.contains_key(PlanReport::MARK) {
         let data = WorkData::new(object)?;
         let answer = Answer::Work {
             action,
@@ -202,7 +202,7 @@ fn read_work(top: &mut Fields, status: WorkStatus) -> Result<(Answer, Object), E
         return Ok((answer, Object::new()));
     }
     let mut data = Fields::new("/data", object);
-    let plan = Plan::read(&mut data)?;
+    let plan = PlanReport::read(&mut data)?;
     let answer = Answer::Plan {
         action,
         status,
@@ -211,7 +211,7 @@ fn read_work(top: &mut Fields, status: WorkStatus) -> Result<(Answer, Object), E
     Ok((answer, data.rest()))
 }
 
-/// What all answers that wait for a person have beside their status.
+/// Reads the common fields of all answers that wait for a person.
 fn read_hil(
     top: &mut Fields,
     expected: HilAction,
@@ -224,7 +224,7 @@ fn read_hil(
     }
     let message = top.text("message")?;
     let mut data = Fields::of("/data", top.value("data")?)?;
-    // Under the older name it would pass for a field nobody knows, and nobody would be shown it.
+    // Under the older name it would be an unknown field, and the person would not see it.
     if data.optional("instructions").is_some() {
         return Err(data.error("instructions", EnvelopeProblem::Renamed("instruction")));
     }
@@ -243,8 +243,8 @@ fn read_authorization_required(
     Ok((Answer::Credential(request), data.rest()))
 }
 
-/// Whether `authorization_required` merely is another name for `authorization_requested` here: the
-/// data is all that such a request needs, and is not about credentials.
+/// Whether `authorization_required` is only another name for `authorization_requested` here: the data
+/// has all fields of such a request and none about credentials.
 fn is_complete_request(data: &Fields) -> bool {
     let mut marks = CredentialAuthorization::MARKS.iter();
     let mut required = AuthorizationRequest::REQUIRED.iter();

@@ -1,4 +1,4 @@
-//! [`ToolResponse`]: the envelope itself, how it is built, and its two faces.
+//! [`ToolResponse`]: the envelope itself, its constructors, and its views for operators and models.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::answer::Answer;
 use super::error::EnvelopeError;
 use super::forms::{Batch, Page, SuccessData};
 use super::human::{AskHuman, AuthorizationRequest, CredentialAuthorization, Intervention};
-use super::plan::{Plan, WorkData};
+use super::plan::{PlanReport, WorkData};
 use super::raw;
 use super::words::{ToolStatus, WorkStatus};
 use crate::failure::Failure;
@@ -16,13 +16,13 @@ use crate::time::Timestamp;
 
 /// The answer of a tool.
 ///
-/// Reading it from JSON accepts the canonical shape only (words in any case) and names the field
-/// that is wrong; [`normalise`](super::normalise()) accepts everything else.
+/// Reading it from JSON accepts only the canonical shape (words in any case) and otherwise names the
+/// invalid field; [`normalise`](super::normalise()) accepts everything else.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolResponse {
     answer: Answer,
-    /// Fields of `data` beside those the answer knows. Only reading fills it, so it never holds a
-    /// name that the answer writes itself.
+    /// The unknown fields of `data`. Only reading fills it, so it never has a name that the answer
+    /// writes itself.
     extra: Object,
     timestamp: Timestamp,
 }
@@ -31,7 +31,7 @@ impl ToolResponse {
     /// An answer given at `timestamp`.
     #[must_use]
     pub fn new(answer: Answer, timestamp: Timestamp) -> Self {
-        let (answer, extra) = answer.settled();
+        let (answer, extra) = answer.into_canonical();
         Self {
             answer,
             extra,
@@ -39,7 +39,7 @@ impl ToolResponse {
         }
     }
 
-    /// It worked: with any JSON, or with a [`Page`], a [`Nested`](super::Nested) or a [`Batch`].
+    /// A success with any JSON, or with a [`Page`], a [`Nested`](super::Nested) or a [`Batch`].
     #[must_use]
     pub fn success(
         action: impl Into<Action>,
@@ -50,7 +50,7 @@ impl ToolResponse {
         Self::new(Answer::Success { action, data }, timestamp)
     }
 
-    /// It did not work.
+    /// An error.
     #[must_use]
     pub fn error(action: impl Into<Action>, failure: Failure, timestamp: Timestamp) -> Self {
         let answer = Answer::Error {
@@ -61,36 +61,36 @@ impl ToolResponse {
         Self::new(answer, timestamp)
     }
 
-    /// A person is asked a question.
+    /// A question to a person.
     #[must_use]
     pub fn ask_human(ask: AskHuman, timestamp: Timestamp) -> Self {
         Self::new(Answer::AskHuman(ask), timestamp)
     }
 
-    /// A person is asked to allow one exact call.
+    /// A request to authorize one exact call.
     #[must_use]
     pub fn authorization(request: AuthorizationRequest, timestamp: Timestamp) -> Self {
         Self::new(Answer::Authorization(request), timestamp)
     }
 
-    /// A person is asked to allow the use of stored credentials.
+    /// A request to authorize the use of stored credentials.
     #[must_use]
     pub fn credential(request: CredentialAuthorization, timestamp: Timestamp) -> Self {
         Self::new(Answer::Credential(request), timestamp)
     }
 
-    /// A person has to do something by hand.
+    /// A request for manual work by a person.
     #[must_use]
     pub fn intervention(intervention: Intervention, timestamp: Timestamp) -> Self {
         Self::new(Answer::Intervention(intervention), timestamp)
     }
 
-    /// A plan exists and has not ended.
+    /// A plan that has not ended.
     #[must_use]
     pub fn plan(
         action: impl Into<Action>,
         status: WorkStatus,
-        plan: Plan,
+        plan: PlanReport,
         timestamp: Timestamp,
     ) -> Self {
         let action = action.into();
@@ -102,7 +102,7 @@ impl ToolResponse {
         Self::new(answer, timestamp)
     }
 
-    /// Some other work was accepted and has not ended.
+    /// Other accepted work that has not ended.
     #[must_use]
     pub fn work(
         action: impl Into<Action>,
@@ -119,69 +119,69 @@ impl ToolResponse {
         Self::new(answer, timestamp)
     }
 
-    /// A batch was processed.
+    /// A processed batch.
     #[must_use]
     pub fn batch(action: impl Into<Action>, batch: Batch, timestamp: Timestamp) -> Self {
         Self::success(action, batch, timestamp)
     }
 
-    /// Several results were found.
+    /// A page of results.
     #[must_use]
     pub fn page(action: impl Into<Action>, page: Page, timestamp: Timestamp) -> Self {
         Self::success(action, page, timestamp)
     }
 
-    /// The envelope that `json` is, if it is a canonical one.
+    /// Reads a canonical envelope.
     ///
     /// # Errors
-    /// Names the first field that is wrong.
+    /// If the envelope is not canonical, with the first invalid field.
     pub fn from_value(json: Value) -> Result<Self, EnvelopeError> {
         raw::read(json)
     }
 
-    /// What it says.
+    /// Its content.
     #[must_use]
     pub const fn answer(&self) -> &Answer {
         &self.answer
     }
 
-    /// What it says, to keep.
+    /// Its content, by value.
     #[must_use]
     pub fn into_answer(self) -> Answer {
         self.answer
     }
 
-    /// Fields of `data` beside those the answer knows.
+    /// The unknown fields of `data`.
     #[must_use]
     pub const fn extra(&self) -> &Object {
         &self.extra
     }
 
-    /// How the call went.
+    /// The outcome of the call.
     #[must_use]
     pub fn status(&self) -> ToolStatus {
         self.answer.status()
     }
 
-    /// The tool that answers, or what is asked of a person.
+    /// The name of the tool, or the kind of request to a person.
     #[must_use]
     pub fn action(&self) -> &str {
         self.answer.action()
     }
 
-    /// When it was given.
+    /// When the tool answered.
     #[must_use]
     pub const fn timestamp(&self) -> Timestamp {
         self.timestamp
     }
 
-    /// What a person reads first, if one is asked.
+    /// The message to the person, if the answer waits for one.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         self.answer.message()
     }
 
-    /// Why it failed, if it did.
+    /// The failure, if it is an error.
     #[must_use]
     pub const fn failure(&self) -> Option<&Failure> {
         match &self.answer {
@@ -190,21 +190,21 @@ impl ToolResponse {
         }
     }
 
-    /// What whoever is in front of it can do about a failure, if it is one.
+    /// What the user can do about the failure, if it is an error.
     #[must_use]
     pub fn guidance(&self) -> Option<&'static str> {
         self.failure().map(|failure| failure.category.guidance())
     }
 
-    /// The whole envelope, for whoever runs the tool: its canonical JSON.
+    /// The whole envelope for the operator: its canonical JSON.
     #[must_use]
     pub fn for_operator(&self) -> Value {
-        // Every part is made of texts, numbers and objects with text keys; writing them cannot fail.
+        // Every part consists of texts, numbers and objects with text keys, so writing cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// The envelope as a model sees it: of a failure only what was written for a model, and of a
-    /// request to a person neither credentials nor pictures nor fields nobody knows.
+    /// The envelope for a model: of a failure only the message for the model, and of a request to a
+    /// person no credentials, no screenshots and no unknown fields.
     #[must_use]
     pub fn for_model(&self) -> Value {
         let extra = if self.status().is_hil() {
@@ -224,9 +224,9 @@ impl ToolResponse {
         json
     }
 
-    /// An answer that was read, with what stood in `data` beside its fields.
+    /// An answer that was read, with the unknown fields of its `data`.
     pub(super) fn read(answer: Answer, extra: Object, timestamp: Timestamp) -> Self {
-        let (answer, more) = answer.settled();
+        let (answer, more) = answer.into_canonical();
         let extra = if extra.is_empty() { more } else { extra };
         Self {
             answer,

@@ -1,6 +1,6 @@
 //! The JSON Schemas of the envelope and of stream frames. They are written by hand because one
-//! enum stands for many shapes that a derive cannot tell apart; the words come from the enums
-//! themselves, and tests hold both against everything the types can write.
+//! enum has many shapes that a derive cannot distinguish. The words come from the enums themselves, and
+//! tests check both against everything the types can write.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub fn tool_response_schema() -> Value {
             "Time": { "type": "string", "format": "date-time" },
             "Success": answer(&[ToolStatus::Success.as_str()], &json!({
                 "data": {
-                    "description": "Anything. Page, Nested and Batch are forms of it that are recognised.",
+                    "description": "Any JSON. Page, Nested and Batch are recognised forms.",
                     "anyOf": [
                         { "$ref": "#/$defs/Page" },
                         { "$ref": "#/$defs/Nested" },
@@ -151,8 +151,8 @@ pub fn tool_response_schema() -> Value {
     })
 }
 
-/// The JSON Schema of [`StreamFrame`](super::StreamFrame). That a step is not after the last is a
-/// rule a schema cannot state.
+/// The JSON Schema of [`StreamFrame`](super::StreamFrame). A schema cannot express the rule that a
+/// step is at most the total.
 #[must_use]
 pub fn stream_frame_schema() -> Value {
     let frame = |name: &str, mut properties: Value| {
@@ -162,7 +162,7 @@ pub fn stream_frame_schema() -> Value {
     json!({
         "$schema": DIALECT,
         "title": "StreamFrame",
-        "description": "One thing said while a call runs, carried as a server-sent event. `step` is at most `total`.",
+        "description": "One frame of a running call, sent as a server-sent event. `step` is at most `total`.",
         "oneOf": [
             frame("progress", json!({
                 "content": { "type": "string" },
@@ -191,7 +191,7 @@ fn word<W: Word>() -> Value {
     json!({ "enum": words::<W>() })
 }
 
-/// An answer: the four fields that are always there and what `more` says about them and others.
+/// An answer: the four common fields, and the properties in `more`.
 fn answer(statuses: &[&str], more: &Value) -> Value {
     answer_with_optional(statuses, more, &[])
 }
@@ -213,13 +213,13 @@ fn error() -> Value {
         "data": { "type": "object" },
         "error": text(),
         "category": {
-            "description": "Why it failed; closed, so that a reader can act on it.",
+            "description": "Why it failed: one of a closed set of categories.",
             "enum": words::<ErrorCategory>(),
         },
         "retryable": { "type": "boolean" },
         "effect": word::<Effect>(),
         "model_message": {
-            "description": "What a model is told instead of `error`; absent, it is told the category only.",
+            "description": "The message for a model, which does not see `error`. Without it, the model gets only the category.",
             "type": ["string", "null"],
         },
     });
@@ -228,7 +228,7 @@ fn error() -> Value {
 
 fn hil(action: HilAction, statuses: &[&str], data: &Value) -> Value {
     let mut data = data.clone();
-    // The older name of `instruction`, which would otherwise pass for a field nobody knows.
+    // The older name of `instruction`, which would otherwise be an unknown field.
     data["properties"]["instructions"] = json!({ "type": "null" });
     let more = json!({
         "action": { "const": action.as_str() },

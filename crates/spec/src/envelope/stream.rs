@@ -1,24 +1,24 @@
-//! What a long call says while it runs: frames, carried as server-sent events. Sending and
-//! receiving bytes is not done here; [`FrameReader`] takes them as they come.
+//! Frames of a long running call, sent as server-sent events. Sending and receiving bytes is not done
+//! here; [`FrameReader`] accepts them as they arrive.
 
 use serde::{Deserialize, Serialize};
 
-/// One thing said while a call runs.
+/// One frame of a running call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StreamFrame {
-    /// How far it is.
+    /// The progress of the call.
     Progress(Progress),
     /// A part of the result.
     Content {
         /// The part.
         content: String,
     },
-    /// Nothing more will be said.
+    /// The last frame.
     Done,
 }
 
-/// How far a call is: at one of so many steps.
+/// The progress of a call: the current step and the total number of steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "RawProgress")]
 pub struct Progress {
@@ -44,7 +44,7 @@ pub struct StepOutOfRange {
 }
 
 impl Progress {
-    /// What is being done, and which of how many steps that is.
+    /// The progress at `step` of `total` steps, with a description of the current work.
     ///
     /// # Errors
     /// If `step` is below 1 or above `total`.
@@ -59,19 +59,19 @@ impl Progress {
         })
     }
 
-    /// What is being done.
+    /// A description of the current work.
     #[must_use]
     pub fn content(&self) -> &str {
         &self.content
     }
 
-    /// Which step it is at; the first is 1.
+    /// The current step; the first is 1.
     #[must_use]
     pub const fn step(&self) -> u32 {
         self.step
     }
 
-    /// How many steps there are.
+    /// The total number of steps.
     #[must_use]
     pub const fn total(&self) -> u32 {
         self.total
@@ -87,7 +87,7 @@ impl TryFrom<RawProgress> for Progress {
 }
 
 impl StreamFrame {
-    /// How far a call is.
+    /// A progress frame.
     ///
     /// # Errors
     /// If `step` is below 1 or above `total`.
@@ -110,19 +110,19 @@ impl StreamFrame {
     /// The frame as one server-sent event.
     #[must_use]
     pub fn to_sse(&self) -> String {
-        // Texts and numbers can always be written; and JSON escapes line ends, so it is one line.
+        // Texts and numbers can always be written. JSON escapes line ends, so it is one line.
         let json = serde_json::to_string(self).unwrap_or_default();
         format!("data: {json}\n\n")
     }
 }
 
-/// Why an event is no frame.
+/// Why an event is not a frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Its data is not the JSON of a frame.
-    #[error("the event is no frame: {0}")]
+    #[error("the event is not a frame: {0}")]
     NotAFrame(String),
-    /// It has no end in sight.
+    /// It is too long.
     #[error("the event is longer than {} bytes", FrameReader::MAX_EVENT_BYTES)]
     TooLong,
 }
@@ -136,7 +136,7 @@ pub fn read_frames(text: &str) -> Vec<Result<StreamFrame, FrameError>> {
     frames
 }
 
-/// Reads frames from an event stream as its bytes arrive, however they are cut.
+/// Reads frames from an event stream as its bytes arrive, in chunks of any size.
 #[derive(Debug, Default)]
 pub struct FrameReader {
     /// The line that has not ended yet.
@@ -145,15 +145,15 @@ pub struct FrameReader {
     data: String,
     /// Whether the last byte was a carriage return, whose line feed may still come.
     after_return: bool,
-    /// Whether the event under way is too long, so that the rest of it is passed over.
+    /// Whether the current event is too long, so that the rest of it is skipped.
     too_long: bool,
 }
 
 impl FrameReader {
-    /// The most bytes one event may have; a sender that never ends an event must not fill memory.
+    /// The largest size of an event in bytes, so that an endless event does not fill the memory.
     pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
-    /// Takes the next bytes and returns the frames they complete.
+    /// Accepts the next bytes and returns the frames they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Result<StreamFrame, FrameError>> {
         let mut frames = Vec::new();
         for &byte in bytes {
@@ -170,7 +170,7 @@ impl FrameReader {
         frames
     }
 
-    /// Takes the end of the stream and returns the frames it completes: a last event counts even if
+    /// Ends the stream and returns the frames it completes: a last event counts even if
     /// no blank line ends it.
     pub fn finish(mut self) -> Vec<Result<StreamFrame, FrameError>> {
         let mut frames = Vec::new();
@@ -193,7 +193,7 @@ impl FrameReader {
     }
 
     /// Reads every frame of the event. Senders that forget the blank line between events put
-    /// several into one; as each is a whole JSON value, they can still be told apart.
+    /// several into one; each is a whole JSON value, so they can still be separated.
     fn end_event(&mut self, frames: &mut Vec<Result<StreamFrame, FrameError>>) {
         self.too_long = false;
         let data = std::mem::take(&mut self.data);
@@ -209,13 +209,13 @@ impl FrameReader {
         }
         self.too_long = true;
         self.data.clear();
-        // What is left of the line becomes a comment; an empty line would end the event.
+        // The rest of the line becomes a comment; an empty line would end the event.
         self.line.clear();
         self.line.push(b':');
     }
 }
 
-/// What a line says if it is a `data` line; comments and other fields carry no frames.
+/// The content of a `data` line; `None` for comments and other fields.
 fn data_of(line: &str) -> Option<&str> {
     let line = line.strip_prefix('\u{feff}').unwrap_or(line);
     let data = line.strip_prefix("data:")?;

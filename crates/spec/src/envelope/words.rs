@@ -1,5 +1,5 @@
 //! The closed sets of words of the envelope. Each word is read in any case and written in one
-//! spelling. What a word leads to is decided where it is used.
+//! spelling.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::risk::UnknownWord;
 
 /// A closed set of words.
 pub(super) trait Word: Copy + Sized + 'static {
-    /// What the set is called in messages.
+    /// The name of the set in messages.
     const WHAT: &'static str;
 
     /// Every word.
@@ -97,7 +97,7 @@ macro_rules! words {
                 let text = String::deserialize(deserializer)?;
                 Self::from_word(&text).ok_or_else(|| {
                     let known = Self::known();
-                    de::Error::custom(format!("`{text}` is no {}; write one of {known}", $what))
+                    de::Error::custom(format!("`{text}` is not a valid {}; write one of {known}", $what))
                 })
             }
         }
@@ -105,7 +105,7 @@ macro_rules! words {
 }
 
 words! {
-    /// How a call went.
+    /// The outcome of a call.
     ToolStatus, "status" {
         /// The operation succeeded.
         Success = "success",
@@ -115,17 +115,17 @@ words! {
         Pending = "pending",
         /// The operation is running.
         InProgress = "in_progress",
-        /// What was asked for exists now, its work is yet to be done.
+        /// The object is created, its work has not begun.
         Created = "created",
-        /// A person is asked a question.
+        /// A question to a person.
         HumanInputRequested = "human_input_requested",
-        /// A person is asked to allow one exact call.
+        /// A request to authorize one exact call.
         AuthorizationRequested = "authorization_requested",
-        /// A person is asked to allow the use of what is stored for them, such as credentials.
+        /// A request to authorize the use of stored data, such as credentials.
         AuthorizationRequired = "authorization_required",
-        /// A person has to give credentials.
+        /// A person must provide credentials.
         CredentialRequired = "credential_required",
-        /// A person has to do something by hand.
+        /// A person must do manual work.
         HumanRequired = "human_required",
     }
 }
@@ -137,7 +137,7 @@ impl ToolStatus {
         self.hil_action().is_some()
     }
 
-    /// What is asked of a person, if anything is.
+    /// The kind of request to a person, if the call waits for one.
     #[must_use]
     pub const fn hil_action(self) -> Option<HilAction> {
         match self {
@@ -153,19 +153,19 @@ impl ToolStatus {
 }
 
 words! {
-    /// What is asked of a person: the `action` of every answer that waits for one.
+    /// The kind of request to a person: the `action` of every answer that waits for one.
     HilAction, "human-in-the-loop action" {
-        /// Something only a person can say or do.
+        /// A question or manual work.
         AskHuman = "ask_human",
-        /// Leave to go on.
+        /// An authorization.
         RequestAuthorization = "request_authorization",
     }
 }
 
 words! {
-    /// What a person has to do by hand.
+    /// The kind of manual work.
     InterventionType, "intervention type" {
-        /// Solve a puzzle that machines should not.
+        /// Solve a CAPTCHA.
         Captcha = "captcha",
         /// Log in.
         Login = "login",
@@ -173,29 +173,29 @@ words! {
         Payment = "payment",
         /// Confirm in a wallet.
         Wallet = "wallet",
-        /// Prove something, for instance with a second factor.
+        /// Verify something, for instance with a second factor.
         Verification = "verification",
     }
 }
 
 words! {
-    /// How much care a person's decision needs, from the least to the most.
+    /// The security level of a decision, from the lowest to the highest.
     SecurityLevel, "security level" {
-        /// Little can go wrong.
+        /// Little risk.
         Low = "LOW",
-        /// It can be put right with some effort.
+        /// Can be fixed with some effort.
         Medium = "MEDIUM",
-        /// It is hard to put right.
+        /// Hard to fix.
         High = "HIGH",
-        /// It cannot be put right, or hurts others.
+        /// Cannot be fixed, or harms others.
         Critical = "CRITICAL",
     }
 }
 
 words! {
-    /// In which order the tasks of a plan run.
+    /// How the tasks of a plan run.
     ExecutionMode, "execution mode" {
-        /// At the same time, as far as dependencies allow.
+        /// In parallel, as far as dependencies allow.
         Parallel = "parallel",
         /// One after the other.
         Sequential = "sequential",
@@ -203,13 +203,13 @@ words! {
 }
 
 words! {
-    /// How far work is that has not ended: the statuses of plans and of other accepted work.
+    /// The status of accepted work that has not ended, such as a plan.
     WorkStatus, "status of work" {
         /// It has not begun.
         Pending = "pending",
         /// It is running.
         InProgress = "in_progress",
-        /// It exists, and that is all.
+        /// It is created.
         Created = "created",
     }
 }
@@ -225,11 +225,11 @@ impl From<WorkStatus> for ToolStatus {
 }
 
 words! {
-    /// What a manual intervention needs from a person.
+    /// What an intervention needs from a person.
     InterventionStatus, "status of an intervention" {
         /// Credentials.
         CredentialRequired = "credential_required",
-        /// Their hands.
+        /// Manual work.
         HumanRequired = "human_required",
     }
 }

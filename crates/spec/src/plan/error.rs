@@ -1,137 +1,137 @@
-//! What can be wrong with a plan, told so that it can be mended: all of it at once, and by name.
+//! The errors of a plan. All errors are reported at once, each with the ids of its tasks.
 
 use std::fmt;
 
-use super::{LONGEST_ID, MAX_TASKS, PlanTaskId};
+use super::{MAX_ID_LENGTH, MAX_TASKS, PlanTaskId};
 
-/// What is wrong with a plan.
+/// An error in a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// There is nothing to do.
-    #[error("a plan has at least one task")]
+    /// The plan has no tasks.
+    #[error("the plan has no tasks; add at least one")]
     NoTasks,
-    /// There is too much to do.
-    #[error("a plan has at most {MAX_TASKS} tasks, this one has {0}; make several plans of it")]
+    /// The plan has too many tasks.
+    #[error("a plan has at most {MAX_TASKS} tasks, this one has {0}; split it into several plans")]
     TooManyTasks(usize),
-    /// A name that is none.
-    #[error("`{0}` is no name of a task: 1 to {LONGEST_ID} letters, digits, `_` and `-`")]
+    /// An invalid task id.
+    #[error("`{0}` is not a valid task id; use 1 to {MAX_ID_LENGTH} letters, digits, `_` and `-`")]
     BadId(String),
-    /// Two tasks have one name.
-    #[error("two tasks are called `{0}`")]
+    /// Two tasks have the same id.
+    #[error("two tasks have the id `{0}`; rename one")]
     DuplicateId(PlanTaskId),
-    /// A task that says nothing.
-    #[error("the task `{0}` says neither a `tool` nor, in `description`, what is to be done")]
+    /// A task without work.
+    #[error("the task `{0}` has neither a `tool` nor a `description`; add one of them")]
     NothingToDo(PlanTaskId),
-    /// A task that says too much.
-    #[error("the task `{0}` names a tool and an agent; it can be the work of one of them")]
+    /// A task with both a tool and an agent.
+    #[error("the task `{0}` has a `tool` and an `agent`; remove one of them")]
     ToolAndAgent(PlanTaskId),
-    /// Arguments without a tool.
-    #[error("the task `{0}` has {1} but names no tool")]
+    /// Arguments or a confidence without a tool.
+    #[error("the task `{0}` has {1} but no `tool`; add the tool")]
     WithoutTool(PlanTaskId, &'static str),
-    /// A name that no tool or agent can have.
-    #[error("the task `{0}`: `{1}` is no name")]
+    /// An invalid tool or agent name.
+    #[error("the task `{0}`: `{1}` is not a valid tool or agent name")]
     BadName(PlanTaskId, String),
-    /// It waits for something that is not there.
+    /// A task depends on a task that does not exist.
     #[error(
-        "the task `{task}` waits for `{dependency}`, which is no task of the plan{}",
-        meant(nearest.as_deref())
+        "the task `{task}` depends on `{dependency}`, which is not a task of the plan{}",
+        did_you_mean(nearest.as_deref())
     )]
     UnknownDependency {
         /// The task.
         task: String,
-        /// What it waits for.
+        /// The dependency.
         dependency: String,
-        /// What was probably meant.
+        /// The most similar known name.
         nearest: Option<String>,
     },
-    /// `dependencies` tells what a task waits for that is not there.
+    /// A key of `dependencies` is not a task.
     #[error(
-        "`dependencies` says what `{task}` waits for, which is no task of the plan{}",
-        meant(nearest.as_deref())
+        "`dependencies` has the key `{task}`, which is not a task of the plan{}",
+        did_you_mean(nearest.as_deref())
     )]
     UnknownDependent {
-        /// The name.
+        /// The key.
         task: String,
-        /// What was probably meant.
+        /// The most similar known name.
         nearest: Option<String>,
     },
-    /// Tasks that wait for each other.
-    #[error("these tasks wait for each other: {}", .0.join(" -> "))]
+    /// Tasks that depend on each other in a cycle.
+    #[error("the tasks depend on each other in a cycle: {}", .0.join(" -> "))]
     Cycle(Vec<String>),
-    /// It refers to what it does not wait for.
+    /// A task uses the result of a task it does not depend on.
     #[error(
-        "the task `{task}` takes what comes of `{from}` but does not wait for it; add it to `depends_on`"
+        "the task `{task}` uses the result of `{from}` but does not depend on it; add it to `depends_on`"
     )]
-    NotWaitedFor {
+    MissingDependency {
         /// The task.
         task: PlanTaskId,
-        /// What it refers to.
+        /// The task whose result it uses.
         from: String,
     },
     /// A number out of range.
-    #[error("{what} is from {least} to {most}, not {found}")]
+    #[error("{what} must be from {least} to {most}, not {found}")]
     OutOfRange {
-        /// Of what.
+        /// The name of the number.
         what: String,
-        /// The least it can be.
+        /// The smallest allowed value.
         least: u32,
-        /// The most it can be.
+        /// The largest allowed value.
         most: u32,
-        /// What it is.
+        /// The given value.
         found: String,
     },
-    /// A word that means nothing here.
-    #[error("`execution_mode` is `parallel` or `sequential`, not `{0}`")]
+    /// An unknown execution mode.
+    #[error("`execution_mode` must be `parallel` or `sequential`, not `{0}`")]
     BadMode(String),
     /// A tool that the agent does not have.
-    #[error("the task `{task}` calls `{tool}`, which is no tool here{}", meant(nearest.as_deref()))]
+    #[error("the task `{task}` calls `{tool}`, which is not an available tool{}", did_you_mean(nearest.as_deref()))]
     UnknownTool {
         /// The task.
         task: PlanTaskId,
         /// The tool.
         tool: String,
-        /// What was probably meant.
+        /// The most similar known name.
         nearest: Option<String>,
     },
-    /// An agent that work cannot be handed to.
+    /// An agent that tasks cannot be delegated to.
     #[error(
-        "the task `{task}` is for `{agent}`, which is no agent that work can be handed to here{}",
-        meant(nearest.as_deref())
+        "the task `{task}` is for `{agent}`, which is not an available agent{}",
+        did_you_mean(nearest.as_deref())
     )]
     UnknownAgent {
         /// The task.
         task: PlanTaskId,
         /// The agent.
         agent: String,
-        /// What was probably meant.
+        /// The most similar known name.
         nearest: Option<String>,
     },
-    /// Arguments that the tool does not take.
+    /// Arguments that do not fit the tool.
     #[error("the task `{task}`: the arguments of `{tool}` do not fit: {misfits}")]
     Misfits {
         /// The task.
         task: PlanTaskId,
         /// The tool.
         tool: String,
-        /// What is wrong with them.
+        /// The reasons why they do not fit.
         misfits: String,
     },
 }
 
-fn meant(nearest: Option<&str>) -> String {
+fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map_or(String::new(), |nearest| {
         format!("; did you mean `{nearest}`?")
     })
 }
 
-/// Everything that is wrong with a plan.
+/// All errors of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanErrors(pub Vec<PlanError>);
 
 impl fmt::Display for PlanErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        f.write_str(&told.join("\n"))
+        let messages: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&messages.join("\n"))
     }
 }
 

@@ -1,50 +1,52 @@
-//! Who waits for whom: finds tasks that, directly or not, wait for themselves.
+//! Finds dependency cycles of tasks.
 
 use std::collections::BTreeMap;
 
 use super::PlanTask;
 
-/// Tasks that wait for each other, each followed by what it waits for, the first named again at the end.
-/// `None` if there are none. All names are known to exist.
+/// The ids of a cycle, each followed by the task it depends on, with the first one repeated at the end.
+/// `None` if there is no cycle. All dependencies must exist.
 pub(super) fn cycle(tasks: &[PlanTask]) -> Option<Vec<String>> {
-    let places: BTreeMap<&str, usize> = tasks
+    let indexes: BTreeMap<&str, usize> = tasks
         .iter()
         .enumerate()
-        .map(|(place, task)| (task.id.as_str(), place))
+        .map(|(index, task)| (task.id.as_str(), index))
         .collect();
-    let waits_for = |place: usize| {
-        let names = tasks[place].depends_on.iter();
-        names.filter_map(|name| places.get(name.as_str()).copied())
+    let dependencies = |index: usize| {
+        let names = tasks[index].depends_on.iter();
+        names.filter_map(|name| indexes.get(name.as_str()).copied())
     };
-    // Takes away, again and again, what waits for nothing that is left. What then is left waits for
-    // something that is left, so following that leads round in a circle.
-    let mut open: Vec<usize> = (0..tasks.len())
-        .map(|place| waits_for(place).count())
+    // Repeatedly removes tasks without remaining dependencies. Every task that is left depends on another
+    // that is left, so following the dependencies leads to a cycle.
+    let mut remaining: Vec<usize> = (0..tasks.len())
+        .map(|index| dependencies(index).count())
         .collect();
     let mut dependents = vec![Vec::new(); tasks.len()];
-    for place in 0..tasks.len() {
-        for dependency in waits_for(place) {
-            dependents[dependency].push(place);
+    for index in 0..tasks.len() {
+        for dependency in dependencies(index) {
+            dependents[dependency].push(index);
         }
     }
-    let mut free: Vec<usize> = (0..tasks.len()).filter(|&place| open[place] == 0).collect();
+    let mut ready: Vec<usize> = (0..tasks.len())
+        .filter(|&index| remaining[index] == 0)
+        .collect();
     let mut is_left = vec![true; tasks.len()];
-    while let Some(place) = free.pop() {
-        is_left[place] = false;
-        for &dependent in &dependents[place] {
-            open[dependent] -= 1;
-            if open[dependent] == 0 {
-                free.push(dependent);
+    while let Some(index) = ready.pop() {
+        is_left[index] = false;
+        for &dependent in &dependents[index] {
+            remaining[dependent] -= 1;
+            if remaining[dependent] == 0 {
+                ready.push(dependent);
             }
         }
     }
     let mut path = vec![is_left.iter().position(|&left| left)?];
     loop {
         let here = *path.last()?;
-        let next = waits_for(here).find(|&place| is_left[place])?;
-        if let Some(begin) = path.iter().position(|&place| place == next) {
-            let circle = path[begin..].iter().chain([&next]);
-            return Some(circle.map(|&place| tasks[place].id.to_string()).collect());
+        let next = dependencies(here).find(|&index| is_left[index])?;
+        if let Some(begin) = path.iter().position(|&index| index == next) {
+            let cycle = path[begin..].iter().chain([&next]);
+            return Some(cycle.map(|&index| tasks[index].id.to_string()).collect());
         }
         path.push(next);
     }

@@ -1,4 +1,4 @@
-//! Plans as they are written, and what makes a [`Plan`] of them.
+//! Plans as they are written, and their validation into a [`Plan`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,63 +7,63 @@ use serde_json::{Map, Value};
 
 use super::error::{PlanError, PlanErrors};
 use super::{
-    DEFAULT_PARALLEL, LONGEST_ID, MAX_PARALLEL, MAX_RETRIES, MAX_TASKS, OnFailure, Plan, PlanTask,
-    PlanTaskId, Work, order, references,
+    DEFAULT_PARALLEL, MAX_ID_LENGTH, MAX_PARALLEL, MAX_RETRIES, MAX_TASKS, OnFailure, Plan,
+    PlanTask, PlanTaskId, Work, order, references,
 };
 use crate::envelope::ExecutionMode;
 use crate::names::{AgentName, NonEmptyText, ToolName};
 use crate::nearest::nearest;
 use crate::records::Confidence;
 
-/// A plan as it is written, before it is checked.
+/// A plan as it is written, before validation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawPlan {
-    /// What the plan is for.
+    /// The goal of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
-    /// `parallel` (if it does not say) or `sequential`.
+    /// `parallel` (the default) or `sequential`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_mode: Option<String>,
-    /// How many tasks run at the same time at most.
+    /// The largest number of tasks that run at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u16>,
     /// The tasks.
     #[serde(default)]
     pub tasks: Vec<RawPlanTask>,
-    /// For tasks that have to wait, which tasks they wait for, beside what the tasks say themselves.
+    /// For each task, the tasks it depends on, in addition to the task's own `depends_on`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dependencies: BTreeMap<String, Vec<String>>,
 }
 
-/// A task as it is written, before it is checked.
+/// A task as it is written, before validation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawPlanTask {
-    /// Its name.
+    /// Its id.
     pub id: String,
-    /// What is to be done.
+    /// What the task does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The tool to call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// What to call it with.
+    /// The arguments of the call.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub arguments: Map<String, Value>,
-    /// How sure whoever writes this is of the call.
+    /// The author's confidence in the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// The agent to hand it to.
+    /// The agent that does it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The tasks it waits for.
+    /// The tasks it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
-    /// What becomes of the rest if it fails.
+    /// What happens to the rest of the plan if it fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
-    /// How often it is tried again.
+    /// The number of retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
 }
@@ -100,7 +100,7 @@ impl TryFrom<RawPlan> for Plan {
         for (task, dependencies) in &raw.dependencies {
             if !names.contains(task.as_str()) {
                 errors.push(PlanError::UnknownDependent {
-                    task: task.chars().take(LONGEST_ID).collect(),
+                    task: task.chars().take(MAX_ID_LENGTH).collect(),
                     nearest: nearest(task, names.iter().copied()).map(str::to_owned),
                 });
             }
@@ -111,14 +111,19 @@ impl TryFrom<RawPlan> for Plan {
         let mut tasks: Vec<PlanTask> = Vec::new();
         let mut seen = BTreeSet::new();
         for task in &raw.tasks {
-            let also = raw.dependencies.get(&task.id);
-            match read_task(task, also.map_or(&[], Vec::as_slice), &names, &mut errors) {
+            let extra_dependencies = raw.dependencies.get(&task.id);
+            match read_task(
+                task,
+                extra_dependencies.map_or(&[], Vec::as_slice),
+                &names,
+                &mut errors,
+            ) {
                 Some(task) if seen.insert(task.id.clone()) => tasks.push(task),
                 Some(task) => errors.push(PlanError::DuplicateId(task.id)),
                 None => {}
             }
         }
-        // Who waits for whom can only be told when everybody has a name.
+        // Cycles can be found only if all ids and dependencies are valid.
         if errors.is_empty() {
             errors.extend(order::cycle(&tasks).map(PlanError::Cycle));
         }
@@ -140,14 +145,14 @@ impl TryFrom<RawPlan> for Plan {
 fn unknown_dependency(task: &str, dependency: &str, names: &BTreeSet<&str>) -> PlanError {
     PlanError::UnknownDependency {
         task: task.to_owned(),
-        dependency: dependency.chars().take(LONGEST_ID).collect(),
+        dependency: dependency.chars().take(MAX_ID_LENGTH).collect(),
         nearest: nearest(dependency, names.iter().copied()).map(str::to_owned),
     }
 }
 
 fn read_task(
     raw: &RawPlanTask,
-    also: &[String],
+    extra_dependencies: &[String],
     names: &BTreeSet<&str>,
     errors: &mut Vec<PlanError>,
 ) -> Option<PlanTask> {
@@ -160,10 +165,10 @@ fn read_task(
         }
     };
     let mut depends_on: Vec<PlanTaskId> = Vec::new();
-    for name in raw.depends_on.iter().chain(also) {
+    for name in raw.depends_on.iter().chain(extra_dependencies) {
         match PlanTaskId::new(name.as_str()) {
             Ok(name) if !names.contains(name.as_str()) => {
-                // What stands in `dependencies` was looked at with it.
+                // Entries of `dependencies` are checked by the caller.
                 if raw.depends_on.contains(&name.0) {
                     errors.push(unknown_dependency(&raw.id, name.as_str(), names));
                 }
@@ -199,7 +204,7 @@ fn read_task(
     let work = match (&raw.tool, &raw.agent) {
         (Some(_), Some(_)) => {
             errors.push(PlanError::ToolAndAgent(id.clone()));
-            Work::ByHand
+            Work::Manual
         }
         (Some(tool), None) => match ToolName::new(tool.as_str()) {
             Ok(tool) => Work::Call {
@@ -209,34 +214,34 @@ fn read_task(
             },
             Err(_) => {
                 errors.push(bad_name(tool));
-                Work::ByHand
+                Work::Manual
             }
         },
         (None, Some(agent)) => match AgentName::new(agent.as_str()) {
             Ok(agent) => Work::Agent(agent),
             Err(_) => {
                 errors.push(bad_name(agent));
-                Work::ByHand
+                Work::Manual
             }
         },
-        (None, None) => Work::ByHand,
+        (None, None) => Work::Manual,
     };
     if raw.tool.is_none() {
         if !raw.arguments.is_empty() {
             errors.push(PlanError::WithoutTool(id.clone(), "`arguments`"));
         }
         if raw.confidence.is_some() {
-            errors.push(PlanError::WithoutTool(id.clone(), "a `confidence`"));
+            errors.push(PlanError::WithoutTool(id.clone(), "`confidence`"));
         }
     }
-    let described = raw.description.as_deref().unwrap_or_default();
-    let description = NonEmptyText::new(described.trim()).ok();
+    let given_description = raw.description.as_deref().unwrap_or_default();
+    let description = NonEmptyText::new(given_description.trim()).ok();
     let description = description.or_else(|| match &work {
         Work::Call { tool, .. } => NonEmptyText::new(format!("Call `{tool}`")).ok(),
-        Work::Agent(_) | Work::ByHand => None,
+        Work::Agent(_) | Work::Manual => None,
     });
     let Some(description) = description else {
-        // Of one that is wrong otherwise, it is not known what it was to be.
+        // A task with other errors is reported already.
         if errors.len() == before {
             errors.push(PlanError::NothingToDo(id));
         }
@@ -285,7 +290,7 @@ impl From<PlanTask> for RawPlanTask {
                 raw.confidence = confidence.map(Confidence::get);
             }
             Work::Agent(agent) => raw.agent = Some(agent.to_string()),
-            Work::ByHand => {}
+            Work::Manual => {}
         }
         raw
     }

@@ -1,6 +1,6 @@
-//! Arguments that take what came of an earlier task: `{"$from": "task"}`, or with `"at"` a JSON Pointer
-//! into it. They stand in the place of a value, so that what comes of a task is never read as anything
-//! but a value.
+//! Arguments that refer to the result of an earlier task: `{"$from": "task"}`, or with `"at"` a JSON
+//! Pointer into it. A reference replaces a whole value, so a result is never interpreted as anything but
+//! a value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::{PlanError, PlanTask, PlanTaskId, Work};
 /// The key that makes an object a reference.
 pub const FROM: &str = "$from";
 
-/// The key of the place in what is referred to.
+/// The key of the JSON Pointer into the result.
 const AT: &str = "at";
 
 struct Reference<'v> {
@@ -19,7 +19,7 @@ struct Reference<'v> {
     at: &'v str,
 }
 
-/// The reference that an object is, if it is one.
+/// Reads an object as a reference; `None` if it is not one.
 fn reference(fields: &Map<String, Value>) -> Option<Reference<'_>> {
     let task = fields.get(FROM)?.as_str()?;
     let at = match fields.get(AT) {
@@ -41,8 +41,8 @@ fn visit<'v>(value: &'v Value, take: &mut dyn FnMut(Reference<'v>)) {
     }
 }
 
-/// Whether any value among the arguments refers to what comes of a task.
-pub(super) fn are_in(arguments: &Map<String, Value>) -> bool {
+/// Whether any of the arguments contains a reference.
+pub(super) fn has_references(arguments: &Map<String, Value>) -> bool {
     let mut found = false;
     for value in arguments.values() {
         visit(value, &mut |_| found = true);
@@ -50,7 +50,7 @@ pub(super) fn are_in(arguments: &Map<String, Value>) -> bool {
     found
 }
 
-/// Finds references to tasks that are not waited for, directly or not.
+/// Finds references to tasks that are not dependencies, direct or indirect.
 pub(super) fn check(tasks: &[PlanTask], errors: &mut Vec<PlanError>) {
     let by_name: BTreeMap<&str, &PlanTask> =
         tasks.iter().map(|task| (task.id.as_str(), task)).collect();
@@ -58,21 +58,21 @@ pub(super) fn check(tasks: &[PlanTask], errors: &mut Vec<PlanError>) {
         let Work::Call { arguments, .. } = &task.work else {
             continue;
         };
-        if !are_in(arguments) {
+        if !has_references(arguments) {
             continue;
         }
-        let mut waited_for = BTreeSet::new();
+        let mut dependencies = BTreeSet::new();
         let mut open: Vec<&str> = task.depends_on.iter().map(PlanTaskId::as_str).collect();
         while let Some(name) = open.pop() {
-            if waited_for.insert(name) {
+            if dependencies.insert(name) {
                 let further = by_name.get(name).map(|task| task.depends_on.iter());
                 open.extend(further.into_iter().flatten().map(PlanTaskId::as_str));
             }
         }
         for value in arguments.values() {
             visit(value, &mut |reference| {
-                if !waited_for.contains(reference.task) {
-                    errors.push(PlanError::NotWaitedFor {
+                if !dependencies.contains(reference.task) {
+                    errors.push(PlanError::MissingDependency {
                         task: task.id.clone(),
                         from: reference.task.chars().take(64).collect(),
                     });
@@ -82,33 +82,38 @@ pub(super) fn check(tasks: &[PlanTask], errors: &mut Vec<PlanError>) {
     }
 }
 
-/// The arguments with what came of the tasks they refer to.
+/// The arguments with references replaced by the results.
 pub(super) fn resolve<'r>(
     arguments: &Map<String, Value>,
     result: &dyn Fn(&str) -> Option<&'r Value>,
 ) -> Result<Map<String, Value>, String> {
     let mut resolved = arguments.clone();
     for value in resolved.values_mut() {
-        put_in(value, result)?;
+        resolve_value(value, result)?;
     }
     Ok(resolved)
 }
 
-fn put_in<'r>(value: &mut Value, result: &dyn Fn(&str) -> Option<&'r Value>) -> Result<(), String> {
+fn resolve_value<'r>(
+    value: &mut Value,
+    result: &dyn Fn(&str) -> Option<&'r Value>,
+) -> Result<(), String> {
     let found = match value {
         Value::Array(items) => {
-            return items.iter_mut().try_for_each(|item| put_in(item, result));
+            return items
+                .iter_mut()
+                .try_for_each(|item| resolve_value(item, result));
         }
         Value::Object(fields) => match reference(fields) {
             None => {
                 let mut fields = fields.values_mut();
-                return fields.try_for_each(|field| put_in(field, result));
+                return fields.try_for_each(|field| resolve_value(field, result));
             }
             Some(Reference { task, at }) => {
                 let whole = result(task)
-                    .ok_or_else(|| format!("nothing came of the task `{task}` to take"))?;
+                    .ok_or_else(|| format!("the task `{task}` has no result to use"))?;
                 whole.pointer(at).cloned().ok_or_else(|| {
-                    format!("what came of the task `{task}` has nothing at `{at}`")
+                    format!("the result of the task `{task}` has no value at `{at}`")
                 })?
             }
         },

@@ -19,7 +19,7 @@ fn tool(name: &str, signature: &str) -> ToolSpecification {
 }
 
 #[test]
-fn plan_has_a_task() {
+fn a_plan_needs_at_least_one_task() {
     assert_eq!(errors(json!({"tasks": []})), [PlanError::NoTasks]);
     assert_eq!(errors(json!({})), [PlanError::NoTasks]);
 }
@@ -37,10 +37,10 @@ fn plan_has_at_most_a_thousand_tasks() {
 }
 
 #[test]
-fn tasks_that_wait_for_each_other_are_named() {
+fn a_dependency_cycle_is_an_error_with_its_tasks() {
     let found = errors(json!({"tasks": [
-        {"id": "free", "description": "Do it"},
-        {"id": "a", "description": "Do it", "depends_on": ["c", "free"]},
+        {"id": "ready", "description": "Do it"},
+        {"id": "a", "description": "Do it", "depends_on": ["c", "ready"]},
         {"id": "b", "description": "Do it", "depends_on": ["a"]},
         {"id": "c", "description": "Do it", "depends_on": ["b"]},
         {"id": "after", "description": "Do it", "depends_on": ["c"]},
@@ -50,7 +50,7 @@ fn tasks_that_wait_for_each_other_are_named() {
     };
     assert_eq!(names.len(), 4);
     assert_eq!(names.first(), names.last());
-    assert!(!names.iter().any(|name| name == "free" || name == "after"));
+    assert!(!names.iter().any(|name| name == "ready" || name == "after"));
     let itself =
         errors(json!({"tasks": [{"id": "a", "description": "Do it", "depends_on": ["a"]}]}));
     assert_eq!(
@@ -60,7 +60,7 @@ fn tasks_that_wait_for_each_other_are_named() {
 }
 
 #[test]
-fn dependencies_that_do_not_exist_are_named_wherever_they_stand() {
+fn unknown_dependencies_are_reported_from_tasks_and_from_the_dependencies_map() {
     let found = errors(json!({
         "tasks": [
             {"id": "fetch", "description": "Do it"},
@@ -68,24 +68,31 @@ fn dependencies_that_do_not_exist_are_named_wherever_they_stand() {
         ],
         "dependencies": {"read": ["gone"], "nobody": ["fetch"]},
     }));
-    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
+    let messages: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(messages.len(), 3, "{messages:?}");
     assert!(
-        told.iter()
+        messages
+            .iter()
             .any(|line| line.contains("did you mean `fetch`"))
     );
-    assert!(told.iter().any(|line| line.contains("`gone`")));
-    let unknown = told.iter().find(|line| line.contains("`nobody`")).unwrap();
+    assert!(messages.iter().any(|line| line.contains("`gone`")));
+    let unknown = messages
+        .iter()
+        .find(|line| line.contains("`nobody`"))
+        .unwrap();
     assert_eq!(
         unknown,
-        "`dependencies` says what `nobody` waits for, which is no task of the plan"
+        "`dependencies` has the key `nobody`, which is not a task of the plan"
     );
-    assert!(!told.iter().any(|line| line.contains("``")), "{told:?}");
-    assert!(told.iter().any(|line| line.contains("`nobody`")));
+    assert!(
+        !messages.iter().any(|line| line.contains("``")),
+        "{messages:?}"
+    );
+    assert!(messages.iter().any(|line| line.contains("`nobody`")));
 }
 
 #[test]
-fn all_that_is_wrong_is_said_at_once() {
+fn all_errors_are_reported_at_once() {
     let found = errors(json!({
         "execution_mode": "quickly",
         "max_parallel": 65,
@@ -105,7 +112,7 @@ fn all_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
-fn dependencies_may_stand_beside_the_tasks() {
+fn dependencies_from_tasks_and_from_the_map_are_merged() {
     let plan = plan(json!({
         "tasks": [{"id": "a", "tool": "t"}, {"id": "b", "tool": "t", "depends_on": ["a"]}],
         "dependencies": {"b": ["a"]},
@@ -126,7 +133,7 @@ fn sequential_plan_runs_one_task_at_a_time() {
 }
 
 #[test]
-fn unknown_tools_agents_and_arguments_are_named() {
+fn unknown_tools_unknown_agents_and_bad_arguments_are_reported() {
     let plan = plan(json!({"tasks": [
         {"id": "a", "tool": "serch", "arguments": {"query": "x"}},
         {"id": "b", "tool": "search", "arguments": {"query": 7}},
@@ -136,18 +143,18 @@ fn unknown_tools_agents_and_arguments_are_named() {
     .unwrap();
     let search = tool("search", "(query: Text) --> IO Text");
     let found = plan.check_work([&search], &["reader"]);
-    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[0].contains("`serch`") && told[0].contains("did you mean `search`"));
+    let messages: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(messages.len(), 3, "{messages:?}");
+    assert!(messages[0].contains("`serch`") && messages[0].contains("did you mean `search`"));
     assert!(
-        told[1].contains("`b`") && told[1].contains("query"),
-        "{told:?}"
+        messages[1].contains("`b`") && messages[1].contains("query"),
+        "{messages:?}"
     );
-    assert!(told[2].contains("`writer`"));
+    assert!(messages[2].contains("`writer`"));
 }
 
 #[test]
-fn what_comes_of_a_task_can_be_taken_only_by_what_waits_for_it() {
+fn a_result_can_be_used_only_by_tasks_that_depend_on_it() {
     let with = |depends_on: Value| {
         plan(json!({"tasks": [
             {"id": "a", "tool": "t"},
@@ -159,15 +166,15 @@ fn what_comes_of_a_task_can_be_taken_only_by_what_waits_for_it() {
     assert!(matches!(
         with(json!([])).unwrap_err().0[..],
         [
-            PlanError::NotWaitedFor { .. },
-            PlanError::NotWaitedFor { .. }
+            PlanError::MissingDependency { .. },
+            PlanError::MissingDependency { .. }
         ]
     ));
-    // Directly or not.
+    // Direct or indirect.
     let plan = with(json!(["b"])).unwrap();
     let task = plan.task("c").unwrap();
-    let came = json!({"x": [5]});
-    let arguments = task.arguments_with(|name| (name == "a").then_some(&came));
+    let result = json!({"x": [5]});
+    let arguments = task.arguments_with(|name| (name == "a").then_some(&result));
     assert_eq!(
         Value::Object(arguments.unwrap()),
         json!({"list": [5], "all": {"x": [5]}})
@@ -179,7 +186,7 @@ fn what_comes_of_a_task_can_be_taken_only_by_what_waits_for_it() {
 }
 
 #[test]
-fn what_only_looks_like_a_reference_is_a_value() {
+fn an_object_with_other_keys_is_a_value_not_a_reference() {
     let plan = plan(json!({"tasks": [{"id": "a", "tool": "t", "arguments": {
         "more": {"$from": "b", "other": 1}, "number": {"$from": 3}, "text": "{\"$from\": \"b\"}",
     }}]}))
@@ -189,10 +196,10 @@ fn what_only_looks_like_a_reference_is_a_value() {
 }
 
 proptest! {
-    /// Whatever edges there are: either every task can be put after all it waits for, or the tasks named
-    /// really wait for each other in a circle.
+    /// For any dependencies: either the tasks can be ordered by their dependencies, or the reported tasks
+    /// really form a cycle.
     #[test]
-    fn plan_is_refused_exactly_if_it_has_a_circle(
+    fn a_plan_is_invalid_exactly_if_it_has_a_cycle(
         count in 1usize..20,
         edges in prop::collection::vec((0usize..20, 0usize..20), 0..40),
     ) {
@@ -210,19 +217,19 @@ proptest! {
                 task.depends_on.push(name);
             }
         }
-        let waits = |from: &str, to: &str| {
+        let depends = |from: &str, to: &str| {
             tasks.iter().any(|task| task.id == from && task.depends_on.iter().any(|name| name == to))
         };
         match Plan::try_from(RawPlan { tasks: tasks.clone(), ..RawPlan::default() }) {
             Ok(plan) => {
                 let mut done: Vec<&str> = Vec::new();
                 while done.len() < count {
-                    let free = plan.tasks().iter().find(|task| {
+                    let ready = plan.tasks().iter().find(|task| {
                         !done.contains(&task.id.as_str())
                             && task.depends_on.iter().all(|name| done.contains(&name.as_str()))
                     });
-                    prop_assert!(free.is_some(), "nothing can be done after {done:?}");
-                    done.extend(free.map(|task| task.id.as_str()));
+                    prop_assert!(ready.is_some(), "no task is ready after {done:?}");
+                    done.extend(ready.map(|task| task.id.as_str()));
                 }
                 let raw = serde_json::to_value(&plan).unwrap();
                 prop_assert_eq!(serde_json::from_value::<Plan>(raw).unwrap(), plan);
@@ -231,7 +238,7 @@ proptest! {
                 let [PlanError::Cycle(names)] = &errors[..] else {
                     return Err(TestCaseError::fail(format!("{errors:?}")));
                 };
-                prop_assert!(names.windows(2).all(|two| waits(&two[0], &two[1])));
+                prop_assert!(names.windows(2).all(|two| depends(&two[0], &two[1])));
                 prop_assert_eq!(names.first(), names.last());
             }
         }

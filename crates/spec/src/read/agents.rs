@@ -1,4 +1,4 @@
-//! Reads agents and resolves what they refer to.
+//! Reads agents and resolves their references.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::names::AgentName;
 
 const PROPERTIES: [&str; 3] = ["description", "instruction", "model"];
 
-/// What an agent's elements refer to, by definition, and where.
+/// The definitions that an agent's elements refer to, with the places of the references.
 #[derive(Debug, Default)]
 struct Parts {
     tools: Vec<usize>,
@@ -45,8 +45,8 @@ impl<'t> Reader<'t> {
         let name = match AgentName::new(&*definition.name.text) {
             Ok(name) => Some(name),
             Err(error) => {
-                let message = format!("this is no name for an agent: {error}");
-                let hint = "a name is a word that says who the agent is, such as `news_desk`";
+                let message = format!("this is not a valid agent name: {error}");
+                let hint = "use a word for the role of the agent, such as `news_desk`";
                 self.error_with_hint("bad-name", definition.name.span, message, hint);
                 None
             }
@@ -75,7 +75,7 @@ impl<'t> Reader<'t> {
             self.error_with_hint(
                 "bad-model",
                 span,
-                format!("`{text}` names no model"),
+                format!("`{text}` is not a model"),
                 "write the provider and the model: `OpenAI/gpt-4o-mini`",
             );
             return None;
@@ -84,10 +84,9 @@ impl<'t> Reader<'t> {
             let hint = self
                 .did_you_mean(name.as_str(), Provider::KNOWN)
                 .unwrap_or_else(|| {
-                    "it is taken for a server of that name that speaks the OpenAI protocol"
-                        .to_owned()
+                    "it is used as the name of a server with the OpenAI protocol".to_owned()
                 });
-            let message = format!("`{name}` is not a provider known by name");
+            let message = format!("`{name}` is not a built-in provider");
             self.report(Diagnostic::warning("unknown-provider", span, message).with_hint(hint));
         }
         Some(model)
@@ -95,8 +94,8 @@ impl<'t> Reader<'t> {
 
     fn parts(&mut self, definition: &Definition<'t>, definitions: &Definitions<'t>) -> Parts {
         let mut parts = Parts::default();
-        // The order of work comes last, wherever it stands: it names parts, it does not add them
-        // unless they are named nowhere else.
+        // Flows are read last, wherever they are written: they add a part only if no other element
+        // names it.
         let is_flow = |element: &Element<'t>| matches!(element, Element::Path(path) if path.arrows().next().is_some());
         let (flows, others): (Vec<_>, Vec<_>) = definition.elements().partition(is_flow);
         for element in others.into_iter().chain(flows) {
@@ -106,13 +105,13 @@ impl<'t> Reader<'t> {
                     let Some(name) = bracket.subject().identifier() else {
                         continue;
                     };
-                    let is_meant = match role(bracket.subject(), Some(bracket)) {
-                        // A second definition of a name has been reported; it is not this part.
+                    let is_part = match role(bracket.subject(), Some(bracket)) {
+                        // A second definition of a name is reported already and is not a part.
                         Role::Defines(_) => definitions.defines(&name),
-                        Role::Mentions => true,
+                        Role::Refers => true,
                         Role::Other => false,
                     };
-                    if is_meant {
+                    if is_part {
                         self.refer(&mut parts, &name, definition, definitions);
                     }
                 }
@@ -122,7 +121,7 @@ impl<'t> Reader<'t> {
         parts
     }
 
-    /// A single node among the elements refers; a path of several says what follows what.
+    /// A single node is a reference; a path of several nodes declares the order of parts.
     fn path_element(
         &mut self,
         parts: &mut Parts,
@@ -137,10 +136,7 @@ impl<'t> Reader<'t> {
                 self.error_with_hint(
                     "flow-shape",
                     node.span(),
-                    format!(
-                        "this node of agent `{}` names nothing",
-                        definition.name.text
-                    ),
+                    format!("this node of agent `{}` has no name", definition.name.text),
                     "name a tool or an agent in it: `(researcher)-[:THEN]->(writer)`",
                 );
                 return;
@@ -167,7 +163,7 @@ impl<'t> Reader<'t> {
                 continue;
             };
             if let Some(label) = arrow.subject().labels().find(|label| label.text != "THEN") {
-                let hint = "the order of work is `-[:THEN]->`";
+                let hint = "write the order of work as `-[:THEN]->`";
                 let message = format!("`{}` is not a kind of step", label.text);
                 self.error_with_hint("flow-shape", label.span, message, hint);
             }
@@ -178,7 +174,7 @@ impl<'t> Reader<'t> {
                 _ => self.error_with_hint(
                     "flow-shape",
                     arrow.span(),
-                    "a step has one direction",
+                    "a step must have one direction",
                     "write `-[:THEN]->`",
                 ),
             }
@@ -207,7 +203,7 @@ impl<'t> Reader<'t> {
                     "agent `{}` has the {what} `{}` twice",
                     definition.name.text, name.text
                 ),
-                "name it once; names of tools are unique within an agent",
+                "list it once; tool names are unique within an agent",
             );
         }
     }
@@ -228,7 +224,7 @@ impl<'t> Reader<'t> {
         self.error_with_hint("unresolved-reference", name.span, message, hint);
     }
 
-    /// Sub-agents may not contain themselves, however far down.
+    /// Checks that no agent contains itself, directly or indirectly.
     fn check_cycles(
         &mut self,
         definitions: &Definitions<'t>,
@@ -248,7 +244,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What comes after itself never comes.
+    /// Checks that the order of parts has no cycle.
     fn check_flow(&mut self, parts: &Parts, definitions: &Definitions<'t>) {
         let mut next: HashMap<usize, Vec<(usize, Span)>> = HashMap::new();
         for &(from, to, span) in &parts.flow {
@@ -259,17 +255,14 @@ impl<'t> Reader<'t> {
             self.error_with_hint(
                 "flow-cycle",
                 span,
-                format!(
-                    "these steps wait for each other: {}",
-                    chain(&path, definitions)
-                ),
+                format!("these steps form a cycle: {}", chain(&path, definitions)),
                 "remove one of them",
             );
         }
     }
 }
 
-/// Takes a part into an agent; whether it is new there.
+/// Adds a part to an agent. Returns false if the agent has it already.
 fn add(parts: &mut Parts, index: usize, kind: Kind, span: Span) -> bool {
     if !parts.known.insert(index) {
         return false;
@@ -310,11 +303,11 @@ fn assemble(
     agent.with_parts(tools.collect(), agents.collect(), flow.collect())
 }
 
-/// Cycles reported at once. Each is listed node by node, so all of them could be very many.
+/// The largest number of reported cycles. Each is listed node by node, so the full list can be long.
 const MAX_CYCLES: usize = 10;
 
-/// The cycles met on one walk of a graph: the nodes of each in order, and the edge that closes it.
-/// Walks with a stack of its own, so that a chain of any length is fine.
+/// The cycles found in one traversal of a graph: the nodes of each in order, and the edge that closes it.
+/// Uses an explicit stack, so that the depth is not limited by the call stack.
 fn cycles<'e>(
     starts: impl Iterator<Item = usize>,
     edges: impl Fn(usize) -> &'e [(usize, Span)],

@@ -1,4 +1,4 @@
-//! What a text defines: patterns labelled `Agent` or `Tool`, wherever they stand.
+//! Collects the definitions of a text: patterns labelled `Agent` or `Tool`, at any depth.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::reserved::check_name;
 
 const LABELS: [&str; 2] = ["Agent", "Tool"];
 
-/// What a pattern defines.
+/// The kind of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Agent,
@@ -46,7 +46,7 @@ impl<'t> Definitions<'t> {
         Some((index, self.all.get(index)?))
     }
 
-    /// Whether this very name is the one in the definition.
+    /// Whether this occurrence of the name is the one in the definition.
     pub(super) fn defines(&self, name: &Name<'_>) -> bool {
         self.find(&name.text)
             .is_some_and(|(_, definition)| definition.name.span == name.span)
@@ -64,18 +64,18 @@ impl<'t> Definitions<'t> {
     }
 }
 
-/// What a subject says about itself.
+/// The role of a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// It defines an agent or a tool.
     Defines(Kind),
-    /// It only names something defined elsewhere.
-    Mentions,
-    /// It is about something else.
+    /// It only refers to a definition elsewhere.
+    Refers,
+    /// It is neither an agent nor a tool.
     Other,
 }
 
-/// What a subject is, looking only at itself.
+/// The role of a subject, independent of its context.
 pub(super) fn role(subject: Subject<'_>, bracket: Option<Bracket<'_>>) -> Role {
     if subject.has_label("Agent") {
         return Role::Defines(Kind::Agent);
@@ -83,11 +83,11 @@ pub(super) fn role(subject: Subject<'_>, bracket: Option<Bracket<'_>>) -> Role {
     if subject.has_label("Tool") {
         return Role::Defines(Kind::Tool);
     }
-    let says_more = subject.labels().next().is_some()
+    let has_content = subject.labels().next().is_some()
         || subject.record().is_some()
         || bracket.is_some_and(|bracket| bracket.elements().next().is_some());
     match subject.identifier() {
-        Some(_) if !says_more => Role::Mentions,
+        Some(_) if !has_content => Role::Refers,
         _ => Role::Other,
     }
 }
@@ -95,7 +95,7 @@ pub(super) fn role(subject: Subject<'_>, bracket: Option<Bracket<'_>>) -> Role {
 impl<'t> Reader<'t> {
     pub(super) fn definitions(&mut self, document: Document<'t>) -> Definitions<'t> {
         let mut found = Definitions::default();
-        // What is still to be looked at, the next at the end.
+        // The items still to be visited, the next one last.
         let mut pending: Vec<Item<'t>> = document
             .items()
             .filter_map(|item| match item {
@@ -112,7 +112,7 @@ impl<'t> Reader<'t> {
                 Item::Bracket(bracket) => {
                     let subject = bracket.subject();
                     let kind = self.define(&mut found, subject, Some(bracket), bracket.span());
-                    // A tool's element is its signature; anything else may hold definitions.
+                    // A tool's element is its signature; other patterns may contain definitions.
                     if kind != Some(Kind::Tool) {
                         let mut elements: Vec<_> =
                             bracket.elements().filter_map(element_item).collect();
@@ -127,27 +127,27 @@ impl<'t> Reader<'t> {
         found
     }
 
-    /// Says of a pattern of the top level that it only names something and so has no effect.
+    /// Warns about a top-level pattern that is only a reference and so has no effect.
     fn check_top_level(&mut self, item: &Item<'t>) {
-        let (span, is_idle) = match item {
+        let (span, is_reference) = match item {
             Item::Bracket(bracket) => {
-                let is_mention = role(bracket.subject(), Some(*bracket)) == Role::Mentions;
-                (bracket.span(), is_mention)
+                let refers = role(bracket.subject(), Some(*bracket)) == Role::Refers;
+                (bracket.span(), refers)
             }
             Item::Path(path) => {
                 let mut roles = path.nodes().map(|node| role(node.subject(), None));
-                (path.span(), roles.all(|role| role == Role::Mentions))
+                (path.span(), roles.all(|role| role == Role::Refers))
             }
             Item::Annotated(_) => return,
         };
-        if is_idle {
+        if is_reference {
             self.report(
                 Diagnostic::warning(
                     "ignored-pattern",
                     span,
-                    "outside of an agent this names something and has no effect",
+                    "this reference is outside of an agent and has no effect",
                 )
-                .with_hint("put it among the elements of the agent it belongs to"),
+                .with_hint("move it into the elements of the agent it belongs to"),
             );
         }
     }
@@ -158,7 +158,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Takes a pattern into the definitions if it is one, and says what it defines.
+    /// Adds a pattern to the definitions if it is one, and returns its kind.
     fn define(
         &mut self,
         found: &mut Definitions<'t>,
@@ -168,9 +168,9 @@ impl<'t> Reader<'t> {
     ) -> Option<Kind> {
         let kind = match role(subject, bracket) {
             Role::Defines(kind) => kind,
-            Role::Mentions => return None,
+            Role::Refers => return None,
             Role::Other => {
-                self.pattern_without_meaning(subject, span);
+                self.report_unknown_pattern(subject, span);
                 return None;
             }
         };
@@ -229,12 +229,12 @@ impl<'t> Reader<'t> {
         Some(kind)
     }
 
-    /// Says that a pattern is about neither agents nor tools, unless its label is a slip of the pen.
-    fn pattern_without_meaning(&mut self, subject: Subject<'t>, span: Span) {
-        let slip = subject
+    /// Reports a pattern that is neither an agent nor a tool; an error if its label looks like a typo.
+    fn report_unknown_pattern(&mut self, subject: Subject<'t>, span: Span) {
+        let typo = subject
             .labels()
             .find_map(|label| nearest(&label.text, LABELS).map(|meant| (label, meant)));
-        if let Some((label, meant)) = slip {
+        if let Some((label, meant)) = typo {
             return self.error_with_hint(
                 "unknown-label",
                 label.span,
@@ -242,8 +242,7 @@ impl<'t> Reader<'t> {
                 format!("did you mean `{meant}`?"),
             );
         }
-        // Nodes of a signature or a flow come here without labels of ours; only what stands for
-        // itself is worth a word.
+        // An empty node, such as one of a signature, gets no warning.
         if !subject.is_empty() {
             self.report(
                 Diagnostic::warning(

@@ -1,4 +1,4 @@
-//! Properties of a pattern, read as what they should be.
+//! Reads the properties of a pattern as the expected types.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use super::Reader;
 use crate::names::NonEmptyText;
 use crate::nearest::nearest;
 
-/// The record of a pattern and who it belongs to.
+/// The record of a pattern and its owner.
 #[derive(Debug, Clone)]
 pub(super) struct Properties<'t> {
-    /// Who they belong to, for messages: "tool `search`".
+    /// The owner, for messages: "tool `search`".
     pub(super) owner: String,
-    /// Where to point when a property is missing.
+    /// The place for diagnostics about a missing property.
     pub(super) place: Span,
     values: HashMap<String, Value<'t>>,
 }
@@ -24,11 +24,11 @@ impl<'t> Properties<'t> {
     }
 }
 
-/// The text of a value that may be read as text.
+/// The text of a value, if it can be read as text.
 pub(super) fn text_of<'v>(data: &'v ValueData<'_>) -> Option<&'v str> {
     match data {
         ValueData::Tagged { text, .. } => Some(text),
-        // Whoever writes `null` means that there is nothing.
+        // `null` means that there is no value.
         ValueData::Symbol("null") => None,
         other => other.as_word(),
     }
@@ -36,7 +36,7 @@ pub(super) fn text_of<'v>(data: &'v ValueData<'_>) -> Option<&'v str> {
 
 impl<'t> Reader<'t> {
     /// Reads the properties of `owner`, which may have those in `known`. A key that is nearly a
-    /// known one is an error, because whoever wrote it believes it has an effect.
+    /// known one is an error, because its author expects an effect.
     pub(super) fn properties(
         &mut self,
         owner: String,
@@ -84,7 +84,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A property that must be there and hold a text.
+    /// A required property of type text.
     pub(super) fn required_text(
         &mut self,
         properties: &Properties<'t>,
@@ -103,7 +103,7 @@ impl<'t> Reader<'t> {
         self.optional_text(properties, key)
     }
 
-    /// A property that holds a text if it is there.
+    /// An optional property of type text.
     pub(super) fn optional_text(
         &mut self,
         properties: &Properties<'t>,
@@ -121,7 +121,7 @@ impl<'t> Reader<'t> {
                     "empty-property",
                     value.span,
                     format!("the {key} of {} is empty", properties.owner),
-                    "write something, or remove the property if it is optional",
+                    "write a text, or remove the property if it is optional",
                 );
                 None
             }
@@ -170,7 +170,7 @@ impl<'t> Reader<'t> {
             "property-type",
             value.span,
             format!(
-                "`{key}` of {} is {expected}, not {}",
+                "`{key}` of {} must be {expected}, not {}",
                 properties.owner,
                 value.data.describe()
             ),
@@ -178,8 +178,7 @@ impl<'t> Reader<'t> {
         );
     }
 
-    /// The place of a text in the source; `None` if escapes made a new text of it, which then
-    /// stands elsewhere in memory.
+    /// The offset of a text in the source; `None` if the text is a copy, because it has escapes.
     pub(super) fn offset_of(&self, text: &str) -> Option<u32> {
         let offset = (text.as_ptr() as usize).checked_sub(self.source.as_ptr() as usize)?;
         u32::try_from(offset)

@@ -1,5 +1,5 @@
 //! Reads a signature written as a gram path: `(name::Text)==>(age::Int {default: 18})==>(::Text)`.
-//! All nodes but the last are parameters, the last is what is returned, `()` alone before the
+//! All nodes but the last are parameters, the last is the return type, and `()` alone before the
 //! arrow means no parameters.
 
 use serde_json::{Map, Number as JsonNumber, Value as Json};
@@ -9,7 +9,7 @@ use super::Reader;
 use super::properties::{Properties, text_of};
 use crate::signature::{Field, Presence, Signature, Type};
 
-/// What the last node may say; a default or a description of it would be lost.
+/// The properties of the last node. It has no default or description, because signatures cannot store them.
 const RETURN_PROPERTIES: [&str; 4] = ["optional", "enum", "elementType", "fields"];
 
 const PROPERTIES: [&str; 6] = [
@@ -22,7 +22,7 @@ const PROPERTIES: [&str; 6] = [
 ];
 
 impl<'t> Reader<'t> {
-    /// The signature a path declares; `None` if something about it is wrong.
+    /// The signature that a path declares; `None` if it has errors.
     pub(super) fn path_signature(&mut self, path: Path<'t>) -> Option<Signature> {
         let nodes: Vec<Node<'t>> = path.nodes().collect();
         let (returns, parameters) = nodes.split_last()?;
@@ -30,20 +30,20 @@ impl<'t> Reader<'t> {
             self.error_with_hint(
                 "signature-shape",
                 path.span(),
-                "a signature has an arrow",
+                "a signature needs an arrow",
                 "a tool without parameters is `()==>(::Text)`",
             );
             return None;
         }
-        let mut is_sound = true;
+        let mut is_valid = true;
         for arrow in path.arrows() {
             let kind = arrow.kind();
             if kind.to_left || !kind.to_right {
-                is_sound = false;
+                is_valid = false;
                 self.error_with_hint(
                     "signature-shape",
                     arrow.span(),
-                    "an arrow of a signature points to the right",
+                    "an arrow of a signature must point to the right",
                     "write `==>`",
                 );
             }
@@ -54,7 +54,7 @@ impl<'t> Reader<'t> {
         };
         let returns = self.returns(*returns);
         match Signature::new(fields?, returns?) {
-            Ok(signature) => Some(signature).filter(|_| is_sound),
+            Ok(signature) => Some(signature).filter(|_| is_valid),
             Err(error) => {
                 self.error("unsound-signature", path.span(), error.to_string());
                 None
@@ -65,24 +65,24 @@ impl<'t> Reader<'t> {
     fn parameters(&mut self, nodes: &[Node<'t>]) -> Option<Vec<Field>> {
         let mut fields: Vec<Field> = Vec::with_capacity(nodes.len());
         let mut names = std::collections::HashSet::new();
-        let mut is_sound = true;
+        let mut is_valid = true;
         for node in nodes {
             let Some((name, field)) = self.parameter(*node) else {
-                is_sound = false;
+                is_valid = false;
                 continue;
             };
             if !names.insert(field.name.clone()) {
-                is_sound = false;
+                is_valid = false;
                 self.error_with_hint(
                     "duplicate-parameter",
                     name.span,
-                    format!("the parameter `{}` stands twice", field.name),
-                    "every parameter has its own name",
+                    format!("the parameter `{}` is declared twice", field.name),
+                    "give every parameter its own name",
                 );
             }
             fields.push(field);
         }
-        is_sound.then_some(fields)
+        is_valid.then_some(fields)
     }
 
     fn parameter(&mut self, node: Node<'t>) -> Option<(Name<'t>, Field)> {
@@ -117,12 +117,12 @@ impl<'t> Reader<'t> {
             presence,
             description,
         };
-        // Checked alone first, so that the place of a mistake is known.
+        // Checked alone first, so that an error has a precise place.
         if let Err(error) = Signature::new(vec![field.clone()], Type::Text) {
             let place = properties
                 .get("default")
                 .map_or(name.span, |value| value.span);
-            let hint = "mend the default, the enum or the type, so that they go together";
+            let hint = "change the default, the enum or the type so that they fit";
             self.error_with_hint("unsound-parameter", place, error.to_string(), hint);
             return None;
         }
@@ -145,7 +145,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// The type a node's label and properties give, and whether the label says that it may be absent.
+    /// The type from a node's label and properties, and whether the label makes it optional.
     fn labelled_type(
         &mut self,
         node: Node<'t>,
@@ -175,7 +175,7 @@ impl<'t> Reader<'t> {
         Some((ty, is_maybe))
     }
 
-    /// Parses a type written as text, which stands in `whole`.
+    /// Parses a type written as text within the span `whole`.
     fn type_text(&mut self, text: &str, whole: Span) -> Option<(Type, bool)> {
         match Type::parse(text) {
             Ok(found) => Some(found),
@@ -201,7 +201,7 @@ impl<'t> Reader<'t> {
                 self.error_with_hint(
                     "property-type",
                     value.span,
-                    format!("`{key}` goes with the type {shown}, not with {ty}"),
+                    format!("`{key}` needs the type {shown}, not {ty}"),
                     format!("change the label to `{shown}`, or remove `{key}`"),
                 );
                 return None;
@@ -249,26 +249,26 @@ impl<'t> Reader<'t> {
         };
         let mut fields: Vec<Field> = Vec::with_capacity(entries.len());
         let mut names = std::collections::HashSet::new();
-        let mut is_sound = true;
+        let mut is_valid = true;
         for (name, entry) in entries {
             let Some((text, span)) = type_source(entry) else {
                 self.wrong_kind(properties, "fields", entry, "a map from names to types");
-                is_sound = false;
+                is_valid = false;
                 continue;
             };
-            // Read as the field of a record, so that defaults and descriptions may stand here too.
+            // Read as the field of a record, so that defaults and descriptions are allowed too.
             let before = format!("{{{}: ", Json::String(name.text.clone().into_owned()));
             match Type::parse(&format!("{before}{text}}}")) {
                 Ok((Type::Record(mut parsed), false)) if parsed.len() == 1 => {
                     if !names.insert(name.text.clone()) {
-                        is_sound = false;
-                        let message = format!("the field `{}` stands twice", name.text);
-                        self.error_with_hint("duplicate-field", name.span, message, "keep one");
+                        is_valid = false;
+                        let message = format!("the field `{}` is declared twice", name.text);
+                        self.error_with_hint("duplicate-field", name.span, message, "remove one");
                     }
                     fields.append(&mut parsed);
                 }
                 Ok(_) => {
-                    is_sound = false;
+                    is_valid = false;
                     self.error("unknown-type", span, format!("`{text}` is not a type"));
                 }
                 Err(mut diagnostics) => {
@@ -280,12 +280,12 @@ impl<'t> Reader<'t> {
                         diagnostic.span =
                             Span::new(shift(diagnostic.span.start), shift(diagnostic.span.end));
                     }
-                    is_sound = false;
+                    is_valid = false;
                     self.forward(diagnostics, self.offset_of(&text), span);
                 }
             }
         }
-        is_sound.then_some(Type::Record(fields))
+        is_valid.then_some(Type::Record(fields))
     }
 
     /// A default as JSON. A bare word is a text, as everywhere in gram, except `null`.
@@ -294,8 +294,8 @@ impl<'t> Reader<'t> {
             self.error_with_hint(
                 "default-type",
                 value.span,
-                "`null` is no default",
-                "for a parameter that may be left out, write `optional: true`",
+                "`null` is not a valid default",
+                "for an optional parameter, write `optional: true`",
             );
             return None;
         }
@@ -331,7 +331,7 @@ fn json(data: &ValueData<'_>) -> Option<Json> {
             let mut object = Map::new();
             for (key, value) in entries {
                 let earlier = object.insert(key.text.clone().into_owned(), json(&value.data)?);
-                // A key that stands twice could mean either value.
+                // A duplicate key is ambiguous.
                 if earlier.is_some() {
                     return None;
                 }
@@ -342,7 +342,7 @@ fn json(data: &ValueData<'_>) -> Option<Json> {
     })
 }
 
-/// A number as JSON, if JSON numbers here can hold it exactly.
+/// A number as JSON, if a JSON number can represent it exactly.
 fn json_number(number: Number<'_>) -> Option<Json> {
     match (number.as_i64(), number) {
         (Some(integer), _) => Some(integer.into()),

@@ -1,5 +1,4 @@
-//! The rules of agent files, each with a test that bears its name, and snapshots of what is said
-//! about files that break them.
+//! The rules of agent files, one test each, and snapshots of the diagnostics for invalid files.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -221,7 +220,7 @@ fn sub_agents_are_agents_of_the_file_in_a_declared_order() {
 }
 
 #[test]
-fn the_order_of_work_may_stand_before_the_parts_it_names() {
+fn the_order_of_work_may_be_written_before_its_parts() {
     let file = file(
         "[boss:Agent {instruction: \"Lead.\", model: \"m\"} |
            (first)-[:THEN]->(second), second,
@@ -244,13 +243,13 @@ fn definitions_are_found_in_any_bracket() {
 }
 
 #[test]
-fn what_only_names_something_outside_of_an_agent_gets_a_warning() {
+fn a_reference_outside_of_an_agent_gets_a_warning() {
     let text = "[a:Agent {instruction: \"Do.\", model: \"m\"}] (a)-[:THEN]->(zzz) (yyy) [xxx]";
     assert_eq!(codes(text), ["ignored-pattern"; 3]);
 }
 
 #[test]
-fn no_number_of_warnings_hides_an_error() {
+fn errors_are_kept_after_the_limit_of_warnings() {
     let odd: Vec<String> = (0..150)
         .map(|index| format!("odd{index}{index}: 1"))
         .collect();
@@ -264,7 +263,7 @@ fn no_number_of_warnings_hides_an_error() {
 }
 
 #[test]
-fn whole_numbers_beyond_64_bits_are_no_defaults() {
+fn integers_beyond_64_bits_are_not_valid_defaults() {
     assert_eq!(
         signature_of("(a::Int {default: 18446744073709551615})==>(::Text)"),
         "(a: Int = 18446744073709551615) --> IO Text"
@@ -296,7 +295,7 @@ fn every_attribute_of_a_tool_is_read() {
 }
 
 #[test]
-fn a_single_provider_name_may_be_left_out() {
+fn a_model_without_provider_is_from_openai() {
     let model = |text: &str| {
         let text = format!("[a:Agent {{instruction: \"Do.\", model: \"{text}\"}}]");
         file(&text).agents()[0].model().to_string()
@@ -308,7 +307,7 @@ fn a_single_provider_name_may_be_left_out() {
 }
 
 #[test]
-fn what_is_written_reads_back_as_the_same_file() {
+fn a_written_file_reads_back_as_the_same_file() {
     let nested = "[x:Tool {description: \"Nested and odd\", typeSignature: \"(l: [Int] = [], o: {a: {b: Text}} = {}) --> Text\"}]";
     for text in [
         HELLO,
@@ -336,11 +335,11 @@ fn an_agent_reads_back_from_json() {
 }
 
 #[test]
-fn json_with_an_invalid_part_is_refused() {
+fn json_with_an_invalid_part_is_rejected() {
     let valid =
         json!({"name": "t", "description": "Does it", "typeSignature": "(x: Text) --> IO Text"});
     assert!(serde_json::from_value::<ToolSpecification>(valid.clone()).is_ok());
-    for (key, value, said) in [
+    for (key, value, expected) in [
         ("name", json!(""), "empty"),
         ("description", json!("  "), "empty"),
         ("typeSignature", json!("(x: Txet) --> IO Text"), "Txet"),
@@ -354,7 +353,7 @@ fn json_with_an_invalid_part_is_refused() {
         let error = serde_json::from_value::<ToolSpecification>(broken)
             .unwrap_err()
             .to_string();
-        assert!(error.contains(said), "{key}: {error}");
+        assert!(error.contains(expected), "{key}: {error}");
     }
     let twice = json!({"name": "a", "model": "m", "instruction": "Do.", "tools": [valid, valid]});
     assert!(
@@ -374,7 +373,7 @@ fn tool_name_must_not_be_empty() {
 }
 
 #[test]
-fn reserved_names_are_refused_for_tools_and_agents() {
+fn reserved_names_are_rejected_for_tools_and_agents() {
     for name in crate::reserved::RESERVED_NAMES {
         let tool = format!("[{name}:Tool {{description: \"Does something\"}} | ()==>(::Text)]");
         assert_eq!(codes(&tool), ["reserved-name"], "{tool}");
@@ -470,9 +469,9 @@ fn a_cycle_of_references_is_an_error() {
 }
 
 #[test]
-fn broken_files_are_explained() {
+fn invalid_files_get_diagnostics() {
     let tool = tool_with("", " | ()==>(::Text)");
-    let mistakes = [
+    let invalid_texts = [
         String::new(),
         "(alice:Person)".to_owned(),
         "[a:Agnet {instruction: \"Do.\", model: \"m\"}]".to_owned(),
@@ -542,7 +541,7 @@ fn broken_files_are_explained() {
         "[t:Tool {description: \"Short\"} | (a)->(b)]".to_owned(),
     ];
     let mut report = String::new();
-    for text in mistakes {
+    for text in invalid_texts {
         let reading = read(&text);
         writeln!(report, "{text}").unwrap();
         report.push_str(&shown(&text, &reading.diagnostics));
@@ -553,7 +552,7 @@ fn broken_files_are_explained() {
 }
 
 #[test]
-fn the_depth_and_number_of_definitions_are_not_limited_by_the_stack_or_by_time() {
+fn deep_and_large_files_are_read_without_stack_overflow_and_in_linear_time() {
     let deep: String = (0..50_000)
         .map(|index| format!("[a{index}:Agent {{instruction: \"Do.\", model: \"m\"}}|"))
         .collect::<String>()
@@ -587,7 +586,7 @@ fn the_depth_and_number_of_definitions_are_not_limited_by_the_stack_or_by_time()
 }
 
 #[test]
-fn types_nested_too_deeply_are_an_error_not_a_crash() {
+fn types_nested_too_deeply_are_an_error() {
     let deep = format!("{}Text{}", "[".repeat(40), "]".repeat(40));
     let text = tool_with(&format!(", typeSignature: \"(a: {deep}) --> IO Text\""), "");
     assert_eq!(codes(&text), ["type-depth"]);

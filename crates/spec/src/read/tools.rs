@@ -26,11 +26,11 @@ const PROPERTIES: [&str; 12] = [
     "deprecated",
 ];
 
-/// How long a declared description may be, in characters.
+/// The allowed length of a description, in characters.
 const DESCRIPTION_LENGTH: std::ops::RangeInclusive<usize> = 10..=500;
 
 impl<'t> Reader<'t> {
-    /// The tool a definition declares; `None` if something about it is wrong.
+    /// The tool that a definition declares; `None` if it has errors.
     pub(super) fn tool(&mut self, definition: &Definition<'t>) -> Option<ToolSpecification> {
         let name = self.tool_name(definition);
         let owner = format!("tool `{}`", definition.name.text);
@@ -56,8 +56,8 @@ impl<'t> Reader<'t> {
         match ToolName::new(&*definition.name.text) {
             Ok(name) => Some(name),
             Err(error) => {
-                let message = format!("this is no name for a tool: {error}");
-                let hint = "a name is a word that says what the tool does, such as `search_docs`";
+                let message = format!("this is not a valid tool name: {error}");
+                let hint = "use a word for what the tool does, such as `search_docs`";
                 self.error_with_hint("bad-name", definition.name.span, message, hint);
                 None
             }
@@ -73,12 +73,12 @@ impl<'t> Reader<'t> {
                 "description-length",
                 span,
                 format!(
-                    "the description of {} has {length} characters; it should have {} to {}",
+                    "the description of {} has {length} characters; it must have {} to {}",
                     properties.owner,
                     DESCRIPTION_LENGTH.start(),
                     DESCRIPTION_LENGTH.end()
                 ),
-                "say what the tool does and when to use it",
+                "describe what the tool does and when to use it",
             );
             return None;
         }
@@ -86,7 +86,7 @@ impl<'t> Reader<'t> {
     }
 
     /// The signature, from a path among the elements or from the property `typeSignature`. Both may
-    /// be there if they agree.
+    /// be present if they are equal.
     fn tool_signature(
         &mut self,
         definition: &Definition<'t>,
@@ -110,7 +110,7 @@ impl<'t> Reader<'t> {
                     "missing-signature",
                     properties.place,
                     format!("{} has no signature", properties.owner),
-                    "say what it takes and gives: `[name:Tool {…} | (query::Text)==>(::Text)]`",
+                    "add a signature: `[name:Tool {…} | (query::Text)==>(::Text)]`",
                 );
                 None
             }
@@ -122,7 +122,7 @@ impl<'t> Reader<'t> {
                         "signature-mismatch",
                         text.map_or(properties.place, |value| value.span),
                         format!("the two signatures of {} differ", properties.owner),
-                        format!("the path says `{from_path}`; keep one of the two"),
+                        format!("the path is `{from_path}`; keep one of the two"),
                     );
                     return None;
                 }
@@ -144,8 +144,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reports what was found in a text that stands at `offset` of the source, or somewhere in
-    /// `whole` if its place is not known to the letter.
+    /// Reports the diagnostics of a text at `offset` of the source, or at `whole` if the exact offset is
+    /// not known.
     pub(super) fn forward(
         &mut self,
         diagnostics: Vec<windlass_gram::Diagnostic>,
@@ -158,10 +158,10 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// `None` if there are no elements; `Some(None)` if they are no signature.
+    /// `None` if there are no elements; `Some(None)` if they are not a signature.
     #[expect(
         clippy::option_option,
-        reason = "absent and wrong are told apart by the caller"
+        reason = "the caller distinguishes an absent signature from an invalid one"
     )]
     fn path_among_elements(&mut self, definition: &Definition<'t>) -> Option<Option<Signature>> {
         let mut elements = definition.elements();
@@ -201,7 +201,7 @@ impl<'t> Reader<'t> {
         let dry_run_argument = self
             .optional_text(properties, "dry_run_argument")
             .map(|(name, span)| (String::from(name), span));
-        // A broken signature has been reported; do not complain that it lacks a parameter.
+        // An invalid signature is reported already, so a missing parameter is not reported again.
         let dry_run_argument = signature.and_then(|signature| {
             let (name, span) = dry_run_argument?;
             self.check_dry_run(signature, name, span)
@@ -237,7 +237,7 @@ impl<'t> Reader<'t> {
         let message = format!("`{name}` is not a parameter of type Bool of this tool");
         let hint = match nearest(&name, booleans.iter().copied()) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => "name the parameter that makes a call change nothing".to_owned(),
+            None => "name the boolean parameter that makes a call a dry run".to_owned(),
         };
         self.error_with_hint("dry-run-argument", span, message, hint);
         None
@@ -255,7 +255,7 @@ impl<'t> Reader<'t> {
             self.error_with_hint(
                 "unknown-risk",
                 span,
-                format!("`{word}` is no risk level"),
+                format!("`{word}` is not a risk level"),
                 hint,
             );
         }
@@ -268,12 +268,7 @@ impl<'t> Reader<'t> {
             Ok(timeout) => Some(timeout),
             Err(error) => {
                 let message = format!("{error}, not {seconds}");
-                self.error_with_hint(
-                    "timeout-range",
-                    span,
-                    message,
-                    "without it, 30 seconds hold",
-                );
+                self.error_with_hint("timeout-range", span, message, "the default is 30 seconds");
                 None
             }
         }
@@ -283,7 +278,10 @@ impl<'t> Reader<'t> {
         let (seconds, span) = self.optional_integer(properties, "undo_window_seconds")?;
         let window = u32::try_from(seconds).ok();
         if window.is_none() {
-            let message = format!("an undo window is 0 to {} seconds, not {seconds}", u32::MAX);
+            let message = format!(
+                "an undo window must be 0 to {} seconds, not {seconds}",
+                u32::MAX
+            );
             self.error_with_hint("undo-window-range", span, message, "0 means no window");
         }
         window

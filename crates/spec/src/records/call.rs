@@ -1,5 +1,5 @@
-//! The one record of a call. Everything else that describes a call is a view of it. It holds what
-//! happened, not why it was allowed: decisions, approvals and holds are told elsewhere.
+//! The one record of a call. Every other description of a call is a view of it. It contains what
+//! happened, not why it was allowed: decisions, approvals and holds have their own records.
 
 mod raw;
 
@@ -17,10 +17,10 @@ use crate::failure::{Effect, ErrorCategory, Failure};
 use crate::names::ToolName;
 use crate::time::Timestamp;
 
-/// What is known of one request to use one tool, from when a model asked for it to how it ended.
+/// The record of one tool call, from the model's request to its end.
 ///
-/// A success has a result and every other end a failure; a call that was never permitted has
-/// no start. Starting a call consumes its permit, so "permitted" and "started" are one thing.
+/// A success has a result, every other end has a failure. A call that was never permitted has
+/// no start. Starting a call consumes its permit, so "permitted" means "started".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "raw::CallRecord", into = "raw::CallRecord")]
 pub struct CallRecord {
@@ -29,20 +29,20 @@ pub struct CallRecord {
     arguments: Map<String, Value>,
     confidence: Option<Confidence>,
     requested_at: Timestamp,
-    progress: Progress,
+    progress: CallLifecycle,
 }
 
-/// How far a call got, with what is known there and nothing else.
+/// The progress of a call, with the data of each state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Progress {
+enum CallLifecycle {
     Pending,
-    Refused(Refusal),
+    Denied(Denial),
     Started(Execution),
 }
 
 /// The end of a call that was never permitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Refusal {
+struct Denial {
     undone: bool,
     at: Timestamp,
     failure: Failure,
@@ -70,21 +70,21 @@ enum Outcome {
     Unknown(Failure),
 }
 
-/// What can happen to a call, with what must be known when it does.
+/// A change of a call's state, with the data it requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallChange {
-    /// It got its permit and runs.
+    /// It got its permit and starts.
     Start,
-    /// It ended with this result.
+    /// It ends with this result.
     Succeed(Value),
-    /// It was refused, or it failed.
+    /// It is denied, or it fails.
     Fail(Failure),
-    /// It took too long.
+    /// It takes too long.
     TimeOut(Failure),
-    /// It was stopped, or undone before it ran.
+    /// It is cancelled, or undone before it runs.
     Cancel(Failure),
-    /// Nobody can tell how it ended.
-    LoseTrack(Failure),
+    /// Its end is unknown.
+    MarkUnknown(Failure),
 }
 
 impl CallChange {
@@ -97,7 +97,7 @@ impl CallChange {
             Self::Fail(_) => CallState::Error,
             Self::TimeOut(_) => CallState::Timeout,
             Self::Cancel(_) => CallState::Cancelled,
-            Self::LoseTrack(_) => CallState::Unknown,
+            Self::MarkUnknown(_) => CallState::Unknown,
         }
     }
 
@@ -107,7 +107,7 @@ impl CallChange {
             Self::Fail(failure)
             | Self::TimeOut(failure)
             | Self::Cancel(failure)
-            | Self::LoseTrack(failure) => Some(failure),
+            | Self::MarkUnknown(failure) => Some(failure),
         }
     }
 }
@@ -115,35 +115,35 @@ impl CallChange {
 /// Why a call did not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CallChangeError {
-    /// There is no way from one state to the other.
+    /// The state cannot change this way.
     #[error("a call that is {from} cannot become {to}")]
     NotAllowed {
-        /// Where the call stands.
+        /// The current state.
         from: CallState,
-        /// Where it was to go.
+        /// The requested state.
         to: CallState,
     },
-    /// Only what runs can be tried again.
-    #[error("a call that is {0} has no further attempt")]
+    /// Only a running call can be retried.
+    #[error("a call that is {0} cannot be retried; only a running call can")]
     NotRunning(CallState),
-    /// A call that never ran cannot have done anything.
-    #[error("a call that was not started has no effect")]
+    /// A call that never ran cannot have an effect.
+    #[error("a call that was not started must have the effect `none`")]
     EffectWithoutStart,
-    /// Nobody knows how it ended, yet its failure says so.
-    #[error("the effect of a call whose end is unknown is unknown")]
+    /// The end of the call is unknown, but its effect is not.
+    #[error("a call whose end is unknown must have the effect `unknown`")]
     EffectOfUnknown,
-    /// A state and its category say different things.
-    #[error("the failure of a call that is {state} has the category {expected}")]
+    /// The state and the category of the failure contradict each other.
+    #[error("the failure of a call that is {state} must have the category {expected}")]
     Category {
         /// The state.
         state: CallState,
-        /// The category that goes with it.
+        /// The category that the state requires.
         expected: ErrorCategory,
     },
 }
 
 impl CallRecord {
-    /// A call that was asked for and nothing more.
+    /// A requested call, in the state `pending`.
     #[must_use]
     pub fn requested(
         id: CallId,
@@ -157,18 +157,18 @@ impl CallRecord {
             arguments,
             confidence: None,
             requested_at,
-            progress: Progress::Pending,
+            progress: CallLifecycle::Pending,
         }
     }
 
-    /// The same call with how sure the model was of it.
+    /// The same call with the model's confidence.
     #[must_use]
     pub fn with_confidence(mut self, confidence: Confidence) -> Self {
         self.confidence = Some(confidence);
         self
     }
 
-    /// The same call with other arguments, as a person decided. What has started keeps its own.
+    /// The same call with arguments changed by the approver. A started call keeps its arguments.
     #[must_use]
     pub fn with_arguments(&self, arguments: Map<String, Value>) -> Self {
         let mut changed = self.clone();
@@ -178,11 +178,11 @@ impl CallRecord {
         changed
     }
 
-    /// Takes the call to its next state. A time before the last known one counts as that one, since
-    /// clocks can be set back and a call cannot end before it started.
+    /// Changes the state of the call. A time before the last recorded one counts as that one, because
+    /// clocks can be set back and a call cannot end before its start.
     ///
     /// # Errors
-    /// If the state cannot follow, or the failure does not fit it. The record is then unchanged.
+    /// If the state cannot follow, or the failure does not fit it. The record then does not change.
     pub fn advance(&mut self, change: CallChange, at: Timestamp) -> Result<(), CallChangeError> {
         let (from, to) = (self.state(), change.leads_to());
         if !from.may_become(to) {
@@ -194,52 +194,52 @@ impl CallRecord {
         let at = at.max(self.started_at().unwrap_or(self.requested_at));
         match (&mut self.progress, change) {
             (progress, CallChange::Start) => {
-                *progress = Progress::Started(Execution {
+                *progress = CallLifecycle::Started(Execution {
                     started_at: at,
                     attempts: NonZeroU32::MIN,
                     end: None,
                 });
             }
-            (Progress::Started(execution), change) => {
+            (CallLifecycle::Started(execution), change) => {
                 let outcome = match change {
                     CallChange::Succeed(result) => Outcome::Success(result),
                     CallChange::Fail(failure) => Outcome::Error(failure),
                     CallChange::TimeOut(failure) => Outcome::Timeout(failure),
                     CallChange::Cancel(failure) => Outcome::Cancelled(failure),
-                    CallChange::LoseTrack(failure) => Outcome::Unknown(failure),
+                    CallChange::MarkUnknown(failure) => Outcome::Unknown(failure),
                     CallChange::Start => return Err(CallChangeError::NotAllowed { from, to }),
                 };
                 execution.end = Some(End { at, outcome });
             }
             (progress, CallChange::Fail(failure)) => {
-                *progress = Progress::Refused(Refusal {
+                *progress = CallLifecycle::Denied(Denial {
                     undone: false,
                     at,
                     failure,
                 });
             }
             (progress, CallChange::Cancel(failure)) => {
-                *progress = Progress::Refused(Refusal {
+                *progress = CallLifecycle::Denied(Denial {
                     undone: true,
                     at,
                     failure,
                 });
             }
-            (_, CallChange::Succeed(_) | CallChange::TimeOut(_) | CallChange::LoseTrack(_)) => {
+            (_, CallChange::Succeed(_) | CallChange::TimeOut(_) | CallChange::MarkUnknown(_)) => {
                 return Err(CallChangeError::NotAllowed { from, to });
             }
         }
         Ok(())
     }
 
-    /// Counts one more attempt of a running call, and returns how many there were.
+    /// Counts one more attempt of a running call, and returns the number of attempts.
     ///
     /// # Errors
     /// If the call is not running.
     pub fn try_again(&mut self) -> Result<u32, CallChangeError> {
         let state = self.state();
         match &mut self.progress {
-            Progress::Started(execution) if execution.end.is_none() => {
+            CallLifecycle::Started(execution) if execution.end.is_none() => {
                 execution.attempts = execution.attempts.saturating_add(1);
                 Ok(execution.attempts.get())
             }
@@ -253,25 +253,25 @@ impl CallRecord {
         &self.id
     }
 
-    /// The tool that was asked for; it need not exist.
+    /// The requested tool; it need not exist.
     #[must_use]
     pub fn tool_name(&self) -> &ToolName {
         &self.tool_name
     }
 
-    /// What it was asked with.
+    /// The arguments of the call.
     #[must_use]
     pub fn arguments(&self) -> &Map<String, Value> {
         &self.arguments
     }
 
-    /// How sure the model was, if it said so.
+    /// The model's confidence, if given.
     #[must_use]
     pub fn confidence(&self) -> Option<Confidence> {
         self.confidence
     }
 
-    /// When it was asked for.
+    /// When it was requested.
     #[must_use]
     pub fn requested_at(&self) -> Timestamp {
         self.requested_at
@@ -287,54 +287,54 @@ impl CallRecord {
     #[must_use]
     pub fn ended_at(&self) -> Option<Timestamp> {
         match &self.progress {
-            Progress::Pending => None,
-            Progress::Refused(refusal) => Some(refusal.at),
-            Progress::Started(execution) => execution.end.as_ref().map(|end| end.at),
+            CallLifecycle::Pending => None,
+            CallLifecycle::Denied(denial) => Some(denial.at),
+            CallLifecycle::Started(execution) => execution.end.as_ref().map(|end| end.at),
         }
     }
 
-    /// How long it ran, all attempts together; nothing if it did not start or has not ended.
+    /// How long it ran, all attempts together; `None` if it did not start or has not ended.
     #[must_use]
     pub fn duration(&self) -> Option<Duration> {
         let (started, ended) = (self.started_at()?, self.ended_at()?);
         Some(Duration::from_micros(ended.microseconds_since(started)))
     }
 
-    /// Whether it got a permit. One that was denied, rejected, expired, undone, or asked for an
-    /// unknown tool or with invalid arguments never did.
+    /// Whether it got a permit. A call never gets one if it is denied, rejected, expired or undone, or has
+    /// an unknown tool or invalid arguments.
     #[must_use]
     pub fn was_permitted(&self) -> bool {
         self.execution().is_some()
     }
 
-    /// How often it was tried.
+    /// The number of attempts.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.execution()
             .map_or(0, |execution| execution.attempts.get())
     }
 
-    /// Where it stands.
+    /// Its state.
     #[must_use]
     pub fn state(&self) -> CallState {
         match &self.progress {
-            Progress::Pending => CallState::Pending,
-            Progress::Refused(refusal) if refusal.undone => CallState::Cancelled,
-            Progress::Refused(_) => CallState::Error,
-            Progress::Started(execution) => match &execution.end {
+            CallLifecycle::Pending => CallState::Pending,
+            CallLifecycle::Denied(denial) if denial.undone => CallState::Cancelled,
+            CallLifecycle::Denied(_) => CallState::Error,
+            CallLifecycle::Started(execution) => match &execution.end {
                 None => CallState::Running,
                 Some(end) => end.outcome.state(),
             },
         }
     }
 
-    /// How it ended: its result or its failure; nothing if it has not ended.
+    /// Its result or its failure; `None` if it has not ended.
     #[must_use]
     pub fn outcome(&self) -> Option<Result<&Value, &Failure>> {
         match &self.progress {
-            Progress::Pending => None,
-            Progress::Refused(refusal) => Some(Err(&refusal.failure)),
-            Progress::Started(execution) => {
+            CallLifecycle::Pending => None,
+            CallLifecycle::Denied(denial) => Some(Err(&denial.failure)),
+            CallLifecycle::Started(execution) => {
                 execution.end.as_ref().map(|end| end.outcome.as_result())
             }
         }
@@ -342,8 +342,8 @@ impl CallRecord {
 
     fn execution(&self) -> Option<&Execution> {
         match &self.progress {
-            Progress::Started(execution) => Some(execution),
-            Progress::Pending | Progress::Refused(_) => None,
+            CallLifecycle::Started(execution) => Some(execution),
+            CallLifecycle::Pending | CallLifecycle::Denied(_) => None,
         }
     }
 }
@@ -370,7 +370,7 @@ impl Outcome {
     }
 }
 
-/// Whether a failure can be the end of a call in this state.
+/// Checks that a failure fits a call in this state.
 fn check_failure(
     state: CallState,
     failure: &Failure,

@@ -1,4 +1,4 @@
-//! How sure a model says it is. A number that decides nothing here; the gate reads it.
+//! The stated confidence of a model. It is only a number here; the gate uses it.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -14,21 +14,21 @@ use super::schema;
 #[schemars(with = "schema::ZeroToOne", inline)]
 pub struct Confidence(f64);
 
-/// A number that is no confidence.
+/// A number that is not a confidence.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("a confidence is between 0.0 and 1.0, not {0}")]
+#[error("a confidence must be between 0.0 and 1.0, not {0}")]
 pub struct NotAConfidence(pub f64);
 
 impl Confidence {
-    /// Not sure at all.
+    /// No confidence.
     pub const NONE: Self = Self(0.0);
-    /// As likely right as wrong.
+    /// As likely correct as wrong.
     pub const HALF: Self = Self(0.5);
     /// Certain.
     pub const FULL: Self = Self(1.0);
 
-    /// The confidence nearest to what a model stated, and whether that was out of range. What is
-    /// not a number counts as no confidence, since less confidence only adds scrutiny.
+    /// The confidence nearest to the stated number, and whether the number was out of range. NaN
+    /// counts as no confidence, because less confidence only adds scrutiny.
     #[must_use]
     pub fn clamped(stated: f64) -> (Self, bool) {
         match Self::try_from(stated) {
@@ -50,7 +50,7 @@ impl TryFrom<f64> for Confidence {
 
     fn try_from(number: f64) -> Result<Self, NotAConfidence> {
         if (0.0..=1.0).contains(&number) {
-            // Adding zero turns a negative zero into the one zero there should be.
+            // Adding zero turns a negative zero into a positive one.
             Ok(Self(number + 0.0))
         } else {
             Err(NotAConfidence(number))

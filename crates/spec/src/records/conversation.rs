@@ -1,5 +1,5 @@
-//! Messages and the conversation they make, bounded in length. What a model is sent is built from
-//! it elsewhere.
+//! Messages, and conversations of bounded length. The requests to a model are built from them in
+//! `windlass-core`.
 
 mod raw;
 
@@ -13,64 +13,63 @@ use super::id::CallId;
 use super::schema;
 use crate::names::ToolName;
 
-/// One message: who speaks, and what they say.
+/// One message: its role and its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "raw::Message", into = "raw::Message")]
 pub struct Message {
-    /// Who speaks.
+    /// The role of the author.
     pub role: MessageRole,
-    /// What they say.
+    /// The content.
     pub content: String,
 }
 
-/// Who speaks. Users, assistants and functions make a conversation; the other two exist because
-/// providers want them.
+/// The role of a message's author. `System` and `AssistantCalls` exist because providers require them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageRole {
     /// A person.
     User,
     /// The agent.
     Assistant,
-    /// A tool, with what came of a call.
+    /// A tool, with the result of a call.
     Function {
         /// The tool's name.
         name: ToolName,
-        /// The call it answers, where that is known.
+        /// The call it answers, if known.
         call_id: Option<CallId>,
     },
-    /// Whoever set the agent up.
+    /// The author of the agent.
     System,
-    /// The agent, asking for calls.
+    /// The agent, with requested calls.
     AssistantCalls(Vec<MessageCall>),
 }
 
-/// A call that a message asks for.
+/// A call that a message requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct MessageCall {
-    /// Which call.
+    /// The id of the call.
     pub call_id: CallId,
     /// The tool.
     #[schemars(with = "schema::Name")]
     pub tool_name: ToolName,
-    /// What it is asked with.
+    /// The arguments of the call.
     pub arguments: Map<String, Value>,
 }
 
 impl Message {
-    /// What a person says.
+    /// A message of a person.
     #[must_use]
     pub fn user(content: impl Into<String>) -> Self {
         Self::new(MessageRole::User, content)
     }
 
-    /// What the agent says.
+    /// A message of the agent.
     #[must_use]
     pub fn assistant(content: impl Into<String>) -> Self {
         Self::new(MessageRole::Assistant, content)
     }
 
-    /// What came of a call to a tool.
+    /// The result of a tool call.
     #[must_use]
     pub fn function(name: ToolName, content: impl Into<String>) -> Self {
         let role = MessageRole::Function {
@@ -89,14 +88,16 @@ impl Message {
         }
     }
 
-    fn asks_for(&self, call: &CallId) -> bool {
+    fn requests_call(&self, call: &CallId) -> bool {
         match &self.role {
-            MessageRole::AssistantCalls(calls) => calls.iter().any(|asked| asked.call_id == *call),
+            MessageRole::AssistantCalls(calls) => {
+                calls.iter().any(|requested| requested.call_id == *call)
+            }
             _ => false,
         }
     }
 
-    fn answers(&self) -> Option<&CallId> {
+    fn answered_call(&self) -> Option<&CallId> {
         match &self.role {
             MessageRole::Function { call_id, .. } => call_id.as_ref(),
             _ => None,
@@ -114,17 +115,16 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// How many messages are kept.
+    /// The largest number of messages.
     pub const MAX: usize = 100;
 
-    /// A conversation with nothing said.
+    /// An empty conversation.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A conversation about a task, which is never dropped: an agent that forgets what it was asked
-    /// does something else.
+    /// A conversation about a task. The task is never dropped, so that the agent does not lose its goal.
     #[must_use]
     pub fn about(task: Message) -> Self {
         Self {
@@ -133,8 +133,8 @@ impl Conversation {
         }
     }
 
-    /// Adds a message and returns how many were dropped to make room: the oldest, and with a message
-    /// that asked for calls their answers, since providers refuse an answer nobody asked for.
+    /// Adds a message and returns the number of dropped messages: the oldest, and with a message that
+    /// requested calls the answers to them, because providers reject an answer without its request.
     pub fn push(&mut self, message: Message) -> usize {
         self.rest.push_back(message);
         let before = self.rest.len();
@@ -143,8 +143,11 @@ impl Conversation {
                 break;
             };
             if matches!(oldest.role, MessageRole::AssistantCalls(_)) {
-                self.rest
-                    .retain(|message| !message.answers().is_some_and(|call| oldest.asks_for(call)));
+                self.rest.retain(|message| {
+                    !message
+                        .answered_call()
+                        .is_some_and(|call| oldest.requests_call(call))
+                });
             }
         }
         let dropped = before - self.rest.len();
@@ -157,19 +160,19 @@ impl Conversation {
         self.pinned.iter().chain(&self.rest)
     }
 
-    /// How many messages there are.
+    /// The number of messages.
     #[must_use]
     pub fn len(&self) -> usize {
         usize::from(self.pinned.is_some()) + self.rest.len()
     }
 
-    /// Whether nothing was said.
+    /// Whether there are no messages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many messages were dropped in all.
+    /// The total number of dropped messages.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped

@@ -1,4 +1,4 @@
-//! How often each tool was called with and without success: a fold of call records.
+//! Counters of successful and failed calls by tool: a fold over call records.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use super::call::CallRecord;
 use super::state::CallState;
 use crate::names::ToolName;
 
-/// How often a tool was invoked, by how that ended.
+/// The number of calls of a tool, by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCounters {
     /// Calls that ended with a result.
     pub success_count: u64,
-    /// Calls that were made and ended in any other way.
+    /// Started calls that ended in any other way.
     pub failure_count: u64,
 }
 
@@ -34,7 +34,7 @@ impl ToolCounters {
         tools
     }
 
-    /// Counts a call, unless it was never permitted or is not over.
+    /// Counts a call, unless it was never permitted or has not ended.
     pub fn count(&mut self, call: &CallRecord) {
         if !is_counted(call) {
             return;

@@ -1,4 +1,4 @@
-//! What an agent could not do for want of a tool. Finding gaps is done elsewhere.
+//! Reports of missing tools. Detecting gaps is done in `windlass-learn`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,19 +7,19 @@ use super::confidence::Confidence;
 use super::schema;
 use crate::names::{NonEmptyText, ToolName};
 
-/// When a gap showed.
+/// When a gap was detected.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum GapMoment {
-    /// Before a model was asked: no tool seems to do what the task asks.
+    /// Before the first model call: no tool seems to fit the task.
     BeforeRun,
-    /// While a run was going on: its model asked for a tool that does not exist, or said that it
+    /// During a run: its model requested a tool that does not exist, or reported that it
     /// cannot do the task.
     DuringRun,
-    /// When an agent was loaded: a tool is specified and has no implementation.
+    /// When an agent was loaded: a specified tool has no implementation.
     AtLoad,
 }
 
@@ -38,45 +38,45 @@ impl GapMoment {
     }
 }
 
-/// A tool that comes near to what is missing.
+/// An existing tool that is similar to the missing one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct NearestTool {
     /// Its name.
     #[schemars(with = "schema::Name")]
     pub name: ToolName,
-    /// How likely it does what is missing, from 0 to 1.
+    /// The probability that it does what is missing, from 0 to 1.
     pub nearness: Confidence,
 }
 
-/// One thing that no tool does.
+/// One missing capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct MissingCapability {
-    /// What is missing; one of the report's `missing_tools`.
+    /// The missing capability; one of the report's `missing_tools`.
     #[schemars(with = "schema::Text")]
     pub capability: NonEmptyText,
-    /// What a tool that does it would be called.
+    /// The name of a tool that would have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Name>")]
     pub wanted_tool: Option<ToolName>,
-    /// How likely no tool does it.
+    /// The probability that no tool has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
-    /// The tools that come nearest, nearest first.
+    /// The most similar tools, nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nearest_tools: Vec<NearestTool>,
-    /// A specification of a tool that would do it, as it would stand in an agent file.
+    /// A specification of a tool that would have it, in the form of an agent file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Text>")]
     pub proposed_tool: Option<NonEmptyText>,
-    /// Why a tool that the agent has does not do it: that it is not configured, say, and what to set.
+    /// Why an existing tool cannot be used, such as a missing configuration, and what to set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Text>")]
     pub because: Option<NonEmptyText>,
 }
 
-/// A report of missing tools. There is none without at least one.
+/// A report of missing tools, with at least one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Raw", into = "Raw")]
 pub struct ToolGapReport {
@@ -89,7 +89,7 @@ pub struct ToolGapReport {
 }
 
 impl ToolGapReport {
-    /// A report, unless nothing is missing: then there is no gap.
+    /// A report; `None` if nothing is missing.
     #[must_use]
     pub fn new(
         missing_tools: Vec<NonEmptyText>,
@@ -106,7 +106,7 @@ impl ToolGapReport {
         })
     }
 
-    /// A report that says more about each thing that is missing, unless nothing is.
+    /// A report with details of each missing capability; `None` if nothing is missing.
     #[must_use]
     pub fn of_capabilities(
         capabilities: Vec<MissingCapability>,
@@ -123,8 +123,8 @@ impl ToolGapReport {
         })
     }
 
-    /// The same report, with what is known about each thing that is missing put otherwise. What is missing
-    /// stays.
+    /// The same report with the details of each missing capability changed. The capabilities themselves do
+    /// not change.
     #[must_use]
     pub fn with_each(mut self, change: impl Fn(&mut MissingCapability)) -> Self {
         for missing in &mut self.capabilities {
@@ -135,76 +135,76 @@ impl ToolGapReport {
         self
     }
 
-    /// The same report, with how sure it is.
+    /// The same report with a confidence.
     #[must_use]
     pub fn with_confidence(mut self, confidence: Confidence) -> Self {
         self.confidence = Some(confidence);
         self
     }
 
-    /// The same report, with when the gap showed.
+    /// The same report with the moment of detection.
     #[must_use]
     pub fn at_moment(mut self, moment: GapMoment) -> Self {
         self.moment = Some(moment);
         self
     }
 
-    /// How sure it is that something is missing, if that is known.
+    /// The confidence that something is missing, if known.
     #[must_use]
     pub fn confidence(&self) -> Option<Confidence> {
         self.confidence
     }
 
-    /// When the gap showed, if that is known.
+    /// When the gap was detected, if known.
     #[must_use]
     pub fn moment(&self) -> Option<GapMoment> {
         self.moment
     }
 
-    /// What is known about each thing that is missing; empty if only the names are known.
+    /// The details of each missing capability; empty if only the names are known.
     #[must_use]
     pub fn capabilities(&self) -> &[MissingCapability] {
         &self.capabilities
     }
 
-    /// What is missing: names of tools, or what they would have to do.
+    /// What is missing: names of tools, or descriptions of capabilities.
     #[must_use]
     pub fn missing_tools(&self) -> &[NonEmptyText] {
         &self.missing_tools
     }
 
-    /// The task that needed it.
+    /// The task that needs it.
     #[must_use]
     pub fn attempted_task(&self) -> &str {
         self.attempted_task.as_str()
     }
 
-    /// The tools that were there and did not do.
+    /// The existing tools that were checked and do not fit.
     #[must_use]
     pub fn existing_tools_checked(&self) -> &[ToolName] {
         &self.existing_tools_checked
     }
 }
 
-/// The JSON form of a report, before it is checked.
+/// The JSON form of a report, before validation.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Raw {
-    /// What is missing: names of tools, or what they would have to do.
+    /// What is missing: names of tools, or descriptions of capabilities.
     #[schemars(with = "Vec<schema::Text>", length(min = 1))]
     missing_tools: Vec<NonEmptyText>,
-    /// The task that needed it.
+    /// The task that needs it.
     #[schemars(with = "schema::Text")]
     attempted_task: NonEmptyText,
-    /// The tools that were there and did not do.
+    /// The existing tools that were checked and do not fit.
     #[schemars(with = "Vec<schema::Name>")]
     existing_tools_checked: Vec<ToolName>,
-    /// How sure it is that something is missing.
+    /// The confidence that something is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     confidence: Option<Confidence>,
-    /// When the gap showed.
+    /// When the gap was detected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     moment: Option<GapMoment>,
-    /// What is known about each thing that is missing.
+    /// The details of each missing capability.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     capabilities: Vec<MissingCapability>,
 }
@@ -230,17 +230,16 @@ impl TryFrom<Raw> for ToolGapReport {
         if !raw
             .capabilities
             .iter()
-            .all(|told| is_missing(&told.capability))
+            .all(|missing| is_missing(&missing.capability))
         {
-            return Err("capabilities tells only of what missing_tools names");
+            return Err("every entry of capabilities must be named in missing_tools");
         }
         let report = Self::new(
             raw.missing_tools,
             raw.attempted_task,
             raw.existing_tools_checked,
         );
-        let report =
-            report.ok_or("missing_tools has at least one entry; without one there is no gap")?;
+        let report = report.ok_or("missing_tools must have at least one entry")?;
         Ok(Self {
             confidence: raw.confidence,
             moment: raw.moment,

@@ -1,5 +1,5 @@
-//! What runs, turns and calls are called. An id says where a call stands, never when it happened or
-//! finished, so that replaying a run gives the same ids.
+//! The ids of runs, turns and calls. An id is the position of a call, never a time, so that replaying a
+//! run gives the same ids.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::schema;
 
 /// The id of a run: letters, digits, `-`, `_`, `.` and `:`, the first a letter or digit, so that it
-/// can stand in an address or a command line as it is.
+/// needs no quoting in a URL or on a command line.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -19,7 +19,7 @@ use super::schema;
 #[schemars(with = "schema::RunId", inline)]
 pub struct RunId(String);
 
-/// Where a model's turn stands in its run. The first is 1.
+/// The number of a model's turn in its run. The first is 1.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -27,7 +27,7 @@ pub struct RunId(String);
 #[schemars(with = "NonZeroU32", inline)]
 pub struct Turn(NonZeroU32);
 
-/// The id of a call, from its position: which run, which turn, which of the turn's calls. Written
+/// The id of a call, from its position: the run, the turn, and the index in the turn. Written
 /// `run:turn:call`.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -39,37 +39,37 @@ pub struct CallId {
     pub run: RunId,
     /// The turn in the run.
     pub turn: Turn,
-    /// Which of the turn's calls, in the order the model asked for them. The first is 0.
+    /// The index in the turn's calls, in the order of the model's request. The first is 0.
     pub index: u32,
 }
 
-/// Why an id was refused.
+/// Why an id is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// Nothing in it.
-    #[error("a run id is not empty")]
+    /// It is empty.
+    #[error("a run id must not be empty")]
     Empty,
-    /// A character that cannot stand in an id, or not there.
+    /// A character that is not allowed in an id, or not at the start.
     #[error(
-        "a run id holds only letters, digits, `-`, `_`, `.` and `:` and starts with a letter or digit"
+        "a run id must contain only letters, digits, `-`, `_`, `.` and `:` and start with a letter or digit"
     )]
     Character,
-    /// Longer than an id needs to be.
-    #[error("a run id has at most {} characters", RunId::MAX)]
+    /// It is too long.
+    #[error("a run id must have at most {} characters", RunId::MAX)]
     TooLong,
-    /// A turn zero.
+    /// The turn is zero.
     #[error("turns are counted from 1")]
     TurnZero,
-    /// A text that is no call id.
-    #[error("`{0}` is no call id; one is written run:turn:call, such as r1:1:0")]
+    /// A text that is not a call id.
+    #[error("`{0}` is not a call id; write run:turn:call, such as `r1:1:0`")]
     NotACallId(String),
 }
 
 impl RunId {
-    /// How long an id may be.
+    /// The largest length of an id.
     pub const MAX: usize = 128;
 
-    /// Checks and takes an id.
+    /// Validates an id.
     ///
     /// # Errors
     /// If the text breaks the rule of this type.
@@ -168,27 +168,27 @@ impl FromStr for CallId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let refused = || IdError::NotACallId(text.chars().take(60).collect());
-        // From the right, since the id of a run may itself hold colons.
+        let invalid = || IdError::NotACallId(text.chars().take(60).collect());
+        // From the right, because the id of a run may contain colons.
         let mut parts = text.rsplitn(3, ':');
         let index: u32 = parts
             .next()
             .and_then(|part| part.parse().ok())
-            .ok_or_else(refused)?;
+            .ok_or_else(invalid)?;
         let turn: u32 = parts
             .next()
             .and_then(|part| part.parse().ok())
-            .ok_or_else(refused)?;
+            .ok_or_else(invalid)?;
         let id = Self {
-            run: RunId::new(parts.next().ok_or_else(refused)?)?,
+            run: RunId::new(parts.next().ok_or_else(invalid)?)?,
             turn: Turn::try_from(turn)?,
             index,
         };
-        // One id has one text: `r:01:0` would be a second name for `r:1:0`.
+        // An id has only one spelling: `r:01:0` would be another one for `r:1:0`.
         if id.to_string() == text {
             Ok(id)
         } else {
-            Err(refused())
+            Err(invalid())
         }
     }
 }

@@ -1,6 +1,5 @@
-//! What a person wants, as it was understood: the kind of intent, how surely, what of it is known
-//! already, and which tools could serve it. Understanding is done elsewhere; here is what must hold
-//! of it whoever does it.
+//! The intent of a user: its type, the confidence, the known parameters, and the suggested tools. Intents
+//! are recognised in `windlass-learn`; here are the rules that every intent must satisfy.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,8 +12,8 @@ use crate::nearest::nearest;
 use crate::signature::Misfit;
 use crate::tool::ToolSpecification;
 
-/// What a person wants. Its type is one that is declared, its tools exist, and its parameters fit one
-/// of them; there is no other way to make one than [`RawUserIntent::check`].
+/// The intent of a user. Its type is declared, its tools exist, and its parameters fit one of them.
+/// [`RawUserIntent::check`] is its only constructor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(into = "RawUserIntent")]
 pub struct UserIntent {
@@ -27,125 +26,125 @@ pub struct UserIntent {
 }
 
 impl UserIntent {
-    /// Which of the declared intents it is.
+    /// The type of the intent, one of the declared ones.
     #[must_use]
     pub fn intent_type(&self) -> &str {
         &self.intent_type
     }
 
-    /// How likely that is right.
+    /// The confidence in the type.
     #[must_use]
     pub fn confidence(&self) -> Confidence {
         self.confidence
     }
 
-    /// What was said already, by the names of a suggested tool's parameters.
+    /// The known values, by the names of a suggested tool's parameters.
     #[must_use]
     pub fn parameters(&self) -> &Map<String, Value> {
         &self.parameters
     }
 
-    /// What must be known besides.
+    /// Further required information.
     #[must_use]
     pub fn context_requirements(&self) -> &[NonEmptyText] {
         &self.context_requirements
     }
 
-    /// The tools that could serve it, best first.
+    /// The suggested tools, best first.
     #[must_use]
     pub fn suggested_tools(&self) -> &[ToolName] {
         &self.suggested_tools
     }
 
-    /// What to do if they fail.
+    /// What to do if the tools fail.
     #[must_use]
     pub fn fallback_options(&self) -> &[NonEmptyText] {
         &self.fallback_options
     }
 }
 
-/// What a person wants, before it is checked.
+/// The intent of a user, before validation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
     rename = "UserIntent",
-    description = "What a person wants, as it was understood. The type must be declared, the tools must exist, and the parameters must fit one of them."
+    description = "The intent of a user. The type must be declared, the tools must exist, and the parameters must fit one of them."
 )]
 pub struct RawUserIntent {
-    /// Which of the declared intents it is.
+    /// The type of the intent, one of the declared ones.
     #[schemars(with = "schema::Text")]
     pub intent_type: String,
-    /// How likely that is right.
+    /// The confidence in the type.
     #[schemars(with = "schema::ZeroToOne")]
     pub confidence: f64,
-    /// What was said already, by the names of a suggested tool's parameters.
+    /// The known values, by the names of a suggested tool's parameters.
     #[serde(default)]
     pub parameters: Map<String, Value>,
-    /// What must be known besides.
+    /// Further required information.
     #[serde(default)]
     #[schemars(with = "Vec<schema::Text>")]
     pub context_requirements: Vec<String>,
-    /// The tools that could serve it, best first.
+    /// The suggested tools, best first.
     #[serde(default)]
     #[schemars(with = "Vec<schema::Name>")]
     pub suggested_tools: Vec<String>,
-    /// What to do if they fail.
+    /// What to do if the tools fail.
     #[serde(default)]
     #[schemars(with = "Vec<schema::Text>")]
     pub fallback_options: Vec<String>,
 }
 
-/// Why something is no intent of a person.
+/// Why an intent is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum UserIntentError {
     /// The type is not declared.
-    #[error("intent_type: `{found}` is not declared{}", suggestion(.meant))]
+    #[error("intent_type: `{found}` is not declared{}", suggestion(.nearest_name))]
     UnknownType {
-        /// The type that was stated.
+        /// The stated type.
         found: String,
-        /// The declared type most like it.
-        meant: Option<String>,
+        /// The most similar declared type.
+        nearest_name: Option<String>,
     },
     /// The confidence is out of range.
     #[error("confidence: {0}")]
     Confidence(#[from] NotAConfidence),
     /// A suggested tool does not exist.
-    #[error("suggested_tools: there is no tool `{found}`{}", suggestion(.meant))]
+    #[error("suggested_tools: there is no tool `{found}`{}", suggestion(.nearest_name))]
     UnknownTool {
-        /// The tool that was suggested.
+        /// The suggested tool.
         found: String,
-        /// The tool most like it.
-        meant: Option<String>,
+        /// The most similar tool.
+        nearest_name: Option<String>,
     },
     /// The parameters fit none of the suggested tools.
-    #[error("parameters: they do not fit `{tool}`: {}", listed(.misfits))]
+    #[error("parameters: they do not fit `{tool}`: {}", join_misfits(.misfits))]
     Parameters {
-        /// The suggested tool they are nearest to fitting.
+        /// The suggested tool that they fit best.
         tool: ToolName,
         /// Where they do not fit.
         misfits: Vec<Misfit>,
     },
-    /// There are parameters, but no tool to take them.
-    #[error("parameters: there are some, but no suggested tool that could take them")]
+    /// There are parameters, but no suggested tool.
+    #[error("parameters: there is no suggested tool for them; add one to suggested_tools")]
     ParametersWithoutTool,
-    /// A sentence is empty.
+    /// A text is empty.
     #[error("{field}: entry {index}: {source}")]
     Text {
         /// The list it is in.
         field: &'static str,
         /// Its position, counted from 1.
         index: usize,
-        /// What is wrong with it.
+        /// Its error.
         source: TextError,
     },
 }
 
 impl RawUserIntent {
-    /// Checks an intent against the declared types and the tools that exist. A required parameter may
-    /// be missing, since a person rarely says everything at once; what is there must fit.
+    /// Validates an intent against the declared types and the existing tools. A required parameter may
+    /// be missing, because users rarely give all values at once; the present ones must fit.
     ///
     /// # Errors
-    /// If a rule is broken: the first one that is.
+    /// The first violated rule.
     pub fn check<'a>(
         self,
         types: impl IntoIterator<Item = &'a str>,
@@ -154,7 +153,7 @@ impl RawUserIntent {
         let types: Vec<&str> = types.into_iter().collect();
         if !types.contains(&self.intent_type.as_str()) {
             return Err(UserIntentError::UnknownType {
-                meant: nearest(&self.intent_type, types).map(str::to_owned),
+                nearest_name: nearest(&self.intent_type, types).map(str::to_owned),
                 found: self.intent_type,
             });
         }
@@ -181,7 +180,8 @@ fn suggested<'a>(
         let found = tools.iter().find(|tool| tool.name().as_str() == name);
         found.copied().ok_or_else(|| UserIntentError::UnknownTool {
             found: name.clone(),
-            meant: nearest(name, tools.iter().map(|tool| tool.name().as_str())).map(str::to_owned),
+            nearest_name: nearest(name, tools.iter().map(|tool| tool.name().as_str()))
+                .map(str::to_owned),
         })
     };
     names.iter().map(find).collect()
@@ -241,15 +241,17 @@ fn texts(field: &'static str, list: Vec<String>) -> Result<Vec<NonEmptyText>, Us
     list.into_iter().enumerate().map(check).collect()
 }
 
-fn suggestion(meant: &Option<String>) -> String {
-    meant
+fn suggestion(nearest_name: &Option<String>) -> String {
+    nearest_name
         .as_ref()
-        .map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"))
+        .map_or_else(String::new, |nearest_name| {
+            format!("; did you mean `{nearest_name}`?")
+        })
 }
 
-fn listed(misfits: &[Misfit]) -> String {
-    let said: Vec<String> = misfits.iter().map(ToString::to_string).collect();
-    said.join("; ")
+fn join_misfits(misfits: &[Misfit]) -> String {
+    let messages: Vec<String> = misfits.iter().map(ToString::to_string).collect();
+    messages.join("; ")
 }
 
 impl From<UserIntent> for RawUserIntent {

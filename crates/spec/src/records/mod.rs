@@ -1,6 +1,5 @@
-//! Records: the one record of a call with the views of it, and the tasks, answers and conversations
-//! that are made of them. Checked data only; whatever makes, stores or sends it is elsewhere, and
-//! times and ids come from there.
+//! Records: the record of a call and its views, and tasks, answers and conversations. Only validated
+//! data is here; other crates create, store and send it, and supply the times and ids.
 
 mod call;
 mod confidence;

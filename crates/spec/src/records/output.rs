@@ -1,4 +1,4 @@
-//! What comes back for a task: the answer with the whole trace of how it was found.
+//! The output of a task: the answer with the whole trace of the reasoning.
 
 use std::fmt::Write as _;
 
@@ -28,41 +28,41 @@ pub struct TaskOutput {
     iteration_limit_reached: bool,
 }
 
-/// Why the parts of an output do not make one.
+/// Why the parts of an output are not valid together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutputError {
-    /// No answer, and no reason for that.
-    #[error("answer is empty only if iteration_limit_reached")]
+    /// The answer is empty before the limit of turns.
+    #[error("answer can be empty only if iteration_limit_reached is true")]
     EmptyAnswer,
     /// The count and the trace differ.
     #[error("total_iterations is {total}, but structured_trace has {steps} steps")]
     TraceLength {
-        /// What was counted.
+        /// The stated number of turns.
         total: i64,
-        /// How many steps there are.
+        /// The number of steps.
         steps: usize,
     },
-    /// A step stands at the wrong place.
-    #[error("step {place} of structured_trace says it is iteration {iteration}")]
+    /// A step is at the wrong position.
+    #[error("step {place} of structured_trace has the iteration {iteration}")]
     StepOrder {
-        /// Where it stands, from 1.
+        /// Its position, from 1.
         place: usize,
-        /// What it says.
+        /// Its iteration.
         iteration: Turn,
     },
-    /// Nothing follows the answer, and the limit is only reached without one.
+    /// A step other than the last finishes, or the last one finishes at the limit of turns.
     #[error("only the last step can finish, and not with iteration_limit_reached")]
     Finish,
-    /// A tool stands twice.
+    /// A tool is listed twice.
     #[error("tools_used names `{0}` more than once")]
     DuplicateTool(ToolName),
-    /// The trace says otherwise.
-    #[error("tools_used is not what the calls of structured_trace say: {}", names(.0))]
+    /// The list differs from the trace.
+    #[error("tools_used differs from the tools in structured_trace: {}", names(.0))]
     ToolsUsed(Vec<ToolName>),
 }
 
 impl TaskOutput {
-    /// The output of a run that found an answer.
+    /// The output of a run with an answer.
     ///
     /// # Errors
     /// If the steps are not in order, or another than the last finishes.
@@ -75,7 +75,7 @@ impl TaskOutput {
         Self::new(task_id, answer.into(), confidence, structured_trace, false)
     }
 
-    /// The output of a run that came to its limit of turns, with whatever answer there is by then.
+    /// The output of a run that reached its limit of turns, with the answer so far.
     ///
     /// # Errors
     /// If the steps are not in order, or one finishes.
@@ -111,21 +111,21 @@ impl TaskOutput {
         })
     }
 
-    /// The same output with this beside it.
+    /// The same output with metadata.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Map<String, Value>) -> Self {
         self.metadata = metadata;
         self
     }
 
-    /// The same output with its reasoning told in these words.
+    /// The same output with this text of the reasoning.
     #[must_use]
     pub fn with_reasoning_trace(mut self, reasoning_trace: impl Into<String>) -> Self {
         self.reasoning_trace = reasoning_trace.into();
         self
     }
 
-    /// Which task.
+    /// The id of the task.
     #[must_use]
     pub fn task_id(&self) -> &str {
         self.task_id.as_str()
@@ -137,50 +137,50 @@ impl TaskOutput {
         &self.answer
     }
 
-    /// How it was found, for people.
+    /// The reasoning, for people.
     #[must_use]
     pub fn reasoning_trace(&self) -> &str {
         &self.reasoning_trace
     }
 
-    /// How sure the agent is.
+    /// The agent's confidence.
     #[must_use]
     pub fn confidence(&self) -> Confidence {
         self.confidence
     }
 
-    /// Whatever else is known.
+    /// Further data.
     #[must_use]
     pub fn metadata(&self) -> &Map<String, Value> {
         &self.metadata
     }
 
-    /// How it was found, turn by turn.
+    /// The reasoning, turn by turn.
     #[must_use]
     pub fn structured_trace(&self) -> &[ReasoningStep] {
         &self.structured_trace
     }
 
-    /// The tools that were used, each once, in the order of first use.
+    /// The used tools, each once, in the order of first use.
     #[must_use]
     pub fn tools_used(&self) -> &[ToolName] {
         &self.tools_used
     }
 
-    /// How many turns it took.
+    /// The number of turns.
     #[must_use]
     pub fn total_iterations(&self) -> usize {
         self.structured_trace.len()
     }
 
-    /// Whether it came to its limit of turns without finishing.
+    /// Whether it reached its limit of turns without finishing.
     #[must_use]
     pub fn iteration_limit_reached(&self) -> bool {
         self.iteration_limit_reached
     }
 
-    /// Whether the agent is surer than it should be: it did not finish, and yet thinks it more
-    /// likely right than wrong. Worth a warning, not wrong.
+    /// Whether the agent is overconfident: it did not finish, and its confidence is above one half.
+    /// This is worth a warning, but not an error.
     #[must_use]
     pub fn is_overconfident(&self) -> bool {
         self.iteration_limit_reached && self.confidence > Confidence::HALF
@@ -204,7 +204,7 @@ fn check_trace(trace: &[ReasoningStep], limit_reached: bool) -> Result<(), Outpu
     Ok(())
 }
 
-/// The tools a trace tells of. A step that does not list its calls tells of the one it names.
+/// The tools in a trace. A step without a list of calls counts for the tool it names.
 fn tools_in(trace: &[ReasoningStep]) -> Vec<ToolName> {
     unique(trace.iter().flat_map(|step| {
         let unlisted = step.tool_name().filter(|_| step.calls().is_empty());
@@ -215,7 +215,7 @@ fn tools_in(trace: &[ReasoningStep]) -> Vec<ToolName> {
     }))
 }
 
-/// Whether every step that called tools lists its calls, so that nothing is left to guess.
+/// Whether every step that called tools lists its calls.
 fn lists_all_calls(trace: &[ReasoningStep]) -> bool {
     trace
         .iter()
@@ -247,34 +247,34 @@ fn names(tools: &[ToolName]) -> String {
     names.join(", ")
 }
 
-/// The JSON form of an output, before it is checked. What only agents with tools have is optional.
+/// The JSON form of an output, before validation. The fields of agents with tools are optional.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(transform = schema::task_output)]
 struct Raw {
-    /// Which task.
+    /// The id of the task.
     #[schemars(with = "schema::Text")]
     task_id: NonEmptyText,
     /// The answer; empty only if the limit of turns was reached.
     answer: String,
-    /// How it was found, for people.
+    /// The reasoning, for people.
     reasoning_trace: String,
-    /// How sure the agent is.
+    /// The agent's confidence.
     confidence: Confidence,
-    /// Whatever else is known.
+    /// Further data.
     #[serde(default)]
     metadata: Map<String, Value>,
-    /// How it was found, turn by turn.
+    /// The reasoning, turn by turn.
     #[serde(default)]
     structured_trace: Option<Vec<ReasoningStep>>,
-    /// The tools that were used, each once, in the order of first use.
+    /// The used tools, each once, in the order of first use.
     #[serde(default)]
     #[schemars(with = "Option<Vec<schema::Name>>")]
     tools_used: Option<Vec<ToolName>>,
-    /// How many turns it took: as many as structured_trace has steps.
+    /// The number of turns, equal to the number of steps in structured_trace.
     #[serde(default)]
     #[schemars(with = "Option<u32>")]
     total_iterations: Option<i64>,
-    /// Whether it came to its limit of turns without finishing.
+    /// Whether it reached its limit of turns without finishing.
     #[serde(default)]
     iteration_limit_reached: Option<bool>,
 }

@@ -1,5 +1,5 @@
-//! The final answer of a run, in two forms: [`AgentResponse`], which is what programs are given, and
-//! [`AgentReply`], a view of it for those who know answers as content with invocations.
+//! The final answer of a run, in two forms: [`AgentResponse`] for programs, and [`AgentReply`], a view of
+//! it as content with invocations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,24 +10,24 @@ use super::schema;
 use super::views::{ToolCallRecord, ToolInvocation};
 use crate::names::NonEmptyText;
 
-/// The final answer of a run: what, why, by which calls, and how sure.
+/// The final answer of a run: answer, reasoning, calls and confidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentResponse {
     /// The final answer.
     #[schemars(with = "schema::Text")]
     pub answer: NonEmptyText,
-    /// How it was found, and why with these tools.
+    /// The reasoning, and why these tools were used.
     #[schemars(with = "schema::Text")]
     pub reasoning: NonEmptyText,
-    /// Every call that was made, in order; none for a task that needed none.
+    /// Every started call, in order; empty for a task without calls.
     #[serde(default)]
     pub tool_calls: Vec<ToolCallRecord>,
-    /// How sure the agent is.
+    /// The agent's confidence.
     pub confidence: Confidence,
 }
 
 impl AgentResponse {
-    /// The answer of a run with these calls. Calls that were never permitted are left out.
+    /// The answer of a run with these calls. Calls that were never permitted are omitted.
     #[must_use]
     pub fn new<'a>(
         answer: NonEmptyText,
@@ -54,8 +54,8 @@ pub struct AgentReply {
 }
 
 impl AgentReply {
-    /// The view of a response. The calls are given again because a response does not hold why a
-    /// call failed; those that were never permitted are left out.
+    /// The view of a response. The calls are passed again because a response does not contain the reasons
+    /// of failures. Calls that were never permitted are omitted.
     #[must_use]
     pub fn of<'a>(
         response: &AgentResponse,
@@ -67,7 +67,7 @@ impl AgentReply {
         }
     }
 
-    /// The text of the answer.
+    /// The text of the reply.
     #[must_use]
     pub fn content(&self) -> &str {
         &self.content
@@ -80,10 +80,10 @@ impl AgentReply {
     }
 }
 
-/// The JSON form of a reply, before it is checked.
+/// The JSON form of a reply, before validation.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct RawReply {
-    /// The text of the answer.
+    /// The text of the reply.
     #[serde(rename = "responseContent")]
     content: String,
     /// The invocations that led to it, in order.
@@ -106,7 +106,7 @@ impl TryFrom<RawReply> for AgentReply {
     fn try_from(raw: RawReply) -> Result<Self, &'static str> {
         let failed = raw.tools_used.iter().any(|tool| tool.result.is_err());
         if raw.content.trim().is_empty() && !failed {
-            return Err("responseContent is empty only if an invocation failed");
+            return Err("responseContent can be empty only if an invocation failed");
         }
         Ok(Self {
             content: raw.content,

@@ -1,5 +1,5 @@
 //! JSON Schemas of the records. Most of a schema is derived from the raw form it describes; here
-//! are the parts a derive cannot know: the rules of checked texts and those between fields.
+//! are the parts a derive does not know: the rules of validated texts and those between fields.
 
 mod rules;
 
@@ -41,11 +41,11 @@ pub fn record_schemas() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The JSON Schema of a model, as it is written to a file.
+/// The JSON Schema of a type, as it is written to a file.
 pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     let generator = SchemaGenerator::new(SchemaSettings::draft2020_12());
     let mut generated = generator.into_root_schema_for::<T>();
-    // People open these files too: what it is comes before what it holds.
+    // For human readers, the title and the description come first.
     let mut schema = Map::new();
     for key in ["$schema", "title", "description"] {
         schema.extend(generated.remove(key).map(|value| (key.to_owned(), value)));
@@ -61,8 +61,8 @@ pub(super) fn one_of_words<const N: usize>(words: [&'static str; N]) -> Schema {
     json_schema!({ "type": "string", "enum": words.as_slice() })
 }
 
-/// Defines a type that only stands for a schema.
-macro_rules! stands_for {
+/// Defines types that only have a schema.
+macro_rules! schema_types {
     ($( $(#[$doc:meta])* $name:ident = $schema:expr; )+) => {
         $(
             $(#[$doc])*
@@ -85,16 +85,16 @@ macro_rules! stands_for {
     };
 }
 
-pub(crate) use stands_for;
+pub(crate) use schema_types;
 
-stands_for! {
-    /// A text with something in it besides blanks.
+schema_types! {
+    /// A text that is not blank.
     Text = json_schema!({ "type": "string", "pattern": "\\S" });
     /// The name of a tool.
     Name = json_schema!({
         "type": "string", "minLength": 1, "maxLength": 128, "pattern": "\\S",
     });
-    /// A point in time.
+    /// A timestamp.
     Time = json_schema!({ "type": "string", "format": "date-time" });
     /// The id of a run.
     RunId = json_schema!({
@@ -111,14 +111,14 @@ stands_for! {
     ZeroOrMore = json_schema!({ "type": "number", "minimum": 0 });
     /// A kind of error.
     Category = one_of_words(ErrorCategory::ALL.map(ErrorCategory::as_str));
-    /// The status of a call in the two cases it is met in.
+    /// The status of a call in lower or upper case.
     StatusInAnyCase = {
         let written = ToolCallStatus::ALL.map(|status| status.as_str().to_owned());
         let also_read = ToolCallStatus::ALL.map(|status| status.as_str().to_ascii_uppercase());
         let words: Vec<_> = written.into_iter().chain(also_read).collect();
         json_schema!({ "type": "string", "enum": words })
     };
-    /// Why a call is no success.
+    /// The failure of a call.
     Failure = json_schema!({
         "type": "object",
         "required": ["category", "retryable", "effect", "operator_message", "model_message"],

@@ -1,34 +1,34 @@
-//! Where a call stands, and where it can go from there. What is known at each state is in
+//! The states of a call and their transitions. The data of each state is in
 //! [`CallRecord`](super::CallRecord).
 
 use super::words::words;
 
 words! {
-    /// Where a call stands.
+    /// The state of a call.
     CallState {
-        /// Asked for, not yet allowed to run.
+        /// Requested, not yet permitted.
         Pending = "pending",
         /// Permitted and started.
         Running = "running",
         /// Ended with a result.
         Success = "success",
-        /// Ended with a failure, or was refused.
+        /// Ended with a failure, or was denied.
         Error = "error",
         /// Stopped because it took too long.
         Timeout = "timeout",
-        /// Stopped, or undone before it started.
+        /// Cancelled, or undone before it started.
         Cancelled = "cancelled",
-        /// It was started, and nobody knows how it ended.
+        /// Started, but its end is unknown.
         Unknown = "unknown",
     }
 }
 
 impl CallState {
-    /// Whether a call in this state may go to `next`.
+    /// Whether a call in this state can change to `next`.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         match self {
-            // Refused (denied, rejected, expired) or undone before it started.
+            // `Error` is denied, rejected or expired; `Cancelled` is undone before it started.
             Self::Pending => matches!(next, Self::Running | Self::Error | Self::Cancelled),
             Self::Running => matches!(
                 next,

@@ -1,5 +1,5 @@
-//! One turn as a person or a learner reads it: what the agent thought, what it did, what it saw.
-//! Unlike the views of a call, a step also tells of calls that were never permitted.
+//! One turn for readers and for learning: the agent's thought, action and observation. Unlike the views
+//! of a call, a step includes calls that were never permitted.
 
 mod raw;
 
@@ -12,13 +12,13 @@ use serde_json::{Map, Value};
 use super::call::CallRecord;
 use super::id::{CallId, Turn};
 use super::state::CallState;
-use super::views::{result_text, told_to_model};
+use super::views::{model_message, result_text};
 use super::words::words;
 use crate::names::{NonEmptyText, ToolName};
 use crate::time::Timestamp;
 
 words! {
-    /// What an agent decided to do in a turn.
+    /// The action of an agent in a turn.
     StepAction {
         /// Use one tool or more.
         CallTool = "call_tool",
@@ -33,14 +33,14 @@ words! {
 pub struct ReasoningStep {
     iteration: Turn,
     thought: NonEmptyText,
-    deed: Deed,
+    content: StepContent,
     timestamp: Timestamp,
     duration: Duration,
 }
 
-/// An action with what belongs to it.
+/// An action with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Deed {
+enum StepContent {
     CallTool {
         tool_name: ToolName,
         tool_args: Map<String, Value>,
@@ -52,7 +52,7 @@ enum Deed {
     },
 }
 
-/// One call of a turn, also one that was never permitted.
+/// One call of a turn, including one that was never permitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "raw::StepCall", into = "raw::StepCall")]
 #[schemars(inline)]
@@ -65,22 +65,22 @@ pub struct StepCall {
     observation: Option<String>,
 }
 
-/// Why the parts of a step do not make one.
+/// Why the parts of a step are not valid together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StepError {
-    /// A turn that calls tools has a call.
-    #[error("a call_tool step has at least one call")]
+    /// A turn that calls tools has no call.
+    #[error("a call_tool step must have at least one call")]
     NoCalls,
-    /// A call stands in the step of another turn.
+    /// A call is in the step of another turn.
     #[error("call {call} does not belong to iteration {iteration}")]
     WrongTurn {
         /// The call.
         call: CallId,
-        /// The step it stands in.
+        /// The iteration of the step.
         iteration: Turn,
     },
-    /// The step names another first call than it lists.
-    #[error("tool_name and tool_args are those of the first of `calls`")]
+    /// The named tool is not that of the first listed call.
+    #[error("tool_name and tool_args must be those of the first entry of `calls`")]
     NotTheFirstCall,
 }
 
@@ -102,10 +102,10 @@ impl ReasoningStep {
         Ok(Self {
             iteration,
             thought,
-            deed: Deed::CallTool {
+            content: StepContent::CallTool {
                 tool_name: first.tool_name.clone(),
                 tool_args: first.tool_args.clone(),
-                observation: observed(&calls),
+                observation: joined_observations(&calls),
                 calls,
             },
             timestamp,
@@ -113,7 +113,7 @@ impl ReasoningStep {
         })
     }
 
-    /// The turn that gave the answer.
+    /// The turn with the answer.
     #[must_use]
     pub fn finish(
         iteration: Turn,
@@ -125,76 +125,76 @@ impl ReasoningStep {
         Self {
             iteration,
             thought,
-            deed: Deed::Finish { answer },
+            content: StepContent::Finish { answer },
             timestamp,
             duration,
         }
     }
 
-    /// Which turn.
+    /// The number of the turn.
     #[must_use]
     pub fn iteration(&self) -> Turn {
         self.iteration
     }
 
-    /// What the agent thought.
+    /// The agent's thought.
     #[must_use]
     pub fn thought(&self) -> &str {
         self.thought.as_str()
     }
 
-    /// What it decided to do.
+    /// Its action.
     #[must_use]
     pub fn action(&self) -> StepAction {
-        match self.deed {
-            Deed::CallTool { .. } => StepAction::CallTool,
-            Deed::Finish { .. } => StepAction::Finish,
+        match self.content {
+            StepContent::CallTool { .. } => StepAction::CallTool,
+            StepContent::Finish { .. } => StepAction::Finish,
         }
     }
 
     /// The first tool it called.
     #[must_use]
     pub fn tool_name(&self) -> Option<&ToolName> {
-        match &self.deed {
-            Deed::CallTool { tool_name, .. } => Some(tool_name),
-            Deed::Finish { .. } => None,
+        match &self.content {
+            StepContent::CallTool { tool_name, .. } => Some(tool_name),
+            StepContent::Finish { .. } => None,
         }
     }
 
-    /// What it called the first tool with.
+    /// The arguments of the first call.
     #[must_use]
     pub fn tool_args(&self) -> Option<&Map<String, Value>> {
-        match &self.deed {
-            Deed::CallTool { tool_args, .. } => Some(tool_args),
-            Deed::Finish { .. } => None,
+        match &self.content {
+            StepContent::CallTool { tool_args, .. } => Some(tool_args),
+            StepContent::Finish { .. } => None,
         }
     }
 
-    /// What it saw, or its answer.
+    /// Its observation, or its answer.
     #[must_use]
     pub fn observation(&self) -> Option<&str> {
-        match &self.deed {
-            Deed::CallTool { observation, .. } => observation.as_deref(),
-            Deed::Finish { answer } => Some(answer.as_str()),
+        match &self.content {
+            StepContent::CallTool { observation, .. } => observation.as_deref(),
+            StepContent::Finish { answer } => Some(answer.as_str()),
         }
     }
 
-    /// All calls of the turn; none if whoever wrote the step did not list them.
+    /// All calls of the turn; empty if the step was written without them.
     #[must_use]
     pub fn calls(&self) -> &[StepCall] {
-        match &self.deed {
-            Deed::CallTool { calls, .. } => calls,
-            Deed::Finish { .. } => &[],
+        match &self.content {
+            StepContent::CallTool { calls, .. } => calls,
+            StepContent::Finish { .. } => &[],
         }
     }
 
-    /// When the turn began.
+    /// When the turn started.
     #[must_use]
     pub fn timestamp(&self) -> Timestamp {
         self.timestamp
     }
 
-    /// How long it took.
+    /// The duration of the turn.
     #[must_use]
     pub fn duration(&self) -> Duration {
         self.duration
@@ -202,25 +202,25 @@ impl ReasoningStep {
 }
 
 impl StepCall {
-    /// Which call.
+    /// The id of the call.
     #[must_use]
     pub fn call_id(&self) -> &CallId {
         &self.call_id
     }
 
-    /// The tool that was asked for.
+    /// The requested tool.
     #[must_use]
     pub fn tool_name(&self) -> &ToolName {
         &self.tool_name
     }
 
-    /// What it was asked with.
+    /// The arguments of the call.
     #[must_use]
     pub fn tool_args(&self) -> &Map<String, Value> {
         &self.tool_args
     }
 
-    /// Where the call stood when the turn ended.
+    /// The state of the call at the end of the turn.
     #[must_use]
     pub fn state(&self) -> CallState {
         self.state
@@ -232,7 +232,7 @@ impl StepCall {
         self.permitted
     }
 
-    /// What the model saw of it.
+    /// The model's observation of it.
     #[must_use]
     pub fn observation(&self) -> Option<&str> {
         self.observation.as_deref()
@@ -249,7 +249,7 @@ impl From<&CallRecord> for StepCall {
             permitted: call.was_permitted(),
             observation: call.outcome().map(|outcome| match outcome {
                 Ok(result) => result_text(result),
-                Err(failure) => told_to_model(failure),
+                Err(failure) => model_message(failure),
             }),
         }
     }
@@ -265,15 +265,15 @@ fn check_turns(iteration: Turn, calls: &[StepCall]) -> Result<(), StepError> {
     }
 }
 
-/// What the model saw of a turn's calls: of one call its observation alone, of several one
-/// paragraph each, with the tool's name.
-fn observed(calls: &[StepCall]) -> Option<String> {
+/// The model's observation of a turn's calls: for one call its observation alone, for several one line
+/// each, with the tool's name.
+fn joined_observations(calls: &[StepCall]) -> Option<String> {
     if let [only] = calls {
         return only.observation.clone();
     }
-    let told: Vec<_> = calls
+    let observations: Vec<_> = calls
         .iter()
         .filter_map(|call| Some(format!("{}: {}", call.tool_name, call.observation()?)))
         .collect();
-    (!told.is_empty()).then(|| told.join("\n"))
+    (!observations.is_empty()).then(|| observations.join("\n"))
 }

@@ -1,6 +1,6 @@
-//! A strategy: what earlier runs taught about using tools, as one line of a playbook. The line is for
-//! people as much as for programs: what it does not know is kept as it stands, and only what breaks a
-//! rule is refused. How strategies are learned, counted and found is elsewhere.
+//! A strategy: a lesson of earlier runs about using tools, as one line of a playbook. People edit the
+//! lines too, so unknown fields are kept, and only violations of a rule are errors. Strategies are
+//! learned, counted and searched in `windlass-learn`.
 
 mod lines;
 mod raw;
@@ -22,13 +22,13 @@ use crate::time::{NotATime, Timestamp};
 use self::raw::RawStrategy;
 
 words! {
-    /// What a strategy says: what to do, what not to do, or what is so.
+    /// The kind of a strategy: what to do, what to avoid, or an observation.
     StrategySection {
         /// What worked.
         Strategies = "Strategies",
         /// What went wrong.
         Pitfalls = "Pitfalls",
-        /// What is worth knowing and neither.
+        /// Other useful observations.
         Observations = "Observations",
     }
 }
@@ -40,16 +40,16 @@ pub const STRATEGY_VERSION: DataVersion = DataVersion {
     patch: 0,
 };
 
-/// A version of the data model: another major one cannot be read, a newer minor one has fields that are
-/// kept without being understood.
+/// A version of the data model. A newer major version cannot be read; the unknown fields of a newer minor
+/// version are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DataVersion {
-    /// Changes when something is no longer there, or means something else.
+    /// Changes when a field is removed or changes its meaning.
     pub major: u32,
-    /// Changes when something is added.
+    /// Changes when a field is added.
     pub minor: u32,
-    /// Changes when only words do.
+    /// Changes when only the wording changes.
     pub patch: u32,
 }
 
@@ -81,27 +81,27 @@ impl From<DataVersion> for String {
     }
 }
 
-/// Which strategy; the same thing learned twice has the same.
+/// The id of a strategy. The same lesson learned twice has the same id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StrategyId(String);
 
 impl StrategyId {
-    /// Checks and takes an id.
+    /// Validates an id.
     ///
     /// # Errors
     /// If it is not 1 to 64 letters, digits, dots, dashes and underscores.
     pub fn new(id: impl Into<String>) -> Result<Self, StrategyError> {
         let id = id.into();
-        let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if (1..=64).contains(&id.len()) && id.chars().all(is_good) {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if (1..=64).contains(&id.len()) && id.chars().all(is_allowed) {
             Ok(Self(id))
         } else {
             Err(StrategyError::Id(id.chars().take(80).collect()))
         }
     }
 
-    /// The id of what a section says, by a digest of it.
+    /// The id of a strategy in a section, from a digest of its content.
     #[must_use]
     pub fn of_digest(section: StrategySection, digest: &[u8]) -> Self {
         let mut id = match section {
@@ -143,27 +143,27 @@ impl From<StrategyId> for String {
     }
 }
 
-/// What a playbook says in one line. Only the content and the section must be given: a line without a
-/// sequence of tools is as good as one with it.
+/// One line of a playbook. Only the content and the section are required; the sequence of tools is
+/// optional.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "RawStrategy", into = "RawStrategy")]
 #[schemars(with = "RawStrategy")]
 pub struct ToolCallingStrategy {
-    /// What to do, or what not to.
+    /// What to do or to avoid.
     pub content: NonEmptyText,
-    /// Which of the two, or neither.
+    /// The kind of the strategy.
     pub section: StrategySection,
-    /// In how many runs it led to success.
+    /// The number of runs in which it led to success.
     pub helpful_count: u64,
-    /// In how many runs following it led to failure; of a pitfall, how often it was seen.
+    /// The number of runs in which it led to failure; for a pitfall, the number of occurrences.
     pub harmful_count: u64,
-    /// What it is about.
+    /// Its topics.
     pub tags: Vec<String>,
     /// The tools to call, in order; never empty.
     tool_sequence: Option<Vec<ToolName>>,
-    /// How often the sequence succeeded; 0 to 1.
+    /// The success rate of the sequence, from 0 to 1.
     tool_success_rate: Option<f64>,
-    /// How many turns it took on average where it succeeded.
+    /// The average number of turns of successful runs.
     avg_iterations: Option<f64>,
     /// A task for which it worked.
     pub example_task: Option<NonEmptyText>,
@@ -171,80 +171,86 @@ pub struct ToolCallingStrategy {
     pub created_at: Option<Timestamp>,
     /// When it was last changed.
     pub last_updated: Option<Timestamp>,
-    /// Which strategy; given to every line that is kept.
+    /// The id; every stored line has one.
     pub id: Option<StrategyId>,
     /// Other tasks for which it worked.
     pub examples: Vec<NonEmptyText>,
-    /// Runs that prove it, the latest ones.
+    /// The latest runs that support it.
     pub runs: Vec<RunId>,
-    /// Ids under which it was known before it was merged.
+    /// The ids of strategies merged into it.
     pub aliases: Vec<StrategyId>,
-    /// Whether it stays, whatever is learned.
+    /// Whether it is kept regardless of later runs.
     pub pinned: bool,
-    /// Whether a person switched it off.
+    /// Whether a person disabled it.
     pub disabled: bool,
-    /// Why it is no longer used, if it is not.
+    /// Why it is retired, if it is.
     pub retired: Option<NonEmptyText>,
-    /// The version of the data model it was written in; none means 1.0.0.
+    /// The version of the data model it was written with; `None` means 1.0.0.
     pub data_model_version: Option<DataVersion>,
-    /// What a newer program wrote beside this.
+    /// Unknown fields, written by a newer program.
     pub other: Map<String, Value>,
 }
 
-/// Why a strategy was refused.
+/// Why a strategy is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StrategyError {
-    /// A text that must say something, or a name that is none.
+    /// An empty text or an invalid name.
     #[error("{field}: {error}")]
     Text {
-        /// Where it stands.
+        /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// Its error.
         error: TextError,
     },
-    /// A sequence of nothing.
-    #[error("tool_sequence names at least one tool; leave it out if there is none")]
+    /// An empty sequence.
+    #[error("tool_sequence must have at least one tool; omit it if there is none")]
     EmptySequence,
-    /// A rate that is none.
-    #[error("tool_success_rate is between 0.0 and 1.0, not {0}")]
+    /// An invalid rate.
+    #[error("tool_success_rate must be between 0.0 and 1.0, not {0}")]
     Rate(f64),
-    /// A number of turns below nothing.
-    #[error("avg_iterations is not negative, so not {0}")]
+    /// A negative number of turns.
+    #[error("avg_iterations must not be negative, but is {0}")]
     Iterations(f64),
-    /// A point in time that is none.
+    /// An invalid timestamp.
     #[error("{field}: {error}")]
     Time {
-        /// Where it stands.
+        /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// Its error.
         error: NotATime,
     },
-    /// An id that is none.
-    #[error("`{0}` is no id; one has 1 to 64 letters, digits, dots, dashes and underscores")]
+    /// An invalid id.
+    #[error(
+        "`{0}` is not a strategy id; use 1 to 64 letters, digits, dots, dashes and underscores"
+    )]
     Id(String),
-    /// A version that is none.
-    #[error("`{0}` is no version of the data model; one is written 1.0.0")]
+    /// An invalid version.
+    #[error("`{0}` is not a version of the data model; write it as `1.0.0`")]
     NoVersion(String),
-    /// It was written by a newer program.
-    #[error("it is of data model {0}, and this program reads {STRATEGY_VERSION}; use a newer one")]
+    /// The version is newer than this program.
+    #[error(
+        "the data model {0} is newer than {STRATEGY_VERSION}, which this program reads; use a newer program"
+    )]
     NewerVersion(DataVersion),
 }
 
-/// What may be wrong with a strategy, and need not be.
+/// A possible problem of a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum StrategyWarning {
-    /// It is said to help and mostly did not.
-    #[error("helpful_count is {helpful}, yet tool_success_rate is {rate}; above 0.5 is expected")]
+    /// It is counted as helpful but mostly did not succeed.
+    #[error(
+        "helpful_count is {helpful}, but tool_success_rate is only {rate}; above 0.5 is expected"
+    )]
     RarelySucceeds {
-        /// How often it helped.
+        /// The number of runs it helped.
         helpful: u64,
-        /// How often the sequence succeeded.
+        /// The success rate of the sequence.
         rate: f64,
     },
 }
 
 impl ToolCallingStrategy {
-    /// A strategy of which nothing is known beyond its words.
+    /// A strategy with only its section and content.
     #[must_use]
     pub fn new(section: StrategySection, content: NonEmptyText) -> Self {
         Self {
@@ -283,10 +289,10 @@ impl ToolCallingStrategy {
         Ok(self)
     }
 
-    /// The same strategy with how often its sequence succeeded and how many turns that took.
+    /// The same strategy with the success rate of its sequence and the average number of turns.
     ///
     /// # Errors
-    /// If the rate is not between 0 and 1, or the turns are fewer than none.
+    /// If the rate is not between 0 and 1, or the number of turns is negative.
     pub fn with_figures(
         mut self,
         rate: Option<f64>,
@@ -295,8 +301,8 @@ impl ToolCallingStrategy {
         if let Some(rate) = rate.filter(|rate| !(0.0..=1.0).contains(rate)) {
             return Err(StrategyError::Rate(rate));
         }
-        let is_wrong = |iterations: &f64| !(iterations.is_finite() && *iterations >= 0.0);
-        if let Some(iterations) = iterations.filter(is_wrong) {
+        let is_invalid = |iterations: &f64| !(iterations.is_finite() && *iterations >= 0.0);
+        if let Some(iterations) = iterations.filter(is_invalid) {
             return Err(StrategyError::Iterations(iterations));
         }
         self.tool_success_rate = rate;
@@ -310,19 +316,19 @@ impl ToolCallingStrategy {
         self.tool_sequence.as_deref().unwrap_or_default()
     }
 
-    /// How often the sequence succeeded.
+    /// The success rate of the sequence.
     #[must_use]
     pub fn tool_success_rate(&self) -> Option<f64> {
         self.tool_success_rate
     }
 
-    /// How many turns it took on average where it succeeded.
+    /// The average number of turns of successful runs.
     #[must_use]
     pub fn avg_iterations(&self) -> Option<f64> {
         self.avg_iterations
     }
 
-    /// What may be wrong with it.
+    /// A possible problem, if there is one.
     #[must_use]
     pub fn warning(&self) -> Option<StrategyWarning> {
         let rate = self.tool_success_rate?;
@@ -332,10 +338,10 @@ impl ToolCallingStrategy {
         })
     }
 
-    /// Checks that every tool of its sequence is among the registered ones.
+    /// Checks that every tool of its sequence is registered.
     ///
     /// # Errors
-    /// Every tool that is not, with the names nearest to it.
+    /// Every tool that is not, with the most similar names.
     pub fn check_tools<'a>(
         &self,
         registered: impl IntoIterator<Item = &'a str>,

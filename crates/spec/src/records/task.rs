@@ -1,5 +1,5 @@
-//! What is asked of an agent. How tasks are read from a file of many is in `task/lines.rs`; what
-//! comes back is a [`TaskOutput`](crate::TaskOutput).
+//! Tasks of an agent. Reading many tasks from a file is in `task/lines.rs`; the output of a task is a
+//! [`TaskOutput`](crate::TaskOutput).
 
 mod lines;
 
@@ -16,52 +16,52 @@ use super::schema;
 use crate::names::{NonEmptyText, TextError, ToolName};
 use crate::nearest::nearest_all;
 
-/// A task. Only its id and description must be given; without tools it is answered by thinking
-/// alone.
+/// A task. Only its id and description are required. Without tools, the model answers it
+/// directly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "RawTask", into = "RawTask")]
 pub struct TaskInput {
-    /// Which task; no two of a batch have the same.
+    /// The id of the task, unique within a batch.
     pub task_id: NonEmptyText,
-    /// What is asked.
+    /// The description of the task.
     pub description: NonEmptyText,
-    /// What earlier tasks taught about this one.
+    /// Lessons of earlier tasks for this one.
     pub playbook_bullets: Vec<String>,
-    /// The field of work, by which strategies are found; see [`TaskInput::domain`].
+    /// The domain, by which strategies are found; see [`TaskInput::domain`].
     pub domain: Option<NonEmptyText>,
-    /// Whatever else belongs to it.
+    /// Further data of the task.
     pub metadata: Map<String, Value>,
-    /// The only tools that may be used. `None` means all of the agent's, an empty list none.
+    /// The tools that may be used. `None` means all of the agent's tools, an empty list none.
     pub available_tools: Option<Vec<ToolName>>,
-    /// How many turns it may take, if not as many as usual.
+    /// The largest number of turns, if not the default.
     pub max_iterations: Option<NonZeroU32>,
 }
 
-/// The domain of a task that names none.
+/// The default domain of a task.
 pub const DEFAULT_DOMAIN: &str = "general";
 
-/// Why a task was refused.
+/// Why a task is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
-    /// A text that must say something, or a name that is none.
+    /// An empty text or an invalid name.
     #[error("{field}: {error}")]
     Text {
-        /// Where it stands.
+        /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// Its error.
         error: TextError,
     },
-    /// A limit that leaves no turn, or more than can be counted.
-    #[error("max_iterations is 1 to 4294967295, not {0}")]
+    /// A limit of turns that is out of range.
+    #[error("max_iterations must be 1 to 4294967295, not {0}")]
     MaxIterations(i64),
 }
 
-/// A tool that a task wants and nobody has.
+/// A tool that a task names and that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingTool {
-    /// What the task calls it.
+    /// The name in the task.
     pub name: ToolName,
-    /// What may have been meant, the most likely first.
+    /// The most similar names, best first.
     pub nearest: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ impl fmt::Display for MissingTool {
 impl std::error::Error for MissingTool {}
 
 impl TaskInput {
-    /// A task with nothing said beyond what is asked.
+    /// A task with only an id and a description.
     #[must_use]
     pub fn new(task_id: NonEmptyText, description: NonEmptyText) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl TaskInput {
         }
     }
 
-    /// The field of work, by which strategies are found: the one it names, else
+    /// The domain, by which strategies are found: the one it names, otherwise
     /// [`DEFAULT_DOMAIN`].
     #[must_use]
     pub fn domain(&self) -> &str {
@@ -101,10 +101,10 @@ impl TaskInput {
             .map_or(DEFAULT_DOMAIN, NonEmptyText::as_str)
     }
 
-    /// Checks that every tool the task wants is among the registered ones.
+    /// Checks that every tool of the task is registered.
     ///
     /// # Errors
-    /// Every tool that is not, with the names nearest to it.
+    /// Every tool that is not, with the most similar names.
     pub fn check_tools<'a>(
         &self,
         registered: impl IntoIterator<Item = &'a str>,
@@ -113,7 +113,7 @@ impl TaskInput {
     }
 }
 
-/// Which of some names are not among the registered ones, with the names nearest to each.
+/// Checks that all names are registered; the error has the missing ones with the most similar names.
 pub(super) fn missing_tools<'n, 'a>(
     names: impl IntoIterator<Item = &'n ToolName>,
     registered: impl IntoIterator<Item = &'a str>,
@@ -138,31 +138,31 @@ pub(super) fn missing_tools<'n, 'a>(
     }
 }
 
-/// The JSON form of a task, before it is checked.
+/// The JSON form of a task, before validation.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawTask {
-    /// Which task; no two of a batch have the same.
+    /// The id of the task, unique within a batch.
     #[schemars(with = "schema::Text")]
     task_id: String,
-    /// What is asked.
+    /// The description of the task.
     #[schemars(with = "schema::Text")]
     description: String,
-    /// What earlier tasks taught about this one.
+    /// Lessons of earlier tasks for this one.
     #[serde(default)]
     playbook_bullets: Vec<String>,
-    /// The field of work, by which strategies are found; `general` if it is left out.
+    /// The domain, by which strategies are found; by default `general`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Text>")]
     domain: Option<String>,
-    /// Whatever else belongs to it.
+    /// Further data of the task.
     #[serde(default)]
     metadata: Map<String, Value>,
-    /// The only tools that may be used; all of the agent's if it is left out.
+    /// The tools that may be used; by default all of the agent's tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<schema::Name>>")]
     available_tools: Option<Vec<String>>,
-    /// How many turns it may take.
+    /// The largest number of turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<NonZeroU32>")]
     max_iterations: Option<i64>,

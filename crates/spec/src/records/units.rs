@@ -1,22 +1,22 @@
-//! Durations and times as JSON writes them: milliseconds, whole or fractional, and Unix seconds.
-//! Inside, everything is microseconds; here is the only place where it is converted.
+//! Converts durations and times to and from JSON: milliseconds, whole or fractional, and Unix seconds.
+//! Internally, everything is in microseconds.
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// A number that is no duration or no point in time.
+/// A number that is not a duration or not a timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NumberError {
-    /// Negative, not finite, or longer than anything lasts.
-    #[error("a duration is zero milliseconds or more")]
+    /// Negative, not finite, or too long.
+    #[error("a duration must be zero milliseconds or more")]
     Duration,
     /// Not finite, or in a year that cannot be written.
-    #[error("a time is a number of seconds since 1970, in the years -9999 to 9999")]
+    #[error("a time must be a number of seconds since 1970, in the years -9999 to 9999")]
     Time,
 }
 
-/// The longest duration that is read, in microseconds. Up to here a float holds every one.
+/// The longest duration that is read, in microseconds. Up to here a float represents every integer.
 const MAX_MICROSECONDS: f64 = 9_007_199_254_740_992.0;
 
 pub(super) fn to_milliseconds(duration: Duration) -> f64 {
@@ -25,7 +25,7 @@ pub(super) fn to_milliseconds(duration: Duration) -> f64 {
 
 pub(super) fn from_milliseconds(milliseconds: f64) -> Result<Duration, NumberError> {
     let microseconds = (milliseconds * 1e3).round();
-    // A range refuses what is not a number, too.
+    // The range check also rejects NaN.
     if !(0.0..=MAX_MICROSECONDS).contains(&microseconds) {
         return Err(NumberError::Duration);
     }

@@ -1,6 +1,6 @@
-//! Views of a call: the forms in which other systems know one, each with its own keys and words.
-//! A view is made from a [`CallRecord`] and says nothing the record does not. A call that was never
-//! permitted has no view but the answer to whoever asked for it: it was asked for and not made.
+//! Views of a call: its forms for other systems, each with its own keys and words. A view is derived
+//! from a [`CallRecord`] and adds nothing to it. A call that was never permitted has no view except
+//! the answer to its caller, because it was requested but not started.
 
 mod execution;
 mod invocation;
@@ -21,14 +21,14 @@ use super::call::CallRecord;
 use crate::failure::Failure;
 use crate::names::ToolName;
 
-/// A call that was made and is over: what most views are made from.
-struct MadeCall<'a> {
+/// A started call that has ended, from which most views are derived.
+struct EndedCall<'a> {
     record: &'a CallRecord,
     outcome: Result<&'a Value, &'a Failure>,
     duration: Duration,
 }
 
-impl<'a> MadeCall<'a> {
+impl<'a> EndedCall<'a> {
     fn of(record: &'a CallRecord) -> Option<Self> {
         Some(Self {
             record,
@@ -38,15 +38,15 @@ impl<'a> MadeCall<'a> {
     }
 }
 
-/// The names of the tools that were used: of calls that got a permit, each once, in the order of
-/// first use.
+/// The names of the used tools: those of calls that got a permit, each once, in the order of first
+/// use.
 #[must_use]
 pub fn tools_used<'a>(calls: impl IntoIterator<Item = &'a CallRecord>) -> Vec<ToolName> {
     let permitted = calls.into_iter().filter(|call| call.was_permitted());
     unique(permitted.map(CallRecord::tool_name))
 }
 
-/// Each name once, where it first stands.
+/// Each name once, in the order of first occurrence.
 pub(super) fn unique<'a>(names: impl IntoIterator<Item = &'a ToolName>) -> Vec<ToolName> {
     let mut seen = std::collections::HashSet::new();
     let mut kept = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn unique<'a>(names: impl IntoIterator<Item = &'a ToolName>) -> Vec<T
     kept
 }
 
-/// A result as text: a text as it is, anything else as JSON.
+/// A result as text: a text unchanged, any other value as JSON.
 pub(super) fn result_text(result: &Value) -> String {
     match result {
         Value::String(text) => text.clone(),
@@ -66,17 +66,17 @@ pub(super) fn result_text(result: &Value) -> String {
     }
 }
 
-/// What a model may be told of a failure; never empty.
-pub(super) fn told_to_model(failure: &Failure) -> String {
-    explained(&failure.model_message, failure)
+/// The message of a failure for the model; never empty.
+pub(super) fn model_message(failure: &Failure) -> String {
+    message_or_guidance(&failure.model_message, failure)
 }
 
-/// What whoever runs this is told of a failure; never empty.
-fn told_to_operator(failure: &Failure) -> String {
-    explained(&failure.operator_message, failure)
+/// The message of a failure for the operator; never empty.
+fn operator_message(failure: &Failure) -> String {
+    message_or_guidance(&failure.operator_message, failure)
 }
 
-fn explained(message: &str, failure: &Failure) -> String {
+fn message_or_guidance(message: &str, failure: &Failure) -> String {
     if message.trim().is_empty() {
         format!("{}: {}", failure.category, failure.category.guidance())
     } else {

@@ -1,13 +1,13 @@
 //! Closed sets of words, such as states and statuses: read in any case, written in one. Only the
-//! mechanics are here; the sets stand where they belong.
+//! macro is here; the sets are in their own modules.
 
-/// A word that is none of those expected.
+/// A word that is not one of the expected ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{word}` is not one of {}", .expected.join(", "))]
 pub struct NotOneOf {
     /// The word, cut if it is long.
     pub word: String,
-    /// The words that can stand there.
+    /// The expected words.
     pub expected: Vec<&'static str>,
 }
 

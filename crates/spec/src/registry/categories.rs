@@ -1,5 +1,5 @@
-//! Categories: tools that belong together, and what is set for all of them. Six are predefined,
-//! others are declared together with the schema of what can be set in them.
+//! Categories: groups of tools, and the settings of a whole group. Six are predefined, others are
+//! declared together with the schema of their settings.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use crate::nearest::nearest;
 use crate::signature::{Field, Type};
 
 word! {
-    /// The name of a category. That it is one of the known ones is for [`Categories`] to say.
+    /// The name of a category. [`Categories`] checks that the category exists.
     CategoryName is
     "the name of a category",
     "it begins with a lower-case letter and has at most 64 lower-case letters, digits, `_` and `-`",
@@ -27,9 +27,9 @@ word! {
 impl CategoryName {
     /// Tools that work in Slack.
     pub const SLACK_TOOLS: Self = Self(Cow::Borrowed("slack_tools"));
-    /// Tools that ask OpenAI's models.
+    /// Tools that use OpenAI's models.
     pub const OPENAI_TOOLS: Self = Self(Cow::Borrowed("openai_tools"));
-    /// Tools that work out something from what they are given.
+    /// Tools that analyse their input.
     pub const ANALYSIS_TOOLS: Self = Self(Cow::Borrowed("analysis_tools"));
     /// Tools that read and write files.
     pub const FILE_TOOLS: Self = Self(Cow::Borrowed("file_tools"));
@@ -37,7 +37,7 @@ impl CategoryName {
     pub const WEB_TOOLS: Self = Self(Cow::Borrowed("web_tools"));
     /// Tools about the machine and the agent itself.
     pub const SYSTEM_TOOLS: Self = Self(Cow::Borrowed("system_tools"));
-    /// Those that exist without being declared.
+    /// The predefined categories.
     pub const PREDEFINED: [Self; 6] = [
         Self::SLACK_TOOLS,
         Self::OPENAI_TOOLS,
@@ -48,7 +48,7 @@ impl CategoryName {
     ];
 }
 
-/// The categories that exist, each with the fields its `global_config` may have.
+/// The known categories, each with the fields its `global_config` may have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Categories(BTreeMap<CategoryName, Vec<Field>>);
 
@@ -56,11 +56,11 @@ pub struct Categories(BTreeMap<CategoryName, Vec<Field>>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no category `{name}`")]
 pub struct UnknownCategory {
-    /// What it was called.
+    /// The unknown name.
     pub name: String,
-    /// What may have been meant.
+    /// The most similar known name.
     pub nearest: Option<String>,
-    /// Those that exist.
+    /// The known names.
     pub known: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl Default for Categories {
     }
 }
 
-/// What can be set in a predefined category: what tools of the kind commonly take.
+/// The settings of a predefined category: common parameters of its tools.
 fn predefined(name: CategoryName) -> (CategoryName, Vec<Field>) {
     let fields: &[(&str, Type)] = match name.as_str() {
         "slack_tools" => &[
@@ -103,7 +103,7 @@ fn predefined(name: CategoryName) -> (CategoryName, Vec<Field>) {
 }
 
 impl Categories {
-    /// Declares one more, with the fields its `global_config` may have.
+    /// Declares a category with the fields its `global_config` may have.
     pub fn declare(&mut self, name: CategoryName, fields: Vec<Field>) {
         self.0.insert(name, fields);
     }
@@ -114,7 +114,7 @@ impl Categories {
         self.0.contains_key(name)
     }
 
-    /// All of them, sorted by name.
+    /// All categories, sorted by name.
     pub fn names(&self) -> impl Iterator<Item = &CategoryName> {
         self.0.keys()
     }
@@ -128,7 +128,7 @@ impl Categories {
     /// Checks that there is a category of that name.
     ///
     /// # Errors
-    /// If there is none, with the name that may have been meant.
+    /// If there is none, with the most similar name.
     pub fn require(&self, name: &str) -> Result<&CategoryName, UnknownCategory> {
         let found = self.0.get_key_value(name).map(|(name, _)| name);
         found.ok_or_else(|| UnknownCategory {
@@ -139,7 +139,7 @@ impl Categories {
     }
 }
 
-/// Tools that belong together, and what is set for all of them.
+/// A group of tools, and their settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "RawCategory", into = "RawCategory")]
 #[schemars(with = "RawCategory")]
@@ -148,15 +148,15 @@ pub struct ToolCategory {
     pub name: CategoryName,
     /// Whether its tools can be used.
     pub enabled: bool,
-    /// What its tools demand of whom they are called for.
+    /// The permissions that its tools require of the caller.
     pub permissions: BTreeSet<Permission>,
-    /// What is set for all of its tools.
+    /// The settings of all its tools.
     pub global_config: Map<String, Value>,
     tools: BTreeMap<ToolName, ToolConfiguration>,
 }
 
 impl ToolCategory {
-    /// A category with nothing set.
+    /// A category without settings.
     #[must_use]
     pub fn new(name: CategoryName) -> Self {
         Self {
@@ -168,36 +168,36 @@ impl ToolCategory {
         }
     }
 
-    /// What is set for its tools, by name.
+    /// The configurations of its tools, by name.
     #[must_use]
     pub fn tools(&self) -> &BTreeMap<ToolName, ToolConfiguration> {
         &self.tools
     }
 
-    /// Sets what holds for a tool, in the place of what did before.
+    /// Sets the configuration of a tool, replacing the previous one.
     pub fn configure(&mut self, tool: ToolConfiguration) {
         self.tools.insert(tool.tool_name.clone(), tool);
     }
 }
 
-/// The JSON form of a category, before it is checked.
+/// The JSON form of a category, before validation.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ToolCategory")]
-/// Tools that belong together, and what is set for all of them.
+/// A group of tools, and their settings.
 struct RawCategory {
     /// Its name.
     name: CategoryName,
     /// Whether its tools can be used.
     #[serde(default = "yes")]
     enabled: bool,
-    /// What its tools demand of whom they are called for.
+    /// The permissions that its tools require of the caller.
     #[serde(default)]
     permissions: BTreeSet<Permission>,
-    /// What is set for all of its tools.
+    /// The settings of all its tools.
     #[serde(default)]
     global_config: Map<String, Value>,
-    /// What is set for its tools, by name.
+    /// The configurations of its tools, by name.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ToolConfiguration>")]
     tools: BTreeMap<ToolName, ToolConfiguration>,
@@ -229,7 +229,9 @@ impl TryFrom<RawCategory> for ToolCategory {
             .find(|(name, tool)| tool.tool_name != **name);
         if let Some((name, tool)) = other {
             let found = &tool.tool_name;
-            return Err(format!("tools.{name}: its tool_name is `{found}`"));
+            return Err(format!(
+                "tools.{name}: its tool_name is `{found}`; use the same name"
+            ));
         }
         Ok(Self {
             name: raw.name,

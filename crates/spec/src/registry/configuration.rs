@@ -1,4 +1,4 @@
-//! What an operator sets for one tool, and what of it holds in one environment.
+//! An operator's configuration of one tool, and its resolution for one environment.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::nearest::nearest;
 use crate::signature::{Misfit, Signature};
 use crate::tool::TimeoutSeconds;
 
-/// What is set for one tool. That the parameters fit the tool is checked where its specification is
-/// at hand, with [`ToolConfiguration::misfits`].
+/// The configuration of one tool. [`ToolConfiguration::misfits`] checks the parameters against the
+/// tool's signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolConfiguration {
@@ -25,23 +25,23 @@ pub struct ToolConfiguration {
     /// Whether it can be used.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// The values that its parameters have when a call leaves them out.
+    /// The values of parameters that a call omits.
     #[serde(default)]
     pub parameters: Map<String, Value>,
-    /// What is different in some environments.
+    /// The overrides for single environments.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Override>")]
     pub environment_overrides: BTreeMap<Environment, Override>,
-    /// How often it may be called.
+    /// Its rate limits.
     #[serde(default)]
     pub rate_limits: RateLimits,
-    /// How long a call may take; what the specification says if this does not.
+    /// The time limit of a call; by default that of the specification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Timeout>")]
     pub timeout_seconds: Option<TimeoutSeconds>,
 }
 
-/// What is different in one environment; what is left out is as everywhere.
+/// The overrides for one environment; absent fields keep the general setting.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
@@ -49,28 +49,28 @@ pub struct Override {
     /// Whether the tool can be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Values of parameters, each in the place of the one set everywhere.
+    /// Values of parameters; each replaces the general one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Map<String, Value>>,
-    /// Limits, each in the place of the one set everywhere.
+    /// Rate limits; each replaces the general one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limits: Option<RateLimits>,
-    /// How long a call may take.
+    /// The time limit of a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Timeout>")]
     pub timeout_seconds: Option<TimeoutSeconds>,
 }
 
-/// What holds for a tool in one environment.
+/// The configuration of a tool, resolved for one environment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
     /// Whether it can be used.
     pub enabled: bool,
-    /// The values that its parameters have when a call leaves them out.
+    /// The values of parameters that a call omits.
     pub parameters: Map<String, Value>,
-    /// How often it may be called.
+    /// Its rate limits.
     pub rate_limits: RateLimits,
-    /// How long a call may take, if that is set.
+    /// The time limit of a call, if set.
     pub timeout_seconds: Option<TimeoutSeconds>,
 }
 
@@ -79,7 +79,7 @@ fn yes() -> bool {
 }
 
 impl ToolConfiguration {
-    /// Nothing set for a tool.
+    /// A configuration without settings.
     #[must_use]
     pub fn new(tool_name: ToolName) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl ToolConfiguration {
         }
     }
 
-    /// What holds in an environment: what its override says, else what is set everywhere.
+    /// The configuration in an environment: its override where set, otherwise the general setting.
     #[must_use]
     pub fn resolved(&self, environment: &Environment) -> Resolved {
         let mut resolved = Resolved {
@@ -101,27 +101,27 @@ impl ToolConfiguration {
             rate_limits: self.rate_limits.clone(),
             timeout_seconds: self.timeout_seconds,
         };
-        if let Some(different) = self.environment_overrides.get(environment) {
-            resolved.enabled = different.enabled.unwrap_or(resolved.enabled);
+        if let Some(overrides) = self.environment_overrides.get(environment) {
+            resolved.enabled = overrides.enabled.unwrap_or(resolved.enabled);
             resolved
                 .parameters
-                .extend(different.parameters.clone().unwrap_or_default());
-            if let Some(limits) = &different.rate_limits {
+                .extend(overrides.parameters.clone().unwrap_or_default());
+            if let Some(limits) = &overrides.rate_limits {
                 resolved.rate_limits = resolved.rate_limits.overridden_by(limits);
             }
-            resolved.timeout_seconds = different.timeout_seconds.or(resolved.timeout_seconds);
+            resolved.timeout_seconds = overrides.timeout_seconds.or(resolved.timeout_seconds);
         }
         resolved
     }
 
-    /// Every place where a parameter, everywhere or in one environment, is not one of the tool's or
-    /// does not have its type; none if all fit.
+    /// Every place where a parameter, in general or in one environment, does not exist in the tool or
+    /// does not have its type; empty if all fit.
     #[must_use]
     pub fn misfits(&self, signature: &Signature) -> Vec<Misfit> {
         let mut found = misfits_of(signature, &self.parameters, "/parameters");
-        for (environment, different) in &self.environment_overrides {
+        for (environment, overrides) in &self.environment_overrides {
             let place = format!("/environment_overrides/{environment}/parameters");
-            let parameters = different.parameters.iter();
+            let parameters = overrides.parameters.iter();
             found.extend(parameters.flat_map(|given| misfits_of(signature, given, &place)));
         }
         found

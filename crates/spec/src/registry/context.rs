@@ -1,5 +1,5 @@
-//! What is known where tools are chosen: what the user asked, where they asked it, what was said
-//! before and which tools there are.
+//! The context in which tools are chosen: the user's request, its channel, the conversation before it
+//! and the available tools.
 
 use std::collections::HashSet;
 
@@ -31,7 +31,7 @@ word! {
 }
 
 word! {
-    /// The timestamp by which Slack knows the first message of a thread.
+    /// The timestamp that identifies the first message of a thread in Slack.
     ThreadTimestamp is
     "a thread timestamp of Slack",
     "it is seconds and microseconds, such as 1729123456.000200",
@@ -54,31 +54,31 @@ fn is_timestamp(text: &str) -> bool {
         .is_some_and(|(seconds, rest)| digits(seconds, 10) && digits(rest, 6))
 }
 
-/// What a user asked: 1 to 2000 characters, not all of them blanks.
+/// A user's request: 1 to 2000 characters, not all of them blanks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "schema::Request")]
 pub struct RequestText(String);
 
-/// Why a request was refused.
+/// Why a request is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// Nothing in it, or only blanks.
-    #[error("a request says something")]
+    /// It is empty or only blanks.
+    #[error("the request is empty")]
     Empty,
     /// Too long.
-    #[error("a request has at most {max} characters, not {0}", max = RequestText::MAX)]
+    #[error("a request must have at most {max} characters, not {0}", max = RequestText::MAX)]
     TooLong(usize),
 }
 
 impl RequestText {
-    /// The most characters it can have.
+    /// The largest number of characters.
     pub const MAX: usize = 2000;
 
-    /// How many characters of a longer text are kept from its end; people often ask last.
+    /// The number of characters kept from the end of a longer text, because the question is often last.
     const KEPT_OF_END: usize = 500;
 
-    /// Checks and takes a text.
+    /// Validates a text.
     ///
     /// # Errors
     /// If it is blank or too long.
@@ -94,8 +94,8 @@ impl RequestText {
         Ok(Self(text))
     }
 
-    /// The text itself if it is short enough, else its beginning and end with a mark between them
-    /// that says how much is left out.
+    /// The text itself if it is short enough, otherwise its beginning and end with a note between them
+    /// about the number of omitted characters.
     ///
     /// # Errors
     /// If the text is blank.
@@ -107,12 +107,12 @@ impl RequestText {
         if characters <= Self::MAX {
             return Ok(Self(text.to_owned()));
         }
-        // The mark's length depends on the number in it, which never has more digits than this.
-        let longest_mark = mark(characters).chars().count();
-        let head = Self::MAX - Self::KEPT_OF_END - longest_mark;
+        // The note's length depends on the number in it, which never has more digits than this.
+        let longest_note = omission_note(characters).chars().count();
+        let head = Self::MAX - Self::KEPT_OF_END - longest_note;
         let left_out = characters - head - Self::KEPT_OF_END;
         let mut excerpt: String = text.chars().take(head).collect();
-        excerpt.push_str(&mark(left_out));
+        excerpt.push_str(&omission_note(left_out));
         excerpt.extend(text.chars().skip(characters - Self::KEPT_OF_END));
         Ok(Self(excerpt))
     }
@@ -124,7 +124,7 @@ impl RequestText {
     }
 }
 
-fn mark(left_out: usize) -> String {
+fn omission_note(left_out: usize) -> String {
     format!(" [... {left_out} characters left out ...] ")
 }
 
@@ -142,7 +142,7 @@ impl From<RequestText> for String {
     }
 }
 
-/// What is known where tools are chosen.
+/// The context in which tools are chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "RawContext", into = "RawContext")]
 #[schemars(with = "RawContext")]
@@ -156,21 +156,21 @@ pub struct ToolExecutionContext {
     environment: Environment,
 }
 
-/// Why a context was refused.
+/// Why a context is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ContextError {
-    /// More was said than is kept.
+    /// The conversation history is too long.
     #[error(
-        "a conversation history has at most {max} messages, not {0}", max = ToolExecutionContext::MAX_MESSAGES
+        "a conversation history must have at most {max} messages, not {0}", max = ToolExecutionContext::MAX_MESSAGES
     )]
     TooManyMessages(usize),
 }
 
 impl ToolExecutionContext {
-    /// The most messages of history it can have.
+    /// The largest number of messages in the history.
     pub const MAX_MESSAGES: usize = Conversation::MAX;
 
-    /// The context of a request in an environment. A longer request than is kept becomes a marked
+    /// The context of a request in an environment. A request that is too long is shortened to an
     /// excerpt.
     ///
     /// # Errors
@@ -187,36 +187,36 @@ impl ToolExecutionContext {
         })
     }
 
-    /// The same, asked in a channel.
+    /// The same context in a channel.
     #[must_use]
     pub fn in_channel(mut self, channel: ChannelId) -> Self {
         self.channel_id = Some(channel);
         self
     }
 
-    /// The same, asked by a user.
+    /// The same context for a user.
     #[must_use]
     pub fn by_user(mut self, user: UserId) -> Self {
         self.user_id = Some(user);
         self
     }
 
-    /// The same, asked in a thread.
+    /// The same context in a thread.
     #[must_use]
     pub fn in_thread(mut self, thread: ThreadTimestamp) -> Self {
         self.thread_ts = Some(thread);
         self
     }
 
-    /// The same with these tools to choose from; a tool named twice counts once.
+    /// The same context with these available tools, without duplicates.
     #[must_use]
     pub fn with_tools(mut self, tools: impl IntoIterator<Item = ToolName>) -> Self {
         self.available_tools = distinct(tools);
         self
     }
 
-    /// The same after these messages, of which the last [`ToolExecutionContext::MAX_MESSAGES`] are
-    /// kept. An answer to a call goes with the message that asked for it.
+    /// The same context after these messages, of which the last [`ToolExecutionContext::MAX_MESSAGES`]
+    /// are kept. An answer to a call is dropped together with the message that requested the call.
     #[must_use]
     pub fn after(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
         let conversation: Conversation = messages.into_iter().collect();
@@ -224,49 +224,49 @@ impl ToolExecutionContext {
         self
     }
 
-    /// What the user asked, or a marked excerpt of it.
+    /// The user's request, or an excerpt of it.
     #[must_use]
     pub fn user_request(&self) -> &str {
         self.user_request.as_str()
     }
 
-    /// The channel it was asked in, if it was asked in Slack.
+    /// The Slack channel of the request, if any.
     #[must_use]
     pub fn channel_id(&self) -> Option<&ChannelId> {
         self.channel_id.as_ref()
     }
 
-    /// The user who asked, if they asked in Slack.
+    /// The Slack user who made the request, if any.
     #[must_use]
     pub fn user_id(&self) -> Option<&UserId> {
         self.user_id.as_ref()
     }
 
-    /// The thread it was asked in, if it was asked in one.
+    /// The Slack thread of the request, if any.
     #[must_use]
     pub fn thread_ts(&self) -> Option<&ThreadTimestamp> {
         self.thread_ts.as_ref()
     }
 
-    /// The tools to choose from.
+    /// The available tools.
     #[must_use]
     pub fn available_tools(&self) -> &[ToolName] {
         &self.available_tools
     }
 
-    /// What was said before, the most recent last.
+    /// The messages before the request, the most recent last.
     #[must_use]
     pub fn conversation_history(&self) -> &[Message] {
         &self.conversation_history
     }
 
-    /// Where it was asked.
+    /// The environment of the request.
     #[must_use]
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 
-    /// Checks that its environment is one of those that exist.
+    /// Checks that its environment is declared.
     ///
     /// # Errors
     /// If it is not.
@@ -282,33 +282,33 @@ fn distinct(tools: impl IntoIterator<Item = ToolName>) -> Vec<ToolName> {
     distinct
 }
 
-/// The JSON form of a context, before it is checked.
+/// The JSON form of a context, before validation.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ToolExecutionContext")]
-/// What is known where tools are chosen.
+/// The context in which tools are chosen.
 struct RawContext {
-    /// What the user asked, or a marked excerpt of it.
+    /// The user's request, or an excerpt of it.
     #[schemars(with = "schema::Request")]
     user_request: RequestText,
-    /// The channel it was asked in, if it was asked in Slack.
+    /// The Slack channel of the request, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     channel_id: Option<ChannelId>,
-    /// The user who asked, if they asked in Slack.
+    /// The Slack user who made the request, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user_id: Option<UserId>,
-    /// The thread it was asked in, if it was asked in one.
+    /// The Slack thread of the request, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     thread_ts: Option<ThreadTimestamp>,
-    /// The tools to choose from.
+    /// The available tools.
     #[serde(default)]
     #[schemars(with = "Vec<schema::Name>")]
     available_tools: Vec<ToolName>,
-    /// What was said before, the most recent last.
+    /// The messages before the request, the most recent last.
     #[serde(default)]
     #[schemars(length(max = 100))]
     conversation_history: Vec<Message>,
-    /// Where it was asked.
+    /// The environment of the request.
     environment: Environment,
 }
 

@@ -1,4 +1,4 @@
-//! Environments: where an agent works, such as `production`. Three are predefined, others must be
+//! Environments in which an agent runs, such as `production`. Three are predefined, others must be
 //! declared before they are used, so that a misspelt one is found.
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use super::word::{is_name, word};
 use crate::nearest::nearest;
 
 word! {
-    /// The name of an environment. That it is one of the declared ones is for [`Environments`] to say.
+    /// The name of an environment. [`Environments`] checks that it is declared.
     Environment is
     "the name of an environment",
     "it begins with a lower-case letter and has at most 32 lower-case letters, digits, `_` and `-`",
@@ -16,17 +16,17 @@ word! {
 }
 
 impl Environment {
-    /// Where agents are tried out.
+    /// The environment for development.
     pub const DEVELOPMENT: Self = Self(std::borrow::Cow::Borrowed("development"));
-    /// Where agents are tried as if it were serious.
+    /// The environment for tests under production conditions.
     pub const STAGING: Self = Self(std::borrow::Cow::Borrowed("staging"));
-    /// Where it is serious.
+    /// The production environment.
     pub const PRODUCTION: Self = Self(std::borrow::Cow::Borrowed("production"));
-    /// Those that exist without being declared.
+    /// The predefined environments.
     pub const PREDEFINED: [Self; 3] = [Self::DEVELOPMENT, Self::STAGING, Self::PRODUCTION];
 }
 
-/// The environments that exist: the predefined ones and those declared beside them.
+/// The known environments: the predefined and the declared ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environments(BTreeSet<Environment>);
 
@@ -34,11 +34,11 @@ pub struct Environments(BTreeSet<Environment>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no environment `{name}`")]
 pub struct UnknownEnvironment {
-    /// What it was called.
+    /// The unknown name.
     pub name: String,
-    /// What may have been meant.
+    /// The most similar known name.
     pub nearest: Option<String>,
-    /// Those that exist.
+    /// The known names.
     pub known: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl Default for Environments {
 }
 
 impl Environments {
-    /// Declares one more; declaring one twice changes nothing.
+    /// Declares an environment; declaring one twice changes nothing.
     pub fn declare(&mut self, environment: Environment) {
         self.0.insert(environment);
     }
@@ -60,7 +60,7 @@ impl Environments {
         self.0.contains(environment)
     }
 
-    /// All of them, sorted by name.
+    /// All environments, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Environment> {
         self.0.iter()
     }
@@ -68,7 +68,7 @@ impl Environments {
     /// Checks that there is an environment of that name.
     ///
     /// # Errors
-    /// If there is none, with the name that may have been meant.
+    /// If there is none, with the most similar name.
     pub fn require(&self, name: &str) -> Result<&Environment, UnknownEnvironment> {
         self.0.get(name).ok_or_else(|| UnknownEnvironment {
             name: name.chars().take(60).collect(),

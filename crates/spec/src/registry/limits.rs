@@ -1,4 +1,4 @@
-//! Rate limits: how many calls may be made in which window. A limit can be lowered but never raised
+//! Rate limits: the number of calls allowed per window. A limit can be lowered but never raised
 //! by another.
 
 use std::collections::BTreeMap;
@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::NotOneOf;
 
-/// What a limit counts calls in.
+/// The window in which a limit counts calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Window {
-    /// Calls begun within a second.
+    /// Calls started within a second.
     PerSecond,
-    /// Calls begun within a minute.
+    /// Calls started within a minute.
     PerMinute,
-    /// Calls begun within an hour.
+    /// Calls started within an hour.
     PerHour,
-    /// Calls begun within a day.
+    /// Calls started within a day.
     PerDay,
     /// Calls running at the same time.
     Concurrent,
@@ -49,7 +49,7 @@ impl Window {
         }
     }
 
-    /// How long the window is; `None` for calls at the same time.
+    /// The length of the window; `None` for concurrent calls.
     #[must_use]
     pub const fn seconds(self) -> Option<u32> {
         match self {
@@ -94,23 +94,23 @@ impl From<Window> for String {
     }
 }
 
-/// How many calls may be made, by window. A window that is not named has no limit.
+/// The number of allowed calls by window. A window that is not listed has no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, i64>", into = "BTreeMap<Window, u32>")]
 pub struct RateLimits(BTreeMap<Window, NonZeroU32>);
 
-/// Why rate limits were refused.
+/// Why rate limits are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RateLimitError {
     /// A window that does not exist.
     #[error(transparent)]
     Window(#[from] NotOneOf),
-    /// A limit that is no positive integer.
-    #[error("{window}: a rate limit is a positive integer up to 4294967295, not {limit}")]
+    /// A limit that is not a positive integer.
+    #[error("{window}: a rate limit must be a positive integer up to 4294967295, not {limit}")]
     NotPositive {
-        /// The window it stands at.
+        /// The window.
         window: Window,
-        /// What stood there.
+        /// The invalid limit.
         limit: i64,
     },
 }
@@ -140,7 +140,7 @@ impl RateLimits {
         self.0.get(&window).copied()
     }
 
-    /// Whether there is no limit at all.
+    /// Whether there is no limit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -151,8 +151,8 @@ impl RateLimits {
         self.0.iter().map(|(&window, &limit)| (window, limit))
     }
 
-    /// The same limits where none is above `ceiling`: in each window the lower of the two, and the
-    /// only one where just one of them has a limit.
+    /// The same limits, lowered to `ceiling`: in each window the lower of the two limits, or the only
+    /// one.
     #[must_use]
     pub fn lowered_to(&self, ceiling: &Self) -> Self {
         let mut lowered = self.clone();
@@ -163,7 +163,7 @@ impl RateLimits {
         lowered
     }
 
-    /// The same limits where none is above `ceiling`; a window without a limit keeps none.
+    /// The same limits, none above `ceiling`. A window without a limit stays without one.
     #[must_use]
     pub fn capped_at(&self, ceiling: &Self) -> Self {
         let capped = self.iter().map(|(window, own)| {
@@ -173,7 +173,7 @@ impl RateLimits {
         Self(capped.collect())
     }
 
-    /// These limits where `other` names no window, and those of `other` where it does.
+    /// These limits, replaced by those of `other` in the windows that `other` lists.
     #[must_use]
     pub fn overridden_by(&self, other: &Self) -> Self {
         other.iter().fold(self.clone(), |limits, (window, limit)| {

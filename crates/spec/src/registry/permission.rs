@@ -1,4 +1,4 @@
-//! Permissions: what a tool demands and a principal holds, such as `files:read`. Only permissions of
+//! Permissions that a tool requires and a principal has, such as `files:read`. Only permissions of
 //! the vocabulary exist, so that a misspelt one is found instead of never being granted.
 
 use std::collections::BTreeSet;
@@ -11,8 +11,8 @@ use crate::nearest::nearest;
 const MAX_PERMISSION: usize = 100;
 
 word! {
-    /// A permission, written as a noun and what may be done to it: `files:read`. That it is a known
-    /// one is for [`Vocabulary`] to say.
+    /// A permission, written as a noun and a verb: `files:read`. [`Vocabulary`] checks that it is a
+    /// known one.
     Permission is
     "a permission",
     "it is a noun and a verb such as `files:read`, in lower-case letters, digits, `.`, `_` and `-`",
@@ -32,8 +32,8 @@ fn is_permission(text: &str) -> bool {
         && text.split(':').all(word_of)
 }
 
-/// The permissions that the tools which come with the program demand. Two of them are Slack's as
-/// well; whoever may read files may read them wherever they are.
+/// The permissions that the built-in tools require. `files:read` and `files:write` are Slack scopes
+/// as well, and cover files in both places.
 pub const OWN_PERMISSIONS: [&str; 7] = [
     "files:read",
     "files:write",
@@ -44,7 +44,7 @@ pub const OWN_PERMISSIONS: [&str; 7] = [
     "memory:write",
 ];
 
-/// The permissions that exist: Slack's scopes, our own, and those declared beside them.
+/// The known permissions: Slack's scopes, the built-in ones, and the declared ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vocabulary(BTreeSet<Permission>);
 
@@ -52,22 +52,22 @@ pub struct Vocabulary(BTreeSet<Permission>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no permission `{name}`")]
 pub struct UnknownPermission {
-    /// What it was called.
+    /// The unknown name.
     pub name: String,
-    /// What may have been meant.
+    /// The most similar known permission.
     pub nearest: Option<String>,
 }
 
 impl Default for Vocabulary {
     fn default() -> Self {
         let words = SLACK_SCOPES.iter().chain(&OWN_PERMISSIONS);
-        // Each of them has the form of a permission; a test makes sure.
+        // A test checks that each of them has the form of a permission.
         Self(words.map(|&word| Permission(word.into())).collect())
     }
 }
 
 impl Vocabulary {
-    /// Declares one more; declaring one twice changes nothing.
+    /// Declares a permission; declaring one twice changes nothing.
     pub fn declare(&mut self, permission: Permission) {
         self.0.insert(permission);
     }
@@ -78,7 +78,7 @@ impl Vocabulary {
         self.0.contains(permission)
     }
 
-    /// All of them, sorted.
+    /// All permissions, sorted.
     pub fn iter(&self) -> impl Iterator<Item = &Permission> {
         self.0.iter()
     }
@@ -86,7 +86,7 @@ impl Vocabulary {
     /// Checks that there is a permission of that name.
     ///
     /// # Errors
-    /// If there is none, with the one that may have been meant.
+    /// If there is none, with the most similar one.
     pub fn require(&self, name: &str) -> Result<&Permission, UnknownPermission> {
         self.0.get(name).ok_or_else(|| UnknownPermission {
             name: name.chars().take(60).collect(),

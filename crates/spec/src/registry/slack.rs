@@ -1,5 +1,5 @@
-//! The permissions that Slack knows. They are Slack's names, from its reference of scopes; scopes
-//! that Slack calls legacy or deprecated are left out.
+//! Slack's permissions, with their names in Slack's reference of scopes; scopes
+//! that Slack calls legacy or deprecated are omitted.
 
 /// Slack's scopes for bots, users, administrators and apps, sorted.
 pub const SLACK_SCOPES: &[&str] = &[

@@ -1,4 +1,4 @@
-//! Tests of what an operator lays down, one a rule.
+//! Tests of an operator's settings, one per rule.
 
 mod categories;
 mod context;
@@ -8,8 +8,8 @@ mod words;
 
 use serde_json::Value;
 
-/// What reading a value as `T` says against it.
-fn refusal<T: serde::de::DeserializeOwned + std::fmt::Debug>(value: Value) -> String {
+/// The error of reading a value as `T`.
+fn read_error<T: serde::de::DeserializeOwned + std::fmt::Debug>(value: Value) -> String {
     match serde_json::from_value::<T>(value.clone()) {
         Ok(read) => panic!("{value} was read as {read:?}"),
         Err(error) => error.to_string(),

@@ -1,15 +1,15 @@
-//! Words of a fixed form, such as the names of environments. Only the mechanics are here; each form
-//! stands where its word belongs.
+//! Words of a fixed form, such as the names of environments. Only the macro is here; each form
+//! is next to its word.
 
-/// A text that does not have the form of the word it should be.
+/// A text that does not have the required form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {what}: {form}")]
 pub struct FormatError {
     /// The text, cut if it is long.
     pub text: String,
-    /// What it should be.
+    /// What kind of word is expected.
     pub what: &'static str,
-    /// What such a word looks like.
+    /// The form of such a word.
     pub form: &'static str,
 }
 
@@ -23,8 +23,8 @@ impl FormatError {
     }
 }
 
-/// Defines a type for words of one form. `$fits` says whether a text has the form, `$form` says the
-/// same in words, and `$pattern` as a regular expression for schemas.
+/// Defines a type for words of one form. `$fits` checks whether a text has the form, `$form` describes
+/// the form for messages, and `$pattern` is its regular expression for schemas.
 macro_rules! word {
     (
         $(#[$doc:meta])*
@@ -37,7 +37,7 @@ macro_rules! word {
         pub struct $name(std::borrow::Cow<'static, str>);
 
         impl $name {
-            /// Checks and takes a text.
+            /// Validates a text.
             ///
             /// # Errors
             /// If the text does not have the form of this word.
@@ -116,7 +116,7 @@ macro_rules! word {
 
 pub(super) use word;
 
-/// Whether a text begins with a lower-case letter, goes on with lower-case letters, digits, `_` and
+/// Whether a text begins with a lower-case letter, continues with lower-case letters, digits, `_` and
 /// `-`, and has at most `longest` bytes.
 pub(super) fn is_name(text: &str, longest: usize) -> bool {
     text.len() <= longest

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_server_has_a_short_plain_name() {
+fn server_names_are_short_and_lowercase() {
     for name in ["a", "time", "my-server_2", "a_b-c", &"x".repeat(32)] {
         assert_eq!(ServerName::new(name).unwrap().as_str(), name);
     }
@@ -25,7 +25,7 @@ fn a_server_has_a_short_plain_name() {
 }
 
 #[test]
-fn the_server_of_a_tools_name_is_what_stands_before_the_first_separator() {
+fn the_server_name_is_the_part_of_a_tool_name_before_the_first_separator() {
     for (server, tool) in [("a", "b"), ("a_b", "_c"), ("a", "__b")] {
         let full = format!("{}{SEPARATOR}{tool}", ServerName::new(server).unwrap());
         assert_eq!(full.split_once(SEPARATOR).unwrap().0, server);
@@ -33,41 +33,44 @@ fn the_server_of_a_tools_name_is_what_stands_before_the_first_separator() {
 }
 
 #[test]
-fn a_variable_stands_at_the_end() {
+fn a_variable_is_allowed_only_at_the_end() {
     let set = |name: &str| (name == "TOKEN").then(|| "t0p".to_owned());
     for (text, variable, value) in [
         ("plain", None, "plain"),
         ("", None, ""),
         ("env:TOKEN", Some("TOKEN"), "t0p"),
         ("Bearer env:TOKEN", Some("TOKEN"), "Bearer t0p"),
-        // No blank before it: it is part of a word.
+        // Without a blank before it, `env:` is part of a word.
         ("myenv:TOKEN", None, "myenv:TOKEN"),
     ] {
-        let given = Given::new(text).unwrap();
+        let given = EnvTemplate::new(text).unwrap();
         assert_eq!(given.variable(), variable, "{text}");
         assert_eq!(given.value(set).unwrap(), value);
         assert_eq!(given.to_string(), text);
-        assert_eq!(Given::new(&given.to_string()).unwrap(), given);
+        assert_eq!(EnvTemplate::new(&given.to_string()).unwrap(), given);
     }
     for text in ["env:", "env:1A", "env:A-B", "Bearer env:A b"] {
-        assert!(Given::new(text).is_err(), "{text}");
+        assert!(EnvTemplate::new(text).is_err(), "{text}");
     }
-    let missing = Given::new("env:NONE").unwrap().value(set).unwrap_err();
-    assert_eq!(missing, NotSet("NONE".to_owned()));
+    let missing = EnvTemplate::new("env:NONE")
+        .unwrap()
+        .value(set)
+        .unwrap_err();
+    assert_eq!(missing, VariableNotSet("NONE".to_owned()));
 }
 
 #[test]
-fn names_and_settings_are_read_and_written_as_texts() {
+fn names_and_settings_serialize_as_texts() {
     let name: ServerName = serde_json::from_str("\"time\"").unwrap();
     assert_eq!(serde_json::to_string(&name).unwrap(), "\"time\"");
     assert!(serde_json::from_str::<ServerName>("\"a__b\"").is_err());
-    let given: Given = serde_json::from_str("\"Bearer env:A\"").unwrap();
+    let given: EnvTemplate = serde_json::from_str("\"Bearer env:A\"").unwrap();
     assert_eq!(serde_json::to_string(&given).unwrap(), "\"Bearer env:A\"");
-    assert!(serde_json::from_str::<Given>("\"env:\"").is_err());
+    assert!(serde_json::from_str::<EnvTemplate>("\"env:\"").is_err());
 }
 
 #[test]
-fn secrets_are_told_by_their_names_and_by_how_they_begin() {
+fn secrets_are_recognized_by_name_and_prefix() {
     for (name, text) in [
         ("authorization", "Basic dXNlcjpwYXNz"),
         ("X-Api-Key", "abcdef"),
@@ -108,7 +111,7 @@ fn secrets_are_told_by_their_names_and_by_how_they_begin() {
 }
 
 #[test]
-fn secrets_among_arguments_are_found_where_they_begin() {
+fn secret_arguments_returns_the_offset_of_each_secret() {
     let arguments = [
         "--api-key=abcdef",
         "--token",
@@ -147,7 +150,7 @@ fn secrets_among_arguments_are_found_where_they_begin() {
 }
 
 #[test]
-fn only_this_machine_is_spoken_to_in_the_open() {
+fn only_loopback_urls_may_be_unencrypted() {
     for url in [
         "https://example.org",
         "HTTPS://example.org",
@@ -156,7 +159,7 @@ fn only_this_machine_is_spoken_to_in_the_open() {
         "http://127.9.9.9:1",
         "http://[::1]:80/x",
     ] {
-        assert!(!is_open(url), "{url}");
+        assert!(!is_unencrypted(url), "{url}");
     }
     for url in [
         "http://example.org",
@@ -168,6 +171,6 @@ fn only_this_machine_is_spoken_to_in_the_open() {
         "http://example.org\\@localhost/",
         "http://",
     ] {
-        assert!(is_open(url), "{url}");
+        assert!(is_unencrypted(url), "{url}");
     }
 }

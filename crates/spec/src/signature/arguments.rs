@@ -1,5 +1,5 @@
-//! Holds arguments against a signature when a call is made: every misfit at once, each with a JSON
-//! pointer, so that whoever made the call can mend it in one go.
+//! Checks the arguments of a call against a signature: all misfits at once, each with a JSON
+//! pointer, so that the caller can fix them in one step.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use serde_json::{Map, Value};
 use super::check::is_integer;
 use super::{Field, MAX_DEPTH, Presence, Signature, Type, shortened};
 
-/// Misfits listed for one call; more of them say nothing new.
+/// The largest number of misfits listed for one call.
 const MAX_MISFITS: usize = 20;
 
-/// One place where arguments do not fit.
+/// One place where arguments do not fit a signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Misfit {
-    /// Where, as a JSON pointer; empty for the whole.
+    /// The place as a JSON pointer; empty for the whole.
     pub pointer: String,
-    /// What fits there.
+    /// The expected type.
     pub expected: String,
-    /// What was there.
+    /// The value that was found.
     pub found: String,
 }
 
@@ -46,10 +46,10 @@ impl Signature {
         misfits.found
     }
 
-    /// The arguments with the declared defaults in the place of what was left out.
+    /// The arguments with the declared defaults for absent ones.
     #[must_use]
     pub fn with_defaults(&self, arguments: &Value) -> Value {
-        filled(self.parameters(), arguments)
+        with_default_fields(self.parameters(), arguments)
     }
 }
 
@@ -66,7 +66,7 @@ impl Type {
     }
 }
 
-fn filled(fields: &[Field], value: &Value) -> Value {
+fn with_default_fields(fields: &[Field], value: &Value) -> Value {
     let Some(given) = value.as_object() else {
         return value.clone();
     };
@@ -74,7 +74,7 @@ fn filled(fields: &[Field], value: &Value) -> Value {
     for field in fields {
         match (given.get(&field.name), &field.presence, &field.ty) {
             (Some(value), _, Type::Record(fields)) => {
-                object.insert(field.name.clone(), filled(fields, value));
+                object.insert(field.name.clone(), with_default_fields(fields, value));
             }
             (Some(value), _, _) => {
                 object.insert(field.name.clone(), value.clone());
@@ -107,7 +107,7 @@ impl Misfits {
         }
     }
 
-    /// Looks one step further down.
+    /// Calls `look` one step further down.
     fn below(&mut self, step: &str, look: impl FnOnce(&mut Self)) {
         let length = self.pointer.len();
         self.pointer.push('/');
@@ -153,13 +153,13 @@ impl Misfits {
             Type::Record(fields) => return self.record(fields, value, levels),
         };
         if !fits {
-            self.report(shortened(&ty.to_string()), shown(value));
+            self.report(shortened(&ty.to_string()), describe_value(value));
         }
     }
 
     fn record(&mut self, fields: &[Field], value: &Value, levels: usize) {
         let Some(object) = value.as_object() else {
-            return self.report("an object", shown(value));
+            return self.report("an object", describe_value(value));
         };
         for field in fields {
             match object.get(&field.name) {
@@ -184,13 +184,13 @@ impl Misfits {
                     Some(meant) => format!("no such key (did you mean `{meant}`?)"),
                     None => "no such key".to_owned(),
                 };
-                self.below(key, |below| below.report(expected, shown(value)));
+                self.below(key, |below| below.report(expected, describe_value(value)));
             }
         }
     }
 }
 
-fn shown(value: &Value) -> String {
+fn describe_value(value: &Value) -> String {
     shortened(&value.to_string())
 }
 
@@ -208,15 +208,15 @@ mod tests {
     }
 
     #[test]
-    fn every_misfit_has_a_pointer_what_was_expected_and_what_was_found() {
+    fn every_misfit_has_a_pointer_and_the_expected_and_found_values() {
         let arguments = json!({"age": "x", "unit": "k", "home": {"zip": 1.5, "z/p": 1}, "tags": ["a", 2], "nme": 1});
-        let said: Vec<String> = signature()
+        let messages: Vec<String> = signature()
             .misfits(&arguments)
             .iter()
             .map(ToString::to_string)
             .collect();
         assert_eq!(
-            said,
+            messages,
             [
                 "/name: expected Text, got nothing",
                 "/age: expected Int, got \"x\"",
@@ -232,16 +232,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_gets_its_default() {
-        let filled = signature().with_defaults(&json!({"home": {"zip": 1}, "name": "x"}));
+    fn absent_arguments_get_their_defaults() {
+        let with_default_fields =
+            signature().with_defaults(&json!({"home": {"zip": 1}, "name": "x"}));
         assert_eq!(
-            filled,
+            with_default_fields,
             json!({"name": "x", "unit": "c", "home": {"zip": 1, "city": "Bern"}, "tags": []})
         );
     }
 
     #[test]
-    fn arguments_without_misfits_are_those_the_schema_accepts() {
+    fn arguments_have_no_misfits_exactly_if_the_schema_accepts_them() {
         let signature = signature();
         let validator = jsonschema::validator_for(&signature.parameters_schema()).unwrap();
         for arguments in [

@@ -1,4 +1,4 @@
-//! Whether the parts of a signature are sound, and whether a value has a type. Values are checked
+//! Checks that the parts of a signature are valid, and that a value has a type. Values are checked
 //! in batches (all items of a list at once) so that a long list against a long enum costs the sum
 //! of their lengths, not the product.
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Field, MAX_DEPTH, Mismatch, Presence, Type, shortened};
 
-/// Why parts do not make a signature. `path` says where, such as `address.zip` or `tags[]`.
+/// Why parts are not a valid signature. `path` is the place, such as `address.zip` or `tags[]`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignatureError {
@@ -24,7 +24,7 @@ pub enum SignatureError {
         /// The repeated field.
         path: String,
     },
-    /// An enum has no options, so no value could be given.
+    /// An enum has no options, so it has no values.
     #[error("the enum at `{path}` has no options")]
     EmptyEnum {
         /// The place of the enum.
@@ -46,8 +46,10 @@ pub enum SignatureError {
         /// What was expected and found.
         reason: String,
     },
-    /// A field has a nullable type, or a nullable type holds another.
-    #[error("`{path}` cannot be nullable here: only list items and return types can, once")]
+    /// A field has a nullable type, or a nullable type contains another.
+    #[error(
+        "`{path}` cannot be nullable here; only list items and return types can, and only once"
+    )]
     MisplacedNullable {
         /// The place of the type.
         path: String,
@@ -68,7 +70,7 @@ fn place(path: &str, at_top: &str, below: &str) -> String {
     }
 }
 
-/// Checks the fields of a record, or the parameters, whose types stand at `level`.
+/// Checks the fields of a record, or the parameters, whose types are at `level`.
 pub(super) fn fields(fields: &[Field], path: &str, level: usize) -> Result<(), SignatureError> {
     let mut names = HashSet::with_capacity(fields.len());
     for field in fields {
@@ -84,7 +86,7 @@ pub(super) fn fields(fields: &[Field], path: &str, level: usize) -> Result<(), S
         if matches!(field.ty, Type::Nullable(_)) {
             return Err(SignatureError::MisplacedNullable { path });
         }
-        standing_type(&field.ty, &path, level)?;
+        check_type(&field.ty, &path, level)?;
         if let Presence::Default(value) = &field.presence {
             if !nests_within(value, MAX_DEPTH) {
                 return Err(SignatureError::TooDeep { path });
@@ -98,8 +100,8 @@ pub(super) fn fields(fields: &[Field], path: &str, level: usize) -> Result<(), S
     Ok(())
 }
 
-/// Checks a type at `level` that stands where a nullable one may.
-pub(super) fn standing_type(ty: &Type, path: &str, level: usize) -> Result<(), SignatureError> {
+/// Checks a type at `level`, at a place that allows a nullable type.
+pub(super) fn check_type(ty: &Type, path: &str, level: usize) -> Result<(), SignatureError> {
     if level > MAX_DEPTH {
         return Err(SignatureError::TooDeep {
             path: path.to_owned(),
@@ -113,7 +115,7 @@ pub(super) fn standing_type(ty: &Type, path: &str, level: usize) -> Result<(), S
         | Type::Object
         | Type::Array
         | Type::Any => Ok(()),
-        Type::List(item) => standing_type(item, &format!("{path}[]"), level + 1),
+        Type::List(item) => check_type(item, &format!("{path}[]"), level + 1),
         Type::Record(members) => fields(members, path, level + 1),
         Type::Enum(options) => enum_options(options, path),
         Type::Nullable(inner) => match **inner {
@@ -121,7 +123,7 @@ pub(super) fn standing_type(ty: &Type, path: &str, level: usize) -> Result<(), S
                 path: path.to_owned(),
             }),
             // Being nullable is a property of a level, not a level of its own.
-            ref inner => standing_type(inner, path, level),
+            ref inner => check_type(inner, path, level),
         },
     }
 }
@@ -142,7 +144,7 @@ fn enum_options(options: &[String], path: &str) -> Result<(), SignatureError> {
     }
 }
 
-/// The path of `name` within `path`. Long names are cut: a path is made for every field, so it must
+/// The path of `name` within `path`. Long names are cut: a path is built for every field, so it must
 /// not cost more than a field.
 pub(super) fn join(path: &str, name: &str) -> String {
     let name = shortened(name);
@@ -180,26 +182,26 @@ fn misfit_of_all(ty: &Type, values: &[&Value], path: &str, levels: usize) -> Opt
             format!("it is nested deeper than {MAX_DEPTH} levels"),
         ));
     };
-    let stranger = |belongs: &dyn Fn(&Value) -> bool| {
+    let first_mismatch = |belongs: &dyn Fn(&Value) -> bool| {
         let value = values.iter().find(|value| !belongs(value))?;
         let message = format!(
             "expected {}, found {}",
             shortened(&ty.to_string()),
-            shown(value)
+            describe_value(value)
         );
         Some(Mismatch::new(path, message))
     };
     match ty {
-        Type::Text => stranger(&Value::is_string),
-        Type::Integer => stranger(&is_integer),
-        Type::Number => stranger(&Value::is_number),
-        Type::Boolean => stranger(&Value::is_boolean),
-        Type::Object => stranger(&Value::is_object),
-        Type::Array => stranger(&Value::is_array),
+        Type::Text => first_mismatch(&Value::is_string),
+        Type::Integer => first_mismatch(&is_integer),
+        Type::Number => first_mismatch(&Value::is_number),
+        Type::Boolean => first_mismatch(&Value::is_boolean),
+        Type::Object => first_mismatch(&Value::is_object),
+        Type::Array => first_mismatch(&Value::is_array),
         Type::Any => None,
         Type::Enum(options) => {
             let options: HashSet<&str> = options.iter().map(String::as_str).collect();
-            stranger(&|value| value.as_str().is_some_and(|text| options.contains(text)))
+            first_mismatch(&|value| value.as_str().is_some_and(|text| options.contains(text)))
         }
         Type::Nullable(inner) => {
             let present: Vec<&Value> = values
@@ -211,7 +213,7 @@ fn misfit_of_all(ty: &Type, values: &[&Value], path: &str, levels: usize) -> Opt
             let nested = matches!(**inner, Type::Nullable(_));
             misfit_of_all(inner, &present, path, if nested { below } else { levels })
         }
-        Type::List(item) => stranger(&Value::is_array).or_else(|| {
+        Type::List(item) => first_mismatch(&Value::is_array).or_else(|| {
             let items: Vec<&Value> = values
                 .iter()
                 .filter_map(|value| value.as_array())
@@ -219,13 +221,12 @@ fn misfit_of_all(ty: &Type, values: &[&Value], path: &str, levels: usize) -> Opt
                 .collect();
             misfit_of_all(item, &items, &format!("{path}[]"), below)
         }),
-        Type::Record(members) => {
-            stranger(&Value::is_object).or_else(|| misfit_of_records(members, values, path, below))
-        }
+        Type::Record(members) => first_mismatch(&Value::is_object)
+            .or_else(|| misfit_of_records(members, values, path, below)),
     }
 }
 
-/// Sorts the entries of all objects by field, so that each field's type is walked once.
+/// Groups the entries of all objects by field, so that each field's type is checked once.
 fn misfit_of_records(
     members: &[Field],
     values: &[&Value],
@@ -275,8 +276,8 @@ pub(super) fn is_integer(value: &Value) -> bool {
     }
 }
 
-/// A value as it appears in a sentence; containers by kind, since they may be long.
-fn shown(value: &Value) -> String {
+/// A value for a message; containers by kind, because they may be long.
+fn describe_value(value: &Value) -> String {
     match value {
         Value::Array(_) => "an array".to_owned(),
         Value::Object(_) => "an object".to_owned(),

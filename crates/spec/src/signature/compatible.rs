@@ -1,5 +1,5 @@
-//! Whether one type takes every value of another. This is what decides if an implementation may
-//! stand behind a specification: it must take whatever the specification lets callers send.
+//! Checks that one type accepts every value of another. This decides whether an implementation fits a
+//! specification: it must accept all arguments that the specification allows.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -10,9 +10,9 @@ use super::{Field, MAX_DEPTH, Type, shortened};
 /// One place where two types disagree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Where, such as `address.zip` or `tags[]`; empty for the whole.
+    /// The place, such as `address.zip` or `tags[]`; empty for the whole.
     pub path: String,
-    /// How they disagree, in words for people.
+    /// The difference, as a message for people.
     pub message: String,
 }
 
@@ -39,7 +39,7 @@ impl Type {
     /// Checks that every value of `other`, the specified type, is a value of this one.
     ///
     /// # Errors
-    /// Every place where a value of `other` need not be a value of this type.
+    /// Every place where a value of `other` may not be a value of this type.
     pub fn accepts(&self, other: &Type) -> Result<(), Vec<Mismatch>> {
         let mut mismatches = Vec::new();
         compare(self, other, "", MAX_DEPTH, &mut mismatches);
@@ -51,11 +51,10 @@ impl Type {
     }
 }
 
-/// Checks that whoever calls with arguments fit for `theirs`, the specified parameters, may as
-/// well call something that takes `ours`.
+/// Checks that all arguments that fit `theirs`, the specified parameters, also fit `ours`.
 ///
 /// # Errors
-/// Every place where arguments fit for `theirs` need not fit `ours`.
+/// Every place where arguments that fit `theirs` may not fit `ours`.
 pub fn accepts_parameters(ours: &[Field], theirs: &[Field]) -> Result<(), Vec<Mismatch>> {
     let mut mismatches = Vec::new();
     compare_fields(ours, theirs, "", MAX_DEPTH, &mut mismatches);
@@ -91,7 +90,7 @@ fn compare(ours: &Type, theirs: &Type, path: &str, levels: usize, found: &mut Ve
     }
 }
 
-/// Compares what remains when `null` is left aside.
+/// Compares the types without `null`.
 fn compare_present(
     ours: &Type,
     theirs: &Type,

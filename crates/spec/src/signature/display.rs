@@ -1,5 +1,5 @@
-//! The canonical text form of types and signatures: what the parser of `text` reads back as the
-//! same value.
+//! The canonical text form of types and signatures. The parser in `text` reads it back as the same
+//! value.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ impl fmt::Display for Signature {
         f.write_str("(")?;
         write_fields(f, self.parameters())?;
         match self.returns() {
-            // `IO` reads as applying to one word; the parentheses keep `Maybe` with its type.
+            // `IO` looks as if it applies to one word; the parentheses keep `Maybe` with its type.
             nullable @ Type::Nullable(_) => write!(f, ") --> IO ({nullable})"),
             returns => write!(f, ") --> IO {returns}"),
         }

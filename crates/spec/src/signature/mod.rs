@@ -1,8 +1,7 @@
-//! The type of a tool: which arguments it takes and what it returns. A signature can be written as
-//! text, as JSON Schema, or be built in Rust; all three describe the same closed set of types, and
-//! each form converts into the others without loss or says why it cannot. Whether a tool with one
-//! signature can stand in for a specification with another is decided here too. What a tool does,
-//! and the checking of arguments at call time, are not this module's business.
+//! The type of a tool: its parameters and its return type. A signature can be written as text, as JSON
+//! Schema, or be built in Rust. All three describe the same closed set of types, and each form converts
+//! into the others without loss or returns the reasons why it cannot. This module also checks whether a
+//! tool with one signature fits a specification with another, and whether arguments fit a signature.
 
 mod arguments;
 mod check;
@@ -22,11 +21,11 @@ pub use compatible::{Mismatch, accepts_parameters};
 pub use from_schema::{Inexpressible, NoSignature, parameters_from_schema};
 pub use types::{Field, Presence, Signature, Type};
 
-/// How many levels types, and the JSON values given as defaults, may nest. Everything here walks
-/// types recursively, so this is also what keeps the stack bounded.
+/// The largest nesting depth of types and of default values. This module traverses types recursively,
+/// so this also bounds the stack.
 pub const MAX_DEPTH: usize = 32;
 
-/// `text` cut to a length that fits in a sentence.
+/// `text` cut to a length suitable for a message.
 fn shortened(text: &str) -> String {
     const MAX_CHARACTERS: usize = 60;
     match text.char_indices().nth(MAX_CHARACTERS) {

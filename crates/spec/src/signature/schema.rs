@@ -1,5 +1,5 @@
-//! Signatures as JSON Schema (draft 2020-12), the form in which models and other programs are told
-//! about a tool. The schemas are complete by themselves: no references, no `$schema` key.
+//! Signatures as JSON Schema (draft 2020-12), the form for models and other programs. The schemas are
+//! self-contained: no references, no `$schema` key.
 
 use serde_json::{Map, Value, json};
 

@@ -1,11 +1,11 @@
-//! The signature and its parts as data. Types and fields are plain values anyone can build;
-//! a [`Signature`] is checked when made, so whoever holds one need not check it again.
+//! The signature and its parts as data. Types and fields are plain values;
+//! a [`Signature`] is validated on construction, so it is always valid.
 
 use serde_json::Value;
 
 use super::check::{self, SignatureError};
 
-/// What a tool takes and what it returns.
+/// The parameters and the return type of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
     parameters: Vec<Field>,
@@ -13,15 +13,15 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// A signature of these parts, if they are sound.
+    /// A signature of these parts, if they are valid.
     ///
     /// # Errors
-    /// The first unsound part found: an empty or repeated name, an empty enum or one that repeats
-    /// an option, a default that does not fit its type, a nullable type where none may stand, or
+    /// The first invalid part found: an empty or repeated name, an empty enum or one that repeats
+    /// an option, a default that does not fit its type, a nullable type where none is allowed, or
     /// types nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
     pub fn new(parameters: Vec<Field>, returns: Type) -> Result<Self, SignatureError> {
         check::fields(&parameters, "", 1)?;
-        check::standing_type(&returns, "the return type", 1)?;
+        check::check_type(&returns, "the return type", 1)?;
         Ok(Self {
             parameters,
             returns,
@@ -34,7 +34,7 @@ impl Signature {
         &self.parameters
     }
 
-    /// The type of what is returned.
+    /// The return type.
     #[must_use]
     pub fn returns(&self) -> &Type {
         &self.returns
@@ -58,16 +58,16 @@ impl Signature {
 pub struct Field {
     /// The key under which its value is passed.
     pub name: String,
-    /// What values it takes; never [`Type::Nullable`] in a sound signature.
+    /// The type of its values; never [`Type::Nullable`] in a valid signature.
     pub ty: Type,
-    /// Whether it may be left out.
+    /// Whether it may be omitted.
     pub presence: Presence,
-    /// What it means, for the reader who must fill it.
+    /// Its description, for models and people.
     pub description: Option<String>,
 }
 
 impl Field {
-    /// A field that must be given.
+    /// A required field.
     #[must_use]
     pub fn required(name: impl Into<String>, ty: Type) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Field {
         }
     }
 
-    /// A field that may be left out.
+    /// An optional field.
     #[must_use]
     pub fn optional(name: impl Into<String>, ty: Type) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl Field {
         }
     }
 
-    /// A field that has `value` when left out.
+    /// A field with the default `value`.
     #[must_use]
     pub fn with_default(name: impl Into<String>, ty: Type, value: impl Into<Value>) -> Self {
         Self {
@@ -103,21 +103,21 @@ impl Field {
         self
     }
 
-    /// Whether it must be given.
+    /// Whether it is required.
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.presence == Presence::Required
     }
 }
 
-/// Whether a field may be left out, and what then holds.
+/// Whether a field may be omitted, and its default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// It must be given.
+    /// It is required.
     Required,
-    /// It may be left out and then has no value.
+    /// It may be omitted and then has no value.
     Optional,
-    /// It may be left out and then has this value.
+    /// It may be omitted and then has this value.
     Default(Value),
 }
 
@@ -144,8 +144,8 @@ pub enum Type {
     Record(Vec<Field>),
     /// Any of these strings.
     Enum(Vec<String>),
-    /// A value of the type, or `null`. It stands only where a value must be present, as the item
-    /// of a list or the returned value; a field that may be absent says so by its [`Presence`].
+    /// A value of the type, or `null`. It is allowed only where a value must be present: as the item
+    /// of a list or as the return type. A field that may be absent has [`Presence::Optional`] instead.
     Nullable(Box<Type>),
 }
 
@@ -159,7 +159,7 @@ impl Type {
         }
     }
 
-    /// A value of type `ty`, or `null`; a type that has `null` in it already stays as it is.
+    /// A value of type `ty`, or `null`; a type that already includes `null` does not change.
     #[must_use]
     pub fn nullable(ty: Type) -> Self {
         match ty {

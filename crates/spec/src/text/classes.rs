@@ -1,9 +1,9 @@
-//! The one table of what characters are: which cannot be seen or change how others are seen, and which
-//! neighbours make such a character part of ordinary writing.
+//! The table of character classes: the characters that are invisible or change the display of others, and
+//! the neighbours that make such a character part of ordinary writing.
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-/// Why a character cannot be trusted to look like what it is.
+/// Why the look of a character is misleading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CharacterClass {
     /// A control character (C0, DEL, C1), such as one that begins a command to a terminal. Line feed and
@@ -17,35 +17,35 @@ pub enum CharacterClass {
     ZeroWidth,
     /// Another invisible character that shapes text, such as the soft hyphen.
     Format,
-    /// A character of the block from U+E0000, in which text can be spelled invisibly.
+    /// A character of the block from U+E0000, which can encode invisible text.
     Tag,
     /// A variation selector. After anything it cannot select a form of, it is data.
     VariationSelector,
     /// A private-use character or a noncharacter: it has no agreed meaning or shape.
     PrivateUse,
-    /// A code point without a character, as far as this version of Unicode knows.
+    /// A code point without a character in the supported version of Unicode.
     Unassigned,
     /// A space that looks like U+0020 and is another character.
     Space,
-    /// A sign that encloses the digits after it: drawn, although of the category of the invisible.
+    /// A sign that encloses the digits after it: visible, although its Unicode category is `Format`.
     NumberSign,
 }
 
 impl CharacterClass {
-    /// The class in words, for a sentence.
+    /// The name of the class, in the plural, for messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Control => "control characters",
             Self::LineSeparator => "line separators",
-            Self::Bidirectional => "characters that turn the direction of reading",
-            Self::ZeroWidth => "characters without width",
+            Self::Bidirectional => "characters that change the text direction",
+            Self::ZeroWidth => "zero-width characters",
             Self::Format => "invisible characters",
-            Self::Tag => "text spelled in tag characters",
-            Self::VariationSelector => "variation selectors that select nothing",
-            Self::PrivateUse => "characters without a meaning",
+            Self::Tag => "text hidden in tag characters",
+            Self::VariationSelector => "variation selectors without effect",
+            Self::PrivateUse => "private-use characters or noncharacters",
             Self::Unassigned => "unassigned code points",
-            Self::Space => "spaces that look like others",
+            Self::Space => "unusual spaces",
             Self::NumberSign => "signs that enclose digits",
         }
     }
@@ -57,14 +57,14 @@ impl std::fmt::Display for CharacterClass {
     }
 }
 
-/// The class of a character, wherever it stands; `None` if it looks like what it is.
+/// The class of a character, independent of its neighbours; `None` for ordinary characters.
 #[must_use]
 pub fn class_of(c: char) -> Option<CharacterClass> {
     use CharacterClass::{
         Bidirectional, Control, Format, LineSeparator, NumberSign, PrivateUse, Space, Tag,
         Unassigned, VariationSelector, ZeroWidth,
     };
-    // Nearly all characters are these.
+    // Fast path: printable ASCII.
     if matches!(c, ' '..='~') {
         return None;
     }
@@ -84,7 +84,7 @@ pub fn class_of(c: char) -> Option<CharacterClass> {
         | '\u{180F}'
         | '\u{FE00}'..='\u{FE0F}'
         | '\u{E0100}'..='\u{E01EF}' => Some(VariationSelector),
-        // The whole block, also what has no meaning in it yet.
+        // The whole block, including its unassigned code points.
         '\u{E0000}'..='\u{E0FFF}' => Some(Tag),
         '\u{2065}' | '\u{FFF0}'..='\u{FFF8}' => Some(Format),
         '\u{0600}'..='\u{0605}'
@@ -129,7 +129,7 @@ pub(super) fn is_keycap(c: char) -> bool {
     matches!(c, '0'..='9' | '#' | '*')
 }
 
-/// What closes a keycap.
+/// The combining character that closes a keycap.
 pub(super) const KEYCAP: char = '\u{20E3}';
 
 /// Whether a character is of a script whose letters join, so that joiners are part of its spelling.
@@ -188,7 +188,7 @@ pub(super) fn is_ideograph(c: char) -> bool {
     )
 }
 
-/// Whether a character is a part of a Korean syllable, beside which a blank one stands for a gap.
+/// Whether a character is a part of a Korean syllable; a blank one next to it is a placeholder.
 pub(super) fn is_jamo(c: char) -> bool {
     matches!(c, '\u{1100}'..='\u{115E}' | '\u{1161}'..='\u{11FF}' | '\u{A960}'..='\u{A97C}' | '\u{D7B0}'..='\u{D7FB}')
 }
@@ -207,7 +207,7 @@ pub(super) const FLAGS: [&str; 3] = [
     "\u{E0067}\u{E0062}\u{E0077}\u{E006C}\u{E0073}\u{E007F}",
 ];
 
-/// The ASCII character that a tag character stands for.
+/// The ASCII character that a tag character encodes.
 pub(super) fn tag_byte(c: char) -> Option<u8> {
     match c {
         '\u{E0020}'..='\u{E007E}' => u8::try_from(u32::from(c) - 0xE0000).ok(),
@@ -215,7 +215,7 @@ pub(super) fn tag_byte(c: char) -> Option<u8> {
     }
 }
 
-/// The byte that a variation selector stands for where bytes are hidden in them.
+/// The byte that a variation selector encodes, if it is used to hide bytes.
 pub(super) fn selector_byte(c: char) -> Option<u8> {
     match c {
         '\u{FE00}'..='\u{FE0F}' => u8::try_from(u32::from(c) - 0xFE00).ok(),

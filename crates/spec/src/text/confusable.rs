@@ -1,18 +1,18 @@
-//! Letters that look like others: the skeleton of a name by Unicode's table of confusables (UTS 39), and
-//! whether a name is written to be taken for another.
+//! Confusable letters: the skeleton of a name by Unicode's table of confusables (UTS 39), and the
+//! detection of names that imitate another.
 
 use unicode_security::{RestrictionLevel, RestrictionLevelDetection as _};
 
 /// A text with every letter replaced by the one it looks like. Texts that look alike have the same
-/// skeleton; it is for comparing, not for showing.
+/// skeleton. It is for comparison, not for display.
 #[must_use]
 pub fn skeleton(text: &str) -> String {
     unicode_security::skeleton(text).collect()
 }
 
-/// What a name looks like that is written in letters of several scripts, or in letters of another
-/// script that all look like Latin ones. A name in one script of its own is no look-alike, and
-/// neither are Latin letters beside Chinese, Japanese or Korean ones.
+/// The text that a name imitates, if the name mixes letters of several scripts, or has letters of
+/// another script that all look like Latin ones. `None` for a name in one script, and for Latin letters
+/// next to Chinese, Japanese or Korean ones.
 #[must_use]
 pub fn look_alike(name: &str) -> Option<String> {
     if name.is_ascii() {
@@ -21,7 +21,7 @@ pub fn look_alike(name: &str) -> Option<String> {
     let like = letters_as_latin(name);
     let letters: String = name.chars().filter(|c| c.is_alphabetic()).collect();
     let is_mixed = !letters.check_restriction_level(RestrictionLevel::HighlyRestrictive);
-    // The skeleton of an honest accented letter keeps its accent.
+    // The skeleton of an accented Latin letter keeps its accent, so it is not ASCII.
     (like.is_ascii() || is_mixed).then_some(like)
 }
 

@@ -1,10 +1,10 @@
-//! One pass over a text that finds what is hidden in it. Whether a character is hidden depends on the use
-//! of the text and on its neighbours only, so the cost is that of looking at each character once.
+//! Finds the hidden characters of a text in one pass. Whether a character is hidden depends only on the
+//! use of the text and on its neighbours, so each character is examined once.
 
 use super::classes::{self, CharacterClass, class_of};
 use super::{MAX_IDEOGRAPH_SELECTORS, TextUse};
 
-/// A stretch of hidden characters of one class, as byte offsets.
+/// A sequence of hidden characters of one class, as byte offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HiddenSpan {
     /// The class of all its characters.
@@ -15,13 +15,13 @@ pub struct HiddenSpan {
     pub end: usize,
 }
 
-/// The hidden stretches of a text, in order; made by [`hidden_spans`](super::hidden_spans).
+/// The hidden spans of a text, in order; created by [`hidden_spans`](super::hidden_spans).
 #[derive(Debug, Clone)]
 pub struct HiddenSpans<'t> {
     text: &'t str,
     text_use: TextUse,
     at: usize,
-    /// The character before, unless it was hidden itself.
+    /// The previous character, unless it is hidden.
     before: Option<char>,
     ideograph_selectors: usize,
 }
@@ -41,16 +41,16 @@ impl<'t> HiddenSpans<'t> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// How far what is hidden reaches from here: characters of one class in a row.
+    /// The length in bytes of the hidden span here: consecutive characters of one class.
     fn run_length(&self, class: CharacterClass) -> usize {
         let mut length = 0;
         for c in self.rest().chars() {
-            // What could be part of writing after a visible character cannot be after a hidden one,
-            // but for a line break that ends the run.
+            // A character that is ordinary after a visible one is hidden after a hidden one, except
+            // for a line break, which ends the span.
             let ends_line =
                 c == '\r' && self.text_use == TextUse::Model && self.follows(length + 1, '\n');
-            let is_over = class_of(c) != Some(class) || self.text_use.passes_always(c);
-            if is_over || ends_line && length > 0 {
+            let ends_span = class_of(c) != Some(class) || self.text_use.always_passes(c);
+            if ends_span || ends_line && length > 0 {
                 break;
             }
             length += c.len_utf8();
@@ -63,11 +63,11 @@ impl<'t> HiddenSpans<'t> {
         rest.is_some_and(|rest| rest.starts_with(c))
     }
 
-    /// How many bytes from here are ordinary writing although they belong to a class; 0 if the
-    /// character is hidden.
-    fn written_length(&mut self, c: char, class: CharacterClass) -> usize {
+    /// The number of bytes from here that are ordinary writing although the character has a class; 0 if
+    /// the character is hidden.
+    fn ordinary_length(&mut self, c: char, class: CharacterClass) -> usize {
         let width = c.len_utf8();
-        if self.text_use.passes_always(c) {
+        if self.text_use.always_passes(c) {
             return width;
         }
         match (self.text_use, class) {
@@ -85,11 +85,11 @@ impl<'t> HiddenSpans<'t> {
         let is = |class: fn(char) -> bool, c: Option<char>| c.is_some_and(class);
         let is_for_model = self.text_use == TextUse::Model;
         let has_joiners = matches!(self.text_use, TextUse::Display | TextUse::Model);
-        let is_part = match c {
-            // In every use but the exact one: the form of a pictograph.
+        let is_ordinary = match c {
+            // In every use except `Exact`: the presentation form of a pictograph.
             '\u{FE0E}' | '\u{FE0F}' if is(classes::is_pictograph, before) => true,
             '\u{FE0F}' if is(classes::is_keycap, before) => after == Some(classes::KEYCAP),
-            // Where people or models read sentences: the spelling of words and pictographs.
+            // In prose for people or models: joiners in words and pictographs.
             '\u{200D}' if has_joiners && is(classes::is_pictograph, after) => {
                 is(classes::is_pictograph, before) || before == Some('\u{FE0F}')
             }
@@ -103,7 +103,7 @@ impl<'t> HiddenSpans<'t> {
             '\u{2800}' if has_joiners => {
                 is(classes::is_braille, before) || is(classes::is_braille, after)
             }
-            // Only where no terminal draws it: what changes the order, carries bytes, or moves the cursor.
+            // Only for models, not for terminals: characters that reorder text, carry bytes, or move the cursor.
             '\r' if is_for_model => after == Some('\n'),
             '\u{200E}' | '\u{200F}' | '\u{061C}' if is_for_model => {
                 is(classes::is_right_to_left, before) || is(classes::is_right_to_left, after)
@@ -120,7 +120,7 @@ impl<'t> HiddenSpans<'t> {
             }
             _ => false,
         };
-        if is_part { width } else { 0 }
+        if is_ordinary { width } else { 0 }
     }
 }
 
@@ -129,7 +129,7 @@ impl Iterator for HiddenSpans<'_> {
 
     fn next(&mut self) -> Option<HiddenSpan> {
         loop {
-            // Plain ASCII needs no closer look.
+            // Fast path: printable ASCII.
             let plain = self
                 .rest()
                 .bytes()
@@ -149,7 +149,7 @@ impl Iterator for HiddenSpans<'_> {
             let c = self.rest().chars().next()?;
             let written = match class_of(c) {
                 None => c.len_utf8(),
-                Some(class) => match self.written_length(c, class) {
+                Some(class) => match self.ordinary_length(c, class) {
                     0 => {
                         let start = self.at;
                         self.at += self.run_length(class).max(c.len_utf8());

@@ -12,7 +12,7 @@ const USES: [TextUse; 4] = [
     TextUse::Model,
 ];
 
-/// Code points that must never reach a terminal alone, with their classes.
+/// Code points that must never be displayed without suitable neighbours, with their classes.
 const DANGEROUS: [(u32, u32, CharacterClass); 27] = {
     use CharacterClass::{
         Bidirectional, Control, Format, LineSeparator, PrivateUse, Tag, VariationSelector,
@@ -50,7 +50,7 @@ const DANGEROUS: [(u32, u32, CharacterClass); 27] = {
 };
 
 #[test]
-fn dangerous_characters_pass_in_no_use() {
+fn dangerous_characters_are_hidden_in_every_use() {
     for (first, last, class) in DANGEROUS {
         for c in (first..=last).filter_map(char::from_u32) {
             assert_eq!(class_of(c), Some(class), "{c:?}");
@@ -67,7 +67,7 @@ fn dangerous_characters_pass_in_no_use() {
 }
 
 #[test]
-fn the_table_of_the_module_is_what_happens() {
+fn the_table_in_the_module_documentation_is_correct() {
     // Name, exact, display, model.
     let rows = [
         ("a\nb", [false, true, true, true]),
@@ -109,7 +109,7 @@ fn clean_text_is_not_copied() {
 }
 
 #[test]
-fn a_line_stays_a_line() {
+fn escape_line_escapes_line_feeds_and_tabs() {
     assert_eq!(
         escape_line("a\nb\tc\u{85}", TextUse::Display),
         "a\\u{a}b\\u{9}c\\u{85}"
@@ -117,7 +117,7 @@ fn a_line_stays_a_line() {
 }
 
 #[test]
-fn descriptions_name_what_is_hidden() {
+fn descriptions_name_the_hidden_characters() {
     let described = |text: &str| {
         let span = hidden_spans(text, TextUse::Model).next();
         span.map(|span| describe_hidden(span.class, &text[span.start..span.end]))
@@ -132,14 +132,14 @@ fn descriptions_name_what_is_hidden() {
 }
 
 #[test]
-fn letters_of_another_script_have_the_skeleton_of_what_they_look_like() {
+fn confusable_letters_have_the_same_skeleton() {
     assert_eq!(skeleton("s\u{435}nd"), skeleton("send"));
     assert_eq!(look_alike("s\u{435}nd").as_deref(), Some("send"));
     assert_eq!(look_alike("größe"), None);
     assert_eq!(look_alike("отправить"), None);
 }
 
-/// Texts in which hidden characters, and what makes them ordinary, are common.
+/// Texts with many hidden characters and many neighbours that make them ordinary.
 fn any_text() -> impl Strategy<Value = String> {
     let dangerous = prop::sample::select(DANGEROUS.to_vec())
         .prop_flat_map(|(first, last, _)| first..=last)
@@ -178,14 +178,14 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(pieces, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// Whether a character of a class may stand in text on a terminal, however it got there.
+/// Whether a character is allowed in text on a terminal after `before`.
 fn may_be_displayed(before: Option<char>, c: char) -> bool {
     match class_of(c) {
         None => true,
         Some(CharacterClass::Space | CharacterClass::NumberSign) => true,
         Some(CharacterClass::Unassigned) => classes::is_pictograph(c),
         Some(_) if matches!(c, '\n' | '\t') => true,
-        // Never first, never after another of its kind but the form of a pictograph.
+        // Never first, and never after another hidden character except U+FE0F.
         Some(CharacterClass::ZeroWidth | CharacterClass::VariationSelector) => {
             let is_listed = matches!(
                 c,
@@ -206,7 +206,7 @@ fn may_be_displayed(before: Option<char>, c: char) -> bool {
 
 proptest! {
     #[test]
-    fn what_is_displayed_holds_no_dangerous_character(text in any_text()) {
+    fn displayed_text_has_no_dangerous_characters(text in any_text()) {
         let shown = escape(&text, TextUse::Display).into_owned();
         let mut before = None;
         for c in shown.chars() {
@@ -216,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_approved_holds_no_character_of_any_class(text in any_text()) {
+    fn text_for_approvals_has_no_classified_characters(text in any_text()) {
         let shown = escape(&text, TextUse::Exact);
         prop_assert!(shown.chars().all(|c| c == '\n' || class_of(c).is_none()), "{:?}", shown);
         let line = escape_line(&text, TextUse::Exact);
@@ -224,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_hidden_in_what_was_escaped_or_stripped(text in any_text()) {
+    fn escaped_text_is_clean(text in any_text()) {
         for text_use in USES {
             let escaped = escape(&text, text_use).into_owned();
             prop_assert!(is_clean(&escaped, text_use), "{:?} of {:?}", escaped, text);
@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn json_stays_the_same_value(text in any_text(), key in any_text()) {
+    fn escaped_json_is_the_same_value(text in any_text(), key in any_text()) {
         let value = json!({ key: [text] });
         for text_use in [TextUse::Display, TextUse::Exact] {
             for json in [value.to_string(), format!("{value:#}")] {
@@ -248,8 +248,8 @@ proptest! {
     }
 
     #[test]
-    fn every_character_has_one_verdict_alone(c in any::<char>()) {
-        // Without neighbours, only what needs none passes.
+    fn a_hidden_character_alone_never_passes(c in any::<char>()) {
+        // Without neighbours, only line feeds and tabs pass.
         let text = c.to_string();
         if is_hidden(c) && !matches!(c, '\n' | '\t') {
             for text_use in USES {

@@ -1,4 +1,4 @@
-//! What is remembered and for whom, as values: scopes, documents, and the check that a document is text.
+//! The values of memory: scopes, documents, and the check that a document is text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,22 +10,22 @@ use windlass_spec::Timestamp;
 
 use super::error::MemoryError;
 
-/// How large a document may be unless something else is said.
+/// The default maximum size of a document.
 pub const DEFAULT_MAX_DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Whose memory something is, within a tenant and for a principal.
+/// Which agents and runs of a principal share a memory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Reach {
-    /// That of the agent of this name, in all its runs for the principal.
+pub enum ScopeReach {
+    /// The agent with this name, in all its runs for the principal.
     Agent(String),
-    /// That of all agents that work for the principal.
+    /// All agents that work for the principal.
     Principal,
-    /// That of the run of this id alone.
+    /// Only the run with this id.
     Run(String),
 }
 
-impl Reach {
+impl ScopeReach {
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Agent(_) => "agent",
@@ -41,7 +41,7 @@ impl Reach {
         }
     }
 
-    pub(super) fn of(kind: &str, value: String) -> Result<Self, MemoryError> {
+    pub(super) fn from_parts(kind: &str, value: String) -> Result<Self, MemoryError> {
         match (kind, value.is_empty()) {
             ("agent", false) => Ok(Self::Agent(value)),
             ("run", false) => Ok(Self::Run(value)),
@@ -51,7 +51,7 @@ impl Reach {
     }
 }
 
-impl fmt::Display for Reach {
+impl fmt::Display for ScopeReach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Principal => f.write_str("principal"),
@@ -60,25 +60,25 @@ impl fmt::Display for Reach {
     }
 }
 
-impl FromStr for Reach {
+impl FromStr for ScopeReach {
     type Err = MemoryError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = |_| MemoryError::BadScope(text.to_owned());
+        let bad_scope = |_| MemoryError::BadScope(text.to_owned());
         match text.split_once(':') {
-            Some((kind, value)) => Self::of(kind, value.to_owned()).map_err(wrong),
-            None => Self::of(text, String::new()).map_err(wrong),
+            Some((kind, value)) => Self::from_parts(kind, value.to_owned()).map_err(bad_scope),
+            None => Self::from_parts(text, String::new()).map_err(bad_scope),
         }
     }
 }
 
-impl From<Reach> for String {
-    fn from(reach: Reach) -> Self {
+impl From<ScopeReach> for String {
+    fn from(reach: ScopeReach) -> Self {
         reach.to_string()
     }
 }
 
-impl TryFrom<String> for Reach {
+impl TryFrom<String> for ScopeReach {
     type Error = MemoryError;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -86,20 +86,20 @@ impl TryFrom<String> for Reach {
     }
 }
 
-/// A scope: nothing in it is seen from any other.
+/// A scope of memory. Documents of a scope are not visible from any other scope.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemoryScope {
     /// The organisation.
     pub tenant: String,
     /// The person or program.
     pub principal: String,
-    /// Whose memory it is among what is done for them.
-    pub reach: Reach,
+    /// Which agents and runs of the principal share it.
+    pub reach: ScopeReach,
 }
 
 impl MemoryScope {
-    /// The scope of that reach.
-    pub fn new(tenant: impl Into<String>, principal: impl Into<String>, reach: Reach) -> Self {
+    /// A scope of a tenant and principal.
+    pub fn new(tenant: impl Into<String>, principal: impl Into<String>, reach: ScopeReach) -> Self {
         Self {
             tenant: tenant.into(),
             principal: principal.into(),
@@ -107,8 +107,8 @@ impl MemoryScope {
         }
     }
 
-    /// The id of a document with that text. The same text in the same scope has the same id, also after
-    /// it was forgotten and told again.
+    /// The id of the document whose text has this digest. The same text in the same scope has the same id, also
+    /// after it was forgotten and stored again.
     pub(super) fn document_id(&self, digest: Digest) -> String {
         let whole = Value::from(vec![
             self.tenant.clone(),
@@ -126,28 +126,28 @@ impl MemoryScope {
     }
 }
 
-/// Something to remember.
+/// A document to remember.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewDocument {
-    /// What.
+    /// Its text.
     pub text: String,
-    /// What it is called.
+    /// Its title.
     pub title: Option<String>,
     /// Where it came from.
     pub source: Option<String>,
-    /// Whether it comes from what was read outside.
+    /// Whether it is derived from untrusted content.
     pub is_tainted: bool,
-    /// What else is known about it.
+    /// Further information about it.
     pub metadata: Map<String, Value>,
-    /// Whether it takes the place of what came from the same source before. What came from elsewhere, too,
-    /// stays.
+    /// Whether it replaces earlier documents from the same source. Documents that also have another source
+    /// stay.
     pub replaces_source: bool,
-    /// When.
+    /// When it is stored.
     pub at: Timestamp,
 }
 
 impl NewDocument {
-    /// A text without anything else known about it.
+    /// A document with only a text.
     #[must_use]
     pub fn new(text: impl Into<String>, at: Timestamp) -> Self {
         Self {
@@ -162,9 +162,9 @@ impl NewDocument {
     }
 }
 
-/// What came of storing a document.
+/// The result of storing a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Remembered {
+pub struct RememberedDocument {
     /// The document.
     pub id: String,
     /// Whether it is new.
@@ -173,52 +173,52 @@ pub struct Remembered {
     pub chunks: usize,
 }
 
-/// Whether a document is new.
+/// Whether a stored document is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RememberOutcome {
-    /// It is.
+    /// It is new.
     Added,
-    /// It took the place of what came from the same source before.
+    /// It replaced earlier documents from the same source.
     Replaced,
-    /// The same text was there; only its time is new, or from where it was told.
+    /// The same text was there; only its time or its source is new.
     Known,
 }
 
-/// A document as it is kept, without its text.
+/// A stored document, without its text.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StoredDocument {
     /// Its id.
     pub id: String,
-    /// Whose it is.
-    pub scope: Reach,
-    /// What it is called.
+    /// Which agents and runs share it.
+    pub scope: ScopeReach,
+    /// Its title.
     pub title: Option<String>,
-    /// Where it came from; if from several places, one of them.
+    /// Where it came from; if from several sources, one of them.
     pub source: Option<String>,
     /// The digest of its text.
     pub digest: String,
-    /// How large the text is.
+    /// The size of the text in bytes.
     pub bytes: u64,
     /// How many chunks it has.
     pub chunks: u64,
-    /// Whether it comes from what was read outside.
+    /// Whether it is derived from untrusted content.
     pub tainted: bool,
     /// When it was first stored.
     pub created_at: Timestamp,
-    /// When it was last told again.
+    /// When it was last stored again.
     pub updated_at: Timestamp,
-    /// What else is known about it.
+    /// Further information about it.
     pub metadata: Map<String, Value>,
 }
 
-/// The text that bytes are.
+/// Decodes the bytes of a document as UTF-8 text.
 ///
 /// # Errors
 /// If they are not text.
 pub fn document_text(bytes: Vec<u8>) -> Result<String, MemoryError> {
     let text = String::from_utf8(bytes).map_err(|error| MemoryError::Binary {
-        what: "there is no character",
+        what: "invalid character",
         at: error.utf8_error().valid_up_to(),
     })?;
     check_text(&text)?;
@@ -229,7 +229,7 @@ pub(super) fn check_text(text: &str) -> Result<(), MemoryError> {
     match text.bytes().position(|byte| byte == 0) {
         None => Ok(()),
         Some(at) => Err(MemoryError::Binary {
-            what: "there is a NUL",
+            what: "NUL character",
             at,
         }),
     }

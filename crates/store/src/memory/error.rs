@@ -1,82 +1,80 @@
-//! What can be wrong with what is to be remembered or looked for.
+//! The errors of memory.
 
 use windlass_embed::{DimensionMismatch, EmbedError};
 
 use crate::Error;
 
-/// Why memory did not do what it was asked to.
+/// An error of memory.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// There is no text.
+    /// The document is empty.
     #[error("there is nothing to remember: the text is empty")]
     Empty,
-    /// There is nothing to look for.
-    #[error(
-        "there is nothing to look for: the query is empty\nhint: say in a few words what it is about"
-    )]
+    /// The query is empty.
+    #[error("the search query is empty\nhint: describe in a few words what to search for")]
     EmptyQuery,
     /// The document is larger than allowed.
     #[error(
-        "the document has {} bytes, and at most {limit} are taken\n\
+        "the document has {} bytes; the limit is {limit} bytes\n\
          hint: split it into smaller documents",
         .bytes.map_or_else(|| format!("more than {}", .limit), |bytes| bytes.to_string())
     )]
     TooLarge {
-        /// How large it is, if that is known without reading all of it.
+        /// Its size, if that is known without reading all of it.
         bytes: Option<u64>,
         /// The limit.
         limit: u64,
     },
-    /// The document is no text.
+    /// The document is not text.
     #[error(
         "the document is not text in UTF-8: {what} at byte {at}\nhint: convert it to text first"
     )]
     Binary {
-        /// What was found.
+        /// The problem that was found.
         what: &'static str,
-        /// Where.
+        /// The byte offset.
         at: usize,
     },
     /// There is no such document in the scopes that were named.
     #[error("there is no document `{0}` in this scope")]
     NoSuchDocument(String),
-    /// So little of an id names no document.
+    /// The prefix of an id is too short.
     #[error(
-        "`{0}` is too short to name a document\n\
-         hint: write `doc-` and at least six characters more; `windlass memory list` shows them"
+        "`{0}` is too short to identify a document\n\
+         hint: write `doc-` and at least six more characters; `windlass memory list` shows the ids"
     )]
     ShortId(String),
-    /// Several documents have an id that begins like this.
-    #[error("several documents have an id that begins with `{0}`; write more of it")]
+    /// Several documents have an id that begins with this prefix.
+    #[error("several documents have an id that begins with `{0}`; write more of the id")]
     SeveralDocuments(String),
-    /// A scope is not named as it must be.
+    /// The scope is not valid.
     #[error("a scope is `agent:NAME`, `principal` or `run:ID`, not `{0}`")]
     BadScope(String),
     /// The vectors were made by another embedder.
     #[error(
-        "the memory was made with the embedder {kept}, and this is {given}; their vectors cannot be compared\n\
-         hint: `windlass memory reembed` makes all vectors anew; nothing else is changed"
+        "the memory was made with the embedder {kept}, but the current embedder is {given}; their vectors cannot be compared\n\
+         hint: run `windlass memory reembed` to recompute all vectors; it changes nothing else"
     )]
     OtherEmbedder {
-        /// The one that made them.
+        /// The embedder that made the vectors.
         kept: String,
-        /// The one in use.
+        /// The embedder in use.
         given: String,
     },
-    /// One embedder is taking over from another.
+    /// Re-embedding with another embedder is not finished.
     #[error(
-        "the memory is being re-embedded for {0}, and was not finished\n\
-         hint: `windlass memory reembed` goes on with it"
+        "re-embedding the memory for {0} is not finished\n\
+         hint: run `windlass memory reembed` to resume it"
     )]
     Reembedding(String),
     /// The embedder failed.
     #[error("the text could not be embedded: {0}")]
     Embedder(String),
-    /// Others use the database, so it could not be made smaller.
+    /// Another process uses the database, so the file could not be compacted.
     #[error(
         "the memory cannot be compacted while another process uses it\n\
-         hint: wait until it has ended, then try again; what was forgotten is already out of the tables"
+         hint: wait until it has ended, then try again; forgotten documents are already out of the tables"
     )]
     InUse,
     /// The store failed.
@@ -85,7 +83,7 @@ pub enum MemoryError {
 }
 
 impl MemoryError {
-    /// Whether the store failed, rather than that what was wanted is not possible.
+    /// Whether the store or the embedder failed, rather than that the request is not possible.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Store(_) | Self::Embedder(_) | Self::InUse)

@@ -1,9 +1,9 @@
-//! The vectors of scopes in memory, loaded when they are first searched and kept in step with what this
-//! process and others write.
+//! The in-memory vectors of scopes, loaded at the first search and kept up to date with the writes of
+//! all processes.
 //!
-//! A scope counts its changes. Before each search the count is read; if it is another, the chunks with
-//! numbers beyond the last one known are added, and those that are listed as removed are taken out. Numbers
-//! are given inside the transaction that stores, and only one runs at a time, so no lower one appears later.
+//! A scope counts its changes. Before each search the count is read. If it has changed, the chunks with
+//! numbers above the last known one are added, and those that are listed as removed are removed. Numbers
+//! are assigned inside the write transaction, and only one runs at a time, so no lower number appears later.
 
 #[cfg(test)]
 mod tests;
@@ -18,31 +18,31 @@ use super::error::MemoryError;
 use super::read::KnownScope;
 use crate::Error;
 
-/// How many vectors are kept in memory before those of scopes that were not searched lately go.
-const MOST_KEPT: usize = 1_200_000;
+/// How many vectors are kept in memory before the least recently searched scopes are evicted.
+const MAX_CACHED_VECTORS: usize = 1_200_000;
 
 /// The indexes of the scopes that were searched.
 #[derive(Default)]
-pub(super) struct Indexes(Mutex<Kept>);
+pub(super) struct Indexes(Mutex<IndexCache>);
 
-struct Kept {
+struct IndexCache {
     scopes: HashMap<i64, (u64, Arc<RwLock<ScopeIndex>>)>,
     searches: u64,
     /// How many vectors are kept at most.
-    most: usize,
+    max_vectors: usize,
 }
 
-impl Default for Kept {
+impl Default for IndexCache {
     fn default() -> Self {
         Self {
             scopes: HashMap::new(),
             searches: 0,
-            most: MOST_KEPT,
+            max_vectors: MAX_CACHED_VECTORS,
         }
     }
 }
 
-/// The vectors of one scope as of one moment.
+/// The vectors of one scope at one change count.
 pub(super) struct ScopeIndex {
     pub(super) index: CompactIndex,
     generation: i64,
@@ -64,7 +64,7 @@ impl ScopeIndex {
 }
 
 impl Indexes {
-    /// The index of a scope, as it is in the database now.
+    /// The index of a scope, up to date with the database.
     pub(super) fn fresh(
         &self,
         connection: &Connection,
@@ -72,41 +72,41 @@ impl Indexes {
         generation: i64,
         dimension: usize,
     ) -> Result<Arc<RwLock<ScopeIndex>>, MemoryError> {
-        let kept = self.kept(scope.id, dimension);
+        let cached = self.cached(scope.id, dimension);
         let is_fresh = {
-            let index = kept.read().unwrap_or_else(PoisonError::into_inner);
+            let index = cached.read().unwrap_or_else(PoisonError::into_inner);
             index.generation == generation && index.change == scope.change
         };
         if !is_fresh {
-            let mut index = kept.write().unwrap_or_else(PoisonError::into_inner);
-            catch_up(connection, &mut index, scope, generation, dimension)?;
+            let mut index = cached.write().unwrap_or_else(PoisonError::into_inner);
+            update_index(connection, &mut index, scope, generation, dimension)?;
         }
-        Ok(kept)
+        Ok(cached)
     }
 
-    fn kept(&self, scope: i64, dimension: usize) -> Arc<RwLock<ScopeIndex>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.searches += 1;
-        let now = kept.searches;
+    fn cached(&self, scope: i64, dimension: usize) -> Arc<RwLock<ScopeIndex>> {
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.searches += 1;
+        let now = cache.searches;
         let empty = || Arc::new(RwLock::new(ScopeIndex::empty(dimension, -1, 0)));
-        let (used, index) = kept.scopes.entry(scope).or_insert_with(|| (now, empty()));
+        let (used, index) = cache.scopes.entry(scope).or_insert_with(|| (now, empty()));
         *used = now;
         let index = Arc::clone(index);
-        kept.make_room();
+        cache.evict();
         index
     }
 }
 
-impl Kept {
-    /// Lets go of what was searched longest ago, but never of what is searched now.
-    fn make_room(&mut self) {
+impl IndexCache {
+    /// Evicts the least recently searched indexes, but never the one that is searched now.
+    fn evict(&mut self) {
         let size = |index: &Arc<RwLock<ScopeIndex>>| match index.try_read() {
             Ok(index) => index.index.len(),
-            // It is being loaded, and is not to go.
+            // It is being loaded, so it is in use.
             Err(_) => 0,
         };
         let mut all: usize = self.scopes.values().map(|(_, index)| size(index)).sum();
-        while all > self.most && self.scopes.len() > 1 {
+        while all > self.max_vectors && self.scopes.len() > 1 {
             let oldest = self.scopes.iter().min_by_key(|(_, (used, _))| *used);
             let Some(oldest) = oldest.map(|(scope, _)| *scope) else {
                 return;
@@ -118,16 +118,16 @@ impl Kept {
     }
 }
 
-/// Adds what is new and takes out what is gone; begins anew if that cannot be told. The connection is in
-/// a transaction, so everything is of one moment.
-fn catch_up(
+/// Adds new chunks and removes deleted ones; reloads the index if the list of deletions does not reach back far
+/// enough. The connection is in a transaction, so all reads see one snapshot.
+fn update_index(
     connection: &Connection,
     index: &mut ScopeIndex,
     scope: &KnownScope,
     generation: i64,
     dimension: usize,
 ) -> Result<(), MemoryError> {
-    // Another thread may have been here first, and may have seen more than this one.
+    // Another thread may have updated the index meanwhile, from a newer snapshot.
     if index.generation == generation && index.change >= scope.change {
         return Ok(());
     }
@@ -141,7 +141,7 @@ fn catch_up(
     if index.generation != generation || index.last_removed < removed_before {
         *index = ScopeIndex::empty(dimension, generation, last_removed);
     }
-    // What fails half-way must not be taken for whole.
+    // An update that fails half-way must not count as complete.
     index.change = -1;
     let mut select = connection.prepare_cached(
         "SELECT chunk, compact FROM memory_vectors WHERE scope = ?1 AND chunk > ?2 ORDER BY chunk",

@@ -1,13 +1,13 @@
-//! Reading what is remembered: documents by their ids, lists, texts, counts.
+//! Reading stored documents: by id, as lists, their texts, statistics.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 use windlass_spec::Timestamp;
 
-use super::document::{MemoryScope, Reach, StoredDocument};
+use super::document::{MemoryScope, ScopeReach, StoredDocument};
 use super::error::MemoryError;
-use super::split::Joined;
-use super::{Memory, told};
+use super::split::JoinedText;
+use super::{Memory, describe_embedder};
 use crate::Error;
 
 const SELECT: &str = "SELECT d.number, d.id, s.kind, s.value, d.title, d.source, d.digest, d.bytes,
@@ -15,13 +15,13 @@ const SELECT: &str = "SELECT d.number, d.id, s.kind, s.value, d.title, d.source,
     d.updated_at, d.metadata
     FROM memory_documents d JOIN memory_scopes s ON s.id = d.scope ";
 
-/// How long a whole id is.
+/// The length of a whole id.
 const ID_LENGTH: usize = "doc-".len() + 20;
 
-/// How much of an id names a document. Less would name one by accident, where there are few.
-const LEAST_OF_ID: usize = "doc-".len() + 6;
+/// The minimum length of an id prefix. A shorter prefix could match a document by accident.
+const MIN_ID_PREFIX: usize = "doc-".len() + 6;
 
-/// A scope in which something was stored.
+/// A scope in which a document was stored.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownScope {
     pub(super) id: i64,
@@ -30,11 +30,11 @@ pub(super) struct KnownScope {
     pub(super) change: i64,
 }
 
-/// How much a scope holds.
+/// The size of a scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ScopeStatistics {
-    /// Which.
-    pub scope: Reach,
+    /// The scope.
+    pub scope: ScopeReach,
     /// How many documents.
     pub documents: u64,
     /// How many of them are tainted.
@@ -45,36 +45,36 @@ pub struct ScopeStatistics {
     pub bytes: u64,
 }
 
-/// How much is remembered for a principal.
+/// The size of the memory of a principal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MemoryStatistics {
-    /// Which embedder made the vectors; none if nothing was ever remembered.
+    /// The embedder that made the vectors; none if no document was ever stored.
     pub embedder: Option<String>,
-    /// Whether all vectors are of that embedder.
+    /// Whether all vectors were made by that embedder.
     pub is_whole: bool,
-    /// Each scope that holds something.
+    /// Each scope that is not empty.
     pub scopes: Vec<ScopeStatistics>,
-    /// How large the database is, with everything else in it.
+    /// The size of the whole database.
     pub database_bytes: u64,
 }
 
 impl Memory {
-    /// The document of that id, or whose id alone begins like that, in one of these scopes.
+    /// The document in one of these scopes whose id is `id`, or the only one whose id begins with it.
     ///
     /// # Errors
-    /// If there is none, or several, or it is too little of an id.
+    /// If there is none, or several, or the prefix is too short.
     pub fn document(
         &self,
         scopes: &[MemoryScope],
         id: &str,
     ) -> Result<StoredDocument, MemoryError> {
         let prefix = id.trim();
-        if prefix.chars().count() < LEAST_OF_ID {
+        if prefix.chars().count() < MIN_ID_PREFIX {
             return Err(MemoryError::ShortId(prefix.to_owned()));
         }
         let mut found = self.store.readers.read(|connection| {
             let known = known_scopes(connection, scopes)?;
-            // All of an id is found at once; the start of one is looked for.
+            // A whole id is looked up by index; a prefix is searched for.
             let exact = find_document(connection, prefix)?;
             let exact = exact.filter(|(_, scope)| known.iter().any(|known| known.id == *scope));
             if let Some((number, _)) = exact {
@@ -82,7 +82,11 @@ impl Memory {
                 let mut select = connection.prepare_cached(&query)?;
                 let mut rows = select.query([number])?;
                 let row = rows.next()?;
-                return Ok(row.map(stored).transpose()?.into_iter().collect());
+                return Ok(row
+                    .map(document_from_row)
+                    .transpose()?
+                    .into_iter()
+                    .collect());
             }
             if prefix.len() >= ID_LENGTH {
                 return Ok(Vec::new());
@@ -95,7 +99,7 @@ impl Memory {
                 let mut select = connection.prepare_cached(&query)?;
                 let mut rows = select.query(params![scope.id, prefix, length])?;
                 while let Some(row) = rows.next()? {
-                    found.push(stored(row)?);
+                    found.push(document_from_row(row)?);
                 }
             }
             Ok(found)
@@ -108,7 +112,7 @@ impl Memory {
         }
     }
 
-    /// The documents of these scopes, the latest first, at most `limit`, beginning after `skip`.
+    /// The documents of these scopes, the latest first, at most `limit`, without the first `skip`.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -128,14 +132,14 @@ impl Memory {
                 let mut select = connection.prepare_cached(&query)?;
                 let mut rows = select.query([scope.id, wanted])?;
                 while let Some(row) = rows.next()? {
-                    found.push(stored(row)?);
+                    found.push(document_from_row(row)?);
                 }
             }
             Ok(found)
         })?;
         found.sort_by(|left, right| {
-            let of = |(number, document): &(i64, StoredDocument)| (document.updated_at, *number);
-            of(right).cmp(&of(left))
+            let key = |(number, document): &(i64, StoredDocument)| (document.updated_at, *number);
+            key(right).cmp(&key(left))
         });
         let wanted = found.into_iter().skip(skip).take(limit);
         Ok(wanted.map(|(_, document)| document).collect())
@@ -153,12 +157,12 @@ impl Memory {
                  JOIN memory_documents d ON d.number = c.document WHERE d.id = ?1 ORDER BY c.place",
             )?;
             let mut rows = select.query([&document.id])?;
-            let mut joined = Joined::default();
+            let mut joined = JoinedText::default();
             while let Some(row) = rows.next()? {
                 let (begins, text): (i64, String) = (row.get(0)?, row.get(1)?);
                 if !usize::try_from(begins).is_ok_and(|begins| joined.add(begins, &text)) {
                     let place = format!("the document `{}`", document.id);
-                    return Err(Error::unreadable(place, "its chunks do not fit together"));
+                    return Err(Error::unreadable(place, "its chunks leave a gap"));
                 }
             }
             Ok(joined.into_text())
@@ -169,7 +173,7 @@ impl Memory {
         }
     }
 
-    /// How much is remembered for a principal of a tenant.
+    /// The size of the memory of a principal of a tenant.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -208,7 +212,7 @@ impl Memory {
             )?;
             Ok(MemoryStatistics {
                 is_whole: settings.as_ref().is_none_or(|(_, _, is_whole)| *is_whole),
-                embedder: settings.map(|(name, dimension, _)| told(&name, dimension)),
+                embedder: settings.map(|(name, dimension, _)| describe_embedder(&name, dimension)),
                 scopes,
                 database_bytes: count(database_bytes),
             })
@@ -216,7 +220,7 @@ impl Memory {
         Ok(statistics)
     }
 
-    /// All scopes of a principal of a tenant that hold something.
+    /// All scopes of a principal of a tenant that are not empty.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -241,7 +245,7 @@ pub(super) fn find_document(
         .optional()?)
 }
 
-/// What is known of a scope; nothing if nothing was ever stored in it.
+/// The stored row of a scope; `None` if no document was ever stored in it.
 pub(super) fn known_scope(
     connection: &Connection,
     scope: &MemoryScope,
@@ -263,7 +267,7 @@ pub(super) fn known_scope(
     Ok(known.optional()?)
 }
 
-/// Those of the scopes in which something was stored, each once.
+/// The scopes in which a document was stored, without duplicates.
 pub(super) fn known_scopes(
     connection: &Connection,
     scopes: &[MemoryScope],
@@ -279,11 +283,12 @@ pub(super) fn known_scopes(
     Ok(known)
 }
 
-pub(super) fn reach(kind: &str, value: String) -> Result<Reach, Error> {
-    Reach::of(kind, value).map_err(|error| Error::unreadable("the scope of a memory", error))
+pub(super) fn reach(kind: &str, value: String) -> Result<ScopeReach, Error> {
+    ScopeReach::from_parts(kind, value)
+        .map_err(|error| Error::unreadable("the scope of a memory", error))
 }
 
-fn stored(row: &Row<'_>) -> Result<(i64, StoredDocument), Error> {
+fn document_from_row(row: &Row<'_>) -> Result<(i64, StoredDocument), Error> {
     let kind: String = row.get(2)?;
     let metadata: String = row.get(12)?;
     let document = StoredDocument {
@@ -298,7 +303,7 @@ fn stored(row: &Row<'_>) -> Result<(i64, StoredDocument), Error> {
         created_at: Timestamp::from_microseconds(row.get(10)?),
         updated_at: Timestamp::from_microseconds(row.get(11)?),
         metadata: serde_json::from_str(&metadata)
-            .map_err(|error| Error::unreadable("what is known about a document", error))?,
+            .map_err(|error| Error::unreadable("the metadata of a document", error))?,
     };
     Ok((row.get(0)?, document))
 }

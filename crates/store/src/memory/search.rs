@@ -1,10 +1,10 @@
-//! Search by meaning and words at once. The score is the weighted sum of both, as everywhere else: a sum keeps
-//! by how much one is better, which fusing ranks throws away.
+//! Search by meaning and words at once. The score is the weighted sum of both, as in the other hybrid searches. A
+//! sum keeps score differences, which rank fusion loses.
 //!
-//! What means the most alike is compared first, by its words, too. Whatever else has words of the query is
-//! less alike in meaning than the last of those, so that its words say whether it can still be among the
-//! best; they are gone through from the best on until they cannot. So what is found is what comparing
-//! everything would find, unless too much would have to be compared: words that are everywhere find nothing.
+//! The chunks with the highest cosines are scored first, including their words. Any other chunk has a cosine of at
+//! most the last of those, so its word score gives an upper bound of its total score. Chunks with words of the query
+//! are scored in the order of that bound until it is too low. The result is the same as scoring every chunk,
+//! except that very frequent words find no chunks by themselves.
 
 use std::collections::HashSet;
 use std::sync::PoisonError;
@@ -15,56 +15,56 @@ use windlass_embed::{Embedding, HybridParameters, Scored};
 use windlass_spec::Timestamp;
 
 use super::Memory;
-use super::document::{MemoryScope, Reach};
+use super::document::{MemoryScope, ScopeReach};
 use super::error::MemoryError;
 use super::read::{KnownScope, known_scopes, reach};
-use super::words::Query;
-use super::write::Made;
+use super::words::WordQuery;
+use super::write::EmbedderIdentity;
 use crate::Error;
 
-/// At least so many chunks of each scope are compared because of what they mean.
-const LEAST_BY_MEANING: usize = 32;
+/// The minimum number of chunks of each scope that are compared by meaning.
+const MIN_BY_MEANING: usize = 32;
 
-/// Of more chunks than this, those with the best words are compared.
-const MOST_BY_WORDS: usize = 256;
+/// The minimum number of chunks with the best words that are candidates.
+const MIN_BY_WORDS: usize = 256;
 
-/// By so much sums of the same scores can differ.
+/// How much sums of the same scores can differ by rounding.
 const ROUNDING: f32 = 1e-5;
 
-/// How many words are named when it is told why something was found.
-const MOST_NAMED: usize = 8;
+/// How many shared words the explanation of a hit lists.
+const MAX_NAMED_WORDS: usize = 8;
 
 /// A chunk that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MemoryHit {
-    /// The document it is of.
+    /// The id of its document.
     pub document: String,
-    /// Whose memory that is.
-    pub scope: Reach,
-    /// What the document is called.
+    /// Which agents and runs share the document.
+    pub scope: ScopeReach,
+    /// The title of the document.
     pub title: Option<String>,
     /// Where the document came from.
     pub source: Option<String>,
-    /// Which chunk of the document it is, from 0.
+    /// The index of the chunk in the document, from 0.
     pub place: u64,
-    /// The chunk.
+    /// The text of the chunk.
     pub text: String,
-    /// How well it fits: the cosine, and what the shared words add to it.
+    /// The total score: the cosine plus the weighted BM25 score.
     pub score: f32,
-    /// How similar in meaning, from -1 to 1.
+    /// The similarity in meaning, from -1 to 1.
     pub cosine: f32,
-    /// How much the shared words are worth, as BM25.
+    /// The BM25 score of the shared words.
     pub words: f32,
     /// Why it was found, for people.
     pub why: String,
-    /// When the document was stored or last told again.
+    /// When the document was last stored.
     pub stored_at: Timestamp,
-    /// Whether the document comes from what was read outside.
+    /// Whether the document is derived from untrusted content.
     pub tainted: bool,
 }
 
 impl Memory {
-    /// The `count` chunks of these scopes that fit `query` best, best first.
+    /// The `count` chunks of these scopes that match `query` best, best first.
     ///
     /// # Errors
     /// If the query is empty, the memory was made by another embedder, or it cannot be read.
@@ -81,15 +81,15 @@ impl Memory {
         let embedding = self.embed(&[query])?.pop();
         let embedding = embedding.unwrap_or_else(|| Embedding::zero(self.embedder.dimension()));
         self.store.readers.read(|connection| {
-            // What is read is of one moment.
-            let moment = connection.unchecked_transaction()?;
-            let found = self.search_now(&moment, scopes, query, &embedding, count);
-            moment.finish()?;
+            // All reads see one snapshot.
+            let snapshot = connection.unchecked_transaction()?;
+            let found = self.search_snapshot(&snapshot, scopes, query, &embedding, count);
+            snapshot.finish()?;
             Ok(found)
         })?
     }
 
-    fn search_now(
+    fn search_snapshot(
         &self,
         connection: &Connection,
         scopes: &[MemoryScope],
@@ -97,28 +97,29 @@ impl Memory {
         embedding: &Embedding,
         count: usize,
     ) -> Result<Vec<MemoryHit>, MemoryError> {
-        let made = Made::by(self.embedder.as_ref());
-        let Some(generation) = made.generation(connection)?? else {
+        let embedder = EmbedderIdentity::of(self.embedder.as_ref());
+        let Some(generation) = embedder.generation(connection)?? else {
             return Ok(Vec::new());
         };
         let scopes = known_scopes(connection, scopes)?;
         if scopes.is_empty() || count == 0 {
             return Ok(Vec::new());
         }
-        let wanted = count.saturating_mul(2).max(LEAST_BY_MEANING);
+        let wanted = count.saturating_mul(2).max(MIN_BY_MEANING);
         let mut cosines: Vec<(i64, f32)> = Vec::new();
-        // No chunk that is not among those is more similar than this.
-        let mut others = 0.0f32;
+        // No other chunk has a higher cosine than this.
+        let mut max_other_cosine = 0.0f32;
         for scope in &scopes {
             let found = self.by_meaning(connection, scope, generation, embedding, wanted)?;
             if let Some(last) = found.get(wanted - 1) {
-                others = others.max(last.score);
+                max_other_cosine = max_other_cosine.max(last.score);
             }
             let found = found.iter().map(|hit| (hit.id.cast_signed(), hit.score));
             cosines.extend(found);
         }
-        let (words, by_words) = Query::ask(connection, &scopes, query, wanted.max(MOST_BY_WORDS))?;
-        let mut best = Best {
+        let (words, by_words) =
+            WordQuery::run(connection, &scopes, query, wanted.max(MIN_BY_WORDS))?;
+        let mut best = BestHits {
             connection,
             scopes: &scopes,
             words: &words,
@@ -131,9 +132,8 @@ impl Memory {
             best.compare(chunk, cosine)?;
         }
         for found in by_words {
-            // What is not among those that mean the most alike is not more alike than they are, and the
-            // words that follow are worth less.
-            if best.is_beyond(others + lexical_weight() * found.most) {
+            // This bounds the score of the chunk and of all that follow.
+            if best.excludes(max_other_cosine + lexical_weight() * found.max_score) {
                 break;
             }
             if seen.insert(found.chunk) {
@@ -171,7 +171,7 @@ impl Memory {
         Ok(found.hits)
     }
 
-    /// How similar a chunk is, in full precision; nothing if it is gone.
+    /// The cosine of a chunk in full precision; `None` if it was removed.
     fn cosine(
         &self,
         connection: &Connection,
@@ -194,18 +194,18 @@ impl Memory {
     }
 }
 
-/// The best of what was compared.
-struct Best<'a> {
+/// The best chunks of those compared so far.
+struct BestHits<'a> {
     connection: &'a Connection,
     scopes: &'a [KnownScope],
-    words: &'a Query,
+    words: &'a WordQuery,
     count: usize,
     /// Best first, with their chunks.
     hits: Vec<(i64, MemoryHit)>,
 }
 
-impl Best<'_> {
-    /// Compares a chunk that is so similar by its words, too, and keeps it if it is among the best.
+impl BestHits<'_> {
+    /// Adds the word score of a chunk to its cosine, and keeps the chunk if it is among the best.
     fn compare(&mut self, chunk: i64, cosine: f32) -> Result<(), Error> {
         let Some(mut hit) = hit(self.connection, self.scopes, chunk)? else {
             return Ok(());
@@ -222,15 +222,15 @@ impl Best<'_> {
             order.then(chunk.cmp(other_chunk)).is_gt()
         });
         if place < self.count {
-            hit.why = why(cosine, &shared.words);
+            hit.why = describe_match(cosine, &shared.words);
             self.hits.insert(place, (chunk, hit));
             self.hits.truncate(self.count);
         }
         Ok(())
     }
 
-    /// Whether nothing of this score would be among the best.
-    fn is_beyond(&self, score: f32) -> bool {
+    /// Whether a chunk with this score cannot be among the best.
+    fn excludes(&self, score: f32) -> bool {
         let last = self.hits.get(self.count - 1);
         last.is_some_and(|(_, last)| last.score > score + ROUNDING)
     }
@@ -240,8 +240,8 @@ fn lexical_weight() -> f32 {
     HybridParameters::default().lexical_weight
 }
 
-/// A chunk with what is known of its document, if it is there and of one of the scopes: whatever led to
-/// it, nothing of another scope is told.
+/// A chunk with its document's data, if it exists and belongs to one of the scopes. The check here makes sure that
+/// no chunk of another scope is returned.
 fn hit(
     connection: &Connection,
     scopes: &[KnownScope],
@@ -277,13 +277,17 @@ fn hit(
     }))
 }
 
-fn why(cosine: f32, words: &[String]) -> String {
+fn describe_match(cosine: f32, words: &[String]) -> String {
     let meaning = format!("meaning {cosine:.2}");
     if words.is_empty() {
         return meaning;
     }
-    let named: Vec<&str> = words.iter().take(MOST_NAMED).map(String::as_str).collect();
-    let more = match words.len() > MOST_NAMED {
+    let named: Vec<&str> = words
+        .iter()
+        .take(MAX_NAMED_WORDS)
+        .map(String::as_str)
+        .collect();
+    let more = match words.len() > MAX_NAMED_WORDS {
         true => ", …",
         false => "",
     };

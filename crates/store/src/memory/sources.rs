@@ -1,5 +1,5 @@
-//! Where documents came from. The same text may come from several places: it is one document all the same,
-//! and stays as long as one of them says it.
+//! The sources of documents. The same text may come from several sources. It is still one document, and it
+//! stays as long as one of its sources has it.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::approval::Digest;
@@ -10,12 +10,12 @@ use super::error::MemoryError;
 use super::write::remove;
 use crate::Error;
 
-/// The source of what was told without one.
+/// The stored source of a document without one.
 const NONE: &str = "";
 
 impl Memory {
-    /// The document with this text, if to remember it once more would change nothing but its time: it came
-    /// from there before, and, if it is to take its source's place, nothing else is there.
+    /// The id of the document with this text, if storing it again would change nothing but its time. That is, it
+    /// already has this source and, if it replaces its source, no other document has that source.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -47,8 +47,8 @@ impl Memory {
     }
 }
 
-/// Notes that a document came from a source, under that title.
-pub(super) fn note_source(
+/// Records that a document came from a source, with its title there.
+pub(super) fn add_source(
     connection: &Connection,
     scope: i64,
     document: i64,
@@ -64,9 +64,9 @@ pub(super) fn note_source(
     Ok(())
 }
 
-/// Takes a source from all documents that came from it but the one that is there now; whether there were
-/// any. Those that came from nowhere else are removed.
-pub(super) fn take_source(
+/// Removes a source from all documents that have it, except `present`. Documents without another source are
+/// deleted. Returns whether there were any.
+pub(super) fn remove_source(
     connection: &Connection,
     scope: i64,
     source: &str,
@@ -95,7 +95,7 @@ pub(super) fn take_source(
     Ok(!documents.is_empty())
 }
 
-/// A source that a document still has, with its title there; one that can be shown rather than none.
+/// Another source of a document, with its title there. A named source comes before the unnamed one.
 fn another_source(
     connection: &Connection,
     document: i64,

@@ -1,16 +1,15 @@
-//! Splits a document into chunks that are embedded and found one by one: at the end of a paragraph if
-//! there is one near, else of a sentence, else between words, else, in an endless line, anywhere between
-//! two characters. The end of a chunk is said again at the start of the next, so that what stands across
-//! a border is found whole. Chunks cover all of the document, so it can be put together again.
+//! Splits a document into chunks that are embedded and found one by one. A chunk ends at the end of a paragraph if
+//! there is one near, else of a sentence, else between words, else between any two characters. Chunks overlap, so
+//! that text across a border is found whole. They cover the whole document, so it can be joined again.
 
-/// How many characters a chunk has at most.
-const MOST: usize = 1_000;
+/// The maximum number of characters in a chunk.
+const MAX_CHARS: usize = 1_000;
 
-/// After how many a border is looked for.
-const LEAST: usize = 500;
+/// The minimum number of characters before a border.
+const MIN_CHARS: usize = 500;
 
-/// How much is said again at most.
-const OVERLAP: usize = 120;
+/// The maximum number of characters that two chunks share.
+const MAX_OVERLAP: usize = 120;
 
 /// The chunks of a text, each with the byte at which it begins.
 pub(super) fn split(text: &str) -> Vec<(usize, &str)> {
@@ -18,22 +17,22 @@ pub(super) fn split(text: &str) -> Vec<(usize, &str)> {
     let mut begin = 0;
     loop {
         let rest = &text[begin..];
-        let Some((most, _)) = rest.char_indices().nth(MOST) else {
+        let Some((max_length, _)) = rest.char_indices().nth(MAX_CHARS) else {
             chunks.push((begin, rest));
             return chunks;
         };
-        let length = border(&rest[..most]);
+        let length = border(&rest[..max_length]);
         let chunk = &rest[..length];
         chunks.push((begin, chunk));
         begin += length - overlap(chunk);
     }
 }
 
-/// Where to end a chunk that may have all of `text`.
+/// The byte at which to end a chunk that may have all of `text`.
 fn border(text: &str) -> usize {
-    let least = text.char_indices().nth(LEAST).map_or(0, |(at, _)| at);
-    let late = &text[least..];
-    let after = |found: Option<usize>| found.map(|at| least + at);
+    let min_length = text.char_indices().nth(MIN_CHARS).map_or(0, |(at, _)| at);
+    let late = &text[min_length..];
+    let after = |found: Option<usize>| found.map(|at| min_length + at);
     after(late.rfind("\n\n").map(|at| at + 2))
         .or_else(|| after(sentence_end(late)))
         .or_else(|| after(late.rfind(char::is_whitespace).map(|at| next(late, at))))
@@ -57,10 +56,10 @@ fn sentence_end(text: &str) -> Option<usize> {
     last
 }
 
-/// How many bytes of the end of a chunk the next one begins with: from the start of a sentence if one
+/// How many bytes at the end of a chunk the next chunk repeats: from the start of a sentence if one
 /// starts near the end, else of a word.
 fn overlap(chunk: &str) -> usize {
-    let Some((begin, _)) = chunk.char_indices().rev().nth(OVERLAP) else {
+    let Some((begin, _)) = chunk.char_indices().rev().nth(MAX_OVERLAP) else {
         return 0;
     };
     let tail = &chunk[begin..];
@@ -75,7 +74,7 @@ fn overlap(chunk: &str) -> usize {
             let at = at + (kept[at..].len() - kept[at..].trim_start().len());
             tail.len() - at
         }
-        // An endless line: there is nothing to say again that would mean anything.
+        // A line without blanks: repeating a fragment would have no meaning.
         None => 0,
     }
 }
@@ -85,12 +84,12 @@ fn next(text: &str, at: usize) -> usize {
     at + text[at..].chars().next().map_or(0, char::len_utf8)
 }
 
-/// Puts a document together again.
+/// Joins the chunks of a document.
 #[derive(Default)]
-pub(super) struct Joined(String);
+pub(super) struct JoinedText(String);
 
-impl Joined {
-    /// Adds the next chunk; whether it fits to what is there.
+impl JoinedText {
+    /// Adds the next chunk. Returns false if it does not continue the text.
     pub(super) fn add(&mut self, begins: usize, chunk: &str) -> bool {
         let known = self.0.len().checked_sub(begins);
         match known.and_then(|known| chunk.get(known..)) {
@@ -111,10 +110,10 @@ impl Joined {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Joined, MOST, OVERLAP, split};
+    use super::{JoinedText, MAX_CHARS, MAX_OVERLAP, split};
 
     fn joined(text: &str) -> String {
-        let mut joined = Joined::default();
+        let mut joined = JoinedText::default();
         for (begins, chunk) in split(text) {
             assert!(joined.add(begins, chunk));
         }
@@ -134,7 +133,7 @@ mod tests {
         ) {
             let text = parts.concat();
             for (begins, chunk) in split(&text) {
-                prop_assert!(chunk.chars().count() <= MOST);
+                prop_assert!(chunk.chars().count() <= MAX_CHARS);
                 prop_assert_eq!(&text[begins..begins + chunk.len()], chunk);
             }
             prop_assert_eq!(joined(&text), text);
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_border_is_after_a_paragraph_before_a_sentence_before_a_word() {
+    fn chunks_end_at_paragraphs_then_sentences_then_words() {
         let words = "word ".repeat(130);
         let sentences = "It is said. ".repeat(30);
         let with_paragraph = format!("{words}\n\n{sentences}{words}");
@@ -153,17 +152,17 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_chunk_is_said_again_from_the_start_of_a_sentence() {
+    fn chunks_overlap_from_the_start_of_a_sentence() {
         let text = "Short ones are good to read. ".repeat(80);
         let chunks = split(&text);
         let (first, second) = (&chunks[0], &chunks[1]);
         assert!(second.0 < first.0 + first.1.len());
-        assert!(first.0 + first.1.len() - second.0 <= OVERLAP);
+        assert!(first.0 + first.1.len() - second.0 <= MAX_OVERLAP);
         assert!(second.1.starts_with("Short"));
     }
 
     #[test]
-    fn an_endless_line_is_cut_between_characters() {
+    fn a_line_without_blanks_is_split_between_characters() {
         let text = "漢".repeat(2_500);
         let lengths: Vec<usize> = split(&text)
             .iter()

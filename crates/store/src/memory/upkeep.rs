@@ -1,39 +1,42 @@
-//! Upkeep of memory: making the vectors anew for another embedder, and taking out of the file what was
-//! forgotten.
+//! Maintenance of memory: re-embedding for another embedder, and removing forgotten documents from the
+//! file.
 
 use rusqlite::{OptionalExtension, params};
 use windlass_embed::CompactVector;
 
 use super::Memory;
 use super::error::MemoryError;
-use super::write::Made;
+use super::write::EmbedderIdentity;
 use crate::Error;
 use crate::connection;
 
-/// How many chunks are embedded anew in one transaction.
-const AT_ONCE: i64 = 256;
+/// How many chunks are re-embedded in one transaction.
+const BATCH_SIZE: i64 = 256;
 
-/// What came of making the vectors anew.
+/// The result of re-embedding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reembedded {
+pub struct ReembedReport {
     /// How many chunks were embedded.
     pub chunks: u64,
 }
 
-/// A chunk to embed anew: its number, its scope, its text.
-type Stale = (i64, i64, String);
+/// A chunk to re-embed: its number, its scope, its text.
+type StaleChunk = (i64, i64, String);
 
 impl Memory {
-    /// Makes all vectors anew with this embedder, if another made them, a few at a time. If it is broken
-    /// off, the memory refuses to be searched until it is called again, which goes on where it stopped.
-    /// `progress` is told how many chunks are done, of how many.
+    /// Recomputes all vectors with this embedder, if another one made them, in batches. If it is
+    /// interrupted, searches fail until it is called again, which resumes where it stopped.
+    /// `progress` is called with the number of finished chunks and the total.
     ///
     /// # Errors
-    /// If the embedder or the store fails. What was done is done.
-    pub fn reembed(&self, mut progress: impl FnMut(u64, u64)) -> Result<Reembedded, MemoryError> {
-        let made = Made::by(self.embedder.as_ref());
-        let Some(generation) = self.begin_generation(&made)? else {
-            return Ok(Reembedded { chunks: 0 });
+    /// If the embedder or the store fails. Finished batches stay.
+    pub fn reembed(
+        &self,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<ReembedReport, MemoryError> {
+        let embedder = EmbedderIdentity::of(self.embedder.as_ref());
+        let Some(generation) = self.begin_generation(&embedder)? else {
+            return Ok(ReembedReport { chunks: 0 });
         };
         let all: i64 = self.store.readers.read(|connection| {
             let count = "SELECT count(*) FROM memory_exact_vectors";
@@ -41,16 +44,16 @@ impl Memory {
         })?;
         let (mut last, mut done, mut embedded) = (0, 0, 0);
         loop {
-            let (batch, looked_at) = self.stale(last, generation)?;
-            let Some(&next) = looked_at.last() else {
+            let (batch, checked) = self.stale_chunks(last, generation)?;
+            let Some(&next) = checked.last() else {
                 break;
             };
             if !batch.is_empty() {
                 embedded += batch.len() as u64;
-                self.embed_anew(batch, generation)?;
+                self.reembed_batch(batch, generation)?;
             }
             last = next;
-            done += looked_at.len() as u64;
+            done += checked.len() as u64;
             progress(done, all.unsigned_abs());
         }
         self.store.transact("reembedded", move |connection| {
@@ -59,12 +62,12 @@ impl Memory {
             connection.execute("UPDATE memory_scopes SET change = change + 1", [])?;
             Ok(())
         })?;
-        Ok(Reembedded { chunks: embedded })
+        Ok(ReembedReport { chunks: embedded })
     }
 
-    /// The generation of vectors to make; nothing if they are this embedder's already.
-    fn begin_generation(&self, made: &Made) -> Result<Option<i64>, MemoryError> {
-        let made = made.clone();
+    /// The generation of the vectors to compute; `None` if this embedder made them already.
+    fn begin_generation(&self, embedder: &EmbedderIdentity) -> Result<Option<i64>, MemoryError> {
+        let embedder = embedder.clone();
         let generation = self.store.transact("reembed", move |connection| {
             let found: Option<(String, i64, i64, bool)> = connection
                 .query_row(
@@ -76,43 +79,47 @@ impl Memory {
             let Some((fingerprint, dimension, generation, is_whole)) = found else {
                 return Ok(None);
             };
-            if fingerprint == made.fingerprint && dimension == made.dimension {
+            if fingerprint == embedder.fingerprint && dimension == embedder.dimension {
                 return Ok((!is_whole).then_some(generation));
             }
             connection.execute(
                 "UPDATE memory_settings SET embedder = ?1, fingerprint = ?2, dimension = ?3,
                      generation = generation + 1, is_whole = 0",
-                params![made.name, made.fingerprint, made.dimension],
+                params![embedder.name, embedder.fingerprint, embedder.dimension],
             )?;
             Ok(Some(generation + 1))
         })?;
         Ok(generation)
     }
 
-    /// The next chunks after `last`: the texts of those that are of an older generation, and the numbers
-    /// of all that were looked at.
-    fn stale(&self, last: i64, generation: i64) -> Result<(Vec<Stale>, Vec<i64>), MemoryError> {
+    /// The next chunks after `last`: those of an older generation, and the numbers of all that were
+    /// checked.
+    fn stale_chunks(
+        &self,
+        last: i64,
+        generation: i64,
+    ) -> Result<(Vec<StaleChunk>, Vec<i64>), MemoryError> {
         let found = self.store.readers.read(|connection| {
             let mut select = connection.prepare_cached(
                 "SELECT e.chunk, e.generation, d.scope, c.text FROM memory_exact_vectors e
                  JOIN memory_chunks c ON c.id = e.chunk JOIN memory_documents d ON d.number = c.document
                  WHERE e.chunk > ?1 ORDER BY e.chunk LIMIT ?2",
             )?;
-            let mut rows = select.query([last, AT_ONCE])?;
-            let (mut batch, mut looked_at) = (Vec::new(), Vec::new());
+            let mut rows = select.query([last, BATCH_SIZE])?;
+            let (mut batch, mut checked) = (Vec::new(), Vec::new());
             while let Some(row) = rows.next()? {
-                let (chunk, of): (i64, i64) = (row.get(0)?, row.get(1)?);
-                looked_at.push(chunk);
-                if of < generation {
+                let (chunk, chunk_generation): (i64, i64) = (row.get(0)?, row.get(1)?);
+                checked.push(chunk);
+                if chunk_generation < generation {
                     batch.push((chunk, row.get(2)?, row.get(3)?));
                 }
             }
-            Ok((batch, looked_at))
+            Ok((batch, checked))
         })?;
         Ok(found)
     }
 
-    fn embed_anew(&self, batch: Vec<Stale>, generation: i64) -> Result<(), MemoryError> {
+    fn reembed_batch(&self, batch: Vec<StaleChunk>, generation: i64) -> Result<(), MemoryError> {
         let texts: Vec<&str> = batch.iter().map(|(_, _, text)| text.as_str()).collect();
         let embeddings = self.embed(&texts)?;
         let fingerprint = self.embedder.fingerprint();
@@ -132,7 +139,7 @@ impl Memory {
             if current != generation {
                 return Ok(false);
             }
-            // A chunk that was forgotten meanwhile is not there to be changed.
+            // A chunk that was forgotten meanwhile has no row, so nothing is updated.
             let mut compact_row = connection.prepare_cached(
                 "UPDATE memory_vectors SET compact = ?3 WHERE scope = ?1 AND chunk = ?2",
             )?;
@@ -148,16 +155,17 @@ impl Memory {
         match is_current {
             true => Ok(()),
             false => Err(MemoryError::Embedder(
-                "somebody else began to re-embed the memory with another embedder".to_owned(),
+                "another process has started to re-embed the memory with another embedder"
+                    .to_owned(),
             )),
         }
     }
 
-    /// Takes out of the file, and of the log beside it, what was forgotten, and makes the file as small
-    /// as it can be. Others can go on meanwhile, but whoever reads for long is in the way.
+    /// Removes forgotten documents from the file and its write-ahead log, and makes the file as small
+    /// as possible. Other processes can continue, but a long read blocks it.
     ///
     /// # Errors
-    /// If somebody is in the way, or the database fails.
+    /// If another process blocks it, or the database fails.
     pub fn compact(&self) -> Result<(), MemoryError> {
         self.store.transact("compact", |connection| {
             connection.execute(

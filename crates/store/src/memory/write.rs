@@ -1,5 +1,5 @@
-//! Writing to memory: a document is stored or removed in one transaction, with everything that belongs
-//! to it.
+//! Writing to memory: a document is stored or removed in one transaction, with its chunks, words and
+//! vectors.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::approval::Digest;
 use windlass_embed::{CompactVector, Embedder, search_words};
 
-use super::document::{MemoryScope, NewDocument, RememberOutcome, Remembered, check_text};
+use super::document::{MemoryScope, NewDocument, RememberOutcome, RememberedDocument, check_text};
 use super::error::MemoryError;
 use super::read::find_document;
-use super::sources::{note_source, take_source};
+use super::sources::{add_source, remove_source};
 use super::split::split;
 use super::words::terms;
-use super::{Memory, told};
+use super::{Memory, describe_embedder};
 use crate::Error;
 use windlass_core::redact::Redactor;
 
@@ -26,9 +26,9 @@ struct Chunk {
     exact: Vec<u8>,
 }
 
-/// A document, ready to be stored: all that takes long was done before, so that the thread that writes
-/// has little to do.
-struct Prepared {
+/// A document, ready to be stored. Slow work such as embedding is done, so that the writer thread has
+/// little to do.
+struct PreparedDocument {
     id: String,
     scope: MemoryScope,
     new: NewDocument,
@@ -37,16 +37,16 @@ struct Prepared {
     chunks: Vec<Chunk>,
 }
 
-/// Which embedder the vectors must be of.
+/// Identifies the embedder that makes the vectors.
 #[derive(Clone)]
-pub(super) struct Made {
+pub(super) struct EmbedderIdentity {
     pub(super) name: String,
     pub(super) fingerprint: String,
     pub(super) dimension: i64,
 }
 
-impl Made {
-    pub(super) fn by(embedder: &dyn Embedder) -> Self {
+impl EmbedderIdentity {
+    pub(super) fn of(embedder: &dyn Embedder) -> Self {
         Self {
             name: embedder.name().to_owned(),
             fingerprint: embedder.fingerprint().to_string(),
@@ -54,7 +54,7 @@ impl Made {
         }
     }
 
-    /// The generation of the vectors, if this embedder made them; nothing if there are none.
+    /// The generation of the vectors, if this embedder made them; `None` if there are none.
     pub(super) fn generation(
         &self,
         connection: &Connection,
@@ -76,18 +76,20 @@ impl Made {
             return Ok(Ok(None));
         };
         Ok(if !is_whole {
-            Err(MemoryError::Reembedding(told(&name, dimension)))
+            Err(MemoryError::Reembedding(describe_embedder(
+                &name, dimension,
+            )))
         } else if fingerprint != self.fingerprint || dimension != self.dimension {
             Err(MemoryError::OtherEmbedder {
-                kept: told(&name, dimension),
-                given: told(&self.name, self.dimension),
+                kept: describe_embedder(&name, dimension),
+                given: describe_embedder(&self.name, self.dimension),
             })
         } else {
             Ok(Some(generation))
         })
     }
 
-    /// The same, noting this embedder if there is none yet.
+    /// Like `generation`, but stores this embedder if there is none yet.
     fn generation_or_first(
         &self,
         connection: &Connection,
@@ -108,17 +110,17 @@ impl Made {
 }
 
 impl Memory {
-    /// Remembers a document, and waits for the disk. The same text in the same scope is not stored
-    /// twice: its time is noted, and that it is tainted if it is told so now.
+    /// Stores a document, and waits for the disk. The same text in the same scope is not stored
+    /// twice: its time is updated, and it becomes tainted if the new one is.
     ///
     /// # Errors
-    /// If there is no text, too much of it, or it is none; if the memory was made by another embedder;
+    /// If the text is empty, too large, or not text; if the memory was made by another embedder;
     /// if it could not be stored.
     pub fn remember(
         &self,
         scope: &MemoryScope,
         new: NewDocument,
-    ) -> Result<Remembered, MemoryError> {
+    ) -> Result<RememberedDocument, MemoryError> {
         let bytes = new.text.len() as u64;
         if bytes > self.max_document_bytes {
             return Err(MemoryError::TooLarge {
@@ -134,7 +136,7 @@ impl Memory {
         }
         let digest = Digest::of_json(&new.text.as_str().into());
         let id = scope.document_id(digest);
-        // Not to embed a megabyte that is there already. The transaction has the last word.
+        // Avoids embedding a large document that is already stored. The transaction checks again.
         let is_known = self
             .store
             .readers
@@ -142,9 +144,9 @@ impl Memory {
             .is_some();
         let chunks = match is_known {
             true => Vec::new(),
-            false => self.prepared(&new.text)?,
+            false => self.prepare_chunks(&new.text)?,
         };
-        let prepared = Arc::new(Prepared {
+        let prepared = Arc::new(PreparedDocument {
             id,
             scope: scope.clone(),
             digest: digest.to_string(),
@@ -152,24 +154,24 @@ impl Memory {
             new,
             chunks,
         });
-        if let Some(stored) = self.keep(&prepared)? {
+        if let Some(stored) = self.store_prepared(&prepared)? {
             return Ok(stored);
         }
-        // Somebody forgot it since it was looked for.
-        let prepared = Arc::new(Prepared {
+        // The document was forgotten since the check above.
+        let prepared = Arc::new(PreparedDocument {
             id: prepared.id.clone(),
             scope: prepared.scope.clone(),
             digest: prepared.digest.clone(),
             metadata: prepared.metadata.clone(),
             new: prepared.new.clone(),
-            chunks: self.prepared(&prepared.new.text)?,
+            chunks: self.prepare_chunks(&prepared.new.text)?,
         });
-        let stored = self.keep(&prepared)?;
+        let stored = self.store_prepared(&prepared)?;
         stored.ok_or_else(|| MemoryError::NoSuchDocument(prepared.id.clone()))
     }
 
     /// Forgets a document of one of these scopes: its text, vectors and words are removed.
-    /// [`compact`](Self::compact) removes what the file still holds of them.
+    /// [`compact`](Self::compact) removes their remains from the file.
     ///
     /// # Errors
     /// If there is no such document in these scopes, or it could not be removed.
@@ -191,7 +193,7 @@ impl Memory {
         }
     }
 
-    fn prepared(&self, text: &str) -> Result<Vec<Chunk>, MemoryError> {
+    fn prepare_chunks(&self, text: &str) -> Result<Vec<Chunk>, MemoryError> {
         let parts = split(text);
         let texts: Vec<&str> = parts.iter().map(|(_, chunk)| *chunk).collect();
         let embeddings = self.embed(&texts)?;
@@ -209,23 +211,26 @@ impl Memory {
             .collect())
     }
 
-    /// Stores what was prepared. Nothing if it was taken for known and is not.
-    fn keep(&self, prepared: &Arc<Prepared>) -> Result<Option<Remembered>, MemoryError> {
-        let made = Made::by(self.embedder.as_ref());
+    /// Stores a prepared document. `None` if it has no chunks because it was known, and is not any more.
+    fn store_prepared(
+        &self,
+        prepared: &Arc<PreparedDocument>,
+    ) -> Result<Option<RememberedDocument>, MemoryError> {
+        let embedder = EmbedderIdentity::of(self.embedder.as_ref());
         let prepared = Arc::clone(prepared);
         self.store.transact("remember", move |connection| {
-            prepared.keep(connection, &made)
+            prepared.store(connection, &embedder)
         })?
     }
 }
 
-impl Prepared {
-    fn keep(
+impl PreparedDocument {
+    fn store(
         &self,
         connection: &Connection,
-        made: &Made,
-    ) -> Result<Result<Option<Remembered>, MemoryError>, Error> {
-        let generation = match made.generation_or_first(connection)? {
+        embedder: &EmbedderIdentity,
+    ) -> Result<Result<Option<RememberedDocument>, MemoryError>, Error> {
+        let generation = match embedder.generation_or_first(connection)? {
             Ok(generation) => generation,
             Err(error) => return Ok(Err(error)),
         };
@@ -242,21 +247,26 @@ impl Prepared {
             false => RememberOutcome::Added,
         };
         let number = self.insert(connection, scope, generation)?;
-        note_source(connection, scope, number, &self.new)?;
-        Ok(Ok(Some(Remembered {
+        add_source(connection, scope, number, &self.new)?;
+        Ok(Ok(Some(RememberedDocument {
             id: self.id.clone(),
             outcome,
             chunks: self.chunks.len(),
         })))
     }
 
-    /// The same text is there: notes that it was told again, and from where.
-    fn touch(&self, connection: &Connection, number: i64, scope: i64) -> Result<Remembered, Error> {
+    /// Updates the time, taint and source of a known document with the same text.
+    fn touch(
+        &self,
+        connection: &Connection,
+        number: i64,
+        scope: i64,
+    ) -> Result<RememberedDocument, Error> {
         let outcome = match self.replace(connection, scope, Some(number))? {
             true => RememberOutcome::Replaced,
             false => RememberOutcome::Known,
         };
-        note_source(connection, scope, number, &self.new)?;
+        add_source(connection, scope, number, &self.new)?;
         connection
             .prepare_cached(
                 "UPDATE memory_documents SET updated_at = max(updated_at, ?2), tainted = max(tainted, ?3)
@@ -272,15 +282,15 @@ impl Prepared {
             [number],
             |row| row.get(0),
         )?;
-        Ok(Remembered {
+        Ok(RememberedDocument {
             id: self.id.clone(),
             outcome,
             chunks: usize::try_from(chunks).unwrap_or_default(),
         })
     }
 
-    /// Has the document take the place of what came from the same source before, if that is wanted; whether
-    /// there was anything.
+    /// Removes earlier documents from the same source, if this one replaces them. Returns whether there were
+    /// any.
     fn replace(
         &self,
         connection: &Connection,
@@ -289,13 +299,13 @@ impl Prepared {
     ) -> Result<bool, Error> {
         match &self.new.source {
             Some(source) if self.new.replaces_source && !source.is_empty() => {
-                take_source(connection, scope, source, present)
+                remove_source(connection, scope, source, present)
             }
             _ => Ok(false),
         }
     }
 
-    /// Stores the document with its chunks; its number.
+    /// Stores the document with its chunks, and returns its number.
     fn insert(&self, connection: &Connection, scope: i64, generation: i64) -> Result<i64, Error> {
         let at = self.new.at.as_microseconds();
         connection
@@ -346,7 +356,7 @@ impl Prepared {
     }
 }
 
-/// Removes a document with all that belongs to it.
+/// Removes a document with its chunks, words, vectors and sources.
 pub(super) fn remove(connection: &Connection, number: i64, scope: i64) -> Result<(), Error> {
     let (chunks, words): (i64, i64) = connection.query_row(
         "SELECT count(*), coalesce(sum(words), 0) FROM memory_chunks WHERE document = ?1",
@@ -387,7 +397,7 @@ fn count_change(connection: &Connection, scope: i64, chunks: i64, words: i64) ->
     Ok(())
 }
 
-/// The number of a scope, which is given one if it has none.
+/// The number of a scope. The scope is stored if it is new.
 fn scope_number(connection: &Connection, scope: &MemoryScope) -> Result<i64, Error> {
     let reach = &scope.reach;
     let values = params![scope.tenant, scope.principal, reach.kind(), reach.value()];
@@ -404,7 +414,7 @@ fn scope_number(connection: &Connection, scope: &MemoryScope) -> Result<i64, Err
 
 fn check_scope(scope: &MemoryScope) -> Result<(), MemoryError> {
     let is_unnamed = matches!(&scope.reach,
-        super::Reach::Agent(value) | super::Reach::Run(value) if value.is_empty());
+        super::ScopeReach::Agent(value) | super::ScopeReach::Run(value) if value.is_empty());
     match is_unnamed || scope.tenant.is_empty() || scope.principal.is_empty() {
         true => Err(MemoryError::BadScope(scope.reach.to_string())),
         false => Ok(()),
@@ -414,7 +424,7 @@ fn check_scope(scope: &MemoryScope) -> Result<(), MemoryError> {
 fn without_secrets(redactor: &Redactor, new: NewDocument) -> Result<NewDocument, Error> {
     let metadata = redactor.json(&serde_json::Value::Object(new.metadata), &[])?;
     let metadata = serde_json::from_str(&metadata)
-        .map_err(|error| Error::unreadable("what is known about a document", error))?;
+        .map_err(|error| Error::unreadable("the metadata of a document", error))?;
     Ok(NewDocument {
         text: redactor.text(new.text.trim()),
         title: new.title.map(|title| redactor.text(&title)),

@@ -1,4 +1,4 @@
-//! Questions to people, from the asking to the end.
+//! Tests of questions to people, from asking to settling.
 
 use rusqlite::Connection;
 use windlass_core::approval::{Approval, ApprovalStatus, Ask, Outcome, PersonDecision, Question};
@@ -8,12 +8,12 @@ use windlass_store::{
     ApprovalFilter, AtomicWrite, Durability, Error, InboxAction, Options, Redactor, Store,
 };
 
-use super::asking::{
-    DAY, approval, arguments, asks, authorize, call, digest, edited, event, now, reject, request,
-    text, who,
-};
 use super::holds::hold;
-use super::support::{at, contains, file_bytes, id, open, passed, start};
+use super::questions::{
+    DAY, approval, arguments, ask_question, authorize, call, digest, edited, event, identity, now,
+    reject, request, text,
+};
+use super::support::{at, contains, file_bytes, id, open, start, time_passed};
 
 #[test]
 fn a_question_is_stored_with_its_event_and_seen_by_every_process() {
@@ -22,20 +22,20 @@ fn a_question_is_stored_with_its_event_and_seen_by_every_process() {
     let asked = approval(call("r1", 0));
     let seq = journal.append_asking(&event(&journal, 1), &asked).unwrap();
     assert_eq!(seq, 2);
-    let elsewhere = Store::open(store.path()).unwrap();
-    assert_eq!(elsewhere.events(&id("r1")).unwrap().len(), 2);
-    let listed = elsewhere
+    let other_store = Store::open(store.path()).unwrap();
+    assert_eq!(other_store.events(&id("r1")).unwrap().len(), 2);
+    let listed = other_store
         .approvals(&ApprovalFilter::pending(), now())
         .unwrap();
     assert_eq!(listed, std::slice::from_ref(&asked));
-    assert_eq!(elsewhere.approval(&call("r1", 0), now()).unwrap(), asked);
+    assert_eq!(other_store.approval(&call("r1", 0), now()).unwrap(), asked);
 }
 
 #[test]
-fn a_refused_question_takes_its_event_with_it_and_the_journal_goes_on() {
+fn a_refused_question_does_not_store_its_event() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
-    asks(&journal, &approval(call("r1", 0)));
+    ask_question(&journal, &approval(call("r1", 0)));
     let again = journal.append_asking(&event(&journal, 2), &approval(call("r1", 0)));
     assert!(matches!(again, Err(Error::AlreadyAsked(_))), "{again:?}");
     let theirs = journal.append_asking(&event(&journal, 2), &approval(call("r2", 0)));
@@ -44,7 +44,7 @@ fn a_refused_question_takes_its_event_with_it_and_the_journal_goes_on() {
         "{theirs:?}"
     );
     let mut other = request(call("r1", 1));
-    other.principal = who("eve");
+    other.principal = identity("eve");
     let other = Approval::ask(other).unwrap();
     let others = journal.append_asking(&event(&journal, 2), &other);
     assert!(
@@ -63,26 +63,26 @@ fn a_refused_question_takes_its_event_with_it_and_the_journal_goes_on() {
     );
     assert_eq!(store.events(&id("r1")).unwrap().len(), 2);
     let all = store.approvals(&ApprovalFilter::default(), now()).unwrap();
-    assert_eq!(all.len(), 1, "all of it or nothing");
+    assert_eq!(all.len(), 1, "all or nothing is stored");
     let held = store.hold(&call("r1", 1));
     assert!(matches!(held, Err(Error::NoSuchHold(_))), "{held:?}");
 
-    let seq = journal.append(&passed(3), Durability::Synced).unwrap();
+    let seq = journal.append(&time_passed(3), Durability::Synced).unwrap();
     assert_eq!(seq, 3, "no gap");
     store.fold(&id("r1")).unwrap();
 }
 
 #[test]
-fn a_decision_changes_the_question_and_tells_the_owner() {
+fn a_decision_changes_the_question_and_notifies_the_owner() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
-    asks(&journal, &approval(call("r1", 0)));
-    let elsewhere = Store::open(store.path()).unwrap();
-    let decided = elsewhere
+    ask_question(&journal, &approval(call("r1", 0)));
+    let other_store = Store::open(store.path()).unwrap();
+    let decided = other_store
         .decide(
             &call("r1", 0),
             Some(&digest(10)),
-            &who("bea"),
+            &identity("bea"),
             edited(7),
             now(),
         )
@@ -98,11 +98,11 @@ fn a_decision_changes_the_question_and_tells_the_owner() {
     };
     assert_eq!((approved, is_edited), (arguments(7), true));
     assert_eq!(store.approval(&call("r1", 0), now()).unwrap(), decided);
-    let mail = journal.inbox().unwrap();
-    assert_eq!(mail.len(), 1);
-    assert_eq!(mail[0].by, Some(who("bea").principal));
-    assert_eq!(mail[0].at, now());
-    assert_eq!(mail[0].action, InboxAction::Settled(Box::new(decided)));
+    let commands = journal.inbox().unwrap();
+    assert_eq!(commands.len(), 1);
+    assert_eq!(commands[0].by, Some(identity("bea").principal));
+    assert_eq!(commands[0].at, now());
+    assert_eq!(commands[0].action, InboxAction::Settled(Box::new(decided)));
 }
 
 #[test]
@@ -111,13 +111,13 @@ fn a_critical_call_is_settled_by_the_second_person() {
     let (journal, _) = start(&store, "r1");
     let mut critical = request(call("r1", 0));
     critical.question = authorize(SecurityLevel::Critical);
-    asks(&journal, &Approval::ask(critical).unwrap());
+    ask_question(&journal, &Approval::ask(critical).unwrap());
     let decide = |by: &str| {
-        let elsewhere = Store::open(store.path()).unwrap();
-        elsewhere.decide(
+        let other_store = Store::open(store.path()).unwrap();
+        other_store.decide(
             &call("r1", 0),
             None,
-            &who(by),
+            &identity(by),
             PersonDecision::Approve,
             now(),
         )
@@ -136,15 +136,15 @@ fn a_critical_call_is_settled_by_the_second_person() {
 }
 
 #[test]
-fn an_overdue_question_expires_whoever_looks() {
+fn an_overdue_question_expires_on_any_access() {
     let expiring = || {
         let (directory, store) = open();
         let (journal, _) = start(&store, "r1");
-        asks(&journal, &approval(call("r1", 0)));
+        ask_question(&journal, &approval(call("r1", 0)));
         (directory, store, journal)
     };
     let late = at(DAY);
-    let looks: [fn(&Store); 4] = [
+    let accesses: [fn(&Store); 4] = [
         |store| assert_eq!(store.sweep(at(DAY)).unwrap(), [call("r1", 0)]),
         |store| {
             let filter = ApprovalFilter::pending();
@@ -162,15 +162,15 @@ fn an_overdue_question_expires_whoever_looks() {
             drop(Store::open_with(store.path(), options).unwrap());
         },
     ];
-    for look in looks {
+    for access in accesses {
         let (_directory, store, journal) = expiring();
         assert!(store.sweep(at(DAY - 1)).unwrap().is_empty());
-        look(&store);
-        let mail = journal.inbox().unwrap();
-        assert_eq!(mail.len(), 1, "and its owner is told once");
-        assert_eq!((mail[0].by.clone(), mail[0].at), (None, late));
-        let InboxAction::Settled(expired) = &mail[0].action else {
-            panic!("{mail:?}")
+        access(&store);
+        let commands = journal.inbox().unwrap();
+        assert_eq!(commands.len(), 1, "its owner is notified once");
+        assert_eq!((commands[0].by.clone(), commands[0].at), (None, late));
+        let InboxAction::Settled(expired) = &commands[0].action else {
+            panic!("{commands:?}")
         };
         assert_eq!(expired.outcome(), Some(Outcome::Expired));
         assert!(store.sweep(at(2 * DAY)).unwrap().is_empty());
@@ -178,15 +178,15 @@ fn an_overdue_question_expires_whoever_looks() {
 }
 
 #[test]
-fn a_call_may_lead_to_a_second_question_when_the_first_is_settled() {
+fn a_call_can_have_a_second_question_after_the_first_is_settled() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
-    asks(&journal, &approval(call("r1", 0)));
+    ask_question(&journal, &approval(call("r1", 0)));
     store
         .decide(
             &call("r1", 0),
             None,
-            &who("bea"),
+            &identity("bea"),
             PersonDecision::Approve,
             now(),
         )
@@ -199,14 +199,14 @@ fn a_call_may_lead_to_a_second_question_when_the_first_is_settled() {
         free_text: true,
         form: None,
     });
-    asks(&journal, &Approval::ask(second).unwrap());
+    ask_question(&journal, &Approval::ask(second).unwrap());
     let answer = PersonDecision::Answer {
         text: text("Savings."),
     };
     let stale = store.decide(
         &call("r1", 0),
         Some(&digest(10)),
-        &who("bea"),
+        &identity("bea"),
         answer.clone(),
         now(),
     );
@@ -215,16 +215,16 @@ fn a_call_may_lead_to_a_second_question_when_the_first_is_settled() {
         "{stale:?}"
     );
     let answered = store
-        .decide(&call("r1", 0), None, &who("bea"), answer, now())
+        .decide(&call("r1", 0), None, &identity("bea"), answer, now())
         .unwrap();
     assert_eq!(
         answered.outcome(),
         Some(Outcome::Answered(text("Savings.")))
     );
-    let mail = journal.inbox().unwrap();
-    let settled: Vec<_> = mail
+    let commands = journal.inbox().unwrap();
+    let settled: Vec<_> = commands
         .iter()
-        .map(|mail| match &mail.action {
+        .map(|command| match &command.action {
             InboxAction::Settled(settled) => settled.question().kind(),
             other => panic!("{other:?}"),
         })
@@ -237,14 +237,14 @@ fn a_call_may_lead_to_a_second_question_when_the_first_is_settled() {
 }
 
 #[test]
-fn a_run_that_ends_withdraws_its_questions_and_one_that_waits_does_not() {
+fn ending_a_run_withdraws_its_questions_and_waiting_does_not() {
     let (_directory, store) = open();
     for (run, end, status) in [
         ("over", RunEnd::Completed, ApprovalStatus::Cancelled),
         ("waits", RunEnd::WaitingForPerson, ApprovalStatus::Pending),
     ] {
         let (journal, _) = start(&store, run);
-        asks(&journal, &approval(call(run, 0)));
+        ask_question(&journal, &approval(call(run, 0)));
         journal.end(&end).unwrap();
         let found = store.approval(&call(run, 0), now()).unwrap();
         assert_eq!(found.status(), status, "{run}");
@@ -255,8 +255,8 @@ fn a_run_that_ends_withdraws_its_questions_and_one_that_waits_does_not() {
 fn the_owner_withdraws_a_question_with_an_event() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
-    asks(&journal, &approval(call("r1", 0)));
-    asks(&journal, &approval(call("r1", 1)));
+    ask_question(&journal, &approval(call("r1", 0)));
+    ask_question(&journal, &approval(call("r1", 1)));
     let withdraw = vec![AtomicWrite::Withdraw(call("r1", 0))];
     journal.append_with(&event(&journal, 5), withdraw).unwrap();
     let withdrawn = store.approval(&call("r1", 0), now()).unwrap();
@@ -271,11 +271,11 @@ fn questions_are_listed_by_run_tenant_status_and_kind() {
     let (_directory, store) = open();
     for run in ["r1", "r2"] {
         let (journal, _) = start(&store, run);
-        asks(&journal, &approval(call(run, 0)));
-        asks(&journal, &approval(call(run, 1)));
+        ask_question(&journal, &approval(call(run, 0)));
+        ask_question(&journal, &approval(call(run, 1)));
     }
     store
-        .decide(&call("r2", 1), None, &who("bea"), reject(), now())
+        .decide(&call("r2", 1), None, &identity("bea"), reject(), now())
         .unwrap();
     let calls = |filter: ApprovalFilter| -> Vec<String> {
         let found = store.approvals(&filter, now()).unwrap();
@@ -317,16 +317,16 @@ fn questions_are_listed_by_run_tenant_status_and_kind() {
 }
 
 #[test]
-fn a_purge_keeps_what_was_asked_and_decided() {
+fn a_purge_keeps_questions_and_decisions() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "over");
-    asks(&journal, &approval(call("over", 0)));
+    ask_question(&journal, &approval(call("over", 0)));
     store
-        .decide(&call("over", 0), None, &who("bea"), reject(), now())
+        .decide(&call("over", 0), None, &identity("bea"), reject(), now())
         .unwrap();
     journal.end(&RunEnd::Completed).unwrap();
     let (journal, _) = start(&store, "waits");
-    asks(&journal, &approval(call("waits", 0)));
+    ask_question(&journal, &approval(call("waits", 0)));
     journal.end(&RunEnd::WaitingForPerson).unwrap();
 
     let purged = store.purge(std::time::Duration::ZERO, at(60)).unwrap();
@@ -334,7 +334,7 @@ fn a_purge_keeps_what_was_asked_and_decided() {
     assert_eq!(removed, ["over"]);
     let kept = store.approval(&call("over", 0), now()).unwrap();
     assert_eq!(kept.status(), ApprovalStatus::Rejected);
-    assert_eq!(kept.decisions()[0].by, who("bea").principal);
+    assert_eq!(kept.decisions()[0].by, identity("bea").principal);
     assert!(store.fold(&id("waits")).is_ok());
     assert_eq!(
         store
@@ -344,17 +344,17 @@ fn a_purge_keeps_what_was_asked_and_decided() {
         2
     );
 
-    let elsewhere = Connection::open(store.path()).unwrap();
+    let connection = Connection::open(store.path()).unwrap();
     for forbidden in [
         "DELETE FROM approvals",
         "UPDATE approvals SET status = 'approved' WHERE run = 'over'",
     ] {
-        assert!(elsewhere.execute(forbidden, []).is_err(), "{forbidden}");
+        assert!(connection.execute(forbidden, []).is_err(), "{forbidden}");
     }
 }
 
 #[test]
-fn a_database_of_the_first_version_gets_the_new_tables_and_keeps_its_runs() {
+fn migrating_the_first_version_keeps_its_runs() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("windlass.db");
     let old = Connection::open(&path).unwrap();
@@ -389,9 +389,9 @@ fn a_database_of_the_first_version_gets_the_new_tables_and_keeps_its_runs() {
     assert_eq!(task, "Find it.");
     store.fold(&id("old")).unwrap();
     let journal = store.take_over(&id("old")).unwrap();
-    asks(&journal, &approval(call("old", 0)));
+    ask_question(&journal, &approval(call("old", 0)));
     store
-        .decide(&call("old", 0), None, &who("bea"), reject(), now())
+        .decide(&call("old", 0), None, &identity("bea"), reject(), now())
         .unwrap();
     assert_eq!(journal.inbox().unwrap().len(), 1);
 }
@@ -414,7 +414,7 @@ fn no_secret_is_stored_with_a_question_or_a_decision() {
         matches!(refused, Err(Error::SecretInStructure)),
         "{refused:?}"
     );
-    asks(&journal, &asked);
+    ask_question(&journal, &asked);
     let stored = store.approval(&call("r1", 0), now()).unwrap();
     assert_eq!(
         stored.request().instruction.as_deref(),
@@ -426,23 +426,23 @@ fn no_secret_is_stored_with_a_question_or_a_decision() {
     let decision = PersonDecision::ApproveEdited {
         arguments: with_secret.clone(),
     };
-    let refused = store.decide(&call("r1", 0), None, &who("bea"), decision, now());
+    let refused = store.decide(&call("r1", 0), None, &identity("bea"), decision, now());
     assert!(
         matches!(refused, Err(Error::SecretInStructure)),
-        "what was approved would not be what runs: {refused:?}"
+        "the approved arguments would not be the ones that run: {refused:?}"
     );
     let message = Some(text(&format!("Not with {SECRET}!")));
     let decided = store
         .decide(
             &call("r1", 0),
             None,
-            &who("bea"),
+            &identity("bea"),
             PersonDecision::Reject { message },
             now(),
         )
         .unwrap();
     let outcome = Outcome::Rejected {
-        by: who("bea").principal,
+        by: identity("bea").principal,
         message: Some(text("Not with [redacted]!")),
     };
     assert_eq!(decided.outcome(), Some(outcome));
@@ -458,7 +458,7 @@ fn no_secret_is_stored_with_a_question_or_a_decision() {
     });
     assert!(
         matches!(refused, Err(Error::SecretInStructure)),
-        "what was approved would not be what runs: {refused:?}"
+        "the approved arguments would not be the ones that run: {refused:?}"
     );
     assert!(!contains(&file_bytes(&store), SECRET));
 }

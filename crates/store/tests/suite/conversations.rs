@@ -1,4 +1,4 @@
-//! Conversations are kept and found again.
+//! Tests of stored conversations.
 
 use windlass_core::approval::{Identity, Principal};
 use windlass_core::model::ChatMessage;
@@ -33,17 +33,17 @@ fn conversation(name: &str, second: i64) -> StoredConversation {
 }
 
 #[test]
-fn a_conversation_is_replaced_by_what_it_became() {
+fn saving_a_conversation_replaces_the_earlier_version() {
     let (_directory, store) = open();
     assert_eq!(store.conversation(&user(), "c1").unwrap(), None);
-    let mut kept = conversation("c1", 1);
-    store.save_conversation(&kept).unwrap();
-    kept.messages.push(ChatMessage::Assistant {
+    let mut saved = conversation("c1", 1);
+    store.save_conversation(&saved).unwrap();
+    saved.messages.push(ChatMessage::Assistant {
         content: "Hi".to_owned(),
         calls: Vec::new(),
     });
-    store.save_conversation(&kept).unwrap();
-    assert_eq!(store.conversation(&user(), "c1").unwrap(), Some(kept));
+    store.save_conversation(&saved).unwrap();
+    assert_eq!(store.conversation(&user(), "c1").unwrap(), Some(saved));
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! A process that is killed while it writes loses nothing it was told is stored.
+//! Tests that a process that is killed while it writes loses no acknowledged event.
 //!
-//! The process is this test binary again, told by a variable to be the victim.
+//! The process is this test binary, started with a variable that selects the test `victim`.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -27,12 +27,12 @@ fn victim() {
     std::thread::scope(|scope| {
         for name in RUNS {
             let store = &store;
-            scope.spawn(move || append_for_ever(store, name));
+            scope.spawn(move || append_forever(store, name));
         }
     });
 }
 
-fn append_for_ever(store: &Store, name: &str) {
+fn append_forever(store: &Store, name: &str) {
     let first = started(name, "Find it.");
     let (journal, mut run) = match store.take_over(&id(name)) {
         Ok(journal) => (journal, store.fold(&id(name)).unwrap()),
@@ -45,7 +45,7 @@ fn append_for_ever(store: &Store, name: &str) {
     loop {
         let event = next_event(&run, 1, &success());
         run.apply(&event).unwrap();
-        // As the runtime does it: what is about to have an effect waits for the disk.
+        // Like the runtime: an event before an effect waits for the disk.
         let is_intent = matches!(event, Event::CallStarted { .. });
         let durability = if is_intent {
             Durability::Synced
@@ -60,8 +60,8 @@ fn append_for_ever(store: &Store, name: &str) {
     }
 }
 
-/// Lets a victim append until it has said so `count` times, kills it, and says which event of each
-/// run was acknowledged last.
+/// Lets a victim append until it has printed `count` lines, kills it, and returns the last acknowledged event of
+/// each run.
 fn kill_after(path: &Path, count: u64) -> HashMap<String, u64> {
     let mut victim = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "suite::crash::victim", "--nocapture"])
@@ -72,10 +72,10 @@ fn kill_after(path: &Path, count: u64) -> HashMap<String, u64> {
     let mut acknowledged = HashMap::new();
     let mut seen = 0;
     let lines = BufReader::new(victim.stdout.take().unwrap()).lines();
-    // After the kill, what the pipe still holds was acknowledged too.
+    // Lines that are still in the pipe after the kill were acknowledged too.
     for line in lines {
         let line = line.unwrap();
-        // The first one may stand behind what the test harness prints about the test.
+        // The first line may follow output of the test harness.
         let Some((_, line)) = line.split_once("stored ") else {
             continue;
         };
@@ -87,16 +87,12 @@ fn kill_after(path: &Path, count: u64) -> HashMap<String, u64> {
         }
     }
     let status = victim.wait().unwrap();
-    assert_eq!(
-        status.code(),
-        None,
-        "it was killed, it did not end: {status}"
-    );
+    assert_eq!(status.code(), None, "it must have been killed: {status}");
     acknowledged
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_kill_at_any_point() {
+fn acknowledged_events_survive_a_kill_at_any_point() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("windlass.db");
     let random = RandomState::new();

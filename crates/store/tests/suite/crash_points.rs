@@ -1,6 +1,6 @@
-//! Every write lies between two crash points: killed at the first it is not there, at the second it is.
+//! Tests that every write has two crash points: a kill at the first loses it, a kill at the second does not.
 //!
-//! The process that is killed is this test binary again, told by a variable to be the victim.
+//! The killed process is this test binary, started with a variable that selects the test `victim`.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -10,8 +10,8 @@ use windlass_core::approval::PersonDecision;
 use windlass_core::run::RunEnd;
 use windlass_store::{Durability, Store};
 
-use super::asking::{approval, asks, call, event, now, who};
 use super::holds::hold;
+use super::questions::{approval, ask_question, call, event, identity, now};
 use super::support::{at, content, id, new_run, next_event, start, started, success};
 
 const VICTIM: &str = "WINDLASS_STORE_TEST_CRASH_VICTIM";
@@ -29,19 +29,19 @@ fn victim() {
         run.apply(&event).unwrap();
         journal.append(&event, Durability::Synced).unwrap();
     }
-    asks(&journal, &approval(call("r1", 0)));
+    ask_question(&journal, &approval(call("r1", 0)));
     for index in [1, 2] {
         let held = hold("r1", index);
         journal.append_holding(&event(&journal, 1), &held).unwrap();
     }
     let approve = PersonDecision::Approve;
-    let by = who("bea");
+    let by = identity("bea");
     store
         .decide(&call("r1", 0), None, &by, approve, now())
         .unwrap();
     store.undo(&call("r1", 1), &by, at(2)).unwrap();
     store.release(&call("r1", 2), &by, at(2)).unwrap();
-    asks(&journal, &approval(call("r1", 3)));
+    ask_question(&journal, &approval(call("r1", 3)));
     store.sweep(at(1_000_000)).unwrap();
     store.request_cancel(&id("r1"), &by, now()).unwrap();
     journal.end(&RunEnd::WaitingForPerson).unwrap();
@@ -55,7 +55,7 @@ fn victim() {
     journal.sync().unwrap();
 }
 
-/// Lets a victim work on a database, with a variable that says more.
+/// Runs the victim on a database, with another variable.
 fn run_victim(path: &Path, variable: &str, value: &str) -> ExitStatus {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "suite::crash_points::victim"])
@@ -66,13 +66,13 @@ fn run_victim(path: &Path, variable: &str, value: &str) -> ExitStatus {
         .unwrap()
 }
 
-fn content_found(path: &Path) -> String {
+fn reopened_content(path: &Path) -> String {
     drop(Store::open(path).unwrap());
     content(path)
 }
 
 #[test]
-fn what_is_written_is_not_there_before_its_point_and_there_after_it() {
+fn a_write_is_stored_after_its_second_crash_point_and_not_before_its_first() {
     let directory = tempfile::tempdir().unwrap();
     let list = directory.path().join("list");
     let whole = directory.path().join("whole/windlass.db");
@@ -81,7 +81,7 @@ fn what_is_written_is_not_there_before_its_point_and_there_after_it() {
     assert_eq!(
         list.exists(),
         cfg!(debug_assertions),
-        "points are passed in debug builds and in no others"
+        "only debug builds have crash points"
     );
     let points = std::fs::read_to_string(&list).unwrap_or_default();
     let points: Vec<&str> = points.lines().collect();
@@ -104,31 +104,31 @@ fn what_is_written_is_not_there_before_its_point_and_there_after_it() {
         assert!(points.contains(&wanted), "{wanted} of {points:?}");
     }
 
-    let mut last = content_found(&directory.path().join("nothing/windlass.db"));
+    let mut last = reopened_content(&directory.path().join("nothing/windlass.db"));
     for pair in points.chunks(2) {
         let [before, after] = pair else {
-            panic!("{pair:?} is no pair");
+            panic!("{pair:?} is not a pair");
         };
         assert_eq!(before.replace("before", "after"), *after);
         let [found_before, found_after] = [before, after].map(|point| {
             let path = directory.path().join(point).join("windlass.db");
             let status = run_victim(&path, "WINDLASS_CRASH_AT", point);
             assert_eq!(status.signal(), Some(9), "{point}: {status}");
-            content_found(&path)
+            reopened_content(&path)
         });
         assert_eq!(found_before, last, "killed at {before}");
         assert_ne!(found_after, last, "killed at {after}");
         last = found_after;
     }
     assert_eq!(
-        content_found(&whole),
+        reopened_content(&whole),
         last,
-        "nothing is written without points"
+        "every write has crash points"
     );
 }
 
 #[test]
-fn a_point_that_is_never_passed_kills_nobody() {
+fn a_crash_point_that_is_never_passed_kills_no_process() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("windlass.db");
     for never in ["start.before#3", "start.before", "append.before.nothing#1"] {

@@ -1,9 +1,9 @@
-//! Executions that have ended: counted, listed, and kept when their journal is purged.
+//! Tests of ended executions: counted, listed, and kept when their journal is purged.
 
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_core::run::{CallEnd, Event, Ran, Run};
+use windlass_core::run::{CallEnd, Event, ExecutedTool, Run};
 use windlass_spec::{
     CallState, Effect, ErrorCategory, Failure, Timestamp, ToolExecutionResult, ToolName,
 };
@@ -11,7 +11,7 @@ use windlass_store::{Durability, ExecutionFilter, Store};
 
 use super::support::{at, id, new_run, next_event, open, started};
 
-/// Drives a run until so many calls have ended, each as told.
+/// Drives a run until its calls have ended with these ends.
 fn run(store: &Store, name: &str, ends: &[CallEnd]) {
     let first = started(name, "Find it.");
     let journal = store.start(new_run(), &first, Durability::Synced).unwrap();
@@ -21,7 +21,7 @@ fn run(store: &Store, name: &str, ends: &[CallEnd]) {
         let mut event = next_event(&run, second, &ends[ended]);
         if let Event::CallEnded { call, ran, .. } = &mut event {
             let (record, _) = run.call(call).unwrap();
-            *ran = Some(Ran {
+            *ran = Some(ExecutedTool {
                 tool: record.tool_name().clone(),
                 started_at: record.started_at().unwrap(),
                 variant: None,
@@ -110,7 +110,7 @@ fn an_execution_is_listed_with_its_result_or_its_error() {
 }
 
 #[test]
-fn executions_outlive_the_purge_of_their_journal_without_what_was_said() {
+fn a_purge_keeps_executions_without_their_content() {
     let (_directory, store) = open();
     run(
         &store,
@@ -131,13 +131,13 @@ fn executions_outlive_the_purge_of_their_journal_without_what_was_said() {
             .all(|one| one.error.is_none() && one.result.is_none())
     );
     assert_eq!(listed[0].category, Some(ErrorCategory::ToolFailure));
-    // Nobody removes them.
+    // They cannot be deleted.
     let connection = rusqlite::Connection::open(store.path()).unwrap();
     assert!(connection.execute("DELETE FROM executions", []).is_err());
 }
 
 #[test]
-fn what_people_or_arguments_were_the_reason_for_says_nothing_of_a_tool() {
+fn failures_by_people_or_arguments_do_not_count_for_the_tool() {
     let (_directory, store) = open();
     run(
         &store,
@@ -160,13 +160,13 @@ fn what_people_or_arguments_were_the_reason_for_says_nothing_of_a_tool() {
 }
 
 #[test]
-fn executions_from_before_there_was_a_table_are_counted_too() {
+fn executions_from_before_the_table_existed_are_counted() {
     let (_directory, store) = open();
     run(&store, "r1", &[CallEnd::Success(json!("found"))]);
     let kept = all(&store);
     let path = store.path().to_owned();
     drop(store);
-    // Back to the form before.
+    // Restores the earlier schema.
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection
         .execute_batch(
@@ -184,7 +184,7 @@ fn executions_from_before_there_was_a_table_are_counted_too() {
 }
 
 #[test]
-fn an_execution_of_a_record_is_the_same_as_of_the_table() {
+fn an_execution_from_the_call_record_matches_the_table() {
     let (_directory, store) = open();
     run(&store, "r1", &[CallEnd::Success(json!("found"))]);
     let events: Vec<Event> = store

@@ -1,6 +1,5 @@
-//! What fails outside: no room, no right to write, somebody else's lock, a file that is gone. Whatever
-//! was to be written then is refused with the cause, nothing of it is there, and when the cause is
-//! gone it can be written.
+//! Tests of external failures: a full disk, missing write permission, a lock of another process, a removed file.
+//! Writes fail with the cause, leave nothing behind, and succeed when the cause is fixed.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,33 +9,33 @@ use std::time::Duration;
 use rusqlite::Connection;
 use windlass_store::{Durability, Error, Options, RunFilter, Store};
 
-use super::scene::{OTHERS, OWNERS, Scene, large_event, prepare};
+use super::prepared_runs::{OTHER_WRITES, OWNER_WRITES, PreparedRuns, large_event, prepare};
 use super::support::{content, id, new_run, open, started};
 
-/// Tries things while something is wrong.
+/// Checks that writes fail with the expected error.
 fn all_fail<'a>(
-    (store, scene): (&Store, &Scene),
-    things: impl IntoIterator<Item = &'a str>,
+    (store, prepared): (&Store, &PreparedRuns),
+    writes: impl IntoIterator<Item = &'a str>,
     size: usize,
     is_expected: impl Fn(&Error) -> bool,
 ) {
-    for what in things {
-        let error = scene.attempt(store, what, size).expect_err(what);
+    for what in writes {
+        let error = prepared.attempt(store, what, size).expect_err(what);
         assert!(is_expected(&error), "{what}: {error}");
         assert!(!error.to_string().is_empty());
     }
-    // What an owner could not write, it does not write later without what came before it.
-    for what in OWNERS {
-        let error = scene.attempt(store, what, size).expect_err(what);
+    // After a failed write, an owner's journal refuses further writes.
+    for what in OWNER_WRITES {
+        let error = prepared.attempt(store, what, size).expect_err(what);
         assert!(matches!(error, Error::Broken { .. }), "{what}: {error}");
     }
 }
 
-/// Tries everything when all is well again.
+/// Checks that all writes succeed when the cause is fixed.
 fn all_succeed(store: &Store, size: usize) {
-    let scene = Scene::enter(store);
-    for what in OWNERS.into_iter().chain(OTHERS) {
-        let result = scene.attempt(store, what, size);
+    let prepared = PreparedRuns::take_over(store);
+    for what in OWNER_WRITES.into_iter().chain(OTHER_WRITES) {
+        let result = prepared.attempt(store, what, size);
         assert!(result.is_ok(), "{what}: {result:?}");
     }
     for run in store.runs(&RunFilter::default()).unwrap() {
@@ -68,7 +67,7 @@ fn fill(store: &Store) {
 }
 
 #[test]
-fn a_database_that_may_not_grow_refuses_what_does_not_fit() {
+fn a_database_at_its_size_limit_refuses_writes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("windlass.db");
     let options = Options {
@@ -77,15 +76,15 @@ fn a_database_that_may_not_grow_refuses_what_does_not_fit() {
     };
     let store = Store::open_with(&path, options).unwrap();
     prepare(&store);
-    let scene = Scene::enter(&store);
+    let prepared = PreparedRuns::take_over(&store);
     fill(&store);
     let before = content(&path);
-    // An undo or a stop may find room in a page that is there.
-    let things = OWNERS.into_iter().chain(["decide"]);
+    // An undo or a cancel may fit into an existing page.
+    let writes = OWNER_WRITES.into_iter().chain(["decide"]);
     let is_full = |error: &Error| matches!(error, Error::DiskFull);
-    all_fail((&store, &scene), things, 100_000, is_full);
+    all_fail((&store, &prepared), writes, 100_000, is_full);
     assert_eq!(content(&path), before, "nothing is half-written");
-    drop((scene, store));
+    drop((prepared, store));
     all_succeed(&Store::open(&path).unwrap(), 100_000);
 }
 
@@ -93,8 +92,8 @@ const FULL: &str = "WINDLASS_STORE_TEST_FULL";
 const READ_ONLY: &str = "WINDLASS_STORE_TEST_READ_ONLY";
 const LOCK: &str = "WINDLASS_STORE_TEST_LOCK";
 
-/// Runs a test of this binary, told by a variable what to play, where `mount` was called as said. Not
-/// every system lets us: where everybody has the same view of the file system, it is left out.
+/// Runs a test of this binary, selected by `role` and `variable`, in a mount namespace after `mount`. On systems
+/// without permission for mount namespaces, the test is skipped.
 fn in_own_mounts(mount: &str, role: &str, variable: &str, path: &Path) {
     let unshare = || {
         let mut unshare = Command::new("unshare");
@@ -105,7 +104,7 @@ fn in_own_mounts(mount: &str, role: &str, variable: &str, path: &Path) {
     let directory = path.parent().unwrap();
     let may = unshare().arg(mount).arg("sh").arg(directory).status();
     if !may.is_ok_and(|status| status.success()) {
-        println!("this system does not let us `{mount}`, so this is not tested here");
+        println!("skipped: this system does not allow `{mount}`");
         return;
     }
     let output = unshare()
@@ -118,15 +117,15 @@ fn in_own_mounts(mount: &str, role: &str, variable: &str, path: &Path) {
         .stdout(Stdio::piped())
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && told.contains("1 passed"),
-        "{told}"
+        output.status.success() && stdout.contains("1 passed"),
+        "{stdout}"
     );
 }
 
 #[test]
-fn a_full_disk_refuses_everything() {
+fn a_full_disk_refuses_all_writes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("windlass.db");
     in_own_mounts(
@@ -137,7 +136,7 @@ fn a_full_disk_refuses_everything() {
     );
 }
 
-/// Not a test by itself: fills a disk that was made for it.
+/// Not a test by itself: fills the disk that `a_full_disk_refuses_all_writes` mounts.
 #[test]
 fn on_a_small_disk() {
     let Some(path) = std::env::var_os(FULL) else {
@@ -148,21 +147,21 @@ fn on_a_small_disk() {
     std::fs::write(&ballast, vec![1; 800 * 1024]).unwrap();
     let store = Store::open(path).unwrap();
     prepare(&store);
-    let scene = Scene::enter(&store);
+    let prepared = PreparedRuns::take_over(&store);
     fill(&store);
     let before = content(path);
     let is_full = |error: &Error| matches!(error, Error::DiskFull);
-    let things = || OWNERS.into_iter().chain(OTHERS);
-    all_fail((&store, &scene), things(), 20_000, is_full);
+    let writes = || OWNER_WRITES.into_iter().chain(OTHER_WRITES);
+    all_fail((&store, &prepared), writes(), 20_000, is_full);
     assert_eq!(content(path), before, "nothing is half-written");
-    drop(scene);
-    // The same store goes on when there is room.
+    drop(prepared);
+    // The same store continues when there is room.
     std::fs::remove_file(&ballast).unwrap();
     all_succeed(&store, 20_000);
 }
 
 #[test]
-fn a_read_only_directory_is_refused_and_left_as_it_is() {
+fn a_read_only_directory_is_refused_and_unchanged() {
     let (directory, store) = open();
     prepare(&store);
     let path = store.path().to_owned();
@@ -178,7 +177,7 @@ fn a_read_only_directory_is_refused_and_left_as_it_is() {
     drop(directory);
 }
 
-/// Not a test by itself: opens what cannot be written.
+/// Not a test by itself: opens a database on a read-only disk.
 #[test]
 fn on_a_read_only_disk() {
     let Some(path) = std::env::var_os(READ_ONLY) else {
@@ -206,7 +205,7 @@ fn locker() {
 }
 
 #[test]
-fn a_lock_of_another_process_refuses_everything() {
+fn a_lock_of_another_process_refuses_all_writes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("windlass.db");
     let options = Options {
@@ -215,7 +214,7 @@ fn a_lock_of_another_process_refuses_everything() {
     };
     let store = Store::open_with(&path, options).unwrap();
     prepare(&store);
-    let scene = Scene::enter(&store);
+    let prepared = PreparedRuns::take_over(&store);
     let before = content(&path);
     let mut locker = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "suite::faults::locker", "--nocapture"])
@@ -227,52 +226,52 @@ fn a_lock_of_another_process_refuses_everything() {
     let is_locked = lines.any(|line| line.unwrap().ends_with("locked"));
     assert!(is_locked);
 
-    let things = OWNERS.into_iter().chain(OTHERS);
+    let writes = OWNER_WRITES.into_iter().chain(OTHER_WRITES);
     let is_busy = |error: &Error| matches!(error, Error::Busy);
-    all_fail((&store, &scene), things, 10, is_busy);
+    all_fail((&store, &prepared), writes, 10, is_busy);
     assert_eq!(content(&path), before, "nothing is half-written");
     let error = store.take_over(&id("decide")).unwrap_err();
     assert!(matches!(error, Error::Busy), "{error}");
-    drop(scene);
+    drop(prepared);
     locker.kill().unwrap();
     locker.wait().unwrap();
     all_succeed(&store, 10);
 }
 
 #[test]
-fn a_database_that_is_gone_takes_nothing_more() {
+fn a_removed_database_refuses_all_writes() {
     let (directory, store) = open();
     prepare(&store);
-    let scene = Scene::enter(&store);
+    let prepared = PreparedRuns::take_over(&store);
     let before = content(store.path());
     let away = directory.path().join("away.db");
     std::fs::rename(store.path(), &away).unwrap();
     let is_gone = |error: &Error| matches!(error, Error::Gone(_));
-    let things = || OWNERS.into_iter().chain(OTHERS);
-    all_fail((&store, &scene), things(), 10, is_gone);
-    assert!(!store.path().exists(), "none is made in its place");
+    let writes = || OWNER_WRITES.into_iter().chain(OTHER_WRITES);
+    all_fail((&store, &prepared), writes(), 10, is_gone);
+    assert!(!store.path().exists(), "no new file is created");
 
-    // Another one in its place is not taken for it.
+    // Another file at the same path is not used.
     std::fs::write(store.path(), "").unwrap();
-    let error = scene.attempt(&store, "decide", 10).unwrap_err();
+    let error = prepared.attempt(&store, "decide", 10).unwrap_err();
     assert!(is_gone(&error), "{error}");
     assert_eq!(std::fs::read(store.path()).unwrap(), b"");
 
-    drop(scene);
+    drop(prepared);
     std::fs::rename(&away, store.path()).unwrap();
     assert_eq!(content(store.path()), before);
     all_succeed(&store, 10);
 }
 
 #[test]
-fn a_directory_that_is_gone_takes_nothing_more() {
+fn a_removed_directory_refuses_all_writes() {
     let (directory, store) = open();
     prepare(&store);
-    let scene = Scene::enter(&store);
+    let prepared = PreparedRuns::take_over(&store);
     directory.close().unwrap();
     let is_gone = |error: &Error| matches!(error, Error::Gone(_));
-    let things = OWNERS.into_iter().chain(OTHERS);
-    all_fail((&store, &scene), things, 10, is_gone);
+    let writes = OWNER_WRITES.into_iter().chain(OTHER_WRITES);
+    all_fail((&store, &prepared), writes, 10, is_gone);
     let error = store.take_over(&id("decide")).unwrap_err();
     assert!(error.to_string().starts_with("cannot open `"), "{error}");
 }

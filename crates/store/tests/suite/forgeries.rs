@@ -1,4 +1,4 @@
-//! Decisions that must not count, each tried from a second handle on the same file, as another
+//! Tests of decisions that must be refused. Each is tried from a second store on the same file, as another
 //! process would.
 
 use std::process::{Command, Stdio};
@@ -8,20 +8,21 @@ use rusqlite::Connection;
 use windlass_core::approval::{Approval, ApprovalStatus, Identity, PersonDecision};
 use windlass_store::{ApprovalFilter, Error, RunJournal, Store};
 
-use super::asking::{
-    DAY, approval, arguments, asks, call, digest, event, now, reject, request, stranger, who,
+use super::questions::{
+    DAY, approval, arguments, ask_question, call, digest, event, identity, now, other_tenant,
+    reject, request,
 };
 use super::support::{at, id, open, start};
 
-fn asked() -> (tempfile::TempDir, RunJournal, Store) {
+fn pending_question() -> (tempfile::TempDir, RunJournal, Store) {
     let (directory, store) = open();
     let (journal, _) = start(&store, "r1");
-    asks(&journal, &approval(call("r1", 0)));
-    let elsewhere = Store::open(store.path()).unwrap();
-    (directory, journal, elsewhere)
+    ask_question(&journal, &approval(call("r1", 0)));
+    let other_store = Store::open(store.path()).unwrap();
+    (directory, journal, other_store)
 }
 
-fn still_pending(store: &Store, journal: &RunJournal) {
+fn assert_still_pending(store: &Store, journal: &RunJournal) {
     let found = store.approval(&call("r1", 0), now()).unwrap();
     assert_eq!(found.status(), ApprovalStatus::Pending);
     assert!(found.decisions().is_empty());
@@ -29,26 +30,26 @@ fn still_pending(store: &Store, journal: &RunJournal) {
 }
 
 #[test]
-fn a_decision_about_changed_arguments_does_not_count() {
-    let (_directory, journal, store) = asked();
+fn a_decision_for_other_arguments_is_refused() {
+    let (_directory, journal, store) = pending_question();
     let error = store
         .decide(
             &call("r1", 0),
             Some(&digest(10_000)),
-            &who("bea"),
+            &identity("bea"),
             PersonDecision::Approve,
             now(),
         )
         .unwrap_err();
     assert!(matches!(error, Error::DigestDiffers { .. }), "{error}");
-    still_pending(&store, &journal);
+    assert_still_pending(&store, &journal);
 }
 
 #[test]
-fn arguments_changed_in_the_database_are_noticed() {
-    let (_directory, journal, store) = asked();
-    let elsewhere = Connection::open(store.path()).unwrap();
-    let changed = elsewhere
+fn arguments_changed_in_the_database_are_detected() {
+    let (_directory, journal, store) = pending_question();
+    let connection = Connection::open(store.path()).unwrap();
+    let changed = connection
         .execute(
             r#"UPDATE approvals SET body = replace(body, '"amount":10', '"amount":10000')"#,
             [],
@@ -59,7 +60,7 @@ fn arguments_changed_in_the_database_are_noticed() {
         .decide(
             &call("r1", 0),
             None,
-            &who("bea"),
+            &identity("bea"),
             PersonDecision::Approve,
             now(),
         )
@@ -69,14 +70,14 @@ fn arguments_changed_in_the_database_are_noticed() {
 }
 
 #[test]
-fn a_status_changed_in_the_database_is_noticed() {
+fn a_status_changed_in_the_database_is_detected() {
     let body = "replace(body, '\"status\":\"pending\"', '\"status\":\"approved\"')";
     for forged in [
         "status = 'approved', settled_at = 1".to_owned(),
         format!("body = {body}"),
         format!("status = 'approved', settled_at = 1, body = {body}"),
     ] {
-        let (_directory, _journal, store) = asked();
+        let (_directory, _journal, store) = pending_question();
         Connection::open(store.path())
             .unwrap()
             .execute(&format!("UPDATE approvals SET {forged}"), [])
@@ -87,34 +88,35 @@ fn a_status_changed_in_the_database_is_noticed() {
 }
 
 #[test]
-fn a_decision_by_somebody_who_is_not_entitled_does_not_count() {
+fn a_decision_by_an_unentitled_principal_is_refused() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     let mut only_cem = request(call("r1", 0));
-    only_cem.approvers = vec![who("cem").principal];
-    asks(&journal, &Approval::ask(only_cem).unwrap());
-    let elsewhere = Store::open(store.path()).unwrap();
-    let decide =
-        |by: &Identity| elsewhere.decide(&call("r1", 0), None, by, PersonDecision::Approve, now());
-    let error = decide(&who("bea")).unwrap_err();
+    only_cem.approvers = vec![identity("cem").principal];
+    ask_question(&journal, &Approval::ask(only_cem).unwrap());
+    let other_store = Store::open(store.path()).unwrap();
+    let decide = |by: &Identity| {
+        other_store.decide(&call("r1", 0), None, by, PersonDecision::Approve, now())
+    };
+    let error = decide(&identity("bea")).unwrap_err();
     assert!(matches!(error, Error::NotEntitled { .. }), "{error}");
-    let error = decide(&stranger()).unwrap_err();
+    let error = decide(&other_tenant()).unwrap_err();
     assert!(
         matches!(error, Error::NoSuchApproval(_)),
-        "another tenant's questions are not there: {error}"
+        "questions of another tenant are not visible: {error}"
     );
-    still_pending(&elsewhere, &journal);
-    decide(&who("cem")).unwrap();
+    assert_still_pending(&other_store, &journal);
+    decide(&identity("cem")).unwrap();
 }
 
 #[test]
-fn a_decision_after_the_time_does_not_count() {
-    let (_directory, journal, store) = asked();
+fn a_decision_after_the_deadline_is_refused() {
+    let (_directory, journal, store) = pending_question();
     let error = store
         .decide(
             &call("r1", 0),
             None,
-            &who("bea"),
+            &identity("bea"),
             PersonDecision::Approve,
             at(DAY),
         )
@@ -122,16 +124,22 @@ fn a_decision_after_the_time_does_not_count() {
     assert!(matches!(error, Error::Expired { .. }), "{error}");
     let found = store.approval(&call("r1", 0), now()).unwrap();
     assert_eq!(found.status(), ApprovalStatus::Expired);
-    assert_eq!(journal.inbox().unwrap().len(), 1, "that it expired");
+    assert_eq!(journal.inbox().unwrap().len(), 1, "only the expiry");
 }
 
 #[test]
-fn a_decision_is_not_replayed() {
-    let (_directory, journal, store) = asked();
+fn a_decision_cannot_be_replayed() {
+    let (_directory, journal, store) = pending_question();
     let approve = || {
         let digest = digest(10);
         let decision = PersonDecision::Approve;
-        store.decide(&call("r1", 0), Some(&digest), &who("bea"), decision, now())
+        store.decide(
+            &call("r1", 0),
+            Some(&digest),
+            &identity("bea"),
+            decision,
+            now(),
+        )
     };
     let first = approve().unwrap();
     let command = journal.inbox().unwrap()[0].id;
@@ -150,24 +158,24 @@ fn a_decision_is_not_replayed() {
 }
 
 #[test]
-fn of_decisions_submitted_at_once_one_counts() {
+fn of_concurrent_decisions_only_one_is_accepted() {
     const PEOPLE: usize = 4;
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     for index in 0..20 {
-        asks(&journal, &approval(call("r1", index)));
+        ask_question(&journal, &approval(call("r1", index)));
         let barrier = Barrier::new(PEOPLE);
         let results: Vec<Result<Approval, Error>> = std::thread::scope(|scope| {
             let decide = |person: usize| {
-                let elsewhere = Store::open(store.path()).unwrap();
+                let other_store = Store::open(store.path()).unwrap();
                 let decision = if person.is_multiple_of(2) {
                     PersonDecision::Approve
                 } else {
                     reject()
                 };
-                let by = who(&format!("p{person}"));
+                let by = identity(&format!("p{person}"));
                 barrier.wait();
-                elsewhere.decide(&call("r1", index), Some(&digest(10)), &by, decision, now())
+                other_store.decide(&call("r1", index), Some(&digest(10)), &by, decision, now())
             };
             let threads: Vec<_> = (0..PEOPLE)
                 .map(|person| scope.spawn(move || decide(person)))
@@ -199,7 +207,7 @@ fn decider() {
         return;
     };
     let store = Store::open(path).unwrap();
-    let by = who(&format!("p{}", std::process::id()));
+    let by = identity(&format!("p{}", std::process::id()));
     let mut won = 0;
     for index in 0..CALLS {
         let decision = PersonDecision::Approve;
@@ -213,11 +221,11 @@ fn decider() {
 }
 
 #[test]
-fn of_decisions_of_several_processes_one_counts() {
+fn of_decisions_by_several_processes_only_one_is_accepted() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     for index in 0..CALLS {
-        asks(&journal, &approval(call("r1", index)));
+        ask_question(&journal, &approval(call("r1", index)));
     }
     let processes: Vec<_> = (0..3)
         .map(|_| {
@@ -244,14 +252,16 @@ fn of_decisions_of_several_processes_one_counts() {
 }
 
 #[test]
-fn a_decision_after_the_run_was_cancelled_does_not_count() {
-    let (_directory, journal, store) = asked();
-    store.request_cancel(&id("r1"), &who("bea"), now()).unwrap();
+fn a_decision_after_a_cancel_request_is_refused() {
+    let (_directory, journal, store) = pending_question();
+    store
+        .request_cancel(&id("r1"), &identity("bea"), now())
+        .unwrap();
     let error = store
         .decide(
             &call("r1", 0),
             Some(&digest(10)),
-            &who("cem"),
+            &identity("cem"),
             PersonDecision::ApproveEdited {
                 arguments: arguments(1),
             },
@@ -262,15 +272,15 @@ fn a_decision_after_the_run_was_cancelled_does_not_count() {
         panic!("{error}")
     };
     assert_eq!(status, ApprovalStatus::Cancelled);
-    assert_eq!(journal.inbox().unwrap().len(), 1, "to stop, and no more");
+    assert_eq!(journal.inbox().unwrap().len(), 1, "only the cancel command");
 }
 
 #[test]
-fn a_decision_about_nothing_does_not_count() {
-    let (_directory, _journal, store) = asked();
+fn a_decision_about_an_unknown_call_is_refused() {
+    let (_directory, _journal, store) = pending_question();
     for unknown in [call("r1", 1), call("r2", 0)] {
         let decision = PersonDecision::Approve;
-        let error = store.decide(&unknown, None, &who("bea"), decision, now());
+        let error = store.decide(&unknown, None, &identity("bea"), decision, now());
         assert!(matches!(error, Err(Error::NoSuchApproval(_))), "{error:?}");
     }
 }

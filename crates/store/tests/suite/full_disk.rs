@@ -1,12 +1,12 @@
-//! A database that cannot grow any more.
+//! Tests of a database that has reached its size limit.
 
 use windlass_core::run::{Event, Run};
 use windlass_store::{Durability, Error, Options, Store};
 
-use super::support::{answered, asked, id, new_run, passed, started};
+use super::support::{answered, asked, id, new_run, started, time_passed};
 
 #[test]
-fn what_does_not_fit_is_refused_and_what_was_stored_stays() {
+fn a_full_database_refuses_new_events_and_keeps_stored_ones() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("windlass.db");
     let options = Options {
@@ -30,15 +30,17 @@ fn what_does_not_fit_is_refused_and_what_was_stored_stays() {
     };
     assert!(matches!(error, Error::DiskFull), "{error}");
     assert!(stored > 3, "{stored}");
-    let error = journal.append(&passed(1), Durability::Relaxed).unwrap_err();
+    let error = journal
+        .append(&time_passed(1), Durability::Relaxed)
+        .unwrap_err();
     assert!(
         matches!(error, Error::Broken { .. }),
-        "no event without the ones before it: {error}"
+        "later events are refused: {error}"
     );
     assert_eq!(store.events(&id("r1")).unwrap().len() as u64, stored);
     drop(journal);
 
-    // Another run that fits is not harmed, and with room again the first one goes on.
+    // A small event of another run still fits. With room again, the first run continues.
     let other = store
         .start(new_run(), &started("r2", "x"), Durability::Synced)
         .unwrap();
@@ -47,7 +49,7 @@ fn what_does_not_fit_is_refused_and_what_was_stored_stays() {
     let store = Store::open(&path).unwrap();
     let journal = store.take_over(&id("r1")).unwrap();
     assert_eq!(
-        journal.append(&passed(2), Durability::Synced).unwrap(),
+        journal.append(&time_passed(2), Durability::Synced).unwrap(),
         stored + 1
     );
 }

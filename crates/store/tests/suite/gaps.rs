@@ -1,5 +1,5 @@
-//! Gaps: kept once a run and moment, beside the event that tells of them, and without the words of the
-//! task when those are removed.
+//! Tests of gaps: one per run and moment, stored with the event that reports them, and without the content of
+//! the task after a purge.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use windlass_core::run::{Event, RunEnd};
 use windlass_spec::{AgentName, GapMoment, ToolGapReport};
 use windlass_store::{Durability, GapFilter, NewGap, Options, Redactor, Store};
 
-use super::asking::who;
+use super::questions::identity;
 use super::support::{
     answered, asked, at, contains, file_bytes, id, new_run, open, start, started,
 };
@@ -45,14 +45,13 @@ fn offered(report: &ToolGapReport, second: i64) -> Event {
 
 fn moments(store: &Store) -> Vec<(Option<String>, GapMoment)> {
     let gaps = store.gaps(&GapFilter::default()).unwrap();
-    let told = gaps
-        .into_iter()
-        .map(|gap| (gap.run.map(|run| run.to_string()), gap.moment));
-    told.collect()
+    gaps.into_iter()
+        .map(|gap| (gap.run.map(|run| run.to_string()), gap.moment))
+        .collect()
 }
 
 #[test]
-fn a_run_counts_once_a_moment() {
+fn a_run_has_one_gap_per_moment() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     let before = report(TASK, TASK, "tell_by_sms");
@@ -61,7 +60,7 @@ fn a_run_counts_once_a_moment() {
             .append(&offered(&before, second), Durability::Synced)
             .unwrap();
     }
-    let (run, ada, agent) = (id("r1"), who("ada"), agent());
+    let (run, ada, agent) = (id("r1"), identity("ada"), agent());
     let during = report(TASK, "send_sms", "send_sms").at_moment(GapMoment::DuringRun);
     let new = |second| NewGap {
         run: Some(&run),
@@ -72,10 +71,7 @@ fn a_run_counts_once_a_moment() {
         report: &during,
     };
     assert!(store.record_gap(&new(3)).unwrap());
-    assert!(
-        !store.record_gap(&new(4)).unwrap(),
-        "a run that is taken up again"
-    );
+    assert!(!store.record_gap(&new(4)).unwrap(), "a resumed run");
     let r1 = || Some("r1".to_owned());
     assert_eq!(
         moments(&store),
@@ -96,10 +92,10 @@ fn a_run_counts_once_a_moment() {
 }
 
 #[test]
-fn every_load_that_lacks_a_tool_counts() {
+fn every_load_without_a_tool_is_recorded() {
     let (_directory, store) = open();
-    let (ada, agent) = (who("ada"), agent());
-    let lacking = report("load the agent `helper`", "search", "search");
+    let (ada, agent) = (identity("ada"), agent());
+    let gap_report = report("load the agent `helper`", "search", "search");
     for second in [1, 2] {
         let new = NewGap {
             run: None,
@@ -107,7 +103,7 @@ fn every_load_that_lacks_a_tool_counts() {
             agent: &agent,
             moment: GapMoment::AtLoad,
             at: at(second),
-            report: &lacking,
+            report: &gap_report,
         };
         assert!(store.record_gap(&new).unwrap());
     }
@@ -128,7 +124,7 @@ fn every_load_that_lacks_a_tool_counts() {
 }
 
 #[test]
-fn what_only_a_journal_tells_is_listed_until_more_is_known() {
+fn gaps_in_journals_are_listed_until_they_are_recorded() {
     let (_directory, store) = open();
     let (journal, run) = start(&store, "r1");
     let answer = answered(&run, vec![asked("fly", json!({}))], 1);
@@ -139,9 +135,9 @@ fn what_only_a_journal_tells_is_listed_until_more_is_known() {
         (1, None, GapMoment::DuringRun)
     );
     assert_eq!(gaps[0].wanted, ["fly"]);
-    let told = gaps[0].report.as_ref().unwrap();
-    assert_eq!(told.existing_tools_checked()[0].as_str(), "search");
-    let (run, ada, agent) = (id("r1"), who("ada"), agent());
+    let listed = gaps[0].report.as_ref().unwrap();
+    assert_eq!(listed.existing_tools_checked()[0].as_str(), "search");
+    let (run, ada, agent) = (id("r1"), identity("ada"), agent());
     let during = report(TASK, "fly", "fly");
     let new = NewGap {
         run: Some(&run),
@@ -158,7 +154,7 @@ fn what_only_a_journal_tells_is_listed_until_more_is_known() {
 }
 
 #[test]
-fn a_purge_keeps_what_is_wanted_and_removes_the_words() {
+fn a_purge_keeps_the_wanted_tools_and_removes_the_report() {
     let (_directory, store) = open();
     let event = started("r1", TASK);
     let journal = store.start(new_run(), &event, Durability::Synced).unwrap();
@@ -210,16 +206,16 @@ fn no_secret_reaches_the_gaps() {
         ..Options::default()
     };
     let store = Store::open_with(directory.path().join("windlass.db"), options).unwrap();
-    let (ada, agent) = (who("ada"), agent());
+    let (ada, agent) = (identity("ada"), agent());
     let task = "send cutlery-4711 home";
-    let lacking = report(task, task, "send_home");
+    let gap_report = report(task, task, "send_home");
     let new = NewGap {
         run: None,
         who: &ada,
         agent: &agent,
         moment: GapMoment::AtLoad,
         at: at(1),
-        report: &lacking,
+        report: &gap_report,
     };
     store.record_gap(&new).unwrap();
     assert!(!contains(&file_bytes(&store), "4711"));

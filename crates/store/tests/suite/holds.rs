@@ -1,4 +1,4 @@
-//! Calls that wait for a while and can be undone.
+//! Tests of held calls, which can be undone.
 
 use std::sync::Barrier;
 
@@ -8,13 +8,13 @@ use windlass_store::{
     AtomicWrite, Durability, Error, HoldFilter, InboxAction, Options, Redactor, RunJournal, Store,
 };
 
-use super::asking::{arguments, call, event, stranger, tool, who};
-use super::support::{at, id, open, passed, start};
+use super::questions::{arguments, call, event, identity, other_tenant, tool};
+use super::support::{at, id, open, start, time_passed};
 
 pub(crate) fn hold(run: &str, index: u32) -> Hold {
     Hold::new(
         call(run, index),
-        who("ada"),
+        identity("ada"),
         tool(),
         arguments(10),
         at(0),
@@ -29,8 +29,8 @@ fn held() -> (tempfile::TempDir, RunJournal, Store) {
         .append_holding(&event(&journal, 0), &hold("r1", 0))
         .unwrap();
     assert_eq!(seq, 2);
-    let elsewhere = Store::open(store.path()).unwrap();
-    (directory, journal, elsewhere)
+    let other_store = Store::open(store.path()).unwrap();
+    (directory, journal, other_store)
 }
 
 #[test]
@@ -52,9 +52,9 @@ fn a_held_call_is_seen_by_every_process() {
 }
 
 #[test]
-fn an_undone_call_never_starts_and_the_owner_is_told() {
+fn an_undone_call_never_starts_and_the_owner_is_notified() {
     let (_directory, journal, store) = held();
-    let undone = store.undo(&call("r1", 0), &who("bea"), at(5)).unwrap();
+    let undone = store.undo(&call("r1", 0), &identity("bea"), at(5)).unwrap();
     assert_eq!(undone.status(), HoldStatus::Undone);
     let error = journal
         .append_starting(&event(&journal, 11), &call("r1", 0))
@@ -70,17 +70,17 @@ fn an_undone_call_never_starts_and_the_owner_is_told() {
         "{error}"
     );
     assert_eq!(store.events(&id("r1")).unwrap().len(), 2, "no start either");
-    let mail = journal.inbox().unwrap();
-    assert_eq!(mail[0].action, InboxAction::Undo(call("r1", 0)));
-    assert_eq!(mail[0].by, Some(who("bea").principal));
+    let commands = journal.inbox().unwrap();
+    assert_eq!(commands[0].action, InboxAction::Undo(call("r1", 0)));
+    assert_eq!(commands[0].by, Some(identity("bea").principal));
     let seq = journal
-        .append_taking(&event(&journal, 11), mail[0].id)
+        .append_taking(&event(&journal, 11), commands[0].id)
         .unwrap();
     assert_eq!(seq, 3, "the refusal left no gap");
 }
 
 #[test]
-fn a_held_call_starts_when_its_time_has_come_and_not_before() {
+fn a_held_call_starts_only_when_it_is_due() {
     let (_directory, journal, store) = held();
     let early = journal.append_starting(&event(&journal, 9), &call("r1", 0));
     assert!(matches!(early, Err(Error::NotDue { .. })), "{early:?}");
@@ -90,8 +90,8 @@ fn a_held_call_starts_when_its_time_has_come_and_not_before() {
     let again = journal.append_starting(&event(&journal, 11), &call("r1", 0));
     assert!(matches!(again, Err(Error::TooLate { .. })), "{again:?}");
     for late in [
-        store.undo(&call("r1", 0), &who("bea"), at(11)),
-        store.release(&call("r1", 0), &who("bea"), at(11)),
+        store.undo(&call("r1", 0), &identity("bea"), at(11)),
+        store.release(&call("r1", 0), &identity("bea"), at(11)),
     ] {
         let error = late.unwrap_err();
         assert_eq!(
@@ -103,23 +103,25 @@ fn a_held_call_starts_when_its_time_has_come_and_not_before() {
 }
 
 #[test]
-fn a_released_call_starts_at_once_with_the_command_that_says_so() {
+fn a_released_call_starts_at_once_with_its_command() {
     let (_directory, journal, store) = held();
-    store.release(&call("r1", 0), &who("bea"), at(2)).unwrap();
-    let late = store.undo(&call("r1", 0), &who("bea"), at(2));
+    store
+        .release(&call("r1", 0), &identity("bea"), at(2))
+        .unwrap();
+    let late = store.undo(&call("r1", 0), &identity("bea"), at(2));
     assert!(matches!(late, Err(Error::TooLate { .. })), "{late:?}");
-    let mail = journal.inbox().unwrap();
-    assert_eq!(mail[0].action, InboxAction::Release(call("r1", 0)));
+    let commands = journal.inbox().unwrap();
+    assert_eq!(commands[0].action, InboxAction::Release(call("r1", 0)));
     let started = call("r1", 0);
     let start = AtomicWrite::Start(started.clone());
-    let both = vec![AtomicWrite::Take(mail[0].id), start];
+    let both = vec![AtomicWrite::Take(commands[0].id), start];
     journal.append_with(&event(&journal, 2), both).unwrap();
     assert_eq!(store.hold(&started).unwrap().status(), HoldStatus::Started);
     assert!(journal.inbox().unwrap().is_empty());
 }
 
 #[test]
-fn a_call_is_undone_or_started_and_never_both() {
+fn a_call_is_never_both_undone_and_started() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     let (mut undone, mut started) = (0, 0);
@@ -127,12 +129,12 @@ fn a_call_is_undone_or_started_and_never_both() {
         journal
             .append_holding(&event(&journal, 0), &hold("r1", index))
             .unwrap();
-        let elsewhere = Store::open(store.path()).unwrap();
+        let other_store = Store::open(store.path()).unwrap();
         let barrier = Barrier::new(2);
         let (undo, start) = std::thread::scope(|scope| {
             let undo = scope.spawn(|| {
                 barrier.wait();
-                elsewhere.undo(&call("r1", index), &who("bea"), at(10))
+                other_store.undo(&call("r1", index), &identity("bea"), at(10))
             });
             barrier.wait();
             let start = journal.append_starting(&event(&journal, 10), &call("r1", index));
@@ -158,9 +160,12 @@ fn a_call_is_undone_or_started_and_never_both() {
 }
 
 #[test]
-fn what_is_not_held_is_neither_undone_nor_released_nor_started() {
+fn a_call_that_is_not_held_cannot_be_undone_released_or_started() {
     let (_directory, journal, store) = held();
-    for (unknown, by) in [(call("r1", 1), who("bea")), (call("r1", 0), stranger())] {
+    for (unknown, by) in [
+        (call("r1", 1), identity("bea")),
+        (call("r1", 0), other_tenant()),
+    ] {
         let undo = store.undo(&unknown, &by, at(1));
         assert!(matches!(undo, Err(Error::NoSuchHold(_))), "{undo:?}");
         let release = store.release(&unknown, &by, at(1));
@@ -179,18 +184,23 @@ fn what_is_not_held_is_neither_undone_nor_released_nor_started() {
 #[test]
 fn a_call_is_held_once() {
     let (_directory, journal, store) = held();
-    store.undo(&call("r1", 0), &who("bea"), at(1)).unwrap();
+    store.undo(&call("r1", 0), &identity("bea"), at(1)).unwrap();
     let again = journal.append_holding(&event(&journal, 2), &hold("r1", 0));
     assert!(matches!(again, Err(Error::AlreadyHeld(_))), "{again:?}");
     let theirs = journal.append_holding(&event(&journal, 2), &hold("r2", 0));
     assert!(matches!(theirs, Err(Error::NotOfThisRun { .. })));
-    assert_eq!(journal.append(&passed(3), Durability::Synced).unwrap(), 3);
+    assert_eq!(
+        journal.append(&time_passed(3), Durability::Synced).unwrap(),
+        3
+    );
 }
 
 #[test]
-fn a_run_that_is_cancelled_or_over_gives_its_held_calls_up() {
+fn a_cancelled_or_ended_run_cancels_its_held_calls() {
     let (_directory, journal, store) = held();
-    store.request_cancel(&id("r1"), &who("bea"), at(1)).unwrap();
+    store
+        .request_cancel(&id("r1"), &identity("bea"), at(1))
+        .unwrap();
     let status = store.hold(&call("r1", 0)).unwrap().status();
     assert_eq!(status, HoldStatus::Cancelled);
     let start = journal.append_starting(&event(&journal, 10), &call("r1", 0));
@@ -218,7 +228,7 @@ fn a_held_call_with_a_secret_in_its_arguments_is_not_stored() {
     with_secret.insert("to".to_owned(), "bob-the-builder".into());
     let hold = Hold::new(
         call("r1", 0),
-        who("ada"),
+        identity("ada"),
         tool(),
         with_secret,
         at(0),

@@ -1,20 +1,20 @@
-//! What others want of a run, and that its owner takes each of it once.
+//! Tests of inbox commands: the owner of a run takes each command once.
 
 use windlass_core::approval::PersonDecision;
 use windlass_core::run::RunEnd;
 use windlass_store::{Durability, Error, InboxAction, Store};
 
-use super::asking::{approval, asks, call, event, now, reject, stranger, who};
-use super::support::{at, id, open, passed, start};
+use super::questions::{approval, ask_question, call, event, identity, now, other_tenant, reject};
+use super::support::{at, id, open, start, time_passed};
 
 #[test]
 fn a_command_is_taken_once_with_the_event_it_leads_to() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
-    asks(&journal, &approval(call("r1", 0)));
-    let elsewhere = Store::open(store.path()).unwrap();
-    elsewhere
-        .decide(&call("r1", 0), None, &who("bea"), reject(), now())
+    ask_question(&journal, &approval(call("r1", 0)));
+    let other_store = Store::open(store.path()).unwrap();
+    other_store
+        .decide(&call("r1", 0), None, &identity("bea"), reject(), now())
         .unwrap();
     let command = journal.inbox().unwrap();
     assert_eq!(store.inbox(&id("r1")).unwrap(), command);
@@ -28,23 +28,28 @@ fn a_command_is_taken_once_with_the_event_it_leads_to() {
         assert!(matches!(again, Err(Error::NoSuchCommand(_))), "{again:?}");
     }
     assert_eq!(store.events(&id("r1")).unwrap().len(), 3);
-    assert_eq!(journal.append(&passed(4), Durability::Synced).unwrap(), 4);
+    assert_eq!(
+        journal.append(&time_passed(4), Durability::Synced).unwrap(),
+        4
+    );
 }
 
 #[test]
-fn commands_come_in_the_order_in_which_they_were_sent() {
+fn commands_are_listed_in_the_order_they_were_sent() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     for index in 0..3 {
-        asks(&journal, &approval(call("r1", index)));
+        ask_question(&journal, &approval(call("r1", index)));
     }
     for index in [2, 0] {
         let decision = PersonDecision::Approve;
         store
-            .decide(&call("r1", index), None, &who("bea"), decision, now())
+            .decide(&call("r1", index), None, &identity("bea"), decision, now())
             .unwrap();
     }
-    store.request_cancel(&id("r1"), &who("cem"), now()).unwrap();
+    store
+        .request_cancel(&id("r1"), &identity("cem"), now())
+        .unwrap();
     let messages: Vec<String> = journal
         .inbox()
         .unwrap()
@@ -62,7 +67,9 @@ fn a_command_for_another_run_is_not_taken() {
     let (_directory, store) = open();
     let (ours, _) = start(&store, "r1");
     let (theirs, _) = start(&store, "r2");
-    store.request_cancel(&id("r2"), &who("bea"), now()).unwrap();
+    store
+        .request_cancel(&id("r2"), &identity("bea"), now())
+        .unwrap();
     let command = theirs.inbox().unwrap()[0].id;
     assert!(ours.inbox().unwrap().is_empty());
     let taken = ours.append_taking(&event(&ours, 1), command);
@@ -74,7 +81,9 @@ fn a_command_for_another_run_is_not_taken() {
 fn an_owner_that_lost_its_run_takes_no_command() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
-    store.request_cancel(&id("r1"), &who("bea"), now()).unwrap();
+    store
+        .request_cancel(&id("r1"), &identity("bea"), now())
+        .unwrap();
     let command = journal.inbox().unwrap()[0].id;
     rusqlite::Connection::open(store.path())
         .unwrap()
@@ -87,22 +96,22 @@ fn an_owner_that_lost_its_run_takes_no_command() {
     assert_eq!(
         store.inbox(&id("r1")).unwrap().len(),
         1,
-        "it waits for whoever owns it"
+        "it waits for the new owner"
     );
 }
 
 #[test]
-fn what_is_decided_while_nobody_owns_the_run_waits_for_the_next_owner() {
+fn a_decision_without_an_owner_waits_for_the_next_owner() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
-    asks(&journal, &approval(call("r1", 0)));
+    ask_question(&journal, &approval(call("r1", 0)));
     journal.end(&RunEnd::WaitingForPerson).unwrap();
     drop(journal);
     assert!(store.runs_with_commands().unwrap().is_empty());
-    let elsewhere = Store::open(store.path()).unwrap();
+    let other_store = Store::open(store.path()).unwrap();
     let decision = PersonDecision::Approve;
-    elsewhere
-        .decide(&call("r1", 0), None, &who("bea"), decision, now())
+    other_store
+        .decide(&call("r1", 0), None, &identity("bea"), decision, now())
         .unwrap();
     assert_eq!(store.runs_with_commands().unwrap(), [id("r1")]);
     let journal = store.take_over(&id("r1")).unwrap();
@@ -115,29 +124,33 @@ fn what_is_decided_while_nobody_owns_the_run_waits_for_the_next_owner() {
 }
 
 #[test]
-fn a_run_is_asked_to_stop_once() {
+fn repeated_cancel_requests_send_one_command() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     for by in ["bea", "cem"] {
-        store.request_cancel(&id("r1"), &who(by), now()).unwrap();
+        store
+            .request_cancel(&id("r1"), &identity(by), now())
+            .unwrap();
     }
     let command = journal.inbox().unwrap();
     assert_eq!(command.len(), 1);
     assert_eq!(command[0].action, InboxAction::Cancel);
-    assert_eq!(command[0].by, Some(who("bea").principal));
+    assert_eq!(command[0].by, Some(identity("bea").principal));
 }
 
 #[test]
-fn only_a_run_that_is_there_and_not_over_is_asked_to_stop() {
+fn only_an_existing_open_run_can_be_cancelled() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
-    for (run, by) in [("r2", who("bea")), ("r1", stranger())] {
+    for (run, by) in [("r2", identity("bea")), ("r1", other_tenant())] {
         let error = store.request_cancel(&id(run), &by, now());
         assert!(matches!(error, Err(Error::NoSuchRun(_))), "{error:?}");
     }
-    store.request_cancel(&id("r1"), &who("bea"), now()).unwrap();
+    store
+        .request_cancel(&id("r1"), &identity("bea"), now())
+        .unwrap();
     journal.end(&RunEnd::Cancelled).unwrap();
-    let error = store.request_cancel(&id("r1"), &who("bea"), at(61));
+    let error = store.request_cancel(&id("r1"), &identity("bea"), at(61));
     assert!(matches!(error, Err(Error::Ended(_))), "{error:?}");
     assert!(store.runs_with_commands().unwrap().is_empty());
 }

@@ -1,6 +1,6 @@
-//! A process killed between deciding and acting on the decision loses nothing and does nothing twice.
+//! Tests that a decision is neither lost nor acted on twice when a process is killed.
 //!
-//! The processes are this test binary again, told by a variable whom to play.
+//! The processes are this test binary, started with a variable that selects the test `person` or `owner`.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -12,14 +12,14 @@ use rusqlite::Connection;
 use windlass_core::approval::{ApprovalStatus, PersonDecision};
 use windlass_store::{ApprovalFilter, Error, Store};
 
-use super::asking::{approval, asks, call, event, now, who};
+use super::questions::{approval, ask_question, call, event, identity, now};
 use super::support::{id, open, start};
 
 const PERSON: &str = "WINDLASS_STORE_TEST_PERSON";
 const OWNER: &str = "WINDLASS_STORE_TEST_OWNER";
 const CALLS: u32 = 60;
 
-fn say(word: &str, number: impl std::fmt::Display) {
+fn print_line(word: &str, number: impl std::fmt::Display) {
     let line = format!("{word} {number}\n");
     std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
 }
@@ -33,13 +33,13 @@ fn person() {
     let store = Store::open(path).unwrap();
     for index in 0..CALLS {
         let decision = PersonDecision::Approve;
-        match store.decide(&call("r1", index), None, &who("bea"), decision, now()) {
-            Ok(_) => say("done", index),
+        match store.decide(&call("r1", index), None, &identity("bea"), decision, now()) {
+            Ok(_) => print_line("done", index),
             Err(Error::AlreadyDecided { .. }) => {}
             Err(error) => panic!("{error}"),
         }
     }
-    say("over", 0);
+    print_line("over", 0);
 }
 
 /// Not a test by itself: takes one command after the other until it is killed.
@@ -54,13 +54,13 @@ fn owner() {
         journal
             .append_taking(&event(&journal, 2), command.id)
             .unwrap();
-        say("done", command.id);
+        print_line("done", command.id);
     }
-    say("over", 0);
+    print_line("over", 0);
 }
 
-/// Lets somebody work until they have said so `count` times, kills them, and says what they did and
-/// whether they were through.
+/// Lets a process work until it has printed `count` lines, kills it, and returns what it did and whether it was
+/// finished.
 fn kill_after(role: &str, variable: &str, path: &Path, count: u64) -> (Vec<u32>, bool) {
     let name = format!("suite::inbox_crash::{role}");
     let mut process = Command::new(std::env::current_exe().unwrap())
@@ -71,7 +71,7 @@ fn kill_after(role: &str, variable: &str, path: &Path, count: u64) -> (Vec<u32>,
         .unwrap();
     let (mut done, mut is_over) = (Vec::new(), false);
     let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-    // After the kill, what the pipe still holds was acknowledged too.
+    // Lines that are still in the pipe after the kill were acknowledged too.
     for line in lines {
         let line = line.unwrap();
         is_over |= line.contains("over 0");
@@ -87,11 +87,11 @@ fn kill_after(role: &str, variable: &str, path: &Path, count: u64) -> (Vec<u32>,
 }
 
 #[test]
-fn a_decision_that_was_acknowledged_survives_a_kill_and_is_acted_on_once() {
+fn an_acknowledged_decision_survives_a_kill_and_is_acted_on_once() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     for index in 0..CALLS {
-        asks(&journal, &approval(call("r1", index)));
+        ask_question(&journal, &approval(call("r1", index)));
     }
     drop(journal);
     let random = RandomState::new();
@@ -144,7 +144,7 @@ fn a_decision_that_was_acknowledged_survives_a_kill_and_is_acted_on_once() {
         }
     }
     let connection = Connection::open(store.path()).unwrap();
-    let with_an_event_of_its_own: u32 = connection
+    let distinct_events: u32 = connection
         .query_row(
             "SELECT count(DISTINCT taken_seq) FROM mailbox JOIN events
                  ON events.run = mailbox.run AND events.seq = mailbox.taken_seq",
@@ -152,6 +152,6 @@ fn a_decision_that_was_acknowledged_survives_a_kill_and_is_acted_on_once() {
             |row| row.get(0),
         )
         .unwrap();
-    assert_eq!(with_an_event_of_its_own, CALLS);
+    assert_eq!(distinct_events, CALLS);
     store.fold(&id("r1")).unwrap();
 }

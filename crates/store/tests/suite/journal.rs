@@ -1,12 +1,12 @@
-//! Appending: order, numbers, ends.
+//! Tests of appending: order, numbers, ends.
 
 use windlass_core::run::RunEnd;
 use windlass_store::{Durability, Error, RunState};
 
-use super::support::{at, drive, id, new_run, open, passed, start, started, success};
+use super::support::{at, drive, id, new_run, open, start, started, success, time_passed};
 
 #[test]
-fn events_are_numbered_from_one_and_read_back_as_they_were() {
+fn events_are_numbered_from_one_and_read_back_unchanged() {
     let (_directory, store) = open();
     let (journal, mut run) = start(&store, "r1");
     let mut expected = vec![started("r1", "Find it.")];
@@ -20,30 +20,32 @@ fn events_are_numbered_from_one_and_read_back_as_they_were() {
 }
 
 #[test]
-fn a_synced_append_brings_the_relaxed_ones_before_it() {
+fn a_synced_append_also_syncs_earlier_relaxed_appends() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     for second in 1..100 {
         journal
-            .append(&passed(second), Durability::Relaxed)
+            .append(&time_passed(second), Durability::Relaxed)
             .unwrap();
     }
     assert_eq!(
-        journal.append(&passed(100), Durability::Synced).unwrap(),
+        journal
+            .append(&time_passed(100), Durability::Synced)
+            .unwrap(),
         101
     );
     assert_eq!(store.events(&id("r1")).unwrap().len(), 101);
 }
 
 #[test]
-fn dropping_a_journal_keeps_what_was_acknowledged() {
+fn dropping_a_journal_keeps_acknowledged_events() {
     let (_directory, store) = open();
     let journal = store
         .start(new_run(), &started("r1", "x"), Durability::Relaxed)
         .unwrap();
     for second in 1..=50 {
         journal
-            .append(&passed(second), Durability::Relaxed)
+            .append(&time_passed(second), Durability::Relaxed)
             .unwrap();
     }
     drop(journal);
@@ -51,7 +53,7 @@ fn dropping_a_journal_keeps_what_was_acknowledged() {
 }
 
 #[test]
-fn many_runs_at_once_each_keep_their_order() {
+fn concurrent_runs_keep_their_event_order() {
     let (_directory, store) = open();
     std::thread::scope(|scope| {
         for number in 0..16 {
@@ -65,7 +67,7 @@ fn many_runs_at_once_each_keep_their_order() {
                     } else {
                         Durability::Relaxed
                     };
-                    let seq = journal.append(&passed(second), durability).unwrap();
+                    let seq = journal.append(&time_passed(second), durability).unwrap();
                     assert_eq!(seq, second as u64 + 1);
                 }
             });
@@ -86,7 +88,9 @@ fn several_threads_may_append_to_one_journal() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for second in 1..=20 {
-                    journal.append(&passed(second), Durability::Synced).unwrap();
+                    journal
+                        .append(&time_passed(second), Durability::Synced)
+                        .unwrap();
                 }
             });
         }
@@ -104,14 +108,18 @@ fn several_threads_may_append_to_one_journal() {
 fn a_run_ends_once_with_the_time_of_its_last_event() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
-    journal.append(&passed(7), Durability::Relaxed).unwrap();
+    journal
+        .append(&time_passed(7), Durability::Relaxed)
+        .unwrap();
     journal.end(&RunEnd::Completed).unwrap();
     let summary = store.summary(&id("r1")).unwrap();
     assert_eq!(summary.end, Some(RunEnd::Completed));
     assert_eq!(summary.ended_at, Some(at(7)));
     assert_eq!(summary.state, RunState::Ended);
 
-    let error = journal.append(&passed(8), Durability::Synced).unwrap_err();
+    let error = journal
+        .append(&time_passed(8), Durability::Synced)
+        .unwrap_err();
     assert!(matches!(error, Error::Ended(_)), "{error}");
     drop(journal);
     let error = store.take_over(&id("r1")).unwrap_err();
@@ -119,7 +127,7 @@ fn a_run_ends_once_with_the_time_of_its_last_event() {
 }
 
 #[test]
-fn a_run_that_waited_for_a_person_goes_on_when_taken_over() {
+fn a_run_that_waits_for_a_person_can_be_taken_over() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     journal.end(&RunEnd::WaitingForPerson).unwrap();
@@ -128,7 +136,10 @@ fn a_run_that_waited_for_a_person_goes_on_when_taken_over() {
     let journal = store.take_over(&id("r1")).unwrap();
     let summary = store.summary(&id("r1")).unwrap();
     assert_eq!((summary.state, summary.end), (RunState::Open, None));
-    assert_eq!(journal.append(&passed(1), Durability::Synced).unwrap(), 2);
+    assert_eq!(
+        journal.append(&time_passed(1), Durability::Synced).unwrap(),
+        2
+    );
 }
 
 #[test]
@@ -140,41 +151,46 @@ fn a_run_starts_once_and_with_its_first_event() {
         .unwrap_err();
     assert!(matches!(error, Error::RunExists(_)), "{error}");
     let error = store
-        .start(new_run(), &passed(1), Durability::Synced)
+        .start(new_run(), &time_passed(1), Durability::Synced)
         .unwrap_err();
     assert!(matches!(error, Error::NotStarted), "{error}");
 }
 
 #[test]
-fn whoever_does_not_wait_is_told_when_it_is_stored() {
+fn callbacks_are_called_when_writes_are_stored() {
     let (_directory, store) = open();
-    let (tell, told) = std::sync::mpsc::channel();
-    let teller = || {
-        let tell = tell.clone();
-        move |done| tell.send(done).unwrap()
+    let (sender, results) = std::sync::mpsc::channel();
+    let callback = || {
+        let sender = sender.clone();
+        move |result| sender.send(result).unwrap()
     };
     let journal = store
-        .start_then(new_run(), &started("r1", "x"), teller())
+        .start_then(new_run(), &started("r1", "x"), callback())
         .unwrap();
-    told.recv().unwrap().unwrap();
-    assert_eq!(journal.append(&passed(1), Durability::Relaxed).unwrap(), 2);
+    results.recv().unwrap().unwrap();
+    assert_eq!(
+        journal
+            .append(&time_passed(1), Durability::Relaxed)
+            .unwrap(),
+        2
+    );
     journal
-        .append_then(&journal.redacted(passed(2)).unwrap(), teller())
+        .append_then(&journal.redacted(time_passed(2)).unwrap(), callback())
         .unwrap();
-    told.recv().unwrap().unwrap();
+    results.recv().unwrap().unwrap();
     assert_eq!(store.events(&id("r1")).unwrap().len(), 3);
-    journal.end_then(&RunEnd::Completed, teller()).unwrap();
-    told.recv().unwrap().unwrap();
+    journal.end_then(&RunEnd::Completed, callback()).unwrap();
+    results.recv().unwrap().unwrap();
     assert_eq!(store.summary(&id("r1")).unwrap().state, RunState::Ended);
 
     journal
-        .append_then(&journal.redacted(passed(3)).unwrap(), teller())
+        .append_then(&journal.redacted(time_passed(3)).unwrap(), callback())
         .unwrap();
-    let error = told.recv().unwrap().unwrap_err();
+    let error = results.recv().unwrap().unwrap_err();
     assert!(matches!(error, Error::Ended(_)), "{error}");
     drop(journal);
-    let again = store.start_then(new_run(), &started("r1", "x"), teller());
-    let error = told.recv().unwrap().unwrap_err();
+    let again = store.start_then(new_run(), &started("r1", "x"), callback());
+    let error = results.recv().unwrap().unwrap_err();
     assert!(matches!(error, Error::RunExists(_)), "{error}");
     drop(again);
 }

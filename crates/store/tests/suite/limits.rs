@@ -1,31 +1,31 @@
-//! Rate limits that outlive a process, against a clock that is set by hand.
+//! Tests of rate limits that outlive a process, with a fixed clock.
 
 use std::num::NonZeroU32;
 
-use windlass_core::limits::{Limit, Scope};
+use windlass_core::limits::{Limit, LimitScope};
 use windlass_spec::registry::Window;
 use windlass_store::Store;
 
-use super::asking::tool;
+use super::questions::tool;
 use super::support::{at, open};
 
 fn limit(window: Window, count: u32) -> Limit {
     Limit {
-        scope: Scope::Tool(tool()),
+        scope: LimitScope::Tool(tool()),
         window,
         count: NonZeroU32::new(count).unwrap(),
     }
 }
 
 #[test]
-fn a_restart_or_a_second_process_resets_nothing() {
+fn limits_survive_a_restart_and_are_shared_by_processes() {
     let (_directory, store) = open();
     let limits = [limit(Window::PerMinute, 2)];
     assert_eq!(store.take("acme", &limits, at(0)).unwrap(), Ok(()));
-    let elsewhere = Store::open(store.path()).unwrap();
-    assert_eq!(elsewhere.take("acme", &limits, at(1)).unwrap(), Ok(()));
+    let other_store = Store::open(store.path()).unwrap();
+    assert_eq!(other_store.take("acme", &limits, at(1)).unwrap(), Ok(()));
     let path = store.path().to_owned();
-    drop((store, elsewhere));
+    drop((store, other_store));
     let again = Store::open(path).unwrap();
     let used_up = again.take("acme", &limits, at(2)).unwrap().unwrap_err();
     assert_eq!((used_up.until, &used_up.limit), (at(30), &limits[0]));
@@ -47,13 +47,13 @@ fn tenants_do_not_use_up_each_others_limits() {
 }
 
 #[test]
-fn a_call_is_taken_from_all_its_limits_or_from_none() {
+fn a_call_counts_against_all_its_limits_or_none() {
     let (_directory, store) = open();
     let (minute, hour) = (limit(Window::PerMinute, 5), limit(Window::PerHour, 1));
     let both = [minute.clone(), hour.clone()];
     assert_eq!(store.take("acme", &both, at(0)).unwrap(), Ok(()));
     for _ in 0..20 {
-        // The one that stands in the way longest is told.
+        // The limit that blocks for the longest time is returned.
         let used_up = store.take("acme", &both, at(1)).unwrap().unwrap_err();
         assert_eq!((used_up.limit, used_up.until), (hour.clone(), at(3600)));
     }
@@ -69,16 +69,16 @@ fn a_call_is_taken_from_all_its_limits_or_from_none() {
 }
 
 #[test]
-fn many_at_once_take_no_more_than_there_is() {
+fn concurrent_calls_do_not_exceed_the_limit() {
     let (_directory, store) = open();
     let limits = [limit(Window::PerHour, 10)];
     let taken: usize = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|_| {
-                let elsewhere = Store::open(store.path()).unwrap();
+                let other_store = Store::open(store.path()).unwrap();
                 let limits = &limits;
                 scope.spawn(move || {
-                    let take = |_: &i32| elsewhere.take("acme", limits, at(0)).unwrap().is_ok();
+                    let take = |_: &i32| other_store.take("acme", limits, at(0)).unwrap().is_ok();
                     (0..10).filter(take).count()
                 })
             })
@@ -92,7 +92,7 @@ fn many_at_once_take_no_more_than_there_is() {
 }
 
 #[test]
-fn peeking_uses_nothing_up() {
+fn checking_a_limit_counts_nothing() {
     let (_directory, store) = open();
     let limits = [limit(Window::PerHour, 1)];
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! What waits for people, listed and counted.
+//! Tests of lists and counts of waiting runs and pending questions.
 
 use std::time::Duration;
 
@@ -6,32 +6,32 @@ use windlass_core::approval::ApprovalStatus;
 use windlass_core::run::RunEnd;
 use windlass_store::{ApprovalFilter, Durability, RunFilter, RunState, Store};
 
-use super::asking::{DAY, approval, asks, call, now, reject, who};
-use super::support::{at, id, open, passed, start};
+use super::questions::{DAY, approval, ask_question, call, identity, now, reject};
+use super::support::{at, id, open, start, time_passed};
 
-/// Three runs that wait, each with two questions, of which one is decided in the first; one that is
-/// over; one at work.
-fn stored() -> (tempfile::TempDir, Store) {
+/// Three waiting runs with two questions each, of which one is decided in the first; one ended run; one
+/// open run.
+fn stored_runs() -> (tempfile::TempDir, Store) {
     let (directory, store) = open();
     for name in ["a", "b", "c"] {
         let (journal, _) = start(&store, name);
-        asks(&journal, &approval(call(name, 0)));
-        asks(&journal, &approval(call(name, 1)));
+        ask_question(&journal, &approval(call(name, 0)));
+        ask_question(&journal, &approval(call(name, 1)));
         journal.end(&RunEnd::WaitingForPerson).unwrap();
     }
-    let (over, _) = start(&store, "over");
-    over.end(&RunEnd::Completed).unwrap();
+    let (ended, _) = start(&store, "ended");
+    ended.end(&RunEnd::Completed).unwrap();
     drop(start(&store, "open"));
     let decided = call("a", 0);
     store
-        .decide(&decided, None, &who("bea"), reject(), now())
+        .decide(&decided, None, &identity("bea"), reject(), now())
         .unwrap();
     (directory, store)
 }
 
 #[test]
-fn what_is_counted_is_what_is_listed() {
-    let (_directory, store) = stored();
+fn counts_match_lists() {
+    let (_directory, store) = stored_runs();
     let states = [RunState::Open, RunState::Waiting, RunState::Ended];
     let filters = states.map(|state| RunFilter {
         state: Some(state),
@@ -53,12 +53,12 @@ fn what_is_counted_is_what_is_listed() {
         ..RunFilter::waiting()
     };
     assert_eq!(store.runs(&limited).unwrap().len(), 2);
-    assert_eq!(store.count_runs(&limited).unwrap(), 3, "whatever the limit");
+    assert_eq!(store.count_runs(&limited).unwrap(), 3, "without the limit");
 }
 
 #[test]
-fn a_summary_says_what_the_question_says() {
-    let (_directory, store) = stored();
+fn a_summary_matches_its_question() {
+    let (_directory, store) = stored_runs();
     let of_a = ApprovalFilter {
         run: Some(id("a")),
         ..ApprovalFilter::default()
@@ -86,8 +86,8 @@ fn a_summary_says_what_the_question_says() {
 }
 
 #[test]
-fn what_nobody_decided_in_time_is_not_counted_as_pending() {
-    let (_directory, store) = stored();
+fn overdue_questions_are_not_counted_as_pending() {
+    let (_directory, store) = stored_runs();
     let pending = ApprovalFilter::pending();
     assert_eq!(store.count_approvals(&pending, now()).unwrap(), 5);
     let late = at(2 * DAY);
@@ -100,8 +100,8 @@ fn what_nobody_decided_in_time_is_not_counted_as_pending() {
 }
 
 #[test]
-fn a_list_says_how_many_events_a_run_has() {
-    let (_directory, store) = stored();
+fn a_list_has_the_event_count_of_each_run() {
+    let (_directory, store) = stored_runs();
     let check = || {
         for run in store.runs(&RunFilter::default()).unwrap() {
             let events = store.events(&run.run).unwrap().len() as u64;
@@ -110,7 +110,7 @@ fn a_list_says_how_many_events_a_run_has() {
     };
     check();
     let journal = store.take_over(&id("a")).unwrap();
-    journal.append(&passed(1), Durability::Synced).unwrap();
+    journal.append(&time_passed(1), Durability::Synced).unwrap();
     check();
     journal.end(&RunEnd::Completed).unwrap();
     check();

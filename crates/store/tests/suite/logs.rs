@@ -1,6 +1,6 @@
-//! The journal as tables: what they say is what folding the journal says.
+//! Tests of the SQL views of the journal: they match the folded journal.
 //!
-//! The journals are of real runs, in the order of their file names.
+//! The journals come from real runs, in the order of their file names.
 
 use std::process::Command;
 
@@ -13,8 +13,8 @@ use windlass_core::run::{CallEnd, Event, Next, Run};
 use windlass_spec::{Effect, ErrorCategory, Failure};
 use windlass_store::{Durability, Store};
 
-use super::asking::{approval, call, edited, event, now, who};
 use super::holds::hold;
+use super::questions::{approval, call, edited, event, identity, now};
 use super::support::{answered, asked, at, new_run, next_event, open, start, success, unknown};
 
 const GUIDE: &str = include_str!("../../../../docs/store.md");
@@ -25,8 +25,8 @@ const JOURNALS: [&str; 3] = [
     include_str!("../journals/3-editor-completed.jsonl"),
 ];
 
-/// A store with the journals, and the runs they make.
-fn stored() -> (TempDir, Store, Vec<Run>) {
+/// A store with the journals, and the runs they fold into.
+fn stored_journals() -> (TempDir, Store, Vec<Run>) {
     let (directory, store) = open();
     let mut runs = Vec::new();
     for journal in JOURNALS {
@@ -62,8 +62,8 @@ fn query(store: &Store, sql: &str) -> Vec<Vec<SqlValue>> {
     rows.map(Result::unwrap).collect()
 }
 
-/// As the program `sqlite3` shows it.
-fn shown(rows: &[Vec<SqlValue>]) -> String {
+/// The rows as the program `sqlite3` prints them.
+fn sqlite3_format(rows: &[Vec<SqlValue>]) -> String {
     let show = |value: &SqlValue| match value {
         SqlValue::Null => String::new(),
         SqlValue::Integer(number) => number.to_string(),
@@ -77,14 +77,14 @@ fn shown(rows: &[Vec<SqlValue>]) -> String {
 
 fn json_of(value: &SqlValue) -> Value {
     let SqlValue::Text(text) = value else {
-        panic!("{value:?} is no text");
+        panic!("{value:?} is not a text");
     };
     serde_json::from_str(text).unwrap()
 }
 
 #[test]
-fn an_execution_says_what_the_run_answers() {
-    let (_directory, store, runs) = stored();
+fn agent_executions_match_the_run_response() {
+    let (_directory, store, runs) = stored_journals();
     for (index, run) in runs.iter().enumerate() {
         let response = serde_json::to_value(run.response()).unwrap();
         let sql = format!(
@@ -101,7 +101,7 @@ fn an_execution_says_what_the_run_answers() {
             ["acme".to_owned().into(), "ada".to_owned().into()]
         );
         if index == 1 {
-            // It failed, so there is no answer; and its only call had no JSON for arguments.
+            // The run failed, so it has no answer. The arguments of its only call were not JSON.
             assert_eq!(row[..3], [SqlValue::Null, SqlValue::Null, SqlValue::Null]);
             let mut calls = response["tool_calls"].clone();
             calls[0]["parameters"] = Value::Null;
@@ -120,7 +120,7 @@ fn an_execution_says_what_the_run_answers() {
             assert_eq!(
                 row[1],
                 SqlValue::Null,
-                "text that ends a run gives no reason"
+                "a run that ends with a text has no reasoning"
             );
         }
     }
@@ -141,19 +141,19 @@ impl CloneText for SqlValue {
 
 #[test]
 fn a_gap_is_a_tool_the_agent_does_not_have() {
-    let (_directory, store, _) = stored();
+    let (_directory, store, _) = stored_journals();
     let sql =
         "SELECT missing_tools, attempted_task, existing_tools_checked, agent, tenant, principal
                FROM tool_gap_log";
     assert_eq!(
-        shown(&query(&store, sql)),
+        sqlite3_format(&query(&store, sql)),
         "[\"sayHelo\"]|Say hello to Ada|[\"sayHello\"]|hello_world_agent|acme|ada\n",
-        "neither `finish` nor a sub-agent is one"
+        "neither `finish` nor a sub-agent is a gap"
     );
 }
 
 #[test]
-fn what_the_gate_knows_is_no_gap() {
+fn a_tool_that_the_gate_knows_is_not_a_gap() {
     let (_directory, store) = open();
     let (journal, run) = start(&store, "r1");
     let calls = ["ask_human", "fly", "fly", "swim"].map(|tool| asked(tool, json!({})));
@@ -171,13 +171,13 @@ fn what_the_gate_knows_is_no_gap() {
     }
     let sql = "SELECT missing_tools, existing_tools_checked FROM tool_gap_log WHERE run = 'r1'";
     assert_eq!(
-        shown(&query(&store, sql)),
+        sqlite3_format(&query(&store, sql)),
         "[\"fly\",\"swim\"]|[\"search\"]\n"
     );
 }
 
 #[test]
-fn the_log_tells_how_each_call_ended() {
+fn tool_call_log_has_the_end_of_each_call() {
     let (_directory, store) = open();
     let failure = |category| Failure::new(category, Effect::Unknown, "no luck");
     let ends = [
@@ -190,7 +190,7 @@ fn the_log_tells_how_each_call_ended() {
     ];
     for (name, end) in &ends {
         let (journal, mut run) = start(&store, name);
-        // The first answer asks, the gate decides, the call starts, and ends a second later.
+        // The model requests the call, the gate decides, the call starts, and ends a second later.
         for second in 1..=4 {
             let event = next_event(&run, second, end);
             run.apply(&event).unwrap();
@@ -208,7 +208,7 @@ fn the_log_tells_how_each_call_ended() {
                FROM tool_call_log ORDER BY run";
     let call = r#"1|search|{"query":"question 1"}"#;
     assert_eq!(
-        shown(&query(&store, sql)),
+        sqlite3_format(&query(&store, sql)),
         format!(
             "r1|{call}|\"found\"|1000|success|||0.9|allow\n\
              r2|{call}||1000|failed|internal|no luck|0.9|allow\n\
@@ -221,8 +221,8 @@ fn the_log_tells_how_each_call_ended() {
     );
 }
 
-/// An event as it is in a journal, of a kind this version may not know.
-fn put(store: &Store, run: &str, seq: i64, payload: &Value) {
+/// Inserts an event into a journal, of a kind that this version may not know.
+fn insert_event(store: &Store, run: &str, seq: i64, payload: &Value) {
     let connection = Connection::open(store.path()).unwrap();
     let kind = payload["event"].as_str().unwrap();
     connection
@@ -235,7 +235,7 @@ fn put(store: &Store, run: &str, seq: i64, payload: &Value) {
 }
 
 #[test]
-fn the_log_tells_who_decided_and_what_ran_in_the_end() {
+fn tool_call_log_has_the_decider_and_the_final_arguments() {
     let (_directory, store) = open();
     let (journal, run) = start(&store, "r1");
     let requested = RequestedCall {
@@ -254,14 +254,16 @@ fn the_log_tells_who_decided_and_what_ran_in_the_end() {
         journal.append_holding(&event(&journal, 1), &held).unwrap();
     }
     store
-        .decide(&call("r1", 0), None, &who("bea"), edited(9), now())
+        .decide(&call("r1", 0), None, &identity("bea"), edited(9), now())
         .unwrap();
-    store.undo(&call("r1", 1), &who("carl"), at(2)).unwrap();
+    store
+        .undo(&call("r1", 1), &identity("carl"), at(2))
+        .unwrap();
     drop(journal);
     for (seq, index) in [(10, 0), (11, 1), (12, 2)] {
         let ask = json!({"verdict": "ask", "stage": "policy"});
         let call = format!("r1:1:{index}");
-        put(
+        insert_event(
             &store,
             "r1",
             seq,
@@ -269,13 +271,13 @@ fn the_log_tells_who_decided_and_what_ran_in_the_end() {
         );
     }
     let allow = json!({"verdict": "allow", "stage": "passed"});
-    put(
+    insert_event(
         &store,
         "r1",
         13,
         &json!({"event": "decided", "call": "r1:1:0", "decision": allow}),
     );
-    put(
+    insert_event(
         &store,
         "r1",
         14,
@@ -285,7 +287,7 @@ fn the_log_tells_who_decided_and_what_ran_in_the_end() {
     let sql = "SELECT call, tool_name, parameters, confidence, verdict, approval, hold, decided_by
                FROM tool_call_log ORDER BY call";
     assert_eq!(
-        shown(&query(&store, sql)),
+        sqlite3_format(&query(&store, sql)),
         "r1:1:0|pay|{\"to\":\"bob\",\"amount\":9}|1.0|allow|approved||bea\n\
          r1:1:1|pay|{\"to\":\"bob\",\"amount\":10}|1.0|ask||undone|carl\n\
          r1:1:2|pay|{\"to\":\"bob\",\"amount\":10}|1.0|ask||held|\n"
@@ -293,25 +295,25 @@ fn the_log_tells_who_decided_and_what_ran_in_the_end() {
 }
 
 #[test]
-fn a_purged_run_keeps_its_rows_without_what_was_said() {
-    let (_directory, store, _) = stored();
+fn a_purged_run_keeps_its_rows_without_content() {
+    let (_directory, store, _) = stored_journals();
     let later = at(1_000_000_000);
     store.purge(std::time::Duration::ZERO, later).unwrap();
     let sql = "SELECT agent, state, answer IS NULL, tool_calls FROM agent_executions ORDER BY run";
     assert_eq!(
-        shown(&query(&store, sql)),
+        sqlite3_format(&query(&store, sql)),
         "hello_world_agent|ended|1|[]\nhello_world_agent|ended|1|[]\neditor|ended|1|[]\n"
     );
     let sql =
         "SELECT call, verdict, tool_name IS NULL FROM tool_call_log ORDER BY run, call LIMIT 1";
     assert_eq!(
-        shown(&query(&store, sql)),
+        sqlite3_format(&query(&store, sql)),
         "01a1e1d1226870c9a81a75786eae3aa5:1:0|allow|1\n"
     );
     assert_eq!(query(&store, "SELECT * FROM tool_gap_log").len(), 0);
 }
 
-/// The examples of the guide: what is asked, and what comes.
+/// The examples of the guide: queries and their results.
 fn examples() -> Vec<(&'static str, &'static str)> {
     let mut blocks = GUIDE.split("```sql\n").skip(1);
     let example = |block: &'static str| {
@@ -323,32 +325,32 @@ fn examples() -> Vec<(&'static str, &'static str)> {
 }
 
 #[test]
-fn the_guide_shows_what_comes() {
-    let (_directory, store, _) = stored();
+fn the_examples_of_the_guide_are_correct() {
+    let (_directory, store, _) = stored_journals();
     let examples = examples();
     assert!(examples.len() >= 3, "{examples:?}");
     for (sql, expected) in examples {
-        assert_eq!(shown(&query(&store, sql)), expected, "{sql}");
+        assert_eq!(sqlite3_format(&query(&store, sql)), expected, "{sql}");
     }
 }
 
 #[test]
 fn the_sqlite3_program_reads_the_tables() {
-    let (_directory, store, _) = stored();
+    let (_directory, store, _) = stored_journals();
     for (sql, expected) in examples() {
         let Ok(output) = Command::new("sqlite3").arg(store.path()).arg(sql).output() else {
-            println!("there is no sqlite3 here");
+            println!("skipped: the program sqlite3 is not installed");
             return;
         };
         let found = String::from_utf8(output.stdout).unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((found.as_str(), told.as_str()), (expected, ""), "{sql}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((found.as_str(), stderr.as_str()), (expected, ""), "{sql}");
     }
 }
 
 #[test]
 fn a_query_about_one_run_reads_only_that_run() {
-    let (_directory, store, _) = stored();
+    let (_directory, store, _) = stored_journals();
     for view in ["agent_executions", "tool_call_log", "tool_gap_log"] {
         let plan = format!("EXPLAIN QUERY PLAN SELECT * FROM {view} WHERE run = 'r1'");
         for row in query(&store, &plan) {

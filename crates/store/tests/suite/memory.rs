@@ -1,8 +1,8 @@
-//! Memory: what is remembered is found again, by whom it may be found, and gone when it is forgotten.
+//! Tests of memory: documents are found again, only in their scopes, and gone when they are forgotten.
 
+mod concurrency;
 mod embedders;
 mod sources;
-mod together;
 mod words;
 
 use std::ops::Range;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use windlass_embed::{Bm25Index, HybridParameters, StaticEmbedder};
 use windlass_spec::Timestamp;
 use windlass_store::{
-    Memory, MemoryError, MemoryScope, NewDocument, Options, Reach, Redactor, RememberOutcome,
+    Memory, MemoryError, MemoryScope, NewDocument, Options, Redactor, RememberOutcome, ScopeReach,
     Store, document_text,
 };
 
@@ -41,7 +41,7 @@ fn found(memory: &Memory, scopes: &[MemoryScope], query: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_remembered_is_found_with_its_source_time_and_why() {
+fn a_stored_document_is_found_with_its_source_time_and_reason() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let own = scope("agent:clerk");
@@ -78,7 +78,7 @@ fn what_is_remembered_is_found_with_its_source_time_and_why() {
 }
 
 #[test]
-fn the_same_text_is_stored_once_and_only_its_time_is_new() {
+fn the_same_text_is_stored_once_with_a_new_time() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let own = scope("principal");
@@ -95,14 +95,14 @@ fn the_same_text_is_stored_once_and_only_its_time_is_new() {
     assert_eq!(documents.len(), 1);
     assert_eq!(documents[0].created_at, at(1));
     assert_eq!(documents[0].updated_at, at(9));
-    assert!(documents[0].tainted, "what was tainted once stays it");
+    assert!(documents[0].tainted, "a tainted document stays tainted");
     assert_eq!(found(&memory, std::slice::from_ref(&own), "tea").len(), 1);
     let elsewhere = memory.remember(&scope("run:r1"), text("Tea is at four."));
     assert_ne!(elsewhere.unwrap().id, first.id);
 }
 
 #[test]
-fn nothing_crosses_a_scope() {
+fn documents_are_visible_only_in_their_scope() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let mut scopes = Vec::new();
@@ -115,7 +115,7 @@ fn nothing_crosses_a_scope() {
                 "run:clerk",
                 "run:r2",
             ] {
-                let reach: Reach = reach.parse().unwrap();
+                let reach: ScopeReach = reach.parse().unwrap();
                 scopes.push(MemoryScope::new(tenant, principal, reach));
             }
         }
@@ -156,9 +156,9 @@ fn nothing_crosses_a_scope() {
     assert_eq!(known.len(), 5);
 }
 
-/// What others remember must not even change how much a word is worth.
+/// Documents of other scopes must not change the weight of a word.
 #[test]
-fn a_score_tells_nothing_of_another_scope() {
+fn scores_do_not_depend_on_other_scopes() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let own = [scope("agent:clerk")];
@@ -178,7 +178,7 @@ fn a_score_tells_nothing_of_another_scope() {
 }
 
 #[test]
-fn what_cannot_be_remembered_or_looked_for_is_refused_clearly() {
+fn invalid_documents_and_queries_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory).with_max_document_bytes(1_000);
     let own = scope("principal");
@@ -188,10 +188,10 @@ fn what_cannot_be_remembered_or_looked_for_is_refused_clearly() {
         "there is nothing to remember: the text is empty"
     );
     assert!(
-        refused("a\0b").starts_with("the document is not text in UTF-8: there is a NUL at byte 1")
+        refused("a\0b").starts_with("the document is not text in UTF-8: NUL character at byte 1")
     );
     assert!(
-        refused(&"x".repeat(1_001)).starts_with("the document has 1001 bytes, and at most 1000")
+        refused(&"x".repeat(1_001)).starts_with("the document has 1001 bytes; the limit is 1000")
     );
     let binary = document_text(vec![b'a', 0xff, b'b']).unwrap_err();
     assert!(matches!(binary, MemoryError::Binary { at: 1, .. }));
@@ -201,14 +201,14 @@ fn what_cannot_be_remembered_or_looked_for_is_refused_clearly() {
             .unwrap_err();
         assert!(matches!(refused, MemoryError::EmptyQuery));
     }
-    let unnamed = MemoryScope::new("acme", "ada", Reach::Agent(String::new()));
+    let unnamed = MemoryScope::new("acme", "ada", ScopeReach::Agent(String::new()));
     assert!(memory.remember(&unnamed, text("x")).is_err());
-    assert!("agent".parse::<Reach>().is_err() && "principal:x".parse::<Reach>().is_err());
+    assert!("agent".parse::<ScopeReach>().is_err() && "principal:x".parse::<ScopeReach>().is_err());
     assert!(memory.documents(&[own], 0, 10).unwrap().is_empty());
 }
 
 #[test]
-fn an_endless_line_is_remembered_whole() {
+fn a_very_long_line_is_stored_whole() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let own = [scope("principal")];
@@ -273,7 +273,7 @@ fn words_in_any_script_are_found() {
 }
 
 #[test]
-fn a_document_of_the_same_source_takes_its_place_if_that_is_wanted() {
+fn a_document_replaces_its_source_if_requested() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let own = [scope("principal")];
@@ -329,7 +329,7 @@ fn holds(bytes: &[u8], needle: &[u8]) -> bool {
 }
 
 #[test]
-fn what_is_forgotten_is_not_found_and_after_compacting_is_not_in_the_file() {
+fn a_forgotten_document_is_not_found_and_compacting_removes_it_from_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let own = [scope("agent:clerk")];
@@ -381,7 +381,7 @@ fn what_is_forgotten_is_not_found_and_after_compacting_is_not_in_the_file() {
 }
 
 #[test]
-fn little_of_an_id_names_no_document() {
+fn a_short_id_prefix_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let own = [scope("principal")];
@@ -399,7 +399,7 @@ fn little_of_an_id_names_no_document() {
 }
 
 #[test]
-fn compacting_says_that_somebody_reads() {
+fn compacting_reports_a_concurrent_reader() {
     let directory = tempfile::tempdir().unwrap();
     let options = Options {
         lock_timeout: Some(std::time::Duration::from_millis(10)),
@@ -426,7 +426,7 @@ fn compacting_says_that_somebody_reads() {
 }
 
 #[test]
-fn an_index_that_missed_a_compaction_is_loaded_anew() {
+fn an_index_that_missed_a_compaction_is_reloaded() {
     let directory = tempfile::tempdir().unwrap();
     let (memory, other) = (opened(&directory), opened(&directory));
     let own = [scope("principal")];
@@ -446,7 +446,7 @@ fn an_index_that_missed_a_compaction_is_loaded_anew() {
 }
 
 #[test]
-fn statistics_count_what_is_there() {
+fn statistics_count_stored_documents() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     assert_eq!(memory.statistics("acme", "ada").unwrap().embedder, None);
@@ -457,8 +457,8 @@ fn statistics_count_what_is_there() {
     };
     memory.remember(&scope("agent:clerk"), tainted).unwrap();
     let statistics = memory.statistics("acme", "ada").unwrap();
-    let told = statistics.embedder.unwrap();
-    assert_eq!(told, "`static-256` (256 components)");
+    let embedder = statistics.embedder.unwrap();
+    assert_eq!(embedder, "`static-256` (256 components)");
     let counts: Vec<_> = statistics
         .scopes
         .iter()
@@ -479,7 +479,7 @@ fn statistics_count_what_is_there() {
     assert!(memory.statistics("acme", "bob").unwrap().scopes.is_empty());
 }
 
-/// Every chunk compared: the cosine of each, and BM25 over all.
+/// The results of scoring every chunk with the cosine and BM25.
 fn brute_force(texts: &[String], query: &str, count: usize) -> Vec<(String, f32)> {
     let embedder = StaticEmbedder::new();
     let words = Bm25Index::build(texts).scores(query);
@@ -512,8 +512,8 @@ fn sentence(length: Range<usize>) -> impl Strategy<Value = String> {
     sentence_of(words.to_vec(), length)
 }
 
-/// Words of which the embedder knows nothing, so that they alone decide.
-fn unread_sentence(length: Range<usize>) -> impl Strategy<Value = String> {
+/// A sentence of words that the embedder does not know, so that only the word score counts.
+fn unknown_sentence(length: Range<usize>) -> impl Strategy<Value = String> {
     let words = ["ⴰⴱ", "ⴱⴳ", "ⴳⴷ", "ⴷⴹ", "ⴹⴻ", "ⴻⴼ", "ⴼⴽ", "ⴽⵀ"];
     sentence_of(words.to_vec(), length)
 }
@@ -530,7 +530,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn is_what_comparing_everything_finds(
+fn check_against_brute_force(
     memory: &Memory,
     scopes: &[MemoryScope],
     texts: &[String],
@@ -552,7 +552,7 @@ fn is_what_comparing_everything_finds(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn a_search_finds_what_comparing_everything_finds(steps in prop::collection::vec(step(), 1..40)) {
+    fn a_search_finds_the_same_as_brute_force(steps in prop::collection::vec(step(), 1..40)) {
         let directory = tempfile::tempdir().unwrap();
         let (memory, reader) = (opened(&directory), opened(&directory));
         let own = [scope("agent:clerk")];
@@ -574,9 +574,9 @@ proptest! {
                 Step::Forget(_) => {}
                 Step::Search(query) => {
                     let texts: Vec<String> = kept.iter().map(|(_, text)| text.clone()).collect();
-                    // Another process sees the same at once.
+                    // Another process immediately gets the same results.
                     for memory in [&memory, &reader] {
-                        is_what_comparing_everything_finds(memory, &own, &texts, &query)?;
+                        check_against_brute_force(memory, &own, &texts, &query)?;
                     }
                 }
             }
@@ -586,13 +586,13 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4))]
-    /// So many that neither search alone compares all of them: what is found is what is best by both.
+    /// So many documents that neither search alone scores all of them.
     #[test]
-    fn among_hundreds_that_share_words_a_search_finds_what_comparing_everything_finds(
+    fn a_search_among_hundreds_of_similar_texts_finds_the_same_as_brute_force(
         texts in prop::collection::hash_set(
-            prop_oneof![sentence(1..40), unread_sentence(1..40)], 150..250
+            prop_oneof![sentence(1..40), unknown_sentence(1..40)], 150..250
         ),
-        queries in prop::collection::vec(prop_oneof![sentence(1..5), unread_sentence(1..5)], 8),
+        queries in prop::collection::vec(prop_oneof![sentence(1..5), unknown_sentence(1..5)], 8),
     ) {
         let directory = tempfile::tempdir().unwrap();
         let memory = opened(&directory);
@@ -602,7 +602,7 @@ proptest! {
             memory.remember(&own[0], text(what)).unwrap();
         }
         for query in queries {
-            is_what_comparing_everything_finds(&memory, &own, &texts, &query)?;
+            check_against_brute_force(&memory, &own, &texts, &query)?;
         }
     }
 }

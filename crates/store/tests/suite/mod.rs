@@ -1,7 +1,6 @@
-//! One module for each thing the store promises.
+//! One module for each feature of the store.
 
 mod approvals;
-mod asking;
 mod conversations;
 mod crash;
 mod crash_points;
@@ -13,7 +12,6 @@ mod gaps;
 mod holds;
 mod inbox;
 mod inbox_crash;
-
 mod journal;
 mod limits;
 mod lists;
@@ -22,10 +20,11 @@ mod memory;
 mod opening;
 mod ownership;
 mod pins;
+mod prepared_runs;
+mod questions;
 mod reading;
 mod resumable;
 mod retention;
-mod scene;
 mod secrets;
 mod standing;
 mod support;

@@ -1,4 +1,4 @@
-//! Making, finding and refusing databases.
+//! Tests of creating, opening and refusing databases.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -33,7 +33,7 @@ fn the_files_and_directories_are_readable_by_their_owner_only() {
 }
 
 #[test]
-fn a_database_is_opened_again_with_what_is_in_it() {
+fn a_reopened_database_keeps_its_content() {
     let (_directory, store) = open();
     let path = store.path().to_owned();
     drop(start(&store, "r1"));
@@ -45,7 +45,7 @@ fn a_database_is_opened_again_with_what_is_in_it() {
 }
 
 #[test]
-fn a_database_of_a_newer_version_is_refused_and_left_as_it_is() {
+fn a_database_of_a_newer_version_is_refused_and_unchanged() {
     let (_directory, store) = open();
     let path = store.path().to_owned();
     drop(store);
@@ -74,7 +74,7 @@ fn a_database_of_a_newer_version_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_database_of_something_else_is_refused() {
+fn a_database_of_another_program_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("theirs.db");
     Connection::open(&path)
@@ -86,7 +86,7 @@ fn a_database_of_something_else_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_refused() {
+fn a_file_that_is_not_a_database_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("notes.txt");
     std::fs::write(&path, "These are my notes. ".repeat(100)).unwrap();
@@ -100,7 +100,7 @@ fn a_file_that_is_no_database_is_refused() {
 }
 
 #[test]
-fn many_may_make_the_same_database_at_once() {
+fn concurrent_creation_of_a_database_succeeds() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("windlass.db");
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! One owner a run.
+//! Tests of ownership: each run has one owner at a time.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,49 +6,60 @@ use rusqlite::Connection;
 use windlass_core::run::RunEnd;
 use windlass_store::{Durability, Error, Store};
 
-use super::support::{id, open, passed, start};
+use super::support::{id, open, start, time_passed};
 
 #[test]
-fn a_run_that_is_at_work_is_not_taken_over() {
+fn a_run_with_an_owner_is_not_taken_over() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r:1");
-    let elsewhere = Store::open(store.path()).unwrap();
-    let error = elsewhere.take_over(&id("r:1")).unwrap_err();
+    let other = Store::open(store.path()).unwrap();
+    let error = other.take_over(&id("r:1")).unwrap_err();
     assert!(matches!(error, Error::OwnedElsewhere(_)), "{error}");
-    journal.append(&passed(1), Durability::Relaxed).unwrap();
+    journal
+        .append(&time_passed(1), Durability::Relaxed)
+        .unwrap();
     drop(journal);
-    let journal = elsewhere.take_over(&id("r:1")).unwrap();
+    let journal = other.take_over(&id("r:1")).unwrap();
     assert_eq!(journal.lease().epoch(), 2);
-    assert_eq!(journal.append(&passed(2), Durability::Synced).unwrap(), 3);
+    assert_eq!(
+        journal.append(&time_passed(2), Durability::Synced).unwrap(),
+        3
+    );
 }
 
 #[test]
-fn an_owner_that_lost_its_run_unnoticed_appends_no_more() {
+fn an_owner_that_lost_its_run_cannot_append() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
-    journal.append(&passed(1), Durability::Synced).unwrap();
-    // As if the lock had not held: somebody else counts themselves in.
-    let elsewhere = Connection::open(store.path()).unwrap();
-    elsewhere
+    journal.append(&time_passed(1), Durability::Synced).unwrap();
+    // As if the lock had failed: another owner increments the epoch.
+    let other = Connection::open(store.path()).unwrap();
+    other
         .execute("UPDATE runs SET epoch = epoch + 1", [])
         .unwrap();
 
-    let error = journal.append(&passed(2), Durability::Synced).unwrap_err();
+    let error = journal
+        .append(&time_passed(2), Durability::Synced)
+        .unwrap_err();
     assert!(matches!(error, Error::TakenOver(_)), "{error}");
-    let error = journal.append(&passed(3), Durability::Relaxed).unwrap_err();
+    let error = journal
+        .append(&time_passed(3), Durability::Relaxed)
+        .unwrap_err();
     assert!(matches!(error, Error::Broken { .. }), "{error}");
     assert_eq!(store.events(&id("r1")).unwrap().len(), 2);
 }
 
 #[test]
-fn a_failure_nobody_waited_for_is_told_to_whoever_comes_next() {
+fn a_failed_relaxed_append_is_reported_by_the_next_call() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
-    let elsewhere = Connection::open(store.path()).unwrap();
-    elsewhere
+    let other = Connection::open(store.path()).unwrap();
+    other
         .execute("UPDATE runs SET epoch = epoch + 1", [])
         .unwrap();
-    journal.append(&passed(1), Durability::Relaxed).unwrap();
+    journal
+        .append(&time_passed(1), Durability::Relaxed)
+        .unwrap();
     let error = journal.sync().unwrap_err();
     let Error::Broken { cause, .. } = &error else {
         panic!("{error}")
@@ -58,17 +69,19 @@ fn a_failure_nobody_waited_for_is_told_to_whoever_comes_next() {
 }
 
 #[test]
-fn one_run_that_fails_does_not_take_others_with_it() {
+fn a_failing_run_does_not_affect_other_runs() {
     let (_directory, store) = open();
     let (lost, _) = start(&store, "lost");
     let (sound, _) = start(&store, "sound");
-    let elsewhere = Connection::open(store.path()).unwrap();
-    elsewhere
+    let other = Connection::open(store.path()).unwrap();
+    other
         .execute("UPDATE runs SET epoch = epoch + 1 WHERE run = 'lost'", [])
         .unwrap();
     for second in 1..=200 {
-        let _ = lost.append(&passed(second), Durability::Relaxed);
-        sound.append(&passed(second), Durability::Relaxed).unwrap();
+        let _ = lost.append(&time_passed(second), Durability::Relaxed);
+        sound
+            .append(&time_passed(second), Durability::Relaxed)
+            .unwrap();
     }
     sound.sync().unwrap();
     assert_eq!(store.events(&id("sound")).unwrap().len(), 201);
@@ -76,7 +89,7 @@ fn one_run_that_fails_does_not_take_others_with_it() {
 }
 
 #[test]
-fn no_run_is_taken_over_that_does_not_exist() {
+fn taking_over_an_unknown_run_fails() {
     let (directory, store) = open();
     let error = store.take_over(&id("r1")).unwrap_err();
     assert!(matches!(error, Error::NoSuchRun(_)), "{error}");
@@ -100,7 +113,7 @@ fn a_run_without_an_owner_has_no_lock_file() {
 }
 
 #[test]
-fn many_who_take_a_run_over_and_give_it_up_never_own_it_at_once() {
+fn concurrent_take_overs_never_own_a_run_at_once() {
     let (_directory, store) = open();
     drop(start(&store, "r1"));
     let owners = AtomicU32::new(0);
@@ -136,12 +149,12 @@ fn run_whose_journal_failed_is_left_like_one_whose_process_died() {
     elsewhere
         .execute_batch("ALTER TABLE events RENAME TO events_away")
         .unwrap();
-    journal.append(&passed(1), Durability::Synced).unwrap_err();
+    journal.append(&time_passed(1), Durability::Synced).unwrap_err();
     drop(journal);
     elsewhere
         .execute_batch("ALTER TABLE events_away RENAME TO events")
         .unwrap();
-    assert!(!store.was_let_go(&id("failed")));
+    assert!(!store.was_released(&id("failed")));
 
     let (journal, _) = start(&store, "panicked");
     let panicked = std::thread::spawn(move || {
@@ -149,10 +162,10 @@ fn run_whose_journal_failed_is_left_like_one_whose_process_died() {
         panic!("as a driver might");
     });
     panicked.join().unwrap_err();
-    assert!(!store.was_let_go(&id("panicked")));
+    assert!(!store.was_released(&id("panicked")));
 
     drop(start(&store, "stopped"));
-    assert!(store.was_let_go(&id("stopped")));
+    assert!(store.was_released(&id("stopped")));
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! Servers that were met and the pins of their tools: kept whole, changed by one at a time, refused when
-//! they cannot be read.
+//! Tests of known servers and the pins of their tools: storing, concurrent changes, unreadable rows.
 
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -28,7 +27,7 @@ fn definition(name: &str, description: &str) -> StoredDefinition {
     StoredDefinition::new(json!({"name": name, "description": description, "n": 1.50}))
 }
 
-/// A pin of a tool that is offered, and accepted too if that is said.
+/// A pin of an offered tool, with an accepted definition if `accepted` is set.
 fn pin(tool: &str, accepted: Option<&str>, offered: &str) -> StoredPin {
     StoredPin {
         tool: tool.to_owned(),
@@ -41,7 +40,7 @@ fn pin(tool: &str, accepted: Option<&str>, offered: &str) -> StoredPin {
     }
 }
 
-fn met(store: &Store) -> PinsRevision {
+fn first_connection(store: &Store) -> PinsRevision {
     store.note_server("acme", &server("time")).unwrap();
     store.pins("acme", "time").unwrap().revision
 }
@@ -50,7 +49,7 @@ fn met(store: &Store) -> PinsRevision {
 fn servers_and_pins_are_read_back_as_they_were_written() {
     let (_directory, store) = open();
     assert_eq!(store.known_server("acme", "time").unwrap(), None);
-    let first = met(&store);
+    let first = first_connection(&store);
     assert!(first.is_first());
     let pins = vec![
         pin("add", Some("Adds."), "Adds."),
@@ -78,9 +77,9 @@ fn servers_and_pins_are_read_back_as_they_were_written() {
 }
 
 #[test]
-fn a_server_that_is_noted_again_keeps_its_pins_what_it_ran_and_when_it_was_first_met() {
+fn a_later_connection_keeps_the_pins_program_and_first_time() {
     let (_directory, store) = open();
-    let revision = met(&store);
+    let revision = first_connection(&store);
     let pins = [pin("add", Some("Adds."), "Adds.")];
     store.write_pins("acme", "time", revision, &pins).unwrap();
     let later = StoredServer {
@@ -114,9 +113,9 @@ fn a_server_that_is_noted_again_keeps_its_pins_what_it_ran_and_when_it_was_first
 }
 
 #[test]
-fn what_a_server_runs_changes_only_when_somebody_accepts_it() {
+fn the_program_changes_only_when_it_is_accepted() {
     let (_directory, store) = open();
-    met(&store);
+    first_connection(&store);
     let program = json!({"executable": "/bin/clock"});
     let accept = |tenant, name| store.accept_program(tenant, name, "new", Some(&program));
     assert!(accept("acme", "time").unwrap());
@@ -130,7 +129,7 @@ fn what_a_server_runs_changes_only_when_somebody_accepts_it() {
 #[test]
 fn tenants_do_not_see_each_others_servers() {
     let (_directory, store) = open();
-    met(&store);
+    first_connection(&store);
     assert_eq!(store.known_server("other", "time").unwrap(), None);
     assert_eq!(store.known_servers("other").unwrap(), []);
     assert!(matches!(
@@ -141,9 +140,9 @@ fn tenants_do_not_see_each_others_servers() {
 }
 
 #[test]
-fn exactly_what_is_offered_is_accepted() {
+fn only_the_offered_definition_is_accepted() {
     let (_directory, store) = open();
-    let revision = met(&store);
+    let revision = first_connection(&store);
     let pins = [pin("add", Some("Adds."), "Adds two.")];
     let revision = store.write_pins("acme", "time", revision, &pins).unwrap();
     let shown = definition("add", "Adds two.").digest;
@@ -168,14 +167,14 @@ fn exactly_what_is_offered_is_accepted() {
 }
 
 #[test]
-fn what_somebody_accepted_meanwhile_is_not_overwritten() {
+fn a_concurrent_acceptance_is_not_overwritten() {
     let (_directory, store) = open();
-    let revision = met(&store);
+    let revision = first_connection(&store);
     let first = [pin("add", Some("Adds."), "Adds two.")];
     let revision = store.write_pins("acme", "time", revision, &first).unwrap();
-    let elsewhere = Store::open(store.path()).unwrap();
+    let other_store = Store::open(store.path()).unwrap();
     let digest = definition("add", "Adds two.").digest;
-    elsewhere
+    other_store
         .accept_pin("acme", "time", "add", digest, "ada", at(5))
         .unwrap();
     let error = store
@@ -188,9 +187,9 @@ fn what_somebody_accepted_meanwhile_is_not_overwritten() {
 }
 
 #[test]
-fn acceptance_neither_comes_nor_goes_by_writing() {
+fn writing_pins_never_changes_acceptance() {
     let (_directory, store) = open();
-    let revision = met(&store);
+    let revision = first_connection(&store);
     let first = [pin("add", Some("Adds."), "Adds."), pin("new", None, "New.")];
     let revision = store.write_pins("acme", "time", revision, &first).unwrap();
     for wrong in [
@@ -215,9 +214,9 @@ fn acceptance_neither_comes_nor_goes_by_writing() {
 }
 
 #[test]
-fn of_two_who_meet_a_server_at_once_one_comes_second() {
+fn of_concurrent_first_writes_only_one_succeeds() {
     let (_directory, store) = open();
-    let revision = met(&store);
+    let revision = first_connection(&store);
     let path = store.path().to_owned();
     let barrier = Arc::new(Barrier::new(8));
     let threads: Vec<_> = (0..8)
@@ -249,9 +248,9 @@ fn of_two_who_meet_a_server_at_once_one_comes_second() {
 }
 
 #[test]
-fn a_server_that_was_forgotten_is_met_for_the_first_time_again() {
+fn forgetting_a_server_makes_the_next_connection_the_first() {
     let (_directory, store) = open();
-    let revision = met(&store);
+    let revision = first_connection(&store);
     let pins = [pin("add", Some("Adds."), "Adds.")];
     store.write_pins("acme", "time", revision, &pins).unwrap();
     assert!(store.forget_server("acme", "time").unwrap());
@@ -260,10 +259,10 @@ fn a_server_that_was_forgotten_is_met_for_the_first_time_again() {
         store.pins("acme", "time"),
         Err(Error::NoSuchServer(_))
     ));
-    let again = met(&store);
+    let again = first_connection(&store);
     assert!(again.is_first());
     assert_eq!(store.pins("acme", "time").unwrap().pins, []);
-    // Whoever still has in mind what was before writes nothing.
+    // A writer with the old revision is refused.
     let error = store
         .write_pins("acme", "time", revision, &pins)
         .unwrap_err();
@@ -271,7 +270,7 @@ fn a_server_that_was_forgotten_is_met_for_the_first_time_again() {
 }
 
 #[test]
-fn a_pin_that_cannot_be_read_is_an_error_and_not_left_out() {
+fn an_unreadable_pin_is_an_error() {
     let forged = serde_json::to_string(&json!({"name": "add", "description": "Forged."})).unwrap();
     for damage in [
         format!("UPDATE pins SET accepted = '{forged}' WHERE tool = 'add'"),
@@ -280,7 +279,7 @@ fn a_pin_that_cannot_be_read_is_an_error_and_not_left_out() {
         "UPDATE pins SET findings = '[1]' WHERE tool = 'add'".to_owned(),
     ] {
         let (_directory, store) = open();
-        let revision = met(&store);
+        let revision = first_connection(&store);
         let pins = [
             pin("add", Some("Adds."), "Adds."),
             pin("sub", Some("Subs."), "Subs."),
@@ -305,12 +304,12 @@ fn a_pin_that_cannot_be_read_is_an_error_and_not_left_out() {
 }
 
 #[test]
-fn rows_that_contradict_themselves_are_refused_by_the_tables() {
+fn inconsistent_rows_violate_constraints() {
     let (_directory, store) = open();
-    let revision = met(&store);
+    let revision = first_connection(&store);
     let pins = [pin("add", Some("Adds."), "Adds.")];
     store.write_pins("acme", "time", revision, &pins).unwrap();
-    let elsewhere = Connection::open(store.path()).unwrap();
+    let other_store = Connection::open(store.path()).unwrap();
     for forbidden in [
         "UPDATE pins SET accepted = NULL",
         "UPDATE pins SET accepted_at = NULL",
@@ -322,7 +321,7 @@ fn rows_that_contradict_themselves_are_refused_by_the_tables() {
         "UPDATE servers SET first_seen = 0",
         "INSERT INTO pins (server, tool, findings, seen_at) VALUES (1, 'x', '[]', 0)",
     ] {
-        assert!(elsewhere.execute(forbidden, []).is_err(), "{forbidden}");
+        assert!(other_store.execute(forbidden, []).is_err(), "{forbidden}");
     }
 }
 
@@ -334,11 +333,11 @@ fn a_definition_with_a_secret_in_it_is_not_stored() {
         ..Options::default()
     };
     let store = Store::open_with(directory.path().join("windlass.db"), options).unwrap();
-    let told = StoredServer {
+    let with_secret = StoredServer {
         greeting: Some(json!({"instructions": "Use hunter2-is-my-token."})),
         ..server("time")
     };
-    store.note_server("acme", &told).unwrap();
+    store.note_server("acme", &with_secret).unwrap();
     let known = store.known_server("acme", "time").unwrap().unwrap();
     let greeting = known.greeting.as_ref().map(Value::to_string).unwrap();
     assert!(!greeting.contains("hunter2"), "{greeting}");

@@ -1,4 +1,4 @@
-//! Finding, listing, exporting.
+//! Tests of finding, listing and exporting runs.
 
 use serde_json::Value;
 use windlass_core::run::{Event, RunEnd};
@@ -7,7 +7,7 @@ use windlass_store::{Durability, Error, RunFilter, RunState};
 use super::support::{at, drive, id, new_run, open, start, started, success};
 
 #[test]
-fn a_run_is_found_by_the_beginning_of_its_id() {
+fn a_run_is_found_by_a_prefix_of_its_id() {
     let (_directory, store) = open();
     for run in ["abc", "abcd", "abz", "x:1"] {
         drop(start(&store, run));
@@ -17,7 +17,7 @@ fn a_run_is_found_by_the_beginning_of_its_id() {
     assert_eq!(
         store.find("acme", "abc").unwrap(),
         id("abc"),
-        "the whole id is meant"
+        "an exact match wins"
     );
     let of_others = store.find("other", "abz").unwrap_err();
     assert!(matches!(of_others, Error::NoMatch(_)), "{of_others}");
@@ -91,7 +91,7 @@ fn runs_are_listed_latest_first_and_filtered() {
 }
 
 #[test]
-fn an_export_is_one_object_a_line_in_order() {
+fn an_export_has_one_object_per_line_in_order() {
     let (_directory, store) = open();
     let (journal, mut run) = start(&store, "r1");
     drive(&journal, &mut run, 8, &success());
@@ -121,7 +121,7 @@ fn a_run_that_does_not_exist_has_no_events() {
 }
 
 #[test]
-fn a_long_task_is_whole_in_the_journal_and_short_in_lists() {
+fn a_long_task_is_shortened_only_in_lists() {
     let (_directory, store) = open();
     let task = "größer ".repeat(700_000);
     let event = started("r1", &task);

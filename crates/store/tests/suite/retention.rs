@@ -1,18 +1,19 @@
-//! What a purge removes and what it leaves.
+//! Tests of what a purge removes and what it keeps.
 
 use std::time::Duration;
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use windlass_core::approval::{PersonDecision, Principal, Reach, Scope, Standing};
+use windlass_core::approval::{PersonDecision, Principal, Reach, StandingApproval, StandingScope};
 use windlass_core::run::{Event, PlanTaskStatus, Run, RunEnd, TaskEnd};
 use windlass_spec::plan::{Plan, PlanTaskId, RawPlan};
 use windlass_store::{
-    DEFAULT_RETENTION, Durability, Error, HoldFilter, InboxAction, Kept, KeptBecause, Purged, Store,
+    DEFAULT_RETENTION, Durability, Error, HoldFilter, InboxAction, KeepReason, KeptRun, Purged,
+    Store,
 };
 
-use super::asking::{approval, asks, call, event, now, tool, who};
 use super::holds::hold;
+use super::questions::{approval, ask_question, call, event, identity, now, tool};
 use super::support::{
     answered, asked, at, contains, drive, file_bytes, id, new_run, open, start, started, success,
     unknown,
@@ -27,15 +28,15 @@ fn ended(store: &Store, run: &str, end: &RunEnd) {
 }
 
 #[test]
-fn a_purge_removes_what_was_said_and_keeps_that_it_happened() {
+fn a_purge_removes_content_and_keeps_the_record_of_the_run() {
     let (_directory, store) = open();
-    let secret_of_the_task = "Where did grandmother hide the cutlery?";
-    let event = started("r1", secret_of_the_task);
+    let task = "Where did grandmother hide the cutlery?";
+    let event = started("r1", task);
     let journal = store.start(new_run(), &event, Durability::Synced).unwrap();
     let mut run = Run::fold([&event]).unwrap();
     drive(&journal, &mut run, 8, &success());
     journal.end(&RunEnd::Completed).unwrap();
-    assert!(contains(&file_bytes(&store), secret_of_the_task));
+    assert!(contains(&file_bytes(&store), task));
 
     let early = store.purge(DEFAULT_RETENTION, at(7 * DAY)).unwrap();
     assert!(early.removed.is_empty() && early.kept.is_empty());
@@ -52,7 +53,7 @@ fn a_purge_removes_what_was_said_and_keeps_that_it_happened() {
     assert_eq!((tombstone.at, tombstone.events), (now, 5));
     assert_eq!(tombstone.bytes, purged.removed[0].bytes);
     assert_eq!((summary.end, summary.task), (Some(RunEnd::Completed), None));
-    assert!(!contains(&file_bytes(&store), secret_of_the_task));
+    assert!(!contains(&file_bytes(&store), task));
     assert!(matches!(store.fold(&id("r1")), Err(Error::Purged(_))));
     let left = store.events(&id("r1")).unwrap();
     assert_eq!(left.len(), 4);
@@ -67,7 +68,7 @@ fn a_purge_removes_what_was_said_and_keeps_that_it_happened() {
             .unwrap()
             .removed
             .is_empty(),
-        "once is enough"
+        "a run is purged once"
     );
 }
 
@@ -78,8 +79,8 @@ fn plan(tasks: Value) -> Plan {
 
 const GOAL: &str = "Sell the cutlery of grandmother";
 
-/// What a run with a plan says, in every place where it says something.
-const SAID: [&str; 6] = [
+/// The texts of a run with a plan, one for each kind of event and command.
+const TEXTS: [&str; 6] = [
     GOAL,
     "Ask uncle Theodore first",
     "Ask aunt Wilhelmina instead",
@@ -88,7 +89,7 @@ const SAID: [&str; 6] = [
     "found in the attic",
 ];
 
-/// A run that made a plan, which a person marked and changed, and that is over.
+/// An ended run with a plan that a person marked and changed.
 fn ended_with_plan(store: &Store, run: &str) {
     let mut first = started(run, "Sell it by a plan.");
     let Event::Started { settings, .. } = &mut first else {
@@ -99,7 +100,7 @@ fn ended_with_plan(store: &Store, run: &str) {
     let mut state = Run::fold([&first]).unwrap();
     let search = json!({"id": "look", "tool": "search", "arguments": {"query": "cutlery"}});
     let first_plan = plan(json!([
-        search, {"id": "ask", "description": SAID[1]},
+        search, {"id": "ask", "description": TEXTS[1]},
         {"id": "last", "description": "Sell it", "depends_on": ["ask"]},
     ]));
     let making = asked("create_execution_plan", json!(first_plan));
@@ -126,7 +127,7 @@ fn ended_with_plan(store: &Store, run: &str) {
             task: task("look"),
             attempt: 1,
             end: TaskEnd::Success {
-                result: json!(SAID[5]),
+                result: json!(TEXTS[5]),
                 tainted: false,
             },
             usage: windlass_core::model::Usage::default(),
@@ -137,23 +138,23 @@ fn ended_with_plan(store: &Store, run: &str) {
         state.apply(&event).unwrap();
         journal.append(&event, Durability::Relaxed).unwrap();
     }
-    let by = who("bea");
+    let by = identity("bea");
     let changed = plan(json!([
-        search, {"id": "ask", "description": SAID[1]}, {"id": "other", "description": SAID[2]},
+        search, {"id": "ask", "description": TEXTS[1]}, {"id": "other", "description": TEXTS[2]},
     ]));
     store.replan(&id, &changed, &by, at(6)).unwrap();
-    for (name, result) in [("ask", SAID[3]), ("other", SAID[4])] {
+    for (name, result) in [("ask", TEXTS[3]), ("other", TEXTS[4])] {
         let task = task(name);
         let status = (&task, PlanTaskStatus::Success);
         store
             .mark_task(&id, status, Some(json!(result)), &by, at(6))
             .unwrap();
     }
-    for mail in journal.inbox().unwrap() {
-        let event = event_of(&mail.action, &by.principal);
+    for command in journal.inbox().unwrap() {
+        let event = event_of(&command.action, &by.principal);
         state.apply(&event).unwrap();
         let event = journal.redacted(event).unwrap();
-        journal.append_taking(&event, mail.id).unwrap();
+        journal.append_taking(&event, command.id).unwrap();
     }
     assert!(state.plans()[0].is_over());
     drive(&journal, &mut state, 1, &success());
@@ -188,19 +189,19 @@ fn event_of(message: &InboxAction, by: &Principal) -> Event {
 }
 
 #[test]
-fn a_purge_removes_what_a_plan_said_and_keeps_who_changed_it() {
+fn a_purge_removes_the_content_of_plans_and_keeps_who_changed_them() {
     let (_directory, store) = open();
     ended_with_plan(&store, "r1");
     assert_eq!(store.plans("acme", 10).unwrap().len(), 1);
-    for said in SAID {
-        assert!(contains(&file_bytes(&store), said), "{said}");
+    for text in TEXTS {
+        assert!(contains(&file_bytes(&store), text), "{text}");
     }
     assert_eq!(purge_everything(&store).removed.len(), 1);
-    for said in SAID {
-        assert!(!contains(&file_bytes(&store), said), "{said}");
+    for text in TEXTS {
+        assert!(!contains(&file_bytes(&store), text), "{text}");
     }
     assert_eq!(store.plans("acme", 10).unwrap(), []);
-    let connection = elsewhere(&store);
+    let connection = other_connection(&store);
     let mut left = connection
         .prepare("SELECT kind || ' by ' || sent_by || ' ' || body FROM mailbox ORDER BY id")
         .unwrap();
@@ -213,7 +214,7 @@ fn a_purge_removes_what_a_plan_said_and_keeps_who_changed_it() {
 }
 
 #[test]
-fn a_run_that_is_not_over_is_never_purged() {
+fn a_run_that_has_not_ended_is_never_purged() {
     let (_directory, store) = open();
     drop(start(&store, "open"));
     ended(&store, "waiting", &RunEnd::WaitingForPerson);
@@ -225,7 +226,7 @@ fn a_run_that_is_not_over_is_never_purged() {
 }
 
 #[test]
-fn a_run_with_a_call_nobody_knows_the_end_of_is_never_purged() {
+fn a_run_with_a_call_of_unknown_outcome_is_never_purged() {
     let (_directory, store) = open();
     let (journal, mut run) = start(&store, "unknown");
     drive(&journal, &mut run, 4, &unknown());
@@ -241,20 +242,20 @@ fn a_run_with_a_call_nobody_knows_the_end_of_is_never_purged() {
         purged
             .kept
             .iter()
-            .all(|kept| kept.because == KeptBecause::UnknownCall)
+            .all(|kept| kept.reason == KeepReason::UnknownCall)
     );
     assert_eq!(store.events(&id("unknown")).unwrap().len(), 5);
 }
 
 #[test]
-fn a_journal_that_cannot_be_read_is_kept() {
+fn an_unreadable_journal_is_kept() {
     let (_directory, store) = open();
     ended(&store, "r1", &RunEnd::Completed);
-    elsewhere(&store)
+    other_connection(&store)
         .execute("UPDATE events SET payload = '{}' WHERE seq = 3", [])
         .unwrap();
     let purged = store.purge(Duration::ZERO, at(1000 * DAY)).unwrap();
-    assert!(matches!(purged.kept[0].because, KeptBecause::Unreadable(_)));
+    assert!(matches!(purged.kept[0].reason, KeepReason::Unreadable(_)));
     assert!(matches!(
         store.events(&id("r1")),
         Err(Error::Unreadable { .. })
@@ -267,7 +268,7 @@ fn purge_everything(store: &Store) -> Purged {
 
 /// All rows of a table.
 fn rows(store: &Store, table: &str) -> Vec<String> {
-    let connection = elsewhere(store);
+    let connection = other_connection(store);
     let query = format!("SELECT * FROM {table} ORDER BY 1, 2, 3");
     let mut select = connection.prepare(&query).unwrap();
     let columns = select.column_count();
@@ -279,30 +280,32 @@ fn rows(store: &Store, table: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_purge_leaves_every_question_answer_hold_command_and_standing_approval() {
+fn a_purge_keeps_questions_answers_holds_commands_and_standing_approvals() {
     let (_directory, store) = open();
     let (journal, mut run) = start(&store, "r1");
     drive(&journal, &mut run, 8, &success());
-    asks(&journal, &approval(call("r1", 0)));
-    asks(&journal, &approval(call("r1", 1)));
+    ask_question(&journal, &approval(call("r1", 0)));
+    ask_question(&journal, &approval(call("r1", 1)));
     for index in [2, 3] {
         let held = hold("r1", index);
         journal.append_holding(&event(&journal, 1), &held).unwrap();
     }
-    let by = who("bea");
+    let by = identity("bea");
     let approve = PersonDecision::Approve;
     store
         .decide(&call("r1", 0), None, &by, approve, now())
         .unwrap();
     store.undo(&call("r1", 2), &by, at(2)).unwrap();
-    for mail in journal.inbox().unwrap() {
-        journal.append_taking(&event(&journal, 9), mail.id).unwrap();
+    for command in journal.inbox().unwrap() {
+        journal
+            .append_taking(&event(&journal, 9), command.id)
+            .unwrap();
     }
     let until = Reach::Until { until: at(DAY) };
-    let standing = Standing::new(
-        who("ada"),
+    let standing = StandingApproval::new(
+        identity("ada"),
         tool(),
-        Scope::Tool,
+        StandingScope::Tool,
         until,
         by.principal.clone(),
         at(1),
@@ -318,28 +321,28 @@ fn a_purge_leaves_every_question_answer_hold_command_and_standing_approval() {
     assert_eq!(store.holds(&HoldFilter::default()).unwrap().len(), 2);
 }
 
-fn elsewhere(store: &Store) -> Connection {
+fn other_connection(store: &Store) -> Connection {
     Connection::open(store.path()).unwrap()
 }
 
-fn kept(store: &Store) -> Vec<(String, KeptBecause)> {
+fn kept(store: &Store) -> Vec<(String, KeepReason)> {
     let purged = purge_everything(store);
     assert_eq!(purged.removed, []);
-    let kept = |kept: Kept| (kept.run.to_string(), kept.because);
+    let kept = |kept: KeptRun| (kept.run.to_string(), kept.reason);
     purged.kept.into_iter().map(kept).collect()
 }
 
 #[test]
-fn a_run_with_a_question_or_a_hold_that_was_never_settled_is_never_purged() {
+fn a_run_with_an_unsettled_question_or_hold_is_never_purged() {
     let (_directory, store) = open();
     let (asked, _) = start(&store, "asked");
-    asks(&asked, &approval(call("asked", 0)));
+    ask_question(&asked, &approval(call("asked", 0)));
     let (held, _) = start(&store, "held");
     held.append_holding(&event(&held, 1), &hold("held", 0))
         .unwrap();
     drop((asked, held));
-    // Ending them here would settle both.
-    elsewhere(&store)
+    // Ending the runs with `end` would settle both.
+    other_connection(&store)
         .execute_batch(
             r#"UPDATE runs SET state = 'ended', ended_at = started_at, "end" = '{"end":"cancelled"}'"#,
         )
@@ -347,14 +350,14 @@ fn a_run_with_a_question_or_a_hold_that_was_never_settled_is_never_purged() {
     assert_eq!(
         kept(&store),
         [
-            ("asked".to_owned(), KeptBecause::PendingApproval),
-            ("held".to_owned(), KeptBecause::OpenHold),
+            ("asked".to_owned(), KeepReason::PendingApproval),
+            ("held".to_owned(), KeepReason::OpenHold),
         ]
     );
 }
 
 #[test]
-fn a_run_that_works_for_one_that_is_not_over_is_never_purged() {
+fn a_run_whose_parent_has_not_ended_is_never_purged() {
     let (_directory, store) = open();
     let (parent, _) = start(&store, "parent");
     let mut first = started("child", "Find it.");
@@ -365,21 +368,21 @@ fn a_run_that_works_for_one_that_is_not_over_is_never_purged() {
     let child = store.start(new_run(), &first, Durability::Synced).unwrap();
     child.end(&RunEnd::Completed).unwrap();
 
-    let because = KeptBecause::ParentNotOver(id("parent"));
-    assert_eq!(kept(&store), [("child".to_owned(), because.clone())]);
+    let reason = KeepReason::ParentNotOver(id("parent"));
+    assert_eq!(kept(&store), [("child".to_owned(), reason.clone())]);
     parent.end(&RunEnd::WaitingForPerson).unwrap();
     drop(parent);
-    assert_eq!(kept(&store), [("child".to_owned(), because)]);
+    assert_eq!(kept(&store), [("child".to_owned(), reason)]);
     let parent = store.take_over(&id("parent")).unwrap();
     parent.end(&RunEnd::Completed).unwrap();
     assert_eq!(purge_everything(&store).removed.len(), 2);
 }
 
 #[test]
-fn a_run_with_an_event_nobody_knows_is_kept_whole() {
+fn a_run_with_an_unknown_event_is_kept_whole() {
     let (_directory, store) = open();
     ended(&store, "r1", &RunEnd::Completed);
-    elsewhere(&store)
+    other_connection(&store)
         .execute_batch(
             r#"INSERT INTO events
                VALUES ('r1', 100, 'foreseen', 0, '{"event":"foreseen"}', 'acme', 'ada')"#,
@@ -387,16 +390,16 @@ fn a_run_with_an_event_nobody_knows_is_kept_whole() {
         .unwrap();
     let kept = kept(&store);
     assert!(
-        matches!(&kept[..], [(_, KeptBecause::Unreadable(_))]),
+        matches!(&kept[..], [(_, KeepReason::Unreadable(_))]),
         "{kept:?}"
     );
 }
 
 #[test]
-fn nobody_removes_decisions_by_hand() {
+fn decisions_cannot_be_deleted_by_sql() {
     let (_directory, store) = open();
     ended(&store, "r1", &RunEnd::Completed);
-    let error = elsewhere(&store)
+    let error = other_connection(&store)
         .execute_batch("DELETE FROM events")
         .unwrap_err();
     assert!(error.to_string().contains("decisions are kept"), "{error}");

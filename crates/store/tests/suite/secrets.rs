@@ -1,4 +1,4 @@
-//! No secret reaches the disk.
+//! Tests that no secret reaches the disk.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -24,7 +24,7 @@ fn escaped(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// Puts a secret into every kind of place an event has for text.
+/// Events with a secret in every kind of text field.
 fn events_with(secret: &str, before: &str, after: &str) -> Vec<Event> {
     let text = format!("{before}{secret}{after}");
     let first = started("r1", &text);
@@ -94,7 +94,7 @@ proptest! {
 
         let bytes = file_bytes(&store);
         for secret in &secrets {
-            // As it is, and as it looks inside one, two and three layers of JSON.
+            // Unescaped, and escaped in one, two and three layers of JSON.
             let mut form = secret.clone();
             for _ in 0..4 {
                 prop_assert!(!contains(&bytes, &form), "{form}");
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn an_event_without_secrets_is_stored_as_it_is(text in ".{0,60}") {
+    fn an_event_without_secrets_is_stored_unchanged(text in ".{0,60}") {
         let redactor = Redactor::new(["sk-0123456789abcdef"]);
         for event in events_with(&text, "", "") {
             prop_assert_eq!(redactor.event(event.clone()).unwrap().into_event(), event);
@@ -117,7 +117,7 @@ proptest! {
 }
 
 #[test]
-fn a_secret_that_is_a_number_is_found_where_numbers_are() {
+fn a_numeric_secret_is_redacted_in_numbers() {
     let redactor = Redactor::new(["73108842"]);
     let call = CallId {
         run: id("r1"),
@@ -145,7 +145,7 @@ fn a_secret_that_is_a_number_is_found_where_numbers_are() {
 }
 
 #[test]
-fn a_secret_like_a_time_or_a_count_leaves_the_event_readable() {
+fn a_secret_like_a_timestamp_or_count_leaves_the_event_readable() {
     // Part of the microseconds of `at`, and a number of tokens.
     let redactor = Redactor::new(["123456", "100000"]);
     let mut answer = ModelAnswer {
@@ -172,8 +172,8 @@ fn a_secret_like_a_time_or_a_count_leaves_the_event_readable() {
 }
 
 #[test]
-fn an_event_that_cannot_do_without_the_secret_is_refused() {
-    // A word the agent's form needs, taken for a secret.
+fn an_event_with_a_secret_in_its_structure_is_refused() {
+    // The secret is a key in the JSON of an agent.
     let (_directory, store) = open_with(&["instruction".to_owned()]);
     let error = store
         .start(new_run(), &started("r1", "x"), Durability::Synced)
@@ -183,7 +183,7 @@ fn an_event_that_cannot_do_without_the_secret_is_refused() {
 }
 
 #[test]
-fn short_secrets_are_not_looked_for_and_none_is_shown() {
+fn short_secrets_are_ignored_and_debug_output_shows_none() {
     let redactor = Redactor::new(["", "   ", "abc", "redacted", "sk-0123456789"]);
     assert_eq!(
         redactor.text("abc sk-0123456789 redacted"),

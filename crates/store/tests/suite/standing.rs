@@ -1,19 +1,21 @@
-//! Leave given beforehand, kept and taken back.
+//! Tests of standing approvals: granted, listed and revoked.
 
-use windlass_core::approval::{Digest, Identity, Reach, Scope, Standing, StandingCall};
+use windlass_core::approval::{
+    Digest, Identity, Reach, StandingApproval, StandingCall, StandingScope,
+};
 use windlass_spec::{RiskLevel, RunId, SecurityLevel, ToolName};
 use windlass_store::{Error, StandingFilter, StandingId, Store};
 
-use super::asking::{digest, stranger, tool, who};
+use super::questions::{digest, identity, other_tenant, tool};
 use super::support::{at, id, open};
 
-fn granted(scope: Scope, reach: Reach) -> Standing {
-    Standing::new(
-        who("ada"),
+fn granted(scope: StandingScope, reach: Reach) -> StandingApproval {
+    StandingApproval::new(
+        identity("ada"),
         tool(),
         scope,
         reach,
-        who("bea").principal,
+        identity("bea").principal,
         at(0),
     )
     .unwrap()
@@ -42,56 +44,73 @@ fn covering(
 }
 
 #[test]
-fn a_call_is_covered_by_what_another_process_granted() {
+fn a_standing_approval_of_another_process_covers_a_call() {
     let (_directory, store) = open();
-    let elsewhere = Store::open(store.path()).unwrap();
-    let exact = granted(Scope::ToolWithArguments { digest: digest(10) }, until(100));
-    let for_run = granted(Scope::Tool, Reach::Run { run: id("r1") });
-    let exact_id = elsewhere.grant_standing(&exact).unwrap();
-    let run_id = elsewhere.grant_standing(&for_run).unwrap();
-    let ada = who("ada");
+    let other_store = Store::open(store.path()).unwrap();
+    let exact = granted(
+        StandingScope::ToolWithArguments { digest: digest(10) },
+        until(100),
+    );
+    let for_run = granted(StandingScope::Tool, Reach::Run { run: id("r1") });
+    let exact_id = other_store.grant_standing(&exact).unwrap();
+    let run_id = other_store.grant_standing(&for_run).unwrap();
+    let ada = identity("ada");
     assert_eq!(
         covering(&store, &ada, &id("r2"), digest(10)),
         Some(exact_id)
     );
     assert_eq!(covering(&store, &ada, &id("r1"), digest(99)), Some(run_id));
     assert_eq!(covering(&store, &ada, &id("r2"), digest(99)), None);
-    assert_eq!(covering(&store, &who("bea"), &id("r1"), digest(10)), None);
-    assert_eq!(covering(&store, &stranger(), &id("r1"), digest(10)), None);
+    assert_eq!(
+        covering(&store, &identity("bea"), &id("r1"), digest(10)),
+        None
+    );
+    assert_eq!(
+        covering(&store, &other_tenant(), &id("r1"), digest(10)),
+        None
+    );
 }
 
 #[test]
-fn a_revoked_one_covers_nothing_and_stays_on_record() {
+fn a_revoked_standing_approval_covers_nothing_and_stays_listed() {
     let (_directory, store) = open();
     let standing = store
-        .grant_standing(&granted(Scope::Tool, until(100)))
+        .grant_standing(&granted(StandingScope::Tool, until(100)))
         .unwrap();
-    let theirs = store.revoke_standing(standing, &stranger(), at(5));
+    let theirs = store.revoke_standing(standing, &other_tenant(), at(5));
     assert!(
         matches!(theirs, Err(Error::NoSuchStanding(_))),
         "{theirs:?}"
     );
-    let unknown = store.revoke_standing(StandingId::new(99), &who("bea"), at(5));
+    let unknown = store.revoke_standing(StandingId::new(99), &identity("bea"), at(5));
     assert!(matches!(unknown, Err(Error::NoSuchStanding(99))));
-    assert!(covering(&store, &who("ada"), &id("r1"), digest(1)).is_some());
+    assert!(covering(&store, &identity("ada"), &id("r1"), digest(1)).is_some());
     for by in ["cem", "dan"] {
-        let revoked = store.revoke_standing(standing, &who(by), at(5)).unwrap();
-        assert_eq!(revoked.revoked().unwrap().by, who("cem").principal);
+        let revoked = store
+            .revoke_standing(standing, &identity(by), at(5))
+            .unwrap();
+        assert_eq!(revoked.revoked().unwrap().by, identity("cem").principal);
     }
-    assert_eq!(covering(&store, &who("ada"), &id("r1"), digest(1)), None);
+    assert_eq!(
+        covering(&store, &identity("ada"), &id("r1"), digest(1)),
+        None
+    );
     let all = store.standing(&StandingFilter::default()).unwrap();
     assert_eq!(all.len(), 1);
-    assert_eq!(all[0].standing.revoked().unwrap().by, who("cem").principal);
+    assert_eq!(
+        all[0].standing.revoked().unwrap().by,
+        identity("cem").principal
+    );
 }
 
 #[test]
-fn they_are_listed_by_tenant_tool_and_whether_they_are_in_force() {
+fn standing_approvals_are_listed_by_tenant_tool_and_validity() {
     let (_directory, store) = open();
     let past = store
-        .grant_standing(&granted(Scope::Tool, until(10)))
+        .grant_standing(&granted(StandingScope::Tool, until(10)))
         .unwrap();
     let lasting = store
-        .grant_standing(&granted(Scope::Tool, until(100)))
+        .grant_standing(&granted(StandingScope::Tool, until(100)))
         .unwrap();
     let ids = |filter: StandingFilter| -> Vec<StandingId> {
         let found = store.standing(&filter).unwrap();

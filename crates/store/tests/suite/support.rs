@@ -1,4 +1,4 @@
-//! A run that drives itself: whatever state it is in, there is a next event that fits.
+//! A run that drives itself: in every state there is a valid next event.
 
 use std::path::Path;
 
@@ -60,7 +60,7 @@ pub(crate) fn new_run() -> NewRun {
     }
 }
 
-pub(crate) fn passed(second: i64) -> Event {
+pub(crate) fn time_passed(second: i64) -> Event {
     Event::TimePassed { at: at(second) }
 }
 
@@ -85,11 +85,11 @@ pub(crate) fn asked(tool: &str, arguments: Value) -> RequestedCall {
     }
 }
 
-/// What happens next to a run whose calls end as told.
+/// The next event of a run whose calls end with `end`.
 pub(crate) fn next_event(run: &Run, second: i64, end: &CallEnd) -> Event {
     match run.next() {
         Next::CallModel(_) => {
-            // Never the same call twice, which would be a mistake.
+            // Never the same call twice, which the run counts as a mistake of the model.
             let query = format!("question {}", run.current_turn());
             answered(
                 run,
@@ -118,8 +118,8 @@ pub(crate) fn next_event(run: &Run, second: i64, end: &CallEnd) -> Event {
         }
         Next::Wait(_) => {
             let mut approval = run.questions().next().unwrap().clone();
-            let no = PersonDecision::Reject { message: None };
-            approval.decide(&ada(), no, None, at(second)).unwrap();
+            let reject = PersonDecision::Reject { message: None };
+            approval.decide(&ada(), reject, None, at(second)).unwrap();
             Event::Settled {
                 approval: Box::new(approval),
                 at: at(second),
@@ -166,7 +166,7 @@ pub(crate) fn unknown() -> CallEnd {
     ))
 }
 
-/// Takes a run through `count` further events and says what they were.
+/// Advances a run by `count` events and returns them.
 pub(crate) fn drive(journal: &RunJournal, run: &mut Run, count: i64, end: &CallEnd) -> Vec<Event> {
     let mut events = Vec::new();
     for second in 1..=count {
@@ -190,7 +190,7 @@ pub(crate) fn start(store: &Store, run: &str) -> (RunJournal, Run) {
     (journal, Run::fold([&event]).unwrap())
 }
 
-/// Everything the store has on disk, the write-ahead log included.
+/// All bytes of the store on disk, including the write-ahead log.
 pub(crate) fn file_bytes(store: &Store) -> Vec<u8> {
     let path = store.path();
     let mut bytes = std::fs::read(path).unwrap();

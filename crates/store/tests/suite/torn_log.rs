@@ -1,5 +1,5 @@
-//! A write-ahead log that is cut off or damaged, as after a crash of the machine: everything before the
-//! damage is there, and of what comes after it nothing, not even half.
+//! Tests of a truncated or damaged write-ahead log, as after a crash of the machine: everything before the
+//! damage is kept, and no partial transaction is visible.
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +8,21 @@ use tempfile::TempDir;
 use windlass_core::approval::ApprovalStatus;
 use windlass_store::{ApprovalFilter, Durability, Error, RunFilter, Store};
 
-use super::asking::{approval, asks, call, event, now, who};
+use super::questions::{approval, ask_question, call, event, identity, now};
 use super::support::{id, open, start, success};
 
 const QUESTIONS: u32 = 12;
 
-/// The database and its log as they are on disk while a store is open: a run that asks, a person who
-/// decides, the run that takes the decision, again and again.
-fn on_disk() -> (Vec<u8>, Vec<u8>) {
+/// The database and its log on disk while a store is open. For each question the run asks, a person
+/// decides, and the run takes the decision.
+fn files_on_disk() -> (Vec<u8>, Vec<u8>) {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     for index in 0..QUESTIONS {
-        asks(&journal, &approval(call("r1", index)));
+        ask_question(&journal, &approval(call("r1", index)));
         let approve = windlass_core::approval::PersonDecision::Approve;
         store
-            .decide(&call("r1", index), None, &who("bea"), approve, now())
+            .decide(&call("r1", index), None, &identity("bea"), approve, now())
             .unwrap();
         let command = journal.inbox().unwrap().remove(0);
         journal
@@ -38,7 +38,7 @@ fn log_of(path: &Path) -> PathBuf {
     path.with_extension("db-wal")
 }
 
-fn put(database: &[u8], log: &[u8]) -> (TempDir, PathBuf) {
+fn write_files(database: &[u8], log: &[u8]) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("windlass.db");
     std::fs::write(&path, database).unwrap();
@@ -46,8 +46,8 @@ fn put(database: &[u8], log: &[u8]) -> (TempDir, PathBuf) {
     (directory, path)
 }
 
-/// Checks that what is left is what was written up to some point, and says how far it goes: how many
-/// questions were asked, decided, and taken.
+/// Checks that the content is a prefix of what was written, and returns how many questions were asked, decided
+/// and taken.
 fn progress(path: &Path) -> (usize, usize, usize) {
     let store = Store::open(path).unwrap();
     if store.runs(&RunFilter::default()).unwrap().is_empty() {
@@ -74,25 +74,25 @@ fn progress(path: &Path) -> (usize, usize, usize) {
         .unwrap();
     assert_eq!(verdict, "ok");
 
-    // And it goes on.
+    // The journal can be continued.
     let journal = store.take_over(&id("r1")).unwrap();
     let next = journal
-        .append(&super::support::passed(9), Durability::Synced)
+        .append(&super::support::time_passed(9), Durability::Synced)
         .unwrap();
     assert_eq!(next, numbers.len() as u64 + 1);
     (asked, decided, taken)
 }
 
 #[test]
-fn a_log_that_is_cut_off_loses_only_its_end() {
-    let (database, log) = on_disk();
+fn a_truncated_log_loses_only_its_end() {
+    let (database, log) = files_on_disk();
     let whole = QUESTIONS as usize;
-    let (_directory, path) = put(&database, &log);
+    let (_directory, path) = write_files(&database, &log);
     assert_eq!(progress(&path), (whole, whole, whole));
 
     let mut last = (0, 0, 0);
     for cut in (0..log.len()).step_by(4_999) {
-        let (_directory, path) = put(&database, &log[..cut]);
+        let (_directory, path) = write_files(&database, &log[..cut]);
         let found = progress(&path);
         assert!(found >= last, "{found:?} after {last:?}, cut at {cut}");
         last = found;
@@ -101,26 +101,26 @@ fn a_log_that_is_cut_off_loses_only_its_end() {
 }
 
 #[test]
-fn garbage_in_the_log_loses_only_what_comes_after_it() {
-    let (database, log) = on_disk();
+fn a_damaged_log_loses_only_what_follows_the_damage() {
+    let (database, log) = files_on_disk();
     let mut last = (0, 0, 0);
     for place in (0..log.len()).step_by(9_973) {
         let mut damaged = log.clone();
         for byte in damaged.iter_mut().skip(place).take(600) {
             *byte = byte.wrapping_mul(31).wrapping_add(7);
         }
-        let (_directory, path) = put(&database, &damaged);
+        let (_directory, path) = write_files(&database, &damaged);
         let found = progress(&path);
         assert!(found >= last, "{found:?} after {last:?}, at {place}");
         last = found;
     }
     assert!(last > (1, 1, 1), "{last:?}");
-    let (_directory, path) = put(&database, &[0xa5; 100_000]);
+    let (_directory, path) = write_files(&database, &[0xa5; 100_000]);
     progress(&path);
 }
 
 #[test]
-fn a_damaged_database_is_called_damaged_and_nothing_is_written() {
+fn a_damaged_database_is_reported_and_not_written() {
     let (_directory, store) = open();
     let (journal, mut run) = start(&store, "r1");
     super::support::drive(&journal, &mut run, 400, &success());
@@ -135,14 +135,14 @@ fn a_damaged_database_is_called_damaged_and_nothing_is_written() {
         let attempt = || -> Result<(), Error> {
             let store = Store::open(&path)?;
             let journal = store.take_over(&id("r1"))?;
-            journal.append(&super::support::passed(900), Durability::Synced)?;
+            journal.append(&super::support::time_passed(900), Durability::Synced)?;
             store.events(&id("r1"))?;
             Ok(())
         };
         let error = attempt().expect_err("it is damaged");
-        let is_told = matches!(error, Error::Damaged(_) | Error::Unreadable { .. });
-        assert!(is_told, "at {place}: {error}");
-        found += usize::from(error.to_string().contains("restore a copy"));
+        let is_reported = matches!(error, Error::Damaged(_) | Error::Unreadable { .. });
+        assert!(is_reported, "at {place}: {error}");
+        found += usize::from(error.to_string().contains("restore a backup"));
     }
-    assert!(found > 0, "the way out is told");
+    assert!(found > 0, "the message has a hint");
 }

@@ -1,4 +1,4 @@
-//! What time it is. Time zones come with the program, so that every machine knows the same ones.
+//! The tool `get_current_time`. Time zones are bundled, so that every machine has the same ones.
 
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
@@ -15,8 +15,8 @@ pub(super) fn get_current_time() -> Result<Tool, ToolBuildError> {
     declared::GET_CURRENT_TIME
         .builder()
         .typed(move |arguments: Arguments| {
-            let told = told(&zones, &arguments.timezone, Timestamp::now());
-            async move { told }
+            let time = time_in_zone(&zones, &arguments.timezone, Timestamp::now());
+            async move { time }
         })
         .build()
 }
@@ -38,8 +38,12 @@ struct Time {
     weekday: String,
 }
 
-fn told(zones: &TimeZoneDatabase, asked: &str, now: Timestamp) -> Result<Time, ToolError> {
-    let (timezone, zone) = find(zones, asked)?;
+fn time_in_zone(
+    zones: &TimeZoneDatabase,
+    requested: &str,
+    now: Timestamp,
+) -> Result<Time, ToolError> {
+    let (timezone, zone) = find_zone(zones, requested)?;
     let time = now.to_zoned(zone);
     Ok(Time {
         time: time.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
@@ -48,10 +52,10 @@ fn told(zones: &TimeZoneDatabase, asked: &str, now: Timestamp) -> Result<Time, T
     })
 }
 
-/// The zone that is asked for: by its name in any case, or by the city in it if only one zone has it.
-fn find(zones: &TimeZoneDatabase, asked: &str) -> Result<(String, TimeZone), ToolError> {
+/// The requested zone: by its name in any case, or by its city if only one zone has it.
+fn find_zone(zones: &TimeZoneDatabase, requested: &str) -> Result<(String, TimeZone), ToolError> {
     const SUGGESTIONS: usize = 3;
-    let written = asked.trim().replace(' ', "_");
+    let written = requested.trim().replace(' ', "_");
     let names: Vec<String> = zones.available().map(|name| name.to_string()).collect();
     let named = |name: &&String| name.eq_ignore_ascii_case(&written);
     let city_of = |name: &String| name.rsplit_once('/').map(|(_, city)| city.to_owned());
@@ -93,7 +97,7 @@ fn find(zones: &TimeZoneDatabase, asked: &str) -> Result<(String, TimeZone), Too
     } else {
         format!("did you mean `{}`?", near.join("` or `"))
     };
-    let shown: String = asked.chars().take(60).collect();
+    let shown: String = requested.chars().take(60).collect();
     Err(invalid(format!("there is no time zone {shown:?}; {help}")))
 }
 
@@ -102,15 +106,16 @@ mod tests {
     use jiff::Timestamp;
     use jiff::tz::TimeZoneDatabase;
 
-    use super::{Time, told};
+    use super::{Time, time_in_zone};
 
     fn at_noon(zone: &str) -> Result<Time, String> {
         let now: Timestamp = "2026-07-01T12:00:00Z".parse().unwrap();
-        told(&TimeZoneDatabase::bundled(), zone, now).map_err(|error| error.message().to_owned())
+        time_in_zone(&TimeZoneDatabase::bundled(), zone, now)
+            .map_err(|error| error.message().to_owned())
     }
 
     #[test]
-    fn the_time_is_told_with_its_offset_and_weekday() {
+    fn the_time_has_its_offset_and_weekday() {
         let berlin = at_noon("Europe/Berlin").unwrap();
         assert_eq!(berlin.time, "2026-07-01T14:00:00+02:00");
         assert_eq!(berlin.weekday, "Wednesday");
@@ -126,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_zone_is_named_with_what_was_probably_meant() {
+    fn an_unknown_zone_is_reported_with_a_suggestion() {
         assert_eq!(
             at_noon("Europe/Berln").unwrap_err(),
             "there is no time zone \"Europe/Berln\"; did you mean `Europe/Berlin`?"

@@ -1,5 +1,5 @@
-//! What the built-in tools are: name, description, signature, and what is declared about their use.
-//! One table, from which both the tools and their specifications are made, so that they never differ.
+//! The declarations of the built-in tools: name, description, signature and attributes.
+//! Both the tools and their specifications are made from this table, so that they never differ.
 
 use windlass_spec::{
     NonEmptyText, RiskLevel, Signature, TimeoutSeconds, ToolAttributes, ToolName, ToolSpecification,
@@ -8,19 +8,19 @@ use windlass_spec::{
 use crate::builder::ToolBuilder;
 use crate::tool::Tool;
 
-/// A setting without which a tool does nothing.
+/// A setting that a tool requires.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Needs {
+pub(super) struct RequiredSetting {
     /// The key of the configuration.
     pub(super) key: &'static str,
     /// What to write there.
     pub(super) help: &'static str,
 }
 
-/// One built-in tool. None returns a bare text or a bare object of somebody else's making: such a result
-/// could be written so that it is taken for an envelope, and a file must not ask people for leave.
+/// One built-in tool. None returns untrusted content as a bare text or a bare object: such a result
+/// could be read as an envelope, and untrusted content must not be able to request an approval.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Declared {
+pub(super) struct DeclaredTool {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
     pub(super) signature: &'static str,
@@ -30,32 +30,32 @@ pub(super) struct Declared {
     pub(super) open_world: bool,
     pub(super) sensitive: bool,
     pub(super) timeout_seconds: i64,
-    pub(super) needs: Option<Needs>,
+    pub(super) needs: Option<RequiredSetting>,
 }
 
 const FILES: &str = "file_tools";
 const WEB: &str = "web_tools";
 const SYSTEM: &str = "system_tools";
 
-const ROOTS: Option<Needs> = Some(Needs {
+const ROOTS: Option<RequiredSetting> = Some(RequiredSetting {
     key: "[files] roots",
     help: "list the directories it may use, such as `roots = [\"notes\"]`",
 });
-const HOSTS: Option<Needs> = Some(Needs {
+const HOSTS: Option<RequiredSetting> = Some(RequiredSetting {
     key: "[http] hosts",
-    help: "list the hosts it may ask, such as `hosts = [\"*.example.org\"]`, or `\"*\"` for all public ones",
+    help: "list the hosts it may call, such as `hosts = [\"*.example.org\"]`, or `\"*\"` for all public ones",
 });
-const SEARCH: Option<Needs> = Some(Needs {
+const SEARCH: Option<RequiredSetting> = Some(RequiredSetting {
     key: "[search] endpoint",
     help: "give the address of a SearxNG server that answers in JSON, such as `endpoint = \"http://localhost:8080/search\"`",
 });
-const AUTOMATION: Option<Needs> = Some(Needs {
+const AUTOMATION: Option<RequiredSetting> = Some(RequiredSetting {
     key: "[automation] endpoint",
     help: "give the address of a service that drives a browser, or bind an MCP tool of this name",
 });
 
-/// Reads and changes nothing; most tools differ from it in little.
-const READS: Declared = Declared {
+/// The base of most declarations: a tool that only reads.
+const READS: DeclaredTool = DeclaredTool {
     name: "",
     description: "",
     signature: "",
@@ -68,7 +68,7 @@ const READS: Declared = Declared {
     needs: None,
 };
 
-pub(super) const GET_CURRENT_TIME: Declared = Declared {
+pub(super) const GET_CURRENT_TIME: DeclaredTool = DeclaredTool {
     name: "get_current_time",
     description: "Tells the current date and time of day in a time zone",
     signature: "(timezone: Text = \"UTC\" \"An IANA time zone such as Europe/Berlin, or its city\") \
@@ -76,7 +76,7 @@ pub(super) const GET_CURRENT_TIME: Declared = Declared {
     ..READS
 };
 
-pub(super) const READ_FILE: Declared = Declared {
+pub(super) const READ_FILE: DeclaredTool = DeclaredTool {
     name: "read_file",
     description: "Reads a text file and returns its content",
     signature: "(path: Text \"The path of the file, for example notes/plan.txt\") \
@@ -88,7 +88,7 @@ pub(super) const READ_FILE: Declared = Declared {
     ..READS
 };
 
-pub(super) const WRITE_FILE: Declared = Declared {
+pub(super) const WRITE_FILE: DeclaredTool = DeclaredTool {
     name: "write_file",
     description: "Writes text into a file, whole or not at all; a file that exists is only replaced in mode overwrite",
     signature: "(path: Text \"The path of the file, for example notes/plan.txt\", \
@@ -102,7 +102,7 @@ pub(super) const WRITE_FILE: Declared = Declared {
     ..READS
 };
 
-pub(super) const LIST_DIRECTORY: Declared = Declared {
+pub(super) const LIST_DIRECTORY: DeclaredTool = DeclaredTool {
     name: "list_directory",
     description: "Lists the files and folders in a directory",
     signature: "(path: Text = \".\" \"The path of the directory, for example notes\") \
@@ -113,7 +113,7 @@ pub(super) const LIST_DIRECTORY: Declared = Declared {
     ..READS
 };
 
-pub(super) const DELETE_FILE: Declared = Declared {
+pub(super) const DELETE_FILE: DeclaredTool = DeclaredTool {
     name: "delete_file",
     description: "Deletes a file for good; it cannot be brought back",
     signature: "(path: Text \"The path of the file, for example notes/plan.txt\") \
@@ -126,7 +126,7 @@ pub(super) const DELETE_FILE: Declared = Declared {
     ..READS
 };
 
-pub(super) const HTTP_GET: Declared = Declared {
+pub(super) const HTTP_GET: DeclaredTool = DeclaredTool {
     name: "http_get",
     description: "Makes an HTTP GET request to a URL and returns the text that the server sends, as it is",
     signature: "(url: Text \"The URL, beginning with https:// or http://\") \
@@ -138,7 +138,7 @@ pub(super) const HTTP_GET: Declared = Declared {
     ..READS
 };
 
-pub(super) const WEB_SEARCH: Declared = Declared {
+pub(super) const WEB_SEARCH: DeclaredTool = DeclaredTool {
     name: "web_search",
     description: "Searches the web for information about the world: who, what, when, where. Returns titles, addresses and snippets",
     signature: "(query: Text \"The question or what to search for\", max_results: Int = 5 \"How many results at most\") \
@@ -150,7 +150,7 @@ pub(super) const WEB_SEARCH: Declared = Declared {
     ..READS
 };
 
-pub(super) const WEB_CRAWL: Declared = Declared {
+pub(super) const WEB_CRAWL: DeclaredTool = DeclaredTool {
     name: "web_crawl",
     description: "Reads a web page as plain text and, if asked to, the pages of the same site that it links to",
     signature: "(url: Text \"The URL of the page, beginning with https:// or http://\", \
@@ -165,7 +165,7 @@ pub(super) const WEB_CRAWL: Declared = Declared {
     ..READS
 };
 
-pub(super) const WEB_AUTOMATION: Declared = Declared {
+pub(super) const WEB_AUTOMATION: DeclaredTool = DeclaredTool {
     name: "web_automation",
     description: "Operates a web site in a browser: fills in forms, clicks buttons, signs in",
     signature: "(url: Text \"The URL of the page to begin at\", \
@@ -179,14 +179,14 @@ pub(super) const WEB_AUTOMATION: Declared = Declared {
     ..READS
 };
 
-pub(super) const CHECK_SECURITY_STATUS: Declared = Declared {
+pub(super) const CHECK_SECURITY_STATUS: DeclaredTool = DeclaredTool {
     name: "check_security_status",
     description: "Reports the security status: environment, configured tools and their risk, allowed folders, hosts and limits",
     signature: "() --> IO Object",
     ..READS
 };
 
-pub(super) const FORMAT_RESPONSE: Declared = Declared {
+pub(super) const FORMAT_RESPONSE: DeclaredTool = DeclaredTool {
     name: "format_response",
     description: "Formats structured data for people, as plain text, as Markdown with tables, or as indented JSON",
     signature: "(data: Object \"The data; a list of records becomes a table\", \
@@ -195,7 +195,7 @@ pub(super) const FORMAT_RESPONSE: Declared = Declared {
     ..READS
 };
 
-/// What every search of memory gives.
+/// The signature of a memory search, with these parameters.
 macro_rules! found {
     ($takes:literal) => {
         concat!(
@@ -206,7 +206,7 @@ macro_rules! found {
     };
 }
 
-pub(super) const REMEMBER: Declared = Declared {
+pub(super) const REMEMBER: DeclaredTool = DeclaredTool {
     name: "remember",
     description: "Remembers something for later: a fact, a preference, a decision. What is known already is not stored twice",
     signature: "(content: Text \"What to remember, in full sentences\", \
@@ -217,7 +217,7 @@ pub(super) const REMEMBER: Declared = Declared {
     ..READS
 };
 
-pub(super) const RECALL: Declared = Declared {
+pub(super) const RECALL: DeclaredTool = DeclaredTool {
     name: "recall",
     description: "Recalls what was remembered about something, by meaning and words, best first",
     signature: found!(
@@ -228,7 +228,7 @@ pub(super) const RECALL: Declared = Declared {
     ..READS
 };
 
-pub(super) const FORGET: Declared = Declared {
+pub(super) const FORGET: DeclaredTool = DeclaredTool {
     name: "forget",
     description: "Forgets something that was remembered, for good; it cannot be brought back",
     signature: "(id: Text \"The id of what to forget, as recall tells it\") \
@@ -239,7 +239,7 @@ pub(super) const FORGET: Declared = Declared {
     ..READS
 };
 
-pub(super) const SEARCH_MEMORIES: Declared = Declared {
+pub(super) const SEARCH_MEMORIES: DeclaredTool = DeclaredTool {
     name: "search_memories",
     description: "Searches the memories of this agent, its user and this run, by meaning and words, best first",
     signature: found!(
@@ -252,13 +252,13 @@ pub(super) const SEARCH_MEMORIES: Declared = Declared {
     ..READS
 };
 
-/// Another name for the same.
-pub(super) const MEMORY_SEARCH: Declared = Declared {
+/// An alias of `search_memories`.
+pub(super) const MEMORY_SEARCH: DeclaredTool = DeclaredTool {
     name: "memory_search",
     ..SEARCH_MEMORIES
 };
 
-pub(super) const STORE_DOCUMENT: Declared = Declared {
+pub(super) const STORE_DOCUMENT: DeclaredTool = DeclaredTool {
     name: "store_document",
     description: "Stores a document so that its parts can be found by semantic_search; gives its id",
     signature: "(content: Text \"The whole text of the document\", \
@@ -270,7 +270,7 @@ pub(super) const STORE_DOCUMENT: Declared = Declared {
     ..READS
 };
 
-pub(super) const SEMANTIC_SEARCH: Declared = Declared {
+pub(super) const SEMANTIC_SEARCH: DeclaredTool = DeclaredTool {
     name: "semantic_search",
     description: "Searches the documents that were stored for passages that mean what is looked for, best first",
     signature: found!(
@@ -283,8 +283,8 @@ pub(super) const SEMANTIC_SEARCH: Declared = Declared {
     ..READS
 };
 
-/// All of them, in the order of the library.
-pub(super) const ALL: [Declared; 18] = [
+/// All built-in tools, in the order of the library.
+pub(super) const ALL: [DeclaredTool; 18] = [
     GET_CURRENT_TIME,
     READ_FILE,
     WRITE_FILE,
@@ -305,8 +305,8 @@ pub(super) const ALL: [Declared; 18] = [
     SEMANTIC_SEARCH,
 ];
 
-impl Declared {
-    /// The tool, to be completed with what it does.
+impl DeclaredTool {
+    /// A builder for the tool, without its implementation.
     pub(super) fn builder(&self) -> ToolBuilder {
         Tool::builder(self.name)
             .description(self.description)
@@ -326,7 +326,7 @@ impl Declared {
         }
     }
 
-    /// What is declared, as a specification. All of them are sound: the tests read each.
+    /// The specification. The tests check that all of them are valid.
     pub(super) fn specification(&self) -> Option<ToolSpecification> {
         let specification = ToolSpecification::new(
             ToolName::new(self.name).ok()?,

@@ -1,6 +1,6 @@
-//! The file tools: reading, writing, listing and deleting below the configured roots. What a path
-//! means is decided in `path`, how it is reached without leaving its root in `root`; here stands what
-//! the tools promise. Work on files blocks, so it is done off the threads that everything else runs on.
+//! The file tools: reading, writing, listing and deleting below the configured roots. `path` parses
+//! paths, `root` opens files without leaving their root, and this module implements
+//! the tools. File access blocks, so it runs on the blocking thread pool.
 
 mod path;
 mod root;
@@ -10,16 +10,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use windlass_spec::ErrorCategory;
 
-use super::declared::{self, Declared};
-use super::settings::{FileSettings, Root};
+use super::declared::{self, DeclaredTool};
+use super::settings::{FileRoot, FileSettings};
 use super::{invalid, not_configured, refused};
 use crate::builder::ToolBuildError;
 use crate::error::ToolError;
 use crate::tool::Tool;
-use path::{Place, Steps};
-use root::{Kind, Mode, Problem};
+use path::{PathTarget, Steps};
+use root::{EntryKind, FileProblem, WriteMode};
 
-/// How many entries of a directory are listed; a result that holds more helps nobody.
+/// The maximum number of directory entries in a result.
 const MAX_ENTRIES: usize = 10_000;
 
 /// The files that the settings allow.
@@ -29,36 +29,40 @@ pub(super) struct Files {
 }
 
 pub(super) fn read_file(files: Option<Arc<Files>>) -> Result<Tool, ToolBuildError> {
-    on_files(&declared::READ_FILE, files, |files, arguments: PathOnly| {
-        files.read(&arguments.path)
-    })
+    file_tool(
+        &declared::READ_FILE,
+        files,
+        |files, arguments: PathArguments| files.read(&arguments.path),
+    )
 }
 
 pub(super) fn write_file(files: Option<Arc<Files>>) -> Result<Tool, ToolBuildError> {
-    on_files(&declared::WRITE_FILE, files, |files, arguments: Write| {
-        files.write(&arguments)
-    })
+    file_tool(
+        &declared::WRITE_FILE,
+        files,
+        |files, arguments: WriteArguments| files.write(&arguments),
+    )
 }
 
 pub(super) fn list_directory(files: Option<Arc<Files>>) -> Result<Tool, ToolBuildError> {
-    on_files(
+    file_tool(
         &declared::LIST_DIRECTORY,
         files,
-        |files, arguments: List| files.list(&arguments.path),
+        |files, arguments: ListArguments| files.list(&arguments.path),
     )
 }
 
 pub(super) fn delete_file(files: Option<Arc<Files>>) -> Result<Tool, ToolBuildError> {
-    on_files(
+    file_tool(
         &declared::DELETE_FILE,
         files,
-        |files, arguments: PathOnly| files.delete(&arguments.path),
+        |files, arguments: PathArguments| files.delete(&arguments.path),
     )
 }
 
-/// The tool that does `work`, or that says what to configure.
-fn on_files<A, T, F>(
-    declared: &'static Declared,
+/// A tool that does `work`, or fails with what to configure.
+fn file_tool<A, T, F>(
+    declared: &'static DeclaredTool,
     files: Option<Arc<Files>>,
     work: F,
 ) -> Result<Tool, ToolBuildError>
@@ -82,51 +86,51 @@ where
 }
 
 #[derive(Deserialize)]
-struct PathOnly {
+struct PathArguments {
     path: String,
 }
 
 #[derive(Deserialize)]
-struct List {
-    #[serde(default = "here")]
+struct ListArguments {
+    #[serde(default = "current_directory")]
     path: String,
 }
 
-fn here() -> String {
+fn current_directory() -> String {
     ".".to_owned()
 }
 
 #[derive(Deserialize)]
-struct Write {
+struct WriteArguments {
     path: String,
     content: String,
     #[serde(default)]
-    mode: Mode,
+    mode: WriteMode,
 }
 
 #[derive(Serialize)]
-struct Text {
+struct ReadAnswer {
     path: String,
     text: String,
 }
 
 #[derive(Serialize)]
-struct Written {
+struct WriteAnswer {
     path: String,
     bytes: usize,
     replaced: bool,
 }
 
 #[derive(Serialize)]
-struct Deleted {
+struct DeleteAnswer {
     path: String,
     bytes: u64,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-struct Entry {
+struct DirectoryEntry {
     name: String,
-    kind: Kind,
+    kind: EntryKind,
     bytes: Option<u64>,
 }
 
@@ -135,147 +139,150 @@ impl Files {
         Self { settings }
     }
 
-    fn read(&self, path: &str) -> Result<Text, ToolError> {
+    fn read(&self, path: &str) -> Result<ReadAnswer, ToolError> {
         let (root, steps) = self.file(path)?;
         let bytes = root::read(root.directory(), &steps, self.settings.max_bytes())
-            .map_err(|problem| told(path, problem))?;
+            .map_err(|problem| file_error(path, problem))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let place = error.utf8_error().valid_up_to();
             invalid(format!(
-                "{path:?} is not text in UTF-8: byte {place} is not part of any character"
+                "{path:?} is not UTF-8 text: byte {place} is not part of any character"
             ))
         })?;
-        Ok(Text {
+        Ok(ReadAnswer {
             path: path.to_owned(),
             text,
         })
     }
 
-    fn write(&self, asked: &Write) -> Result<Written, ToolError> {
-        let Write {
+    fn write(&self, arguments: &WriteArguments) -> Result<WriteAnswer, ToolError> {
+        let WriteArguments {
             path,
             content,
             mode,
-        } = asked;
+        } = arguments;
         let (root, steps) = self.file(path)?;
         steps.check_for_writing().map_err(invalid)?;
         let max_bytes = self.settings.max_bytes();
         if content.len() > max_bytes {
             let length = content.len();
             return Err(invalid(format!(
-                "the content has {length} bytes; a file may have {max_bytes}"
+                "the content has {length} bytes; the limit is {max_bytes} bytes"
             )));
         }
         let replaced = root::write(root.directory(), &steps, content.as_bytes(), *mode)
-            .map_err(|problem| told(path, problem))?;
-        Ok(Written {
+            .map_err(|problem| file_error(path, problem))?;
+        Ok(WriteAnswer {
             path: path.clone(),
             bytes: content.len(),
             replaced,
         })
     }
 
-    fn list(&self, path: &str) -> Result<Vec<Entry>, ToolError> {
-        let (root, steps) = match Place::parse(path, &self.names()).map_err(invalid)? {
-            Place::Below { root, steps } => (self.root(root)?, steps),
-            Place::Top => {
+    fn list(&self, path: &str) -> Result<Vec<DirectoryEntry>, ToolError> {
+        let (root, steps) = match PathTarget::parse(path, &self.names()).map_err(invalid)? {
+            PathTarget::InRoot { root, steps } => (self.root(root)?, steps),
+            PathTarget::Roots => {
                 let roots = self.settings.roots().iter();
-                let entries = roots.map(|root| Entry {
+                let entries = roots.map(|root| DirectoryEntry {
                     name: root.name().to_owned(),
-                    kind: Kind::Directory,
+                    kind: EntryKind::Directory,
                     bytes: None,
                 });
                 return Ok(entries.collect());
             }
         };
         let listed = root::list(root.directory(), &steps, MAX_ENTRIES)
-            .map_err(|problem| told(path, problem))?;
-        let mut entries: Vec<Entry> = listed
+            .map_err(|problem| file_error(path, problem))?;
+        let mut entries: Vec<DirectoryEntry> = listed
             .into_iter()
-            .map(|(name, kind, bytes)| Entry { name, kind, bytes })
+            .map(|(name, kind, bytes)| DirectoryEntry { name, kind, bytes })
             .collect();
         entries.sort();
         Ok(entries)
     }
 
-    fn delete(&self, path: &str) -> Result<Deleted, ToolError> {
+    fn delete(&self, path: &str) -> Result<DeleteAnswer, ToolError> {
         let (root, steps) = self.file(path)?;
         let bytes =
-            root::delete(root.directory(), &steps).map_err(|problem| told(path, problem))?;
-        Ok(Deleted {
+            root::delete(root.directory(), &steps).map_err(|problem| file_error(path, problem))?;
+        Ok(DeleteAnswer {
             path: path.to_owned(),
             bytes,
         })
     }
 
     fn names(&self) -> Vec<&str> {
-        self.settings.roots().iter().map(Root::name).collect()
+        self.settings.roots().iter().map(FileRoot::name).collect()
     }
 
-    /// Where a file is said to be.
-    fn file(&self, path: &str) -> Result<(&Root, Steps), ToolError> {
-        match Place::parse(path, &self.names()).map_err(invalid)? {
-            Place::Below { root, steps } if steps.is_file() => {
+    /// The root and the steps of the path of a file.
+    fn file(&self, path: &str) -> Result<(&FileRoot, Steps), ToolError> {
+        match PathTarget::parse(path, &self.names()).map_err(invalid)? {
+            PathTarget::InRoot { root, steps } if steps.is_file() => {
                 let root = self.root(root)?;
                 if self.settings.is_protected(root, steps.names()) {
                     return Err(refused(format!(
-                        "{path:?} belongs to the rules and records of this program, which agents do \
-                         not touch"
+                        "{path:?} belongs to the configuration or data of Windlass, which agents must \
+                         not access"
                     )));
                 }
                 Ok((root, steps))
             }
-            Place::Below { .. } | Place::Top => Err(invalid(format!(
+            PathTarget::InRoot { .. } | PathTarget::Roots => Err(invalid(format!(
                 "{path:?} is a directory; name a file in it"
             ))),
         }
     }
 
-    fn root(&self, position: usize) -> Result<&Root, ToolError> {
+    fn root(&self, position: usize) -> Result<&FileRoot, ToolError> {
         let root = self.settings.roots().get(position);
         root.ok_or_else(|| invalid("there is no such root"))
     }
 }
 
-/// What went wrong, in words for the model: the path as it was written, never where that is on the
+/// The error for the model. It contains the path as the call wrote it, never the path on the
 /// machine.
-fn told(path: &str, problem: Problem) -> ToolError {
-    let certain = |category, what: String| ToolError::of(category, what).without_effect();
+fn file_error(path: &str, problem: FileProblem) -> ToolError {
+    let not_found =
+        |message: String| ToolError::of(ErrorCategory::NotFound, message).without_effect();
     match problem {
-        Problem::Missing(step) if step.is_empty() => {
+        FileProblem::Missing(step) if step.is_empty() => {
             let message = format!(
-                "the root of {path:?} is not there; check `[files] roots` in windlass.toml"
+                "the root of {path:?} does not exist; check `[files] roots` in windlass.toml"
             );
-            certain(ErrorCategory::NotFound, message)
+            not_found(message)
         }
-        Problem::Missing(step) => {
+        FileProblem::Missing(step) => {
             let message = format!("there is no {step:?} for the path {path:?}");
-            certain(ErrorCategory::NotFound, message)
+            not_found(message)
         }
-        Problem::Link(step) => refused(format!(
-            "{step:?} in {path:?} is a symbolic link, and links are not followed; name what it points to"
+        FileProblem::Link(step) => refused(format!(
+            "{step:?} in {path:?} is a symbolic link, and links are not followed; use the path that it points to"
         )),
-        Problem::NotDirectory(step) => invalid(format!("{step:?} in {path:?} is not a directory")),
-        Problem::IsDirectory => invalid(format!("{path:?} is a directory, not a file")),
-        Problem::Special => refused(format!(
-            "{path:?} is not a regular file: pipes, devices, sockets and what the kernel makes up are not used"
+        FileProblem::NotDirectory(step) => {
+            invalid(format!("{step:?} in {path:?} is not a directory"))
+        }
+        FileProblem::IsDirectory => invalid(format!("{path:?} is a directory, not a file")),
+        FileProblem::Special => refused(format!(
+            "{path:?} is not a regular file: pipes, devices, sockets and virtual files of the kernel are not supported"
         )),
-        Problem::TooLarge { bytes, max_bytes } => {
+        FileProblem::TooLarge { bytes, max_bytes } => {
             let size = bytes
                 .map(|bytes| format!(" ({bytes} bytes)"))
                 .unwrap_or_default();
             invalid(format!(
-                "{path:?} is too large{size}; at most {max_bytes} bytes are read"
+                "{path:?} is too large{size}; the limit is {max_bytes} bytes"
             ))
         }
-        Problem::TooMany(most) => invalid(format!(
-            "{path:?} has more than {most} entries; list a directory below it"
+        FileProblem::TooMany(max_entries) => invalid(format!(
+            "{path:?} has more than {max_entries} entries; list a directory below it"
         )),
-        Problem::Exists => invalid(format!(
-            "{path:?} exists and has another content; to replace it, say mode `overwrite`"
+        FileProblem::Exists => invalid(format!(
+            "{path:?} exists with other content; to replace it, use mode `overwrite`"
         )),
-        Problem::Denied => refused(format!("the system does not allow this for {path:?}")),
-        Problem::Failed { what, had_effect } => {
+        FileProblem::Denied => refused(format!("the operating system denies access to {path:?}")),
+        FileProblem::Failed { what, had_effect } => {
             let error = ToolError::new(format!("{path:?}: {what}"));
             if had_effect {
                 error

@@ -1,5 +1,5 @@
-//! Structured data as people read it: plain text, Markdown, or indented JSON. It only arranges what
-//! it is given; line breaks aside, nothing is added, left out or rounded.
+//! Formats structured data for people: plain text, Markdown, or indented JSON. It only arranges the
+//! data; apart from line breaks nothing is added, omitted or rounded.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ pub(super) fn format_response() -> Result<Tool, ToolBuildError> {
     declared::FORMAT_RESPONSE
         .builder()
         .typed(|arguments: Arguments| {
-            let result = rendered(&arguments).map(|result| Formatted { result });
+            let result = render(&arguments).map(|result| Formatted { result });
             std::future::ready(result)
         })
         .build()
@@ -43,7 +43,7 @@ enum Format {
     Json,
 }
 
-fn rendered(arguments: &Arguments) -> Result<String, ToolError> {
+fn render(arguments: &Arguments) -> Result<String, ToolError> {
     let Arguments {
         data,
         format,
@@ -70,16 +70,16 @@ fn rendered(arguments: &Arguments) -> Result<String, ToolError> {
     Ok(page.blocks.join("\n\n"))
 }
 
-/// How many columns a table may have. Nobody reads more, and records that have nothing in common would
-/// make a table that is mostly empty and far larger than they are.
+/// The maximum number of columns of a table. Records with few common fields would make a table that is mostly
+/// empty and far larger than the data.
 const MAX_COLUMNS: usize = 30;
 
-/// How deep headings go; what is deeper is written as JSON.
-const DEEPEST: usize = 6;
+/// The maximum heading level; deeper data is written as JSON.
+const MAX_LEVEL: usize = 6;
 
 struct Page {
     format: Format,
-    /// Paragraphs, tables and headings, which an empty line parts.
+    /// Paragraphs, tables and headings, separated by an empty line.
     blocks: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ impl Page {
         });
     }
 
-    /// Plain values first, as one list; whatever has parts comes under a heading of its own.
+    /// Plain values first, as one list. Each object or array follows under its own heading.
     fn record(&mut self, fields: &Map<String, Value>, level: usize) {
         let is_plain = |value: &Value| !value.is_object() && !value.is_array();
         let plain: Vec<String> = fields
@@ -110,7 +110,7 @@ impl Page {
         for (name, value) in fields.iter().filter(|(_, value)| !is_plain(value)) {
             self.heading(name, level);
             match value {
-                _ if level >= DEEPEST => self.blocks.push(self.cell(value)),
+                _ if level >= MAX_LEVEL => self.blocks.push(self.cell(value)),
                 Value::Object(inner) if inner.is_empty() => self.blocks.push("(empty)".to_owned()),
                 Value::Object(inner) => self.record(inner, level + 1),
                 Value::Array(items) => self.list(items),
@@ -192,7 +192,7 @@ impl Page {
     }
 }
 
-/// Every name that occurs, in the order of first occurrence.
+/// All field names, in the order of first occurrence.
 fn columns<'a>(rows: &[&'a Map<String, Value>]) -> Vec<&'a String> {
     let mut known = HashSet::new();
     let names = rows.iter().flat_map(|row| row.keys());
@@ -200,12 +200,12 @@ fn columns<'a>(rows: &[&'a Map<String, Value>]) -> Vec<&'a String> {
 }
 
 fn row(cells: &[String], widths: &[usize], markdown: bool) -> String {
-    // One long cell must not pad all the others: that would multiply the size of what was given.
-    const WIDEST: usize = 60;
+    // One long cell must not pad all the others, which would multiply the size of the data.
+    const MAX_WIDTH: usize = 60;
     let cells: Vec<String> = cells
         .iter()
         .zip(widths)
-        .map(|(cell, &width)| format!("{cell:<0$}", width.min(WIDEST)))
+        .map(|(cell, &width)| format!("{cell:<0$}", width.min(MAX_WIDTH)))
         .collect();
     if markdown {
         format!("| {} |", cells.join(" | "))
@@ -218,7 +218,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Text that Markdown shows as it is.
+/// Escapes text so that Markdown shows it unchanged.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -237,10 +237,10 @@ fn escaped(text: &str) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::rendered;
+    use super::render;
 
     fn shown(arguments: Value) -> String {
-        rendered(&serde_json::from_value(arguments).unwrap()).unwrap()
+        render(&serde_json::from_value(arguments).unwrap()).unwrap()
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn records_without_much_in_common_become_no_table() {
+    fn records_with_few_common_fields_do_not_become_a_table() {
         let rows: Vec<Value> = (0..31)
             .map(|number| json!({format!("c{number}"): 1}))
             .collect();

@@ -1,11 +1,11 @@
-//! What governs the built-in tools, told to whoever asks: names and limits as they were configured,
-//! neither secrets nor where on the machine things are.
+//! The tool `check_security_status`. It reports the configured names and limits of the built-in tools,
+//! without secrets and paths of the machine.
 
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
 use super::declared;
-use super::settings::{BuiltinSettings, FileSettings, Root};
+use super::settings::{BuiltinSettings, FileRoot, FileSettings};
 use crate::builder::ToolBuildError;
 use crate::tool::Tool;
 
@@ -30,7 +30,7 @@ fn status(settings: &BuiltinSettings) -> Value {
         })
         .collect();
     let roots = settings.files.iter().flat_map(FileSettings::roots);
-    let roots: Vec<&str> = roots.map(Root::name).collect();
+    let roots: Vec<&str> = roots.map(FileRoot::name).collect();
     let http = &settings.http;
     let hosts: Vec<String> = http.hosts().iter().map(ToString::to_string).collect();
     let private = if http.allows_private() {
@@ -44,29 +44,29 @@ fn status(settings: &BuiltinSettings) -> Value {
         .map(|fact| json!({"name": fact.name, "value": fact.value}))
         .collect();
     let mut status = Map::new();
-    let mut tell = |name: &str, value: Value| status.insert(name.to_owned(), value);
+    let mut add = |name: &str, value: Value| status.insert(name.to_owned(), value);
     let environment = settings.environment.as_deref();
-    tell("environment", environment.unwrap_or("not stated").into());
-    tell("tools", tools.into());
-    tell("file_roots", roots.into());
+    add("environment", environment.unwrap_or("not stated").into());
+    add("tools", tools.into());
+    add("file_roots", roots.into());
     if let Some(files) = &settings.files {
-        tell("max_file_bytes", files.max_bytes().into());
+        add("max_file_bytes", files.max_bytes().into());
     }
-    tell("http_hosts", hosts.into());
-    tell("private_addresses", private.into());
-    tell("max_http_bytes", http.max_bytes().into());
-    tell("http_timeout_seconds", http.timeout().as_secs().into());
+    add("http_hosts", hosts.into());
+    add("private_addresses", private.into());
+    add("max_http_bytes", http.max_bytes().into());
+    add("http_timeout_seconds", http.timeout().as_secs().into());
     if let Some(search) = &settings.search {
-        tell("search_server", origin(search.url()).into());
+        add("search_server", origin(search.url()).into());
     }
     if let Some(automation) = &settings.automation {
-        tell("automation_server", origin(automation.url()).into());
+        add("automation_server", origin(automation.url()).into());
     }
-    tell("facts", facts.into());
+    add("facts", facts.into());
     Value::Object(status)
 }
 
-/// Which server a URL is of. Its path and query may hold a key.
+/// The origin of a URL, without path and query, which may contain a key.
 fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }

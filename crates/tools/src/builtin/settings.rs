@@ -1,5 +1,5 @@
-//! What the built-in tools may touch, as checked data. Nothing is opened or asked here; a mistake is
-//! explained with the key of the configuration it stands under.
+//! The settings of the built-in tools, as checked data. Checking accesses neither files nor the network. An error
+//! names the configuration key.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,28 +14,28 @@ use super::web::HostPattern;
 use crate::dispatch::DEFAULT_MAX_OUTPUT_BYTES;
 use crate::http::{HttpEndpoint, HttpMethod};
 
-/// The most a limit on bytes may be: more would never fit into the result of a call.
+/// The maximum of a byte limit: more would not fit into the result of a call.
 const MAX_BYTES: usize = DEFAULT_MAX_OUTPUT_BYTES;
 
-/// What the library `builtin` may do. By default it may tell the time and format data, no more.
+/// The settings of the library `builtin`. The default allows no files, hosts or services.
 #[derive(Debug, Clone, Default)]
 pub struct BuiltinSettings {
-    /// Which files can be read, written and deleted; none if absent.
+    /// The files that can be read, written and deleted; none if absent.
     pub files: Option<FileSettings>,
-    /// Which hosts can be asked; none by default.
+    /// The hosts that can be called; none by default.
     pub http: HttpSettings,
-    /// Where the web is searched; nowhere if absent.
+    /// The web search service; none if absent.
     pub search: Option<SearchSettings>,
-    /// What drives a browser; nothing if absent.
+    /// The service that drives a browser; none if absent.
     pub automation: Option<AutomationSettings>,
-    /// The environment this is, such as `production`, for `check_security_status`.
+    /// The environment, such as `production`, for `check_security_status`.
     pub environment: Option<String>,
-    /// What else `check_security_status` reports. It is told to models: no secrets belong here.
-    pub facts: Vec<Fact>,
+    /// Further facts for `check_security_status`. Models see them, so they must not contain secrets.
+    pub facts: Vec<SecurityFact>,
 }
 
 impl BuiltinSettings {
-    /// The tools that can do nothing with these settings, each with what to configure.
+    /// The tools that cannot be used with these settings, each with what to configure.
     #[must_use]
     pub fn not_configured(&self) -> Vec<NotConfigured> {
         let is_missing = |key: &str| match key.split_whitespace().next() {
@@ -45,7 +45,7 @@ impl BuiltinSettings {
             Some("[automation]") => self.automation.is_none(),
             _ => false,
         };
-        let lacking = declared::ALL.iter().filter_map(|tool| {
+        let tools = declared::ALL.iter().filter_map(|tool| {
             let needs = tool.needs.filter(|needs| is_missing(needs.key))?;
             Some(NotConfigured {
                 tool: tool.name,
@@ -53,20 +53,20 @@ impl BuiltinSettings {
                 help: needs.help,
             })
         });
-        lacking.collect()
+        tools.collect()
     }
 }
 
-/// Something that `check_security_status` reports.
+/// A fact that `check_security_status` reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fact {
-    /// What it is about, such as `undo_window_seconds`.
+pub struct SecurityFact {
+    /// Its name, such as `undo_window_seconds`.
     pub name: String,
-    /// What holds.
+    /// Its value.
     pub value: String,
 }
 
-/// A tool that can do nothing until something is configured.
+/// A tool that cannot be used until a setting is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotConfigured {
     /// Its name.
@@ -87,7 +87,7 @@ impl fmt::Display for NotConfigured {
     }
 }
 
-/// A setting that cannot be used.
+/// An invalid setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}`: {message}")]
 pub struct SettingsError {
@@ -106,44 +106,44 @@ impl SettingsError {
     }
 }
 
-/// A directory whose files can be used.
+/// A directory whose files the tools can use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Root {
+pub struct FileRoot {
     name: String,
     directory: PathBuf,
 }
 
-impl Root {
-    /// What paths call it where there are several.
+impl FileRoot {
+    /// Its name in paths if there are several roots.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 }
 
-/// Which files can be read, written and deleted.
+/// The files that can be read, written and deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSettings {
-    roots: Vec<Root>,
+    roots: Vec<FileRoot>,
     max_bytes: usize,
     protected: Vec<PathBuf>,
 }
 
 impl FileSettings {
-    /// How large a file may be, unless it is said otherwise: 1 MiB.
+    /// The default maximum size of a file: 1 MiB.
     pub const DEFAULT_MAX_BYTES: usize = 1024 * 1024;
 
-    /// Files below these directories. Relative ones are taken from the current directory, once and for
-    /// all. Where there are several, each is called by the last part of its path.
+    /// Allows files below these directories. Relative paths are resolved now, from the current
+    /// directory. If there are several, the name of each is the last part of its path.
     ///
     /// # Errors
-    /// If there are none, one has no name, or two have the same.
+    /// If there are none, one has no name, or two have the same name.
     pub fn new<P: Into<PathBuf>>(
         directories: impl IntoIterator<Item = P>,
     ) -> Result<Self, SettingsError> {
@@ -157,7 +157,7 @@ impl FileSettings {
         }
         let is_only = roots.len() == 1;
         Self::named(roots.into_iter().map(|(name, directory)| {
-            // The name of the only root is never written, so that any directory will do.
+            // Paths do not contain the name of the only root, so any directory is allowed.
             let name = if is_only && !is_name(&name) {
                 "files".to_owned()
             } else {
@@ -167,42 +167,42 @@ impl FileSettings {
         }))
     }
 
-    /// Files below these directories, each under the name it is given.
+    /// Allows files below these directories, each with the given name.
     ///
     /// # Errors
     /// If there are none, a name cannot be part of a path, or two are the same.
     pub fn named<N: Into<String>, P: Into<PathBuf>>(
         directories: impl IntoIterator<Item = (N, P)>,
     ) -> Result<Self, SettingsError> {
-        let mistake = |message: String| SettingsError::new("files.roots", message);
+        let invalid = |message: String| SettingsError::new("files.roots", message);
         let mut roots = Vec::new();
         let mut names = BTreeSet::new();
         for (name, directory) in directories {
             let (name, directory): (String, PathBuf) = (name.into(), directory.into());
             let shown = directory.display();
             if directory.as_os_str().is_empty() {
-                return Err(mistake(
-                    "an empty path is no directory; write `.` for this one".to_owned(),
+                return Err(invalid(
+                    "an empty path is not a directory; write `.` for the current directory"
+                        .to_owned(),
                 ));
             }
             if !is_name(&name) {
-                return Err(mistake(format!(
-                    "the root `{shown}` cannot be called {name:?}; write out the path of a directory with a plain name"
+                return Err(invalid(format!(
+                    "the root `{shown}` cannot be named {name:?}; write the full path of a directory with a plain name"
                 )));
             }
             if !names.insert(name.clone()) {
-                return Err(mistake(format!(
-                    "two roots are called `{name}`; paths begin with the name, so rename one directory"
+                return Err(invalid(format!(
+                    "two roots have the name `{name}`; paths begin with the name, so rename one directory"
                 )));
             }
             let directory = std::path::absolute(&directory)
-                .map_err(|error| mistake(format!("the root `{shown}` cannot be used: {error}")))?;
-            roots.push(Root { name, directory });
+                .map_err(|error| invalid(format!("the root `{shown}` cannot be used: {error}")))?;
+            roots.push(FileRoot { name, directory });
         }
         if roots.is_empty() {
-            return Err(mistake(
-                "there is no directory in the list; name at least one, or leave the key out"
-                    .to_owned(),
+            return Err(invalid(
+                "there is no directory in the list; add at least one, or remove the key".to_owned(),
             ));
         }
         Ok(Self {
@@ -212,17 +212,17 @@ impl FileSettings {
         })
     }
 
-    /// The same with another limit on the size of a file.
+    /// Sets the maximum size of a file.
     ///
     /// # Errors
-    /// If it is none that can be kept.
+    /// If it is 0 or above the maximum.
     pub fn with_max_bytes(mut self, max_bytes: u64) -> Result<Self, SettingsError> {
-        self.max_bytes = bytes("files.max_bytes", max_bytes)?;
+        self.max_bytes = check_bytes("files.max_bytes", max_bytes)?;
         Ok(self)
     }
 
-    /// The same, without these files and directories, whatever the roots say: an agent must not write
-    /// the rules it is under, nor read what is kept about others.
+    /// Excludes these files and directories from all roots. An agent must not write its own
+    /// rules, nor read the data of others.
     #[must_use]
     pub fn protecting(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let real = |path: PathBuf| std::fs::canonicalize(&path).unwrap_or(path);
@@ -230,9 +230,9 @@ impl FileSettings {
         self
     }
 
-    /// Whether a file is not to be touched by an agent. No file of this name is: wherever one is, it
-    /// lays down rules for those who work there.
-    pub(super) fn is_protected(&self, root: &Root, names: &[String]) -> bool {
+    /// Whether agents must not access a file. Every `windlass.toml` is protected, because it is the
+    /// configuration of its project, wherever it is.
+    pub(super) fn is_protected(&self, root: &FileRoot, names: &[String]) -> bool {
         let is_configuration = names
             .last()
             .is_some_and(|name| name.eq_ignore_ascii_case("windlass.toml"));
@@ -248,11 +248,11 @@ impl FileSettings {
 
     /// The directories.
     #[must_use]
-    pub fn roots(&self) -> &[Root] {
+    pub fn roots(&self) -> &[FileRoot] {
         &self.roots
     }
 
-    /// How large a file may be that is read or written.
+    /// The maximum size of a file that is read or written.
     #[must_use]
     pub fn max_bytes(&self) -> usize {
         self.max_bytes
@@ -267,7 +267,7 @@ fn is_name(name: &str) -> bool {
         && is_clean(name, TextUse::Name)
 }
 
-/// Which hosts can be asked, and for how much.
+/// The hosts that can be called, with limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpSettings {
     hosts: Vec<HostPattern>,
@@ -288,13 +288,13 @@ impl Default for HttpSettings {
 }
 
 impl HttpSettings {
-    /// How much a server may send, unless it is said otherwise: 2 MiB.
+    /// The default maximum size of a response: 2 MiB.
     pub const DEFAULT_MAX_BYTES: usize = 2 * 1024 * 1024;
 
-    /// How long a server may take, unless it is said otherwise.
+    /// The default time limit of a request.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
 
-    /// Requests to these hosts: `example.org`, `*.example.org` for everything below it, an address, any
+    /// Allows requests to these hosts: `example.org`, `*.example.org` for all its subdomains, an address, any
     /// of them with a port, or `*` for every public host.
     ///
     /// # Errors
@@ -310,16 +310,16 @@ impl HttpSettings {
         })
     }
 
-    /// The same with another limit on what a server may send.
+    /// Sets the maximum size of a response.
     ///
     /// # Errors
-    /// If it is none that can be kept.
+    /// If it is 0 or above the maximum.
     pub fn with_max_bytes(mut self, max_bytes: u64) -> Result<Self, SettingsError> {
-        self.max_bytes = bytes("http.max_bytes", max_bytes)?;
+        self.max_bytes = check_bytes("http.max_bytes", max_bytes)?;
         Ok(self)
     }
 
-    /// The same with another limit on how long a request may take, redirects and all.
+    /// Sets the time limit of a request, including redirects.
     ///
     /// # Errors
     /// If it is not 1 to 300 seconds.
@@ -332,8 +332,8 @@ impl HttpSettings {
         Ok(self)
     }
 
-    /// The same, with leave for private addresses or without. Leave is only for those that are listed
-    /// as addresses: a name that turns out to mean a private address stays refused.
+    /// Allows or refuses private addresses. Only those that are listed as addresses are allowed: a name
+    /// that resolves to a private address stays refused.
     #[must_use]
     pub fn allow_private(mut self, allow: bool) -> Self {
         self.allow_private = allow;
@@ -346,26 +346,26 @@ impl HttpSettings {
         &self.hosts
     }
 
-    /// How much a server may send.
+    /// The maximum size of a response.
     #[must_use]
     pub fn max_bytes(&self) -> usize {
         self.max_bytes
     }
 
-    /// How long a request may take.
+    /// The time limit of a request.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Whether private addresses that are listed as such can be asked.
+    /// Whether private addresses that are listed as such can be called.
     #[must_use]
     pub fn allows_private(&self) -> bool {
         self.allow_private
     }
 }
 
-/// Where the web is searched.
+/// The web search service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchSettings {
     endpoint: Url,
@@ -373,22 +373,22 @@ pub struct SearchSettings {
 }
 
 impl SearchSettings {
-    /// How many results a search gives at most, unless it is said otherwise.
+    /// The default maximum number of results.
     pub const DEFAULT_MAX_RESULTS: usize = 10;
 
-    /// Searches by the `SearxNG` server at this URL, which ends in `/search` there. The operator vouches
-    /// for the address, so it may be one of this machine.
+    /// Uses the `SearxNG` server at this URL, which usually ends in `/search`. The operator trusts
+    /// the address, so it may be one of this machine.
     ///
     /// # Errors
-    /// If it is no such URL.
+    /// If the URL is not valid.
     pub fn new(endpoint: &str) -> Result<Self, SettingsError> {
         Ok(Self {
-            endpoint: service("search.endpoint", endpoint)?,
+            endpoint: parse_service_url("search.endpoint", endpoint)?,
             max_results: Self::DEFAULT_MAX_RESULTS,
         })
     }
 
-    /// The same with another limit on the number of results.
+    /// Sets the maximum number of results.
     ///
     /// # Errors
     /// If it is not 1 to 50.
@@ -401,7 +401,7 @@ impl SearchSettings {
         Ok(self)
     }
 
-    /// Where the server is asked.
+    /// The URL of the server.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         self.endpoint.as_str()
@@ -411,14 +411,14 @@ impl SearchSettings {
         &self.endpoint
     }
 
-    /// How many results a search gives at most.
+    /// The maximum number of results.
     #[must_use]
     pub fn max_results(&self) -> usize {
         self.max_results
     }
 }
 
-/// What drives a browser: a service that takes `{"url": ..., "task": ...}` by POST and answers with an
+/// The service that drives a browser. It takes `{"url": ..., "task": ...}` by POST and answers with an
 /// object or an envelope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AutomationSettings {
@@ -426,20 +426,20 @@ pub struct AutomationSettings {
 }
 
 impl AutomationSettings {
-    /// The service at this URL. The operator vouches for the address.
+    /// The service at this URL. The operator trusts the address.
     ///
     /// # Errors
-    /// If it is no such URL.
+    /// If the URL is not valid.
     pub fn new(endpoint: &str) -> Result<Self, SettingsError> {
         let key = "automation.endpoint";
-        let endpoint = service(key, endpoint)?;
+        let endpoint = parse_service_url(key, endpoint)?;
         let host = endpoint.host_str().unwrap_or_default();
         HttpEndpoint::new(HttpMethod::Post, endpoint.as_str(), [host])
             .map_err(|problem| SettingsError::new(key, problem.to_string()))?;
         Ok(Self { endpoint })
     }
 
-    /// Where it is.
+    /// Its URL.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         self.endpoint.as_str()
@@ -450,32 +450,32 @@ impl AutomationSettings {
     }
 }
 
-/// The URL of a service that the operator names.
-fn service(key: &'static str, url: &str) -> Result<Url, SettingsError> {
-    let mistake = |message: String| SettingsError::new(key, message);
+/// Parses the URL of a service that the operator configures.
+fn parse_service_url(key: &'static str, url: &str) -> Result<Url, SettingsError> {
+    let invalid = |message: String| SettingsError::new(key, message);
     let parsed = Url::parse(url).map_err(|error| {
-        // Before an `@` there may be a password.
+        // The part before an `@` may contain a password.
         let shown = url.rsplit('@').next().unwrap_or_default();
-        mistake(format!(
-            "{shown:?} is no URL ({error}); write it out, such as `http://localhost:8080/search`"
+        invalid(format!(
+            "{shown:?} is not a URL ({error}); write a full URL, such as `http://localhost:8080/search`"
         ))
     })?;
     if !matches!(parsed.scheme(), "http" | "https") {
-        return Err(mistake(format!(
+        return Err(invalid(format!(
             "`{}` is not `http` or `https`",
             parsed.scheme()
         )));
     }
     if !parsed.username().is_empty() || parsed.password().is_some() {
-        // The URL is not repeated: it has a password in it.
-        return Err(mistake(
-            "a password does not belong in a URL; leave out what stands before the `@`".to_owned(),
+        // The URL is not shown, because it contains a password.
+        return Err(invalid(
+            "a URL must not contain a password; remove everything before the `@`".to_owned(),
         ));
     }
     Ok(parsed)
 }
 
-fn bytes(key: &'static str, max_bytes: u64) -> Result<usize, SettingsError> {
+fn check_bytes(key: &'static str, max_bytes: u64) -> Result<usize, SettingsError> {
     usize::try_from(max_bytes)
         .ok()
         .filter(|max_bytes| (1..=MAX_BYTES).contains(max_bytes))

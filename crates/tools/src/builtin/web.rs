@@ -1,6 +1,6 @@
-//! The web tools: one request, a search, a page as text, a browser. Which hosts may be asked is decided
-//! in `hosts` and `address`; everything that leaves this machine on behalf of a model goes through
-//! `fetch`, which asks them at every step.
+//! The web tools: one request, a search, a page as text, a browser. `hosts` and `address` decide which
+//! hosts may be called. All requests on behalf of a model go through
+//! `fetch`, which checks them at every step.
 
 mod address;
 mod crawl;
@@ -29,14 +29,14 @@ use search::Search;
 
 pub use hosts::HostPattern;
 
-/// The title of an HTML document, and what it says without its tags.
+/// The title and the text of an HTML document.
 #[must_use]
-pub fn text_of_html(html: &str) -> (String, String) {
+pub fn html_to_text(html: &str) -> (String, String) {
     let readable = html::read(html);
     (readable.title, readable.text)
 }
 
-/// What the web tools work with.
+/// The settings and clients of the web tools.
 pub(super) struct Web {
     fetcher: Option<Arc<Fetcher>>,
     search: Option<SearchSettings>,
@@ -57,12 +57,12 @@ impl Web {
         let fetcher = self.fetcher.clone();
         declared::HTTP_GET
             .builder()
-            .typed(move |arguments: UrlOnly| {
+            .typed(move |arguments: UrlArguments| {
                 let fetcher = fetcher.clone();
                 async move {
                     let fetcher = fetcher.ok_or_else(|| not_configured(&declared::HTTP_GET))?;
                     let page = fetcher.fetch(&arguments.url).await?;
-                    Ok(Got {
+                    Ok(HttpGetAnswer {
                         text: page.text()?,
                         url: page.url.to_string(),
                         content_type: page.content_type,
@@ -109,12 +109,12 @@ impl Web {
         });
         match endpoint {
             Some(endpoint) => builder.http(endpoint).build(),
-            None => not_there(builder).build(),
+            None => unconfigured(builder).build(),
         }
     }
 }
 
-fn not_there(builder: ToolBuilder) -> ToolBuilder {
+fn unconfigured(builder: ToolBuilder) -> ToolBuilder {
     builder.handler(|_| async {
         let error: ToolError = not_configured(&declared::WEB_AUTOMATION);
         Err(error)
@@ -122,12 +122,12 @@ fn not_there(builder: ToolBuilder) -> ToolBuilder {
 }
 
 #[derive(Deserialize)]
-struct UrlOnly {
+struct UrlArguments {
     url: String,
 }
 
 #[derive(Serialize)]
-struct Got {
+struct HttpGetAnswer {
     url: String,
     content_type: String,
     text: String,

@@ -1,5 +1,5 @@
-//! The process group of a command: everything it started, as far as it did not start a group of its
-//! own. Signals are sent by the `kill` every system has, because sending them from here would need
+//! The process group of a command: all processes it started, unless they started their own group.
+//! Signals are sent by the `kill` program, because sending them from here would need
 //! unsafe code.
 
 use std::process::Stdio;
@@ -10,12 +10,12 @@ use tokio::process::{Child, Command};
 /// A process group, killed at the latest when this is dropped.
 #[derive(Debug)]
 pub struct ProcessGroup {
-    /// The id of the group; zero, which is nobody's, once nothing of it is left.
+    /// The id of the group; zero after it was killed.
     id: AtomicU32,
 }
 
 impl ProcessGroup {
-    /// The group that `child`, started as the leader of one, leads.
+    /// The group of `child`, which was started as a group leader.
     pub fn of(child: &Child) -> Self {
         Self {
             id: AtomicU32::new(child.id().unwrap_or_default()),
@@ -26,14 +26,14 @@ impl ProcessGroup {
         Some(self.id.load(Ordering::Relaxed)).filter(|&id| id != 0)
     }
 
-    /// Asks all of them to end.
+    /// Sends TERM to all processes.
     pub async fn terminate(&self) {
         if let Some(id) = self.id() {
             signal(id, "TERM").await;
         }
     }
 
-    /// Ends all of them, asked or not.
+    /// Sends KILL to all processes.
     pub async fn kill(&self) {
         if let Some(id) = self.id() {
             signal(id, "KILL").await;
@@ -43,8 +43,8 @@ impl ProcessGroup {
 }
 
 impl Drop for ProcessGroup {
-    /// The way out for calls that were dropped in the middle. It waits for `kill`, a millisecond or
-    /// two, because nobody may be left to do it later.
+    /// Kills the group of a call that was dropped. It waits for `kill`, a millisecond or
+    /// two, because nothing may run later that could do it.
     fn drop(&mut self) {
         let Some(id) = self.id() else {
             return;
@@ -66,7 +66,7 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// Sends a signal to a group. That the group is gone already is no error.
+/// Sends a signal to a group. If the group has ended already, that is not an error.
 async fn signal(id: u32, name: &str) {
     for words in commands(id, name) {
         let [program, arguments @ ..] = words.as_slice() else {
@@ -85,8 +85,8 @@ async fn signal(id: u32, name: &str) {
     }
 }
 
-/// The commands that send a signal to a group, the second for systems where `kill` is only a part of
-/// the shell. Nothing in them comes from outside.
+/// The commands that send a signal to a group. The second is for systems where `kill` is only a shell
+/// builtin. They contain no untrusted input.
 fn commands(id: u32, name: &str) -> [Vec<String>; 2] {
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
     let group = format!("-{id}");

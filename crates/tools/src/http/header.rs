@@ -1,5 +1,5 @@
-//! Headers of a tool's requests. A secret is named, not written: its value is read when a request is
-//! made and kept nowhere.
+//! Headers of a tool's requests. A secret is referenced by the name of an environment variable. Its value
+//! is read for each request and never stored.
 
 use reqwest::header::{HeaderName, HeaderValue};
 use windlass_spec::ErrorCategory;
@@ -7,7 +7,7 @@ use windlass_spec::ErrorCategory;
 use super::HttpProblem;
 use crate::error::ToolError;
 
-/// Headers whose value is a secret, which does not belong in a file.
+/// Headers whose value is a secret, which must not be in a file.
 const SECRET: [&str; 5] = [
     "authorization",
     "proxy-authorization",
@@ -16,7 +16,7 @@ const SECRET: [&str; 5] = [
     "api-key",
 ];
 
-/// Headers that say how a request is sent, which is not for a tool to say.
+/// Headers that the HTTP connection sets, so a tool must not.
 const RESERVED: [&str; 7] = [
     "host",
     "content-length",
@@ -43,7 +43,7 @@ impl Header {
         };
         let header: HeaderName = name
             .parse()
-            .map_err(|_| problem("it is no name of a header"))?;
+            .map_err(|_| problem("it is not a valid header name"))?;
         if RESERVED.contains(&header.as_str()) {
             return Err(problem("it is set by the connection"));
         }
@@ -55,7 +55,7 @@ impl Header {
         };
         if variable.is_some_and(|variable| !is_variable(variable)) {
             return Err(problem(
-                "after `env:` stands the name of an environment variable",
+                "`env:` must be followed by the name of an environment variable",
             ));
         }
         if variable.is_none() && SECRET.contains(&header.as_str()) {
@@ -64,7 +64,7 @@ impl Header {
             return Err(problem(why));
         }
         HeaderValue::from_str(fixed)
-            .map_err(|_| problem("its value has characters no header can have"))?;
+            .map_err(|_| problem("its value has characters that a header cannot have"))?;
         Ok(Self {
             name: header,
             fixed: fixed.to_owned(),
@@ -72,7 +72,7 @@ impl Header {
         })
     }
 
-    /// The header as it is sent. What it takes from the environment is added to `secrets`.
+    /// The header as it is sent. Values from the environment are added to `secrets`.
     pub(super) fn resolve(
         &self,
         secrets: &mut Vec<String>,
@@ -85,12 +85,12 @@ impl Header {
             let value = value.ok_or_else(|| {
                 self.unusable(&format!("set the environment variable `{variable}`"))
             })?;
-            // A line break at the end is what reading a key from a file leaves.
+            // A key that was read from a file often ends with a line break.
             text.push_str(value.trim_end());
             secrets.push(value.trim_end().to_owned());
         }
         let mut value = HeaderValue::from_str(&text)
-            .map_err(|_| self.unusable("its value has characters no header can have"))?;
+            .map_err(|_| self.unusable("its value has characters that a header cannot have"))?;
         value.set_sensitive(self.variable.is_some());
         Ok((self.name.clone(), value))
     }

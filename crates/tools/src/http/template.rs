@@ -1,6 +1,6 @@
-//! URL templates: a URL in which `{name}` stands for an argument. An argument becomes part of one
-//! path segment or of one query value and can be nothing else, whatever characters it has: scheme,
-//! host, port and the shape of the path are those of the template.
+//! URL templates: a URL in which `{name}` is a placeholder for an argument. An argument becomes part of
+//! one path segment or of one query value, whatever characters it has. Scheme,
+//! host, port and the number of path segments are those of the template.
 
 use reqwest::Url;
 use serde_json::{Map, Value};
@@ -9,24 +9,24 @@ use windlass_spec::ErrorCategory;
 use super::HttpProblem;
 use crate::error::ToolError;
 
-/// A URL with places for arguments in its path and its query.
+/// A URL with placeholders for arguments in its path and its query.
 #[derive(Debug, Clone)]
 pub(super) struct UrlTemplate {
-    /// The template with something harmless in every place.
+    /// The template with a harmless value for every placeholder.
     example: Url,
     /// Scheme, host and port, as written.
     origin: String,
-    path: Vec<Part>,
-    query: Vec<Vec<Part>>,
+    path: Vec<TemplatePart>,
+    query: Vec<Vec<TemplatePart>>,
 }
 
 #[derive(Debug, Clone)]
-enum Part {
+enum TemplatePart {
     Literal(String),
     Argument(String),
 }
 
-impl Part {
+impl TemplatePart {
     fn argument(&self) -> Option<&str> {
         match self {
             Self::Argument(name) => Some(name),
@@ -60,7 +60,7 @@ impl UrlTemplate {
                 host: authority.to_owned(),
             });
         }
-        // Read leniently, the first segment of the path would become the host.
+        // A lenient parser would take the first path segment as the host.
         if authority.is_empty() {
             return Err(not_a_url("it has no host"));
         }
@@ -73,9 +73,9 @@ impl UrlTemplate {
             Some((path, query)) => (path, query.split('&').collect()),
             None => (rest, Vec::new()),
         };
-        let path = parts(path).ok_or_else(|| not_a_url("its braces do not pair"))?;
-        let query: Option<Vec<Vec<Part>>> = query.into_iter().map(parts).collect();
-        let query = query.ok_or_else(|| not_a_url("its braces do not pair"))?;
+        let path = parts(path).ok_or_else(|| not_a_url("its braces are not balanced"))?;
+        let query: Option<Vec<Vec<TemplatePart>>> = query.into_iter().map(parts).collect();
+        let query = query.ok_or_else(|| not_a_url("its braces are not balanced"))?;
         let origin = text
             .get(..text.len() - rest.len())
             .unwrap_or_default()
@@ -93,39 +93,46 @@ impl UrlTemplate {
         })
     }
 
-    /// Scheme, host and port, with a path that has something harmless in every place.
+    /// The URL with a harmless value for every placeholder in its path.
     pub(super) fn example(&self) -> &Url {
         &self.example
     }
 
-    /// The arguments it has places for: those in the path, then those in the query.
+    /// The arguments it has placeholders for: those in the path, then those in the query.
     pub(super) fn arguments(&self) -> (Vec<&str>, Vec<&str>) {
-        let path = self.path.iter().filter_map(Part::argument).collect();
+        let path = self
+            .path
+            .iter()
+            .filter_map(TemplatePart::argument)
+            .collect();
         (
             path,
             self.query
                 .iter()
                 .flatten()
-                .filter_map(Part::argument)
+                .filter_map(TemplatePart::argument)
                 .collect(),
         )
     }
 
-    /// The URL with the arguments in their places, which are taken out of `arguments`.
+    /// The URL with the arguments inserted. They are removed from `arguments`.
     pub(super) fn expand(&self, arguments: &mut Map<String, Value>) -> Result<Url, ToolError> {
         for name in self.arguments().0 {
-            path_value(name, arguments.get(name).and_then(plain_text))?;
+            check_path_value(name, arguments.get(name).and_then(plain_text))?;
         }
         let value = |name: &str| Some(encoded(&plain_text(arguments.get(name)?)?));
         let path = expanded(&self.path, value).unwrap_or_default();
         let mut url = Url::parse(&format!("{}{path}", self.origin))
-            .map_err(|error| refused("the URL", &error.to_string()))?;
-        // Everything above makes this true; a request that went elsewhere must be impossible even
-        // if something above is wrong one day.
+            .map_err(|error| invalid_argument("the URL", &error.to_string()))?;
+        // The encoding above guarantees this. It is checked again, so that a bug above cannot send a request
+        // to another server.
         if url.origin() != self.example.origin() || segments(&url) != segments(&self.example) {
-            return Err(refused("the URL", "the arguments would lead elsewhere"));
+            return Err(invalid_argument(
+                "the URL",
+                "the arguments would change the target of the request",
+            ));
         }
-        // A pair whose argument was left out is left out.
+        // A query pair without its argument is omitted.
         let pairs: Vec<String> = self
             .query
             .iter()
@@ -160,31 +167,34 @@ pub(super) fn add_to_query(url: &mut Url, arguments: &Map<String, Value>) {
     }
 }
 
-/// Refuses what would change which path it is: nothing, and steps up or on the spot. Servers differ
-/// in when they decode a slash, so it is looked behind those too.
-fn path_value(name: &str, value: Option<String>) -> Result<(), ToolError> {
+/// Refuses values that would change the path: empty ones, and `.` and `..` segments. Servers differ
+/// in when they decode a slash, so segments after encoded slashes are checked too.
+fn check_path_value(name: &str, value: Option<String>) -> Result<(), ToolError> {
     match value.as_deref() {
-        None | Some("") => Err(refused(name, "must not be empty: it is part of a path")),
+        None | Some("") => Err(invalid_argument(
+            name,
+            "must not be empty: it is part of a path",
+        )),
         Some(value)
             if value
                 .split(['/', '\\'])
                 .any(|step| matches!(step, "." | "..")) =>
         {
-            Err(refused(
+            Err(invalid_argument(
                 name,
-                "must not have `.` or `..` as a step: it is part of a path",
+                "must not have `.` or `..` as a segment: it is part of a path",
             ))
         }
         Some(_) => Ok(()),
     }
 }
 
-fn refused(what: &str, why: &str) -> ToolError {
+fn invalid_argument(what: &str, why: &str) -> ToolError {
     let message = format!("invalid arguments: `{what}`: {why}");
     ToolError::of(ErrorCategory::InvalidArguments, message).without_effect()
 }
 
-/// A value as it stands in a URL; `None` if it is null.
+/// A value as it is written in a URL; `None` if it is null.
 fn plain_text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -197,7 +207,7 @@ fn segments(url: &Url) -> usize {
     url.path().split('/').count()
 }
 
-fn parts(text: &str) -> Option<Vec<Part>> {
+fn parts(text: &str) -> Option<Vec<TemplatePart>> {
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some((literal, after)) = rest.split_once('{') {
@@ -205,20 +215,20 @@ fn parts(text: &str) -> Option<Vec<Part>> {
         if literal.contains('}') || name.is_empty() || name.contains('{') {
             return None;
         }
-        parts.push(Part::Literal(literal.to_owned()));
-        parts.push(Part::Argument(name.to_owned()));
+        parts.push(TemplatePart::Literal(literal.to_owned()));
+        parts.push(TemplatePart::Argument(name.to_owned()));
         rest = after;
     }
-    parts.push(Part::Literal(rest.to_owned()));
+    parts.push(TemplatePart::Literal(rest.to_owned()));
     (!rest.contains('}')).then_some(parts)
 }
 
-fn expanded(parts: &[Part], value: impl Fn(&str) -> Option<String>) -> Option<String> {
+fn expanded(parts: &[TemplatePart], value: impl Fn(&str) -> Option<String>) -> Option<String> {
     parts
         .iter()
         .map(|part| match part {
-            Part::Literal(text) => Some(text.clone()),
-            Part::Argument(name) => value(name),
+            TemplatePart::Literal(text) => Some(text.clone()),
+            TemplatePart::Argument(name) => value(name),
         })
         .collect()
 }
@@ -255,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_stand_encoded_in_path_and_query() {
+    fn arguments_are_encoded_in_path_and_query() {
         assert_eq!(
             expand(
                 "https://a.org/v1/{kind}/x-{id}?q={q}&n={n}&fixed=1",
@@ -266,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn no_argument_changes_the_host_or_leaves_its_segment() {
+    fn no_argument_changes_the_host_or_the_path_segments() {
         for hostile in [
             "//evil.org",
             "@evil.org",
@@ -296,13 +306,13 @@ mod tests {
                 "{hostile}"
             );
         }
-        // Two places in one segment cannot make together what neither may be alone.
+        // Two placeholders in one segment cannot form `..` together.
         assert!(expand("https://a.org/v1/.{x}", json!({"x": "."})).is_err());
         assert!(expand("https://a.org/v1/.{x}{y}/z", json!({"x": "%2e", "y": "a"})).is_ok());
     }
 
     #[test]
-    fn a_template_must_name_its_host_and_be_a_url() {
+    fn a_template_must_be_a_url_with_a_fixed_host() {
         for bad in [
             "https://{host}/x",
             "https://a.{x}.org/x",

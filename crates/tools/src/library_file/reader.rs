@@ -1,5 +1,5 @@
-//! Takes values out of TOML and keeps account of what was wrong with them. It knows places and
-//! types; what the keys mean is the business of its callers.
+//! Reads values from TOML and collects errors. It knows locations and
+//! types; its callers know the meaning of the keys.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -8,14 +8,14 @@ use windlass_spec::nearest;
 
 use super::LibraryFileError;
 
-/// A place in the file: where it is and which key it belongs to.
+/// A location in the file, with the key it belongs to.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct FileLocation {
     offset: usize,
     key: String,
 }
 
-impl Place {
+impl FileLocation {
     pub(super) fn new(offset: usize, key: &str) -> Self {
         Self {
             offset,
@@ -23,7 +23,7 @@ impl Place {
         }
     }
 
-    /// The place of a key of the table that is here.
+    /// The location of a key of the table at this location.
     pub(super) fn below(&self, key: &str, offset: usize) -> Self {
         let key = match self.key.as_str() {
             "" => key.to_owned(),
@@ -54,24 +54,29 @@ impl<'t> Reader<'t> {
 
     pub(super) fn error(
         &mut self,
-        place: &Place,
+        location: &FileLocation,
         message: impl Into<String>,
         hint: Option<String>,
     ) {
         let position = self
             .index
-            .position(u32::try_from(place.offset).unwrap_or(u32::MAX));
+            .position(u32::try_from(location.offset).unwrap_or(u32::MAX));
         self.errors.push(LibraryFileError {
             line: position.line,
             column: position.column,
-            key: place.key.clone(),
+            key: location.key.clone(),
             message: message.into(),
             hint,
         });
     }
 
-    /// Complains about every key of `table` that is none of `known`.
-    pub(super) fn known_keys(&mut self, table: &DeTable<'_>, place: &Place, known: &[&str]) {
+    /// Reports every key of `table` that is not in `known`.
+    pub(super) fn check_keys(
+        &mut self,
+        table: &DeTable<'_>,
+        location: &FileLocation,
+        known: &[&str],
+    ) {
         for (key, _) in table {
             let name = key.get_ref().as_ref();
             if !known.contains(&name) {
@@ -79,39 +84,47 @@ impl<'t> Reader<'t> {
                 let meant =
                     meant.map_or(String::new(), |meant| format!("did you mean `{meant}`? "));
                 self.error(
-                    &place.below(name, key.span().start),
-                    "is not a key that is known here",
-                    Some(format!("{meant}known are {}", quoted(known))),
+                    &location.below(name, key.span().start),
+                    "is not a known key",
+                    Some(format!("{meant}known keys: {}", quoted(known))),
                 );
             }
         }
     }
 
-    /// The text under a key that must be there and must say something.
+    /// The text of a required key. It must not be empty.
     pub(super) fn required_text(
         &mut self,
         table: &DeTable<'_>,
-        place: &Place,
+        location: &FileLocation,
         key: &str,
     ) -> Option<String> {
         let Some(value) = table.get(key) else {
             let hint = format!("write {key} = \"...\"");
-            self.error(&place.below(key, place.offset), "is missing", Some(hint));
+            self.error(
+                &location.below(key, location.offset),
+                "is missing",
+                Some(hint),
+            );
             return None;
         };
-        self.text(value, &place.below(key, value.span().start))
+        self.text(value, &location.below(key, value.span().start))
     }
 
-    /// A text that says something.
-    pub(super) fn text(&mut self, value: &Spanned<DeValue<'_>>, place: &Place) -> Option<String> {
+    /// A text that is not empty.
+    pub(super) fn text(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        location: &FileLocation,
+    ) -> Option<String> {
         match value.get_ref().as_str() {
             Some(text) if text.trim().is_empty() => {
-                self.error(place, "is empty", None);
+                self.error(location, "is empty", None);
                 None
             }
             Some(text) => Some(text.to_owned()),
             None => {
-                self.wrong_type(value, place, "a text", None);
+                self.wrong_type(value, location, "a text", None);
                 None
             }
         }
@@ -121,11 +134,11 @@ impl<'t> Reader<'t> {
     pub(super) fn texts(
         &mut self,
         value: &Spanned<DeValue<'_>>,
-        place: &Place,
+        location: &FileLocation,
         hint: &str,
     ) -> Option<Vec<String>> {
         let Some(items) = value.get_ref().as_array() else {
-            self.wrong_type(value, place, "a list of texts", Some(hint.to_owned()));
+            self.wrong_type(value, location, "a list of texts", Some(hint.to_owned()));
             return None;
         };
         let mut texts = Vec::new();
@@ -133,8 +146,8 @@ impl<'t> Reader<'t> {
             match item.get_ref().as_str() {
                 Some(text) => texts.push(text.to_owned()),
                 None => {
-                    let place = Place::new(item.span().start, &place.key);
-                    self.wrong_type(item, &place, "a text", Some(hint.to_owned()));
+                    let location = FileLocation::new(item.span().start, &location.key);
+                    self.wrong_type(item, &location, "a text", Some(hint.to_owned()));
                 }
             }
         }
@@ -145,11 +158,11 @@ impl<'t> Reader<'t> {
     pub(super) fn table<'v, 'i>(
         &mut self,
         value: &'v Spanned<DeValue<'i>>,
-        place: &Place,
+        location: &FileLocation,
     ) -> Option<&'v DeTable<'i>> {
         let table = value.get_ref().as_table();
         if table.is_none() {
-            self.wrong_type(value, place, "a table", None);
+            self.wrong_type(value, location, "a table", None);
         }
         table
     }
@@ -157,7 +170,7 @@ impl<'t> Reader<'t> {
     fn wrong_type(
         &mut self,
         value: &Spanned<DeValue<'_>>,
-        place: &Place,
+        location: &FileLocation,
         expected: &str,
         hint: Option<String>,
     ) {
@@ -169,7 +182,7 @@ impl<'t> Reader<'t> {
             "table" => "a table",
             other => other,
         };
-        self.error(place, format!("must be {expected}, not {found}"), hint);
+        self.error(location, format!("must be {expected}, not {found}"), hint);
     }
 }
 

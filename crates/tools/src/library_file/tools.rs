@@ -8,8 +8,8 @@ use windlass_gram::LineIndex;
 use windlass_spec::reserved::check_name;
 use windlass_spec::{NonEmptyText, Signature, ToolName, nearest};
 
-use super::reader::{Place, Reader, quoted};
-use super::variants::Outer;
+use super::reader::{FileLocation, Reader, quoted};
+use super::variants::SharedParts;
 use crate::builder::ToolBuilder;
 use crate::command::CommandLine;
 use crate::difference::differences;
@@ -17,7 +17,7 @@ use crate::hello::builtin_libraries;
 use crate::http::{HttpEndpoint, HttpMethod};
 use crate::tool::Tool;
 
-/// The keys a tool has.
+/// The keys of a tool.
 const KEYS: [&str; 9] = [
     "description",
     "signature",
@@ -30,31 +30,31 @@ const KEYS: [&str; 9] = [
     "directory",
 ];
 
-/// Those that say what runs. A tool has one of them.
-const WHAT_RUNS: [&str; 4] = ["command", "http", "builtin", "variants"];
+/// The keys for implementations. A tool has one of them.
+const IMPLEMENTATION_KEYS: [&str; 4] = ["command", "http", "builtin", "variants"];
 
-/// Those that only a command has.
-const FOR_COMMANDS: [&str; 2] = ["environment", "directory"];
+/// The keys that only a command has.
+const COMMAND_KEYS: [&str; 2] = ["environment", "directory"];
 
 /// The keys of `http`.
 const HTTP_KEYS: [&str; 4] = ["method", "url", "allowed_hosts", "headers"];
 
-const COMMAND_HINT: &str = "a command is a list of words, because no shell takes it apart: \
+const COMMAND_HINT: &str = "a command is a list of words, because it does not run in a shell: \
                             command = [\"python3\", \"search.py\"]";
 
-/// The tools in the order of the file; those that are wrong are reported and left out.
+/// The tools in the order of the file. Those with errors are reported and omitted.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     entries: &Spanned<DeValue<'_>>,
-    place: &Place,
+    location: &FileLocation,
     base_directory: &Path,
 ) -> Vec<Tool> {
-    let Some(table) = reader.table(entries, place) else {
+    let Some(table) = reader.table(entries, location) else {
         return Vec::new();
     };
     if table.is_empty() {
         let hint = "a library has at least one tool: begin one with [tools.NAME]";
-        reader.error(place, "is empty", Some(hint.to_owned()));
+        reader.error(location, "is empty", Some(hint.to_owned()));
     }
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
@@ -62,11 +62,11 @@ pub(super) fn read(
         .into_iter()
         .filter_map(|(key, value)| {
             let name = key.get_ref().as_ref();
-            let place = place.below(name, key.span().start);
-            let table = reader.table(value, &place)?;
+            let location = location.below(name, key.span().start);
+            let table = reader.table(value, &location)?;
             Entry {
                 table,
-                place: &place,
+                location: &location,
                 base_directory,
             }
             .tool(reader, name)
@@ -77,90 +77,97 @@ pub(super) fn read(
 /// The table of one tool.
 pub(super) struct Entry<'e, 'i> {
     pub(super) table: &'e DeTable<'i>,
-    pub(super) place: &'e Place,
+    pub(super) location: &'e FileLocation,
     pub(super) base_directory: &'e Path,
 }
 
 impl<'e, 'i> Entry<'e, 'i> {
     fn tool(&self, reader: &mut Reader<'_>, name: &str) -> Option<Tool> {
-        reader.known_keys(self.table, self.place, &KEYS);
+        reader.check_keys(self.table, self.location, &KEYS);
         let name = ToolName::new(name)
             .map_err(|error| {
-                reader.error(self.place, format!("is no name for a tool: {error}"), None);
+                reader.error(
+                    self.location,
+                    format!("is not a valid tool name: {error}"),
+                    None,
+                );
             })
             .ok();
         let name = name.filter(|name| match check_name(name.as_str()) {
             Ok(()) => true,
             Err(error) => {
-                reader.error(self.place, format!("cannot be declared: {error}"), None);
+                reader.error(self.location, format!("cannot be declared: {error}"), None);
                 false
             }
         });
-        let what_runs = self.what_runs(reader);
-        if what_runs == Some("builtin") {
+        let implementation_key = self.implementation_key(reader);
+        if implementation_key == Some("builtin") {
             return self.builtin(reader, name?);
         }
-        let description = reader.required_text(self.table, self.place, "description");
-        let signature = reader.required_text(self.table, self.place, "signature");
+        let description = reader.required_text(self.table, self.location, "description");
+        let signature = reader.required_text(self.table, self.location, "signature");
         let signature = signature.and_then(|text| self.signature(reader, &text));
-        if what_runs == Some("variants") {
-            let outer = Outer {
+        if implementation_key == Some("variants") {
+            let shared = SharedParts {
                 name: name.as_ref(),
                 description: description.as_deref(),
                 signature: signature.as_ref(),
             };
-            return self.split(reader, &outer);
+            return self.split(reader, &shared);
         }
         let tool_name = name.as_ref().map_or("unnamed", ToolName::as_str);
-        let runs = self.runs(reader, tool_name, what_runs, signature.as_ref());
+        let builder = self.builder(reader, tool_name, implementation_key, signature.as_ref());
         name?;
-        self.built(reader, runs?, description?, signature?)
+        self.build_tool(reader, builder?, description?, signature?)
     }
 
-    /// What runs, begun to be a tool.
-    pub(super) fn runs(
+    /// A builder for the tool with its implementation.
+    pub(super) fn builder(
         &self,
         reader: &mut Reader<'_>,
         name: &str,
-        what_runs: Option<&str>,
+        implementation_key: Option<&str>,
         signature: Option<&Signature>,
     ) -> Option<ToolBuilder> {
-        let begin = Some(ToolBuilder::new(name.to_owned()));
-        match what_runs {
+        let builder = Some(ToolBuilder::new(name.to_owned()));
+        match implementation_key {
             Some("command") => {
                 let command = self.command(reader);
-                begin
+                builder
                     .zip(command)
-                    .map(|(begin, command)| begin.command(command))
+                    .map(|(builder, command)| builder.command(command))
             }
             Some("http") => {
                 let endpoint = self.endpoint(reader, signature);
-                begin
+                builder
                     .zip(endpoint)
-                    .map(|(begin, endpoint)| begin.http(endpoint))
+                    .map(|(builder, endpoint)| builder.http(endpoint))
             }
             _ => None,
         }
     }
 
-    /// The tool, with what it is told to be like.
-    pub(super) fn built(
+    /// Builds the tool with its description and signature.
+    pub(super) fn build_tool(
         &self,
         reader: &mut Reader<'_>,
-        runs: ToolBuilder,
+        builder: ToolBuilder,
         description: String,
         signature: Signature,
     ) -> Option<Tool> {
-        let built = runs.description(description).signature(signature).build();
+        let built = builder
+            .description(description)
+            .signature(signature)
+            .build();
         let mut tool = built
-            .map_err(|error| reader.error(self.place, error.to_string(), None))
+            .map_err(|error| reader.error(self.location, error.to_string(), None))
             .ok()?;
-        tool.implementation = Some(self.told().into());
+        tool.implementation = Some(self.describe_implementation().into());
         Some(tool)
     }
 
-    /// What runs, in words.
-    fn told(&self) -> String {
+    /// A description of the implementation.
+    fn describe_implementation(&self) -> String {
         let text = |table: &DeTable<'_>, key: &str| {
             let value = table.get(key).and_then(|value| value.get_ref().as_str());
             value.unwrap_or_default().to_owned()
@@ -183,60 +190,64 @@ impl<'e, 'i> Entry<'e, 'i> {
         {
             return format!("{} {}", text(http, "method"), text(http, "url"));
         }
-        let mut told = words("command").join(" ");
+        let mut description = words("command").join(" ");
         let below = text(self.table, "directory");
         let directory: PathBuf = self.base_directory.join(below).components().collect();
         if directory != Path::new(".") {
-            told = format!("{told} (in {})", directory.display());
+            description = format!("{description} (in {})", directory.display());
         }
         match words("environment").as_slice() {
-            [] => told,
-            passed => format!("{told} (with {})", passed.join(", ")),
+            [] => description,
+            passed => format!("{description} (with {})", passed.join(", ")),
         }
     }
 
-    /// The one key that says what runs.
-    pub(super) fn what_runs(&self, reader: &mut Reader<'_>) -> Option<&'static str> {
-        let given: Vec<&str> = WHAT_RUNS
+    /// The one key of the implementation.
+    pub(super) fn implementation_key(&self, reader: &mut Reader<'_>) -> Option<&'static str> {
+        let given: Vec<&str> = IMPLEMENTATION_KEYS
             .into_iter()
             .filter(|&key| self.table.contains_key(key))
             .collect();
-        let what_runs = match given.as_slice() {
+        let implementation_key = match given.as_slice() {
             [] => {
-                let hint = format!("give one of {}", quoted(&WHAT_RUNS));
-                reader.error(self.place, "has nothing to run", Some(hint));
+                let hint = format!("give one of {}", quoted(&IMPLEMENTATION_KEYS));
+                reader.error(self.location, "has no implementation", Some(hint));
                 None
             }
-            &[one] => WHAT_RUNS.into_iter().find(|&key| key == one),
+            &[one] => IMPLEMENTATION_KEYS.into_iter().find(|&key| key == one),
             several => {
                 let hint = format!("keep one of {}", quoted(several));
-                reader.error(self.place, "has more than one thing to run", Some(hint));
+                reader.error(
+                    self.location,
+                    "has more than one implementation",
+                    Some(hint),
+                );
                 None
             }
         };
-        if let Some((place, _)) = self
+        if let Some((location, _)) = self
             .value("experiment")
             .filter(|_| !given.contains(&"variants"))
         {
-            reader.error(&place, "is only for `variants`", None);
+            reader.error(&location, "is only for `variants`", None);
         }
         if !self.table.contains_key("command") && !given.is_empty() {
-            for key in FOR_COMMANDS {
-                if let Some((place, _)) = self.value(key) {
-                    reader.error(&place, "is only for a `command`", None);
+            for key in COMMAND_KEYS {
+                if let Some((location, _)) = self.value(key) {
+                    reader.error(&location, "is only for a `command`", None);
                 }
             }
         }
-        what_runs
+        implementation_key
     }
 
-    pub(super) fn value(&self, key: &str) -> Option<(Place, &'e Spanned<DeValue<'i>>)> {
+    pub(super) fn value(&self, key: &str) -> Option<(FileLocation, &'e Spanned<DeValue<'i>>)> {
         let value = self.table.get(key)?;
-        Some((self.place.below(key, value.span().start), value))
+        Some((self.location.below(key, value.span().start), value))
     }
 
     fn signature(&self, reader: &mut Reader<'_>, text: &str) -> Option<Signature> {
-        let (place, _) = self.value("signature")?;
+        let (location, _) = self.value("signature")?;
         match Signature::parse(text) {
             Ok(signature) => Some(signature),
             Err(findings) => {
@@ -244,10 +255,10 @@ impl<'e, 'i> Entry<'e, 'i> {
                 for finding in findings {
                     let column = index.position(finding.span.start).column;
                     let message = format!(
-                        "is no signature, at character {column}: {}",
+                        "is not a valid signature, at character {column}: {}",
                         finding.message
                     );
-                    reader.error(&place, message, finding.hint);
+                    reader.error(&location, message, finding.hint);
                 }
                 None
             }
@@ -255,31 +266,31 @@ impl<'e, 'i> Entry<'e, 'i> {
     }
 
     fn command(&self, reader: &mut Reader<'_>) -> Option<CommandLine> {
-        let (place, value) = self.value("command")?;
-        let words = reader.texts(value, &place, COMMAND_HINT);
+        let (location, value) = self.value("command")?;
+        let words = reader.texts(value, &location, COMMAND_HINT);
         let command = words.and_then(|words| {
             let command = CommandLine::new(words);
             command
                 .map_err(|error| {
                     reader.error(
-                        &place,
-                        format!("is no command: {error}"),
+                        &location,
+                        format!("is not a valid command: {error}"),
                         Some(COMMAND_HINT.to_owned()),
                     );
                 })
                 .ok()
         });
         let mut directory = self.base_directory.to_path_buf();
-        if let Some((place, value)) = self.value("directory") {
-            directory.extend(reader.text(value, &place));
+        if let Some((location, value)) = self.value("directory") {
+            directory.extend(reader.text(value, &location));
         }
         let mut environment = Vec::new();
-        if let Some((place, value)) = self.value("environment") {
+        if let Some((location, value)) = self.value("environment") {
             let hint = "name the variables to pass on: environment = [\"SEARCH_HOME\"]";
-            environment = reader.texts(value, &place, hint).unwrap_or_default();
+            environment = reader.texts(value, &location, hint).unwrap_or_default();
             for name in environment.iter().filter(|name| !is_variable(name)) {
-                let message = format!("has `{name}` in it, which is no name of a variable");
-                reader.error(&place, message, Some(hint.to_owned()));
+                let message = format!("has `{name}` in it, which is not a valid variable name");
+                reader.error(&location, message, Some(hint.to_owned()));
             }
         }
         Some(command?.directory(directory).environment(environment))
@@ -290,27 +301,27 @@ impl<'e, 'i> Entry<'e, 'i> {
         reader: &mut Reader<'_>,
         signature: Option<&Signature>,
     ) -> Option<HttpEndpoint> {
-        let (place, value) = self.value("http")?;
-        let table = reader.table(value, &place)?;
-        reader.known_keys(table, &place, &HTTP_KEYS);
-        let method = reader.required_text(table, &place, "method");
-        let method = method.and_then(|word| self.method(reader, table, &place, &word));
-        let url = reader.required_text(table, &place, "url");
-        let hosts_hint = "name the servers it may ask: allowed_hosts = [\"api.example.org\"]";
+        let (location, value) = self.value("http")?;
+        let table = reader.table(value, &location)?;
+        reader.check_keys(table, &location, &HTTP_KEYS);
+        let method = reader.required_text(table, &location, "method");
+        let method = method.and_then(|word| self.method(reader, table, &location, &word));
+        let url = reader.required_text(table, &location, "url");
+        let hosts_hint = "list the hosts that it may call: allowed_hosts = [\"api.example.org\"]";
         let hosts = match table.get("allowed_hosts") {
             Some(value) => reader.texts(
                 value,
-                &place.below("allowed_hosts", value.span().start),
+                &location.below("allowed_hosts", value.span().start),
                 hosts_hint,
             ),
             None => {
-                let missing = place.below("allowed_hosts", value.span().start);
+                let missing = location.below("allowed_hosts", value.span().start);
                 reader.error(&missing, "is missing", Some(hosts_hint.to_owned()));
                 None
             }
         };
         let at_url = table.get("url").map_or(value, |url| url).span().start;
-        let at_url = place.below("url", at_url);
+        let at_url = location.below("url", at_url);
         let endpoint = url.zip(hosts).and_then(|(url, hosts)| {
             HttpEndpoint::new(method.unwrap_or(HttpMethod::Get), &url, hosts)
                 .map_err(|problem| reader.error(&at_url, format!("is refused: {problem}"), None))
@@ -327,7 +338,7 @@ impl<'e, 'i> Entry<'e, 'i> {
                 reader.error(&at_url, format!("does not fit: {problem}"), Some(hint));
             }
         }
-        let endpoint = self.headers(reader, table, &place, endpoint);
+        let endpoint = self.headers(reader, table, &location, endpoint);
         method.and(endpoint)
     }
 
@@ -335,7 +346,7 @@ impl<'e, 'i> Entry<'e, 'i> {
         &self,
         reader: &mut Reader<'_>,
         table: &DeTable<'_>,
-        place: &Place,
+        location: &FileLocation,
         word: &str,
     ) -> Option<HttpMethod> {
         let found = HttpMethod::ALL
@@ -344,11 +355,13 @@ impl<'e, 'i> Entry<'e, 'i> {
         if found.is_none() {
             let offset = table.get("method").map_or(0, |value| value.span().start);
             let known = HttpMethod::ALL.map(HttpMethod::as_str);
-            let meant = nearest(word, known);
-            let meant = meant.map_or(String::new(), |meant| format!("did you mean \"{meant}\"? "));
-            let hint = format!("{meant}known are {}", quoted(&known));
+            let suggestion = nearest(word, known);
+            let suggestion = suggestion.map_or(String::new(), |suggestion| {
+                format!("did you mean \"{suggestion}\"? ")
+            });
+            let hint = format!("{suggestion}known methods: {}", quoted(&known));
             reader.error(
-                &place.below("method", offset),
+                &location.below("method", offset),
                 format!("cannot be \"{word}\""),
                 Some(hint),
             );
@@ -360,24 +373,24 @@ impl<'e, 'i> Entry<'e, 'i> {
         &self,
         reader: &mut Reader<'_>,
         table: &DeTable<'_>,
-        place: &Place,
+        location: &FileLocation,
         endpoint: Option<HttpEndpoint>,
     ) -> Option<HttpEndpoint> {
         let Some(headers) = table.get("headers") else {
             return endpoint;
         };
-        let place = place.below("headers", headers.span().start);
+        let location = location.below("headers", headers.span().start);
         let mut good = Vec::new();
-        let entries = reader.table(headers, &place)?;
+        let entries = reader.table(headers, &location)?;
         for (key, value) in entries {
             let name = key.get_ref().as_ref();
-            let place = place.below(name, value.span().start);
-            let Some(text) = reader.text(value, &place) else {
+            let location = location.below(name, value.span().start);
+            let Some(text) = reader.text(value, &location) else {
                 continue;
             };
             match HttpEndpoint::check_header(name, &text) {
                 Ok(()) => good.push((name, text)),
-                Err(problem) => reader.error(&place, format!("is refused: {problem}"), None),
+                Err(problem) => reader.error(&location, format!("is refused: {problem}"), None),
             }
         }
         good.into_iter()
@@ -387,45 +400,47 @@ impl<'e, 'i> Entry<'e, 'i> {
             .ok()
     }
 
-    /// A tool of a built-in library, which says itself what it takes. What the file says too must
-    /// agree; its description is the file's if the file has one.
+    /// A tool of a built-in library, which has its own signature. A signature in the file must
+    /// agree with it. A description in the file replaces its own.
     pub(super) fn builtin(&self, reader: &mut Reader<'_>, name: ToolName) -> Option<Tool> {
-        let (place, value) = self.value("builtin")?;
-        let wanted = reader.text(value, &place)?;
+        let (location, value) = self.value("builtin")?;
+        let wanted = reader.text(value, &location)?;
         let libraries = builtin_libraries();
         let mut tools = libraries.iter().flat_map(|library| {
-            let called = move |tool: &Tool| format!("{}/{}", library.name(), tool.name());
-            library.iter().map(move |tool| (called(tool), tool))
+            let full_name = move |tool: &Tool| format!("{}/{}", library.name(), tool.name());
+            library.iter().map(move |tool| (full_name(tool), tool))
         });
-        let Some((_, tool)) = tools.clone().find(|(called, _)| *called == wanted) else {
-            let names: Vec<String> = tools.by_ref().map(|(called, _)| called).collect();
+        let Some((_, tool)) = tools.clone().find(|(full_name, _)| *full_name == wanted) else {
+            let names: Vec<String> = tools.by_ref().map(|(full_name, _)| full_name).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let meant = nearest(&wanted, names.iter().copied());
-            let meant = meant.map_or(String::new(), |meant| format!("did you mean `{meant}`? "));
-            let hint = format!("{meant}known are {}", quoted(&names));
+            let suggestion = nearest(&wanted, names.iter().copied());
+            let suggestion = suggestion.map_or(String::new(), |suggestion| {
+                format!("did you mean `{suggestion}`? ")
+            });
+            let hint = format!("{suggestion}built-in tools: {}", quoted(&names));
             reader.error(
-                &place,
-                format!("names no built-in tool: `{wanted}`"),
+                &location,
+                format!("is not a built-in tool: `{wanted}`"),
                 Some(hint),
             );
             return None;
         };
         let mut tool = tool.clone().renamed(name);
         tool.implementation = Some(format!("built-in {wanted}").into());
-        if let Some((place, value)) = self.value("description") {
-            let description = NonEmptyText::new(reader.text(value, &place)?);
+        if let Some((location, value)) = self.value("description") {
+            let description = NonEmptyText::new(reader.text(value, &location)?);
             tool.description = description
-                .map_err(|error| reader.error(&place, format!("is refused: {error}"), None))
+                .map_err(|error| reader.error(&location, format!("is refused: {error}"), None))
                 .ok()?;
         }
-        if let Some((place, value)) = self.value("signature") {
-            let text = reader.text(value, &place)?;
+        if let Some((location, value)) = self.value("signature") {
+            let text = reader.text(value, &location)?;
             let signature = self.signature(reader, &text)?;
             let differs = !differences(&signature.parameters_schema(), tool.schema()).is_empty();
             if differs {
-                let hint = "leave it out: a built-in tool says itself what it takes";
-                let message = format!("is not that of `{wanted}`");
-                reader.error(&place, message, Some(hint.to_owned()));
+                let hint = "remove it: a built-in tool has its own signature";
+                let message = format!("differs from the signature of `{wanted}`");
+                reader.error(&location, message, Some(hint.to_owned()));
                 return None;
             }
         }

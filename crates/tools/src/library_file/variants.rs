@@ -4,14 +4,14 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use windlass_spec::{NonEmptyText, Signature, ToolName};
 
-use super::reader::{Place, Reader};
+use super::reader::{FileLocation, Reader};
 use super::tools::Entry;
 use crate::builder::ToolBuilder;
 use crate::difference::differences;
-use crate::split::{Split, Variant};
+use crate::split::{Split, ToolVariant};
 use crate::tool::Tool;
 
-/// The keys a variant has.
+/// The keys of a variant.
 const KEYS: [&str; 7] = [
     "name",
     "weight",
@@ -23,10 +23,10 @@ const KEYS: [&str; 7] = [
 ];
 
 const HINT: &str =
-    "begin each with [[tools.NAME.variants]], and give it a name, a weight and what runs";
+    "begin each with [[tools.NAME.variants]], and give it a name, a weight and an implementation";
 
-/// What all variants of a tool share, as far as it was in order.
-pub(super) struct Outer<'o> {
+/// What all variants of a tool share, as far as it is valid.
+pub(super) struct SharedParts<'o> {
     pub(super) name: Option<&'o ToolName>,
     pub(super) description: Option<&'o str>,
     pub(super) signature: Option<&'o Signature>,
@@ -34,37 +34,37 @@ pub(super) struct Outer<'o> {
 
 impl<'e, 'i> Entry<'e, 'i> {
     /// A tool with several implementations.
-    pub(super) fn split(&self, reader: &mut Reader<'_>, outer: &Outer<'_>) -> Option<Tool> {
-        let (place, value) = self.value("variants")?;
+    pub(super) fn split(&self, reader: &mut Reader<'_>, shared: &SharedParts<'_>) -> Option<Tool> {
+        let (location, value) = self.value("variants")?;
         let Some(items) = value.get_ref().as_array() else {
-            reader.error(&place, "must be a list of tables", Some(HINT.to_owned()));
+            reader.error(&location, "must be a list of tables", Some(HINT.to_owned()));
             return None;
         };
         let mut variants = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            let place = self
-                .place
+            let location = self
+                .location
                 .below(&format!("variants[{index}]"), item.span().start);
-            let table = reader.table(item, &place);
-            variants.extend(table.and_then(|table| self.variant(reader, table, &place, outer)));
+            let table = reader.table(item, &location);
+            variants.extend(table.and_then(|table| self.variant(reader, table, &location, shared)));
         }
         let experiment = match self.value("experiment") {
-            Some((place, value)) => reader.text(value, &place),
-            None => outer.name.map(ToString::to_string),
+            Some((location, value)) => reader.text(value, &location),
+            None => shared.name.map(ToString::to_string),
         };
         let is_complete = variants.len() == items.len();
-        let (name, experiment) = (outer.name?, NonEmptyText::new(experiment?).ok()?);
-        let (description, signature) = (outer.description?, outer.signature?);
+        let (name, experiment) = (shared.name?, NonEmptyText::new(experiment?).ok()?);
+        let (description, signature) = (shared.description?, shared.signature?);
         if !is_complete {
             return None;
         }
         let split = Split::new(experiment, variants)
-            .map_err(|error| reader.error(&place, error.to_string(), Some(HINT.to_owned())))
+            .map_err(|error| reader.error(&location, error.to_string(), Some(HINT.to_owned())))
             .ok()?;
-        // What runs is one of the variants; this is never reached.
-        let begin =
+        // One of the variants runs instead of this handler.
+        let builder =
             ToolBuilder::new(name.to_string()).handler(|arguments| async move { Ok(arguments) });
-        let tool = self.built(reader, begin, description.to_owned(), signature.clone())?;
+        let tool = self.build_tool(reader, builder, description.to_owned(), signature.clone())?;
         Some(tool.split(split))
     }
 
@@ -72,56 +72,60 @@ impl<'e, 'i> Entry<'e, 'i> {
         &self,
         reader: &mut Reader<'_>,
         table: &DeTable<'_>,
-        place: &Place,
-        outer: &Outer<'_>,
-    ) -> Option<Variant> {
-        reader.known_keys(table, place, &KEYS);
-        let name = reader.required_text(table, place, "name");
+        location: &FileLocation,
+        shared: &SharedParts<'_>,
+    ) -> Option<ToolVariant> {
+        reader.check_keys(table, location, &KEYS);
+        let name = reader.required_text(table, location, "name");
         let weight = match table.get("weight") {
-            Some(value) => weight(reader, value, &place.below("weight", value.span().start)),
+            Some(value) => weight(reader, value, &location.below("weight", value.span().start)),
             None => Some(1.0),
         };
         let entry = Entry {
             table,
-            place,
+            location,
             base_directory: self.base_directory,
         };
-        let tool = match entry.what_runs(reader) {
-            Some("builtin") => entry.builtin_variant(reader, outer),
-            what_runs => {
-                let named = outer.name.map_or("unnamed", ToolName::as_str);
-                let runs = entry.runs(reader, named, what_runs, outer.signature);
-                entry.built(
+        let tool = match entry.implementation_key(reader) {
+            Some("builtin") => entry.builtin_variant(reader, shared),
+            implementation_key => {
+                let named = shared.name.map_or("unnamed", ToolName::as_str);
+                let builder = entry.builder(reader, named, implementation_key, shared.signature);
+                entry.build_tool(
                     reader,
-                    runs?,
-                    outer.description?.to_owned(),
-                    outer.signature?.clone(),
+                    builder?,
+                    shared.description?.to_owned(),
+                    shared.signature?.clone(),
                 )
             }
         };
-        Some(Variant {
+        Some(ToolVariant {
             name: NonEmptyText::new(name?).ok()?,
             weight: weight?,
             tool: tool?,
         })
     }
 
-    /// A built-in tool that takes what the others take.
-    fn builtin_variant(&self, reader: &mut Reader<'_>, outer: &Outer<'_>) -> Option<Tool> {
-        let mut tool = self.builtin(reader, outer.name?.clone())?;
-        let parameters = outer.signature?.parameters_schema();
+    /// A built-in tool with the same parameters as the other variants.
+    fn builtin_variant(&self, reader: &mut Reader<'_>, shared: &SharedParts<'_>) -> Option<Tool> {
+        let mut tool = self.builtin(reader, shared.name?.clone())?;
+        let parameters = shared.signature?.parameters_schema();
         if !differences(&parameters, tool.schema()).is_empty() {
-            let (place, _) = self.value("builtin")?;
-            let message = "does not take what the signature of the tool says";
-            reader.error(&place, message, None);
+            let (location, _) = self.value("builtin")?;
+            let message = "does not have the parameters of the tool's signature";
+            reader.error(&location, message, None);
             return None;
         }
-        tool.description = NonEmptyText::new(outer.description?).ok()?;
+        tool.description = NonEmptyText::new(shared.description?).ok()?;
         Some(tool)
     }
 }
 
-fn weight(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>, place: &Place) -> Option<f64> {
+fn weight(
+    reader: &mut Reader<'_>,
+    value: &Spanned<DeValue<'_>>,
+    location: &FileLocation,
+) -> Option<f64> {
     let text = match value.get_ref() {
         DeValue::Integer(number) => Some(number.as_str().to_owned()),
         DeValue::Float(number) => Some(number.as_str().to_owned()),
@@ -131,7 +135,11 @@ fn weight(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>, place: &Place) 
     let weight = weight.filter(|weight| weight.is_finite() && *weight >= 0.0);
     if weight.is_none() {
         let hint = "twice the weight gets twice the principals; 0 gets none";
-        reader.error(place, "must be a number from 0 on", Some(hint.to_owned()));
+        reader.error(
+            location,
+            "must be a number of at least 0",
+            Some(hint.to_owned()),
+        );
     }
     weight
 }

@@ -8,7 +8,7 @@ fn text(content: &str) -> NonEmptyText {
     NonEmptyText::new(content).unwrap()
 }
 
-fn says(name: &'static str) -> Tool {
+fn tool_returning(name: &'static str) -> Tool {
     Tool::builder("search")
         .description("Searches")
         .signature("(query: Text) --> IO Text")
@@ -18,10 +18,10 @@ fn says(name: &'static str) -> Tool {
 }
 
 fn split(weights: &[(&'static str, f64)]) -> Result<Split, SplitError> {
-    let variant = |(name, weight): &(&'static str, f64)| Variant {
+    let variant = |(name, weight): &(&'static str, f64)| ToolVariant {
         name: text(name),
         weight: *weight,
-        tool: says(name),
+        tool: tool_returning(name),
     };
     Split::new(text("ranking"), weights.iter().map(variant).collect())
 }
@@ -37,7 +37,7 @@ fn counted(split: &Split, name: &str) -> usize {
 }
 
 #[test]
-fn principals_are_split_as_the_weights_say() {
+fn principals_are_split_by_weight() {
     let even = split(&[("old", 1.0), ("new", 1.0)]).unwrap();
     assert!((4_800..5_200).contains(&counted(&even, "new")));
     let uneven = split(&[("old", 9.0), ("new", 1.0)]).unwrap();
@@ -47,17 +47,17 @@ fn principals_are_split_as_the_weights_say() {
 }
 
 #[test]
-fn who_is_assigned_what_never_changes() {
-    // Written down, because another function would silently move everybody.
+fn assignments_never_change() {
+    // Fixed values, because another hash function would silently reassign all principals.
     let tool = ToolName::new("search").unwrap();
     let split = split(&[("old", 1.0), ("new", 1.0)]).unwrap();
     let of = |principal: &str| split.variant_of(&tool, "local", principal).name.to_string();
-    let told: Vec<String> = ["ada", "bob", "cyd", "dan", "eve", "fay"].map(of).into();
-    assert_eq!(told.join(" "), "new old new new old new");
+    let assigned: Vec<String> = ["ada", "bob", "cyd", "dan", "eve", "fay"].map(of).into();
+    assert_eq!(assigned.join(" "), "new old new new old new");
 }
 
 #[test]
-fn a_larger_share_moves_only_those_it_needs() {
+fn a_larger_share_moves_no_principal_back() {
     let before = split(&[("old", 9.0), ("new", 1.0)]).unwrap();
     let after = split(&[("old", 8.0), ("new", 2.0)]).unwrap();
     let tool = ToolName::new("search").unwrap();
@@ -72,9 +72,9 @@ fn a_larger_share_moves_only_those_it_needs() {
 
 #[test]
 fn a_call_keeps_the_implementation_it_began_with() {
-    let tool = says("outer").split(split(&[("old", 1.0), ("new", 1.0)]).unwrap());
+    let tool = tool_returning("outer").split(split(&[("old", 1.0), ("new", 1.0)]).unwrap());
     let first = tool.assigned("local", "ada", None).unwrap();
-    let other = Assigned {
+    let other = AssignedVariant {
         name: if first.name == "old" { "new" } else { "old" }.to_owned(),
         ..first.clone()
     };
@@ -82,7 +82,7 @@ fn a_call_keeps_the_implementation_it_began_with() {
         tool.assigned("local", "ada", Some(&other)),
         Some(other.clone())
     );
-    let gone = Assigned {
+    let gone = AssignedVariant {
         name: "gone".to_owned(),
         ..other
     };
@@ -94,7 +94,7 @@ fn a_call_keeps_the_implementation_it_began_with() {
 }
 
 #[test]
-fn what_cannot_be_told_apart_or_chosen_is_refused() {
+fn invalid_splits_are_refused() {
     assert_eq!(split(&[("old", 1.0)]).unwrap_err(), SplitError::TooFew);
     let same = split(&[("old", 1.0), ("old", 1.0)]).unwrap_err();
     assert_eq!(same, SplitError::SameName("old".to_owned()));
@@ -105,7 +105,7 @@ fn what_cannot_be_told_apart_or_chosen_is_refused() {
 }
 
 #[test]
-fn the_riskiest_request_decides() {
+fn the_riskiest_http_method_is_used() {
     use HttpMethod::{Delete, Get, Post};
     assert_eq!(riskiest([Some(Get), Some(Get)].into_iter()), Some(Get));
     assert_eq!(
@@ -122,13 +122,13 @@ fn library(variants: &str) -> Result<crate::ToolLibrary, String> {
          signature = \"(query: Text) --> IO Text\"\n{variants}"
     );
     crate::ToolLibrary::from_toml(&text, std::path::Path::new(".")).map_err(|errors| {
-        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        told.join("\n")
+        let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        messages.join("\n")
     })
 }
 
 #[test]
-fn a_library_file_says_what_the_variants_are() {
+fn a_library_file_declares_variants() {
     let library = library(
         "experiment = \"ranking\"\n\
          [[tools.search.variants]]\nname = \"old\"\nweight = 3\ncommand = [\"old\"]\n\
@@ -138,12 +138,12 @@ fn a_library_file_says_what_the_variants_are() {
     let tool = library.lookup("search").unwrap();
     let split = tool.splits().unwrap();
     assert_eq!(split.experiment(), "ranking");
-    let told: Vec<(&str, f64)> = split
+    let weights: Vec<(&str, f64)> = split
         .variants()
         .iter()
         .map(|variant| (variant.name.as_str(), variant.weight))
         .collect();
-    assert_eq!(told, [("old", 3.0), ("new", 1.0)]);
+    assert_eq!(weights, [("old", 3.0), ("new", 1.0)]);
     assert_eq!(
         tool.implementation(),
         Some("ranking [old (weight 3): old; new (weight 1): new]")
@@ -151,54 +151,61 @@ fn a_library_file_says_what_the_variants_are() {
 }
 
 #[test]
-fn mistakes_in_variants_are_told_with_their_place() {
-    let told = library(
+fn errors_in_variants_are_reported_with_their_location() {
+    let messages = library(
         "[[tools.search.variants]]\nname = \"old\"\nweight = -1\ncommand = [\"old\"]\n\
          [[tools.search.variants]]\nname = \"new\"\ncolour = \"red\"\n",
     )
     .unwrap_err();
     assert!(
-        told.contains("`tools.search.variants[0].weight` must be a number"),
-        "{told}"
+        messages.contains("`tools.search.variants[0].weight` must be a number"),
+        "{messages}"
     );
     assert!(
-        told.contains("`tools.search.variants[1].colour` is not a key"),
-        "{told}"
+        messages.contains("`tools.search.variants[1].colour` is not a known key"),
+        "{messages}"
     );
     assert!(
-        told.contains("`tools.search.variants[1]` has nothing to run"),
-        "{told}"
+        messages.contains("`tools.search.variants[1]` has no implementation"),
+        "{messages}"
     );
-    let told = library("experiment = \"x\"\ncommand = [\"a\"]\n").unwrap_err();
-    assert!(told.contains("is only for `variants`"), "{told}");
+    let messages = library("experiment = \"x\"\ncommand = [\"a\"]\n").unwrap_err();
+    assert!(messages.contains("is only for `variants`"), "{messages}");
     let one = "[[tools.search.variants]]\nname = \"old\"\ncommand = [\"old\"]\n";
-    let told = library(one).unwrap_err();
-    assert!(told.contains("at least two variants"), "{told}");
-    let told = library(&one.repeat(2)).unwrap_err();
-    assert!(told.contains("there are two variants `old`"), "{told}");
-    let told = library(&format!("command = [\"a\"]\n{}", one.repeat(2))).unwrap_err();
-    assert!(told.contains("more than one thing to run"), "{told}");
+    let messages = library(one).unwrap_err();
+    assert!(messages.contains("at least two variants"), "{messages}");
+    let messages = library(&one.repeat(2)).unwrap_err();
+    assert!(
+        messages.contains("there are two variants `old`"),
+        "{messages}"
+    );
+    let messages = library(&format!("command = [\"a\"]\n{}", one.repeat(2))).unwrap_err();
+    assert!(
+        messages.contains("more than one implementation"),
+        "{messages}"
+    );
 }
 
 #[test]
-fn every_variant_must_fit_the_specification() {
+fn every_variant_must_match_the_specification() {
     let other = Tool::builder("search")
         .description("Searches")
         .signature("(term: Text) --> IO Text")
         .handler(|_: Value| async move { Ok(json!("other")) })
         .build()
         .unwrap();
-    let variant = |name: &str, tool: Tool| Variant {
+    let variant = |name: &str, tool: Tool| ToolVariant {
         name: text(name),
         weight: 1.0,
         tool,
     };
     let split = Split::new(
         text("ranking"),
-        vec![variant("old", says("old")), variant("new", other)],
+        vec![variant("old", tool_returning("old")), variant("new", other)],
     );
-    let library = crate::ToolLibrary::new("shop").with(says("outer").split(split.unwrap()));
-    let specification = Arc::new(says("outer").specification().unwrap());
+    let library =
+        crate::ToolLibrary::new("shop").with(tool_returning("outer").split(split.unwrap()));
+    let specification = Arc::new(tool_returning("outer").specification().unwrap());
     let failure = library
         .bind_tool(&specification, crate::BindingMode::Exact)
         .unwrap_err();

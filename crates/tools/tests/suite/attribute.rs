@@ -1,4 +1,4 @@
-//! The `#[tool]` attribute: what the tool says is what the function says.
+//! Tests of the `#[tool]` attribute: the tool matches its function.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -68,7 +68,7 @@ mod anyhow_like {
     pub(super) type Result<T> = std::result::Result<T, std::fmt::Error>;
 }
 
-/// The tool has the schemas that the signature, written out, has.
+/// Checks that the tool has the schemas of the signature.
 #[track_caller]
 fn assert_signature(tool: &Tool, signature: &str) {
     let signature = Signature::parse(signature).unwrap();
@@ -109,7 +109,7 @@ fn the_function_stays_callable() {
 }
 
 #[test]
-fn defaults_options_and_results_show_in_the_signature() {
+fn defaults_options_and_results_are_in_the_signature() {
     assert_signature(
         &find_tool().unwrap(),
         r#"(pattern: Text "What the name contains",
@@ -137,7 +137,7 @@ fn the_name_defaults_to_that_of_the_function_and_the_description_can_be_given() 
 }
 
 #[test]
-fn a_default_that_does_not_fit_its_type_is_an_error_when_the_tool_is_made() {
+fn a_default_of_another_type_is_an_error_when_the_tool_is_built() {
     /// Waits
     #[tool]
     fn wait(#[default("long")] seconds: u8) -> u8 {
@@ -145,20 +145,20 @@ fn a_default_that_does_not_fit_its_type_is_an_error_when_the_tool_is_made() {
     }
     assert_eq!(
         wait_tool().unwrap_err().to_string(),
-        "the tool `wait` cannot be built\n  the signature is not sound: \
+        "the tool `wait` cannot be built\n  the signature is inconsistent: \
          the default of `seconds` does not fit: expected Int, found \"long\""
     );
 }
 
-mod elsewhere {
-    //! A crate that reaches the tools by another path, as users of a facade do.
+mod other_path {
+    //! Code that refers to the tools by another path, as users of a facade crate do.
 
     pub(super) mod tools {
         pub(in crate::suite) use windlass_tools::{__private, ToolType, tool};
     }
 
     #[derive(serde::Serialize, tools::ToolType)]
-    #[tool_type(crate = crate::suite::attribute::elsewhere::tools)]
+    #[tool_type(crate = crate::suite::attribute::other_path::tools)]
     pub(super) struct Place {
         name: String,
     }
@@ -173,10 +173,13 @@ mod elsewhere {
 }
 
 #[test]
-fn the_path_to_the_tools_can_be_given() {
-    assert_signature(&elsewhere::locate_tool().unwrap(), "() --> IO {name: Text}");
+fn the_crate_path_can_be_set() {
+    assert_signature(
+        &other_path::locate_tool().unwrap(),
+        "() --> IO {name: Text}",
+    );
     assert_eq!(
-        serde_json::to_value(elsewhere::locate()).unwrap(),
+        serde_json::to_value(other_path::locate()).unwrap(),
         json!({"name": "here"})
     );
 }

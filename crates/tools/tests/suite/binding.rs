@@ -1,12 +1,12 @@
-//! Which implementation may stand behind which specification.
+//! Tests of which implementations match which specifications.
 
 use serde_json::json;
-use windlass_tools::{BindingFailure, BindingMode, Reason, SchemaPart, Tool, bind};
+use windlass_tools::{BindingFailure, BindingMode, BindingReason, SchemaPart, Tool, bind};
 
-use super::{agent, begun, described, library, specification, tool};
+use super::{agent, builder, described, library, specification, tool};
 
-/// Binds one tool and gives the reasons why it could not be.
-fn reasons(signature: &str, tool: Tool, mode: BindingMode) -> Vec<Reason> {
+/// Binds one tool and returns the reasons why it failed.
+fn reasons(signature: &str, tool: Tool, mode: BindingMode) -> Vec<BindingReason> {
     let specification = specification(tool.name().as_str(), signature);
     library([tool])
         .bind_tool(&specification, mode)
@@ -21,7 +21,7 @@ fn assert_binds(signature: &str, implementation: &str, mode: BindingMode) {
 }
 
 #[test]
-fn exact_binding_ignores_the_order_in_which_a_schema_says_things() {
+fn exact_binding_ignores_the_order_within_schemas() {
     assert_binds(
         r#"(a: Text, b: "x" | "y") --> IO {c: Int, d: Int}"#,
         r#"(b: "y" | "x", a: Text) --> IO {d: Int, c: Int}"#,
@@ -38,27 +38,31 @@ fn exact_binding_reports_description_and_schemas_together() {
     assert!(matches!(
         failure.reasons[..],
         [
-            Reason::DescriptionDiffers { .. },
-            Reason::SchemaDiffers { .. },
-            Reason::ReturnDiffers { .. }
+            BindingReason::DescriptionDiffers { .. },
+            BindingReason::SchemaDiffers { .. },
+            BindingReason::ReturnDiffers { .. }
         ]
     ));
 }
 
 #[test]
-fn exact_binding_compares_the_result_only_where_it_is_stated() {
-    let silent = |name| {
+fn exact_binding_compares_the_return_schema_only_if_there_is_one() {
+    let without_return_schema = |name| {
         let schema = tool(name, "(a: Text) --> IO Text").schema().clone();
-        begun(name).schema(schema).build().unwrap()
+        builder(name).schema(schema).build().unwrap()
     };
     assert_eq!(
-        reasons("(a: Text) --> IO [Int]", silent("t"), BindingMode::Exact),
+        reasons(
+            "(a: Text) --> IO [Int]",
+            without_return_schema("t"),
+            BindingMode::Exact
+        ),
         []
     );
     assert_eq!(
         reasons(
             "(a: Text) --> IO [Int]",
-            silent("t"),
+            without_return_schema("t"),
             BindingMode::Compatible
         ),
         []
@@ -66,7 +70,7 @@ fn exact_binding_compares_the_result_only_where_it_is_stated() {
 }
 
 #[test]
-fn an_implementation_that_takes_more_and_gives_less_is_compatible() {
+fn an_implementation_that_accepts_more_and_returns_less_is_compatible() {
     assert_binds(
         r#"(a: "x" | "y", n: Int) --> IO Double"#,
         "(a: Text, n: Double, more: Maybe Bool) --> IO Int",
@@ -75,7 +79,7 @@ fn an_implementation_that_takes_more_and_gives_less_is_compatible() {
 }
 
 #[test]
-fn an_implementation_that_takes_less_is_not_compatible() {
+fn an_implementation_that_accepts_less_is_not_compatible() {
     for (signature, implementation) in [
         ("(a: Text) --> IO Text", r#"(a: "x") --> IO Text"#),
         ("(a: Maybe Text) --> IO Text", "(a: Text) --> IO Text"),
@@ -88,7 +92,7 @@ fn an_implementation_that_takes_less_is_not_compatible() {
             BindingMode::Compatible,
         );
         assert!(
-            matches!(reasons[..], [Reason::Incompatible { .. }]),
+            matches!(reasons[..], [BindingReason::Incompatible { .. }]),
             "{signature}: {reasons:?}"
         );
     }
@@ -107,14 +111,14 @@ fn an_implementation_that_returns_more_is_not_compatible() {
             BindingMode::Compatible,
         );
         assert!(
-            matches!(reasons[..], [Reason::ReturnIncompatible { .. }]),
+            matches!(reasons[..], [BindingReason::ReturnIncompatible { .. }]),
             "{signature}: {reasons:?}"
         );
     }
 }
 
 #[test]
-fn descriptions_may_differ_where_compatible_is_enough() {
+fn descriptions_may_differ_in_compatible_binding() {
     let specification = described("t", "Says hello", r#"(a: Text "whom") --> IO Text"#);
     let library = library([tool("t", r#"(a: Text "who") --> IO Text"#)]);
     assert!(
@@ -130,8 +134,8 @@ fn descriptions_may_differ_where_compatible_is_enough() {
 }
 
 #[test]
-fn a_schema_that_no_signature_expresses_is_refused_not_guessed() {
-    let foreign = begun("t")
+fn an_inexpressible_schema_is_refused() {
+    let foreign = builder("t")
         .schema(json!({
             "type": "object",
             "properties": {"a": {"type": "string", "pattern": "^x"}},
@@ -145,7 +149,7 @@ fn a_schema_that_no_signature_expresses_is_refused_not_guessed() {
     let parts: Vec<SchemaPart> = reasons
         .iter()
         .map(|reason| match reason {
-            Reason::CannotTell {
+            BindingReason::Undecidable {
                 part,
                 inexpressible,
             } => {
@@ -159,14 +163,14 @@ fn a_schema_that_no_signature_expresses_is_refused_not_guessed() {
 }
 
 #[test]
-fn a_schema_too_large_to_be_read_still_binds_to_its_equal() {
+fn a_schema_too_large_to_convert_still_binds_to_an_equal_schema() {
     let options: Vec<String> = (0..20_000).map(|option| format!("\"{option}\"")).collect();
     let signature = format!("(a: {}) --> IO Text", options.join(" | "));
     assert_binds(&signature, &signature, BindingMode::Compatible);
 }
 
 #[test]
-fn a_missing_tool_comes_with_the_names_most_like_it() {
+fn a_missing_tool_is_reported_with_similar_names() {
     let library =
         library(["sayHello", "say_hello_twice", "stop"].map(|name| tool(name, "() --> IO Text")));
     let failure = library.bind_tool(
@@ -175,7 +179,7 @@ fn a_missing_tool_comes_with_the_names_most_like_it() {
     );
     assert_eq!(
         failure.unwrap_err().reasons,
-        [Reason::Missing {
+        [BindingReason::Missing {
             library: "local".to_owned(),
             nearest: vec!["sayHello".to_owned(), "say_hello_twice".to_owned()],
         }]
@@ -195,7 +199,7 @@ fn binding_an_agent_reports_every_tool_that_fails() {
 }
 
 #[test]
-fn bound_tools_stand_in_the_order_of_the_agent_and_share_its_specifications() {
+fn bound_tools_keep_the_order_and_specifications_of_the_agent() {
     let agent = agent(["b", "a"].map(|name| specification(name, "() --> IO Text")));
     let library = library(["a", "b", "c"].map(|name| tool(name, "() --> IO Text")));
     let bound = bind(&agent, &library, BindingMode::default()).unwrap();

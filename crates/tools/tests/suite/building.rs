@@ -5,34 +5,37 @@ use serde_json::{Value, json};
 use windlass_spec::{Field, Signature, Type};
 use windlass_tools::{Tool, ToolError, ToolProblem};
 
-use super::{begun, tool};
+use super::{builder, tool};
 
 #[test]
 fn a_signature_as_text_and_as_a_value_give_the_same_tool() {
     let signature =
         Signature::new(vec![Field::required("name", Type::Text)], Type::Integer).unwrap();
-    let by_value = begun("count").signature(signature).build().unwrap();
+    let by_value = builder("count").signature(signature).build().unwrap();
     let by_text = tool("count", "(name: Text) --> IO Int");
     assert_eq!(by_value.schema(), by_text.schema());
     assert_eq!(by_value.returns_schema(), Some(&json!({"type": "integer"})));
 }
 
 #[test]
-fn a_foreign_tool_keeps_its_schemas_and_may_say_nothing_of_its_result() {
+fn a_tool_keeps_its_schemas_and_needs_no_return_schema() {
     let schema = json!({"type": "object", "properties": {"q": {"type": "string", "minLength": 2}}});
-    let silent = begun("search").schema(schema.clone()).build().unwrap();
-    assert_eq!(silent.schema(), &schema);
-    assert_eq!(silent.returns_schema(), None);
-    let telling = begun("search")
+    let without_returns = builder("search").schema(schema.clone()).build().unwrap();
+    assert_eq!(without_returns.schema(), &schema);
+    assert_eq!(without_returns.returns_schema(), None);
+    let with_returns = builder("search")
         .schema(schema)
         .returns(json!({"type": "string"}))
         .build()
         .unwrap();
-    assert_eq!(telling.returns_schema(), Some(&json!({"type": "string"})));
+    assert_eq!(
+        with_returns.returns_schema(),
+        Some(&json!({"type": "string"}))
+    );
 }
 
 #[test]
-fn a_handler_can_be_written_in_types_of_rust() {
+fn a_handler_can_use_rust_types() {
     #[derive(Deserialize)]
     struct Sum {
         left: i64,
@@ -63,17 +66,17 @@ fn every_problem_of_a_tool_is_reported_at_once() {
         .unwrap_err();
     insta::assert_snapshot!(error, @r"
     the tool ` ` cannot be built
-      the name is refused: it is empty
-      the description is empty: say what the tool does, for the model that may choose it
+      the name is not valid: it is empty
+      the description is empty: describe what the tool does, for the model that may choose it
       the schema of the arguments is not a JSON object: give one with `properties`
       the schema of the result is neither a JSON object nor a boolean
-      it has nothing to run: give a `handler`, or a `typed` one
+      it has no implementation: give a `handler`, or a `typed` one
     ");
 }
 
 #[test]
-fn a_bad_signature_is_reported_with_its_place_and_a_hint() {
-    let error = begun("greet")
+fn an_invalid_signature_is_reported_with_its_position_and_a_hint() {
+    let error = builder("greet")
         .signature("(name: Strin, age: Int) --> ")
         .build()
         .unwrap_err();
@@ -81,42 +84,42 @@ fn a_bad_signature_is_reported_with_its_place_and_a_hint() {
 }
 
 #[test]
-fn a_tool_must_say_what_it_takes() {
-    let error = begun("greet").build().unwrap_err();
+fn a_tool_must_declare_its_parameters() {
+    let error = builder("greet").build().unwrap_err();
     assert_eq!(error.problems, [ToolProblem::NoSignature]);
 }
 
 #[test]
-fn arguments_are_an_object() {
-    let error = begun("greet")
+fn arguments_must_be_an_object() {
+    let error = builder("greet")
         .schema(json!({"type": "string"}))
         .build()
         .unwrap_err();
     assert_eq!(
         error.to_string(),
         "the tool `greet` cannot be built\n  \
-         the schema describes arguments of type \"string\": arguments are an object"
+         the schema describes arguments of type \"string\": arguments must be an object"
     );
 }
 
 #[test]
-fn an_unsound_signature_value_is_a_problem_of_the_tool() {
+fn an_inconsistent_signature_is_a_problem_of_the_tool() {
     let twice = vec![
         Field::required("name", Type::Text),
         Field::required("name", Type::Text),
     ];
-    let error = begun("greet")
+    let error = builder("greet")
         .signature(Signature::new(twice, Type::Text))
         .build()
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the tool `greet` cannot be built\n  the signature is not sound: `name` is declared twice"
+        "the tool `greet` cannot be built\n  the signature is inconsistent: `name` is declared twice"
     );
 }
 
 #[test]
-fn a_tool_is_shown_without_what_it_runs() {
+fn debug_output_of_a_tool_omits_its_handler() {
     let shown = format!("{:?}", tool("greet", "() --> IO Text"));
     assert!(
         shown.starts_with("Tool { name: ToolName(\"greet\")"),
@@ -126,7 +129,7 @@ fn a_tool_is_shown_without_what_it_runs() {
 }
 
 #[test]
-fn arguments_that_cannot_be_read_are_called_invalid() {
+fn deserialization_errors_are_invalid_arguments() {
     let error = serde_json::from_value::<i64>(Value::from("three")).unwrap_err();
     let error = ToolError::from(error);
     assert!(
@@ -137,7 +140,7 @@ fn arguments_that_cannot_be_read_are_called_invalid() {
 
 #[test]
 fn reserved_name_is_refused() {
-    let error = begun("ask_human")
+    let error = builder("ask_human")
         .signature("(question: Text) --> IO Text")
         .build()
         .unwrap_err();

@@ -29,7 +29,7 @@ fn tool_of(words: &[&str], signature: &str) -> BoundTool {
     command_tool(command, signature, risk(RiskLevel::Reversible))
 }
 
-/// A program for a test. Windlass starts no shell; a test may well have one as its program.
+/// A tool that runs a shell script. Windlass starts no shell itself; here the program is one.
 fn script(text: &str, directory: &Path, attributes: ToolAttributes) -> BoundTool {
     let command = CommandLine::new(["sh", "-c", text])
         .unwrap()
@@ -37,7 +37,7 @@ fn script(text: &str, directory: &Path, attributes: ToolAttributes) -> BoundTool
     command_tool(command, "() --> IO Text", attributes)
 }
 
-/// A pipe with a name in `directory`, and what is written to it until everyone who holds it is gone.
+/// Creates a named pipe in `directory`, and reads it until all processes that hold it have ended.
 fn watched_pipe(directory: &Path) -> JoinHandle<String> {
     let pipe = directory.join("pipe");
     assert!(
@@ -50,7 +50,7 @@ fn watched_pipe(directory: &Path) -> JoinHandle<String> {
     tokio::task::spawn_blocking(move || std::fs::read_to_string(pipe).unwrap())
 }
 
-async fn all_gone(watched: JoinHandle<String>) -> String {
+async fn wait_until_closed(watched: JoinHandle<String>) -> String {
     let patience = Duration::from_secs(20);
     tokio::time::timeout(patience, watched)
         .await
@@ -59,7 +59,7 @@ async fn all_gone(watched: JoinHandle<String>) -> String {
 }
 
 #[tokio::test]
-async fn arguments_come_in_as_json_and_the_result_goes_out_as_json() {
+async fn arguments_and_results_are_json() {
     let tool = tool_of(
         &["cat"],
         "(names: [Text], deep: {n: Int}) --> IO {names: [Text], deep: {n: Int}}",
@@ -72,7 +72,7 @@ async fn arguments_come_in_as_json_and_the_result_goes_out_as_json() {
 }
 
 #[tokio::test]
-async fn a_promised_text_is_taken_as_it_is() {
+async fn a_declared_text_is_returned_unchanged() {
     let tool = tool_of(&["echo", "all $HOME well; exit 1"], "() --> IO Text");
     assert_eq!(
         call(&tool, json!({})).await,
@@ -81,7 +81,7 @@ async fn a_promised_text_is_taken_as_it_is() {
 }
 
 #[tokio::test]
-async fn an_output_that_is_not_what_was_promised_is_an_error() {
+async fn an_output_of_another_type_than_declared_is_an_error() {
     let failure = error(
         call(
             &tool_of(&["echo", "one, two"], "() --> IO [Text]"),
@@ -102,7 +102,7 @@ async fn an_output_that_is_not_what_was_promised_is_an_error() {
 }
 
 #[tokio::test]
-async fn large_arguments_and_large_results_pass_each_other() {
+async fn large_arguments_and_large_results_do_not_deadlock() {
     let tool = tool_of(&["cat"], "(text: Text) --> IO {text: Text}");
     let arguments = json!({"text": "x".repeat(1_000_000)});
     assert_eq!(
@@ -119,11 +119,11 @@ async fn a_program_need_not_read_its_arguments() {
 }
 
 #[tokio::test]
-async fn a_program_that_fails_is_an_error_and_its_complaints_are_for_the_operator() {
+async fn stderr_of_a_failed_program_is_shown_only_to_the_operator() {
     let directory = tempfile::tempdir().unwrap();
-    let complaint = "i=0; while [ $i -lt 3000 ]; do echo 'early words' >&2; i=$((i+1)); done; \
+    let script_text = "i=0; while [ $i -lt 3000 ]; do echo 'early words' >&2; i=$((i+1)); done; \
                      echo 'the last words' >&2; exit 3";
-    let tool = script(complaint, directory.path(), risk(RiskLevel::Irreversible));
+    let tool = script(script_text, directory.path(), risk(RiskLevel::Irreversible));
     let failure = error(call(&tool, json!({})).await);
     assert_eq!(
         (failure.category, failure.effect),
@@ -160,8 +160,8 @@ async fn a_program_that_does_not_exist_is_an_error_without_effect() {
 }
 
 #[tokio::test]
-async fn a_program_gets_only_the_variables_it_is_meant_to_get() {
-    // Cargo sets both for tests; neither is one that every program gets.
+async fn a_program_gets_only_default_and_listed_variables() {
+    // Cargo sets both for tests. Neither is passed to every program.
     let named = CommandLine::new(["env"])
         .unwrap()
         .environment(["CARGO_PKG_NAME", "NOT_SET_AT_ALL"]);
@@ -185,7 +185,7 @@ async fn a_program_gets_only_the_variables_it_is_meant_to_get() {
 }
 
 #[tokio::test]
-async fn the_value_of_a_named_variable_is_not_repeated_to_the_operator() {
+async fn values_of_listed_variables_are_redacted() {
     let command = CommandLine::new(["sh", "-c", "echo key=$CARGO_PKG_NAME >&2; exit 1"]).unwrap();
     let command = command.environment(["CARGO_PKG_NAME"]);
     let tool = command_tool(command, "() --> IO Text", risk(RiskLevel::Reversible));
@@ -197,7 +197,7 @@ async fn the_value_of_a_named_variable_is_not_repeated_to_the_operator() {
 }
 
 #[tokio::test]
-async fn a_program_runs_in_its_directory_and_is_found_from_there() {
+async fn a_program_runs_in_and_is_resolved_from_its_directory() {
     let directory = tempfile::tempdir().unwrap();
     let home = directory.path().canonicalize().unwrap();
     std::fs::create_dir(home.join("bin")).unwrap();
@@ -211,14 +211,14 @@ async fn a_program_runs_in_its_directory_and_is_found_from_there() {
 }
 
 #[tokio::test]
-async fn a_program_that_takes_too_long_is_ended_with_everything_it_started() {
+async fn a_timeout_ends_the_program_and_its_child_processes() {
     let directory = tempfile::tempdir().unwrap();
     let watched = watched_pipe(directory.path());
     let text = "exec 3>pipe; (sleep 1000 & echo grandchild >&3; wait) & echo child >&3; sleep 1000";
     let tool = script(text, directory.path(), brief());
     let end = call(&tool, json!({})).await;
     assert!(matches!(end, CallEnd::Timeout(_)), "{end:?}");
-    let written = all_gone(watched).await;
+    let written = wait_until_closed(watched).await;
     assert!(
         written.contains("grandchild") && written.contains("child\n"),
         "{written}"
@@ -226,7 +226,7 @@ async fn a_program_that_takes_too_long_is_ended_with_everything_it_started() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_want_to_end_is_killed() {
+async fn a_program_that_ignores_term_is_killed() {
     let directory = tempfile::tempdir().unwrap();
     let watched = watched_pipe(directory.path());
     let text = "trap 'echo asked >&3' TERM; exec 3>pipe; echo begun >&3; \
@@ -234,11 +234,11 @@ async fn a_program_that_does_not_want_to_end_is_killed() {
     let tool = script(text, directory.path(), brief());
     let end = call(&tool, json!({})).await;
     assert!(matches!(end, CallEnd::Timeout(_)), "{end:?}");
-    assert_eq!(all_gone(watched).await, "begun\nasked\n");
+    assert_eq!(wait_until_closed(watched).await, "begun\nasked\n");
 }
 
 #[tokio::test]
-async fn a_cancelled_program_may_put_things_away_first() {
+async fn a_cancelled_program_can_clean_up() {
     let directory = tempfile::tempdir().unwrap();
     let pipe = watched_pipe(directory.path());
     let text = "trap 'echo done > tidied; exit 0' TERM; exec 3>pipe; exec 3>&-; sleep 1000 & wait";
@@ -250,7 +250,7 @@ async fn a_cancelled_program_may_put_things_away_first() {
     };
     let (end, _) = tokio::join!(call_with(&tool, json!({}), options), async {
         // The pipe is opened and closed again once the trap is set.
-        all_gone(pipe).await;
+        wait_until_closed(pipe).await;
         cancel.cancel();
     });
     let CallEnd::Cancelled(failure) = end else {
@@ -264,10 +264,10 @@ async fn a_cancelled_program_may_put_things_away_first() {
 }
 
 #[tokio::test]
-async fn nothing_that_a_program_leaves_behind_outlives_its_call() {
+async fn child_processes_do_not_outlive_the_call() {
     let directory = tempfile::tempdir().unwrap();
     let watched = watched_pipe(directory.path());
-    // What stays behind holds on to the standard output as well.
+    // The child process also keeps the standard output open.
     let tool = script(
         "exec 3>pipe; sleep 1000 & echo done",
         directory.path(),
@@ -277,11 +277,11 @@ async fn nothing_that_a_program_leaves_behind_outlives_its_call() {
         call(&tool, json!({})).await,
         CallEnd::Success(json!("done"))
     );
-    all_gone(watched).await;
+    wait_until_closed(watched).await;
 }
 
 #[tokio::test]
-async fn a_program_whose_caller_is_gone_is_ended_too() {
+async fn a_program_is_ended_when_its_caller_is_dropped() {
     let directory = tempfile::tempdir().unwrap();
     let watched = watched_pipe(directory.path());
     let begun = directory.path().join("begun");
@@ -299,11 +299,11 @@ async fn a_program_whose_caller_is_gone_is_ended_too() {
         .await
         .unwrap();
     caller.abort();
-    all_gone(watched).await;
+    wait_until_closed(watched).await;
 }
 
 #[tokio::test]
-async fn an_endless_output_is_cut_off_and_its_program_ended() {
+async fn an_endless_output_ends_the_program() {
     let directory = tempfile::tempdir().unwrap();
     let watched = watched_pipe(directory.path());
     let tool = script(
@@ -321,11 +321,11 @@ async fn an_endless_output_is_cut_off_and_its_program_ended() {
         failure.model_message.contains("larger than 100000 bytes"),
         "{failure:?}"
     );
-    all_gone(watched).await;
+    wait_until_closed(watched).await;
 }
 
 #[test]
-fn words_that_make_no_command_are_refused() {
+fn invalid_command_words_are_refused() {
     assert_eq!(
         CommandLine::new(Vec::<String>::new()),
         Err(CommandLineError::NoProgram)

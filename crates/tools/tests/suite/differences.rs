@@ -26,7 +26,7 @@ fn the_order_of_keys_and_of_required_enum_and_type_does_not_matter() {
 }
 
 #[test]
-fn keywords_are_keywords_only_where_a_schema_stands() {
+fn names_are_keywords_only_in_schemas() {
     let schema = |order: Value| json!({"default": {"required": order}});
     assert_eq!(
         pointers(&schema(json!(["a", "b"])), &schema(json!(["b", "a"]))),
@@ -55,7 +55,7 @@ fn elements_of_a_set_are_reported_one_by_one() {
 }
 
 #[test]
-fn equal_numbers_are_the_same_however_they_are_written() {
+fn equal_numbers_with_different_notation_do_not_differ() {
     assert_eq!(
         differences(&json!({"default": 2}), &json!({"default": 2.0})),
         []
@@ -76,7 +76,7 @@ fn equal_numbers_are_the_same_however_they_are_written() {
 }
 
 #[test]
-fn pointers_lead_to_the_place_and_are_escaped() {
+fn pointers_locate_the_difference_and_are_escaped() {
     let schema = |kind: &str| {
         json!({
             "properties": {"a/b~c": {"items": {"anyOf": [{"type": "null"}, {"type": kind}]}}},
@@ -94,7 +94,7 @@ fn pointers_lead_to_the_place_and_are_escaped() {
 }
 
 #[test]
-fn what_only_one_side_has_is_reported_for_either_side() {
+fn values_on_only_one_side_are_reported() {
     let found = differences(&json!({"a": 1}), &json!({"b": 2}));
     let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(

@@ -18,7 +18,7 @@ fn tools_are_listed_in_the_order_they_were_registered() {
 }
 
 #[test]
-fn a_tool_gives_way_to_another_of_its_name_and_is_returned() {
+fn registering_a_known_name_replaces_and_returns_the_tool() {
     let mut library = library(["a", "b"].map(|name| tool(name, "() --> IO Text")));
     let replaced = library.register(tool("a", "() --> IO Int")).unwrap();
     assert_eq!(replaced.returns_schema().unwrap()["type"], "string");
@@ -70,7 +70,7 @@ fn merging_reports_every_name_that_both_have() {
 }
 
 #[test]
-fn two_libraries_hold_the_same_names_side_by_side() {
+fn two_libraries_can_have_the_same_tool_names() {
     let greeter = agent([specification("sayHello", "(name: Text) --> IO Text")]);
     for library in [hello::hello(), hello::hello_brief()] {
         for mode in [BindingMode::Exact, BindingMode::Compatible] {

@@ -1,4 +1,4 @@
-//! Library files: tools without Rust.
+//! Tests of library files.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ async fn the_newsroom_runs_from_its_example_library() {
 }
 
 #[test]
-fn tools_stand_in_the_order_of_the_file() {
+fn tools_keep_the_order_of_the_file() {
     let library = read(
         r#"
         name = "desk"
@@ -82,8 +82,8 @@ fn tools_stand_in_the_order_of_the_file() {
 }
 
 #[test]
-fn every_mistake_is_reported_at_once_with_its_place() {
-    let mistakes = read(
+fn all_errors_are_reported_at_once_with_their_location() {
+    let errors = read(
         r#"nmae = "desk"
 
 [tools.search]
@@ -128,11 +128,11 @@ command = []
 "#,
     )
     .unwrap_err();
-    insta::assert_snapshot!(mistakes);
+    insta::assert_snapshot!(errors);
 }
 
 #[test]
-fn a_file_that_is_no_toml_is_reported_with_every_place() {
+fn invalid_toml_is_reported_with_every_location() {
     insta::assert_snapshot!(read("name = \n[tools.a\nb = 'x'\nname = \"\"").unwrap_err());
 }
 
@@ -152,7 +152,7 @@ fn a_library_without_a_name_or_tools_is_refused() {
 }
 
 #[test]
-fn reserved_name_is_refused_once_and_with_its_place() {
+fn reserved_name_is_refused_once_with_its_location() {
     let error = read(
         r#"
         name = "desk"

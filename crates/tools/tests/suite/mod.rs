@@ -46,16 +46,16 @@ fn agent(tools: impl IntoIterator<Item = Arc<ToolSpecification>>) -> Agent {
         .fold(agent, |agent, tool| agent.with_tool(tool).unwrap())
 }
 
-/// A tool with a description and something to run, to be completed with what it takes.
-fn begun(name: &str) -> ToolBuilder {
+/// A builder for a tool with a description and a handler, but without a signature.
+fn builder(name: &str) -> ToolBuilder {
     Tool::builder(name)
         .description(DESCRIPTION)
         .handler(|_: Value| async { Ok(json!("never run")) })
 }
 
-/// The tool with the usual description that does what `signature` says.
+/// A tool with the usual description and this signature.
 fn tool(name: &str, signature: &str) -> Tool {
-    begun(name).signature(signature).build().unwrap()
+    builder(name).signature(signature).build().unwrap()
 }
 
 fn library(tools: impl IntoIterator<Item = Tool>) -> ToolLibrary {

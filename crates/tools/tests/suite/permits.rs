@@ -1,4 +1,4 @@
-//! Permits for tests. Only a run's machine makes them, so a run is taken to where it wants its call.
+//! Permits for tests. Only a run makes permits, so a run is advanced until it requests the call.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use windlass_spec::{
     Failure, NonEmptyText, RiskLevel, RunId, Timestamp, ToolAttributes, ToolSpecification,
 };
 use windlass_tools::{
-    BindingMode, BoundTool, DispatchOptions, Dispatched, Tool, ToolLibrary, dispatch,
+    BindingMode, BoundTool, DispatchOptions, DispatchOutcome, Tool, ToolLibrary, dispatch,
 };
 
 use super::{agent, described};
 
-/// A tool under the specification it was made from, with these attributes.
+/// A tool bound to its own specification, with these attributes.
 pub(super) fn bound(tool: Tool, signature: &str, attributes: ToolAttributes) -> BoundTool {
     let specification = described(tool.name().as_str(), tool.description(), signature);
     let specification = Arc::unwrap_or_clone(specification)
@@ -80,7 +80,7 @@ pub(super) fn permit(specification: &Arc<ToolSpecification>, arguments: Value) -
         Next::Gate(mut calls) => calls.remove(0),
         other => panic!("{other:?}"),
     };
-    // The operator's word, so that nobody is asked about a tool that is only tried.
+    // An override by the operator, so that the call needs no approval.
     let tool = specification.name().to_string();
     let governance = Governance {
         overrides: [(tool, RiskLevel::Reversible)].into(),
@@ -112,7 +112,7 @@ pub(super) fn permit(specification: &Arc<ToolSpecification>, arguments: Value) -
     run.permit(&call).unwrap()
 }
 
-/// Runs one call with nothing special about it.
+/// Runs one call with default options.
 pub(super) async fn call(tool: &BoundTool, arguments: Value) -> CallEnd {
     call_with(tool, arguments, DispatchOptions::default()).await
 }
@@ -125,11 +125,11 @@ pub(super) async fn call_with(
     ended(dispatch(tool, permit(tool.specification(), arguments), options).await)
 }
 
-/// How a call ended that asked nobody.
-pub(super) fn ended(dispatched: Dispatched) -> CallEnd {
+/// The end of a call that asked no question.
+pub(super) fn ended(dispatched: DispatchOutcome) -> CallEnd {
     match dispatched {
-        Dispatched::Ended(end) => end,
-        Dispatched::Asks(question) => panic!("{question:?}"),
+        DispatchOutcome::Ended(end) => end,
+        DispatchOutcome::Question(question) => panic!("{question:?}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What holds of every signature.
+//! Properties of binding that hold for every signature.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use windlass_spec::{Field, NonEmptyText, Signature, ToolName, ToolSpecification, Type};
 use windlass_tools::{BindingMode, Tool};
 
-use super::{DESCRIPTION, begun, library};
+use super::{DESCRIPTION, builder, library};
 
 /// Types from a small set, so that two of them are often the same or nearly so.
 fn types(depth: u32) -> BoxedStrategy<Type> {
@@ -104,7 +104,7 @@ fn specification(signature: Signature) -> Arc<ToolSpecification> {
 }
 
 fn implementation(signature: Signature) -> Tool {
-    begun("t").signature(signature).build().unwrap()
+    builder("t").signature(signature).build().unwrap()
 }
 
 fn binds(specification: &Arc<ToolSpecification>, tool: &Tool, mode: BindingMode) -> bool {
@@ -115,7 +115,7 @@ fn binds(specification: &Arc<ToolSpecification>, tool: &Tool, mode: BindingMode)
 
 proptest! {
     #[test]
-    fn what_binds_exactly_binds_compatibly(one in signatures(), other in signatures()) {
+    fn exact_binding_implies_compatible_binding(one in signatures(), other in signatures()) {
         let (specification, tool) = (specification(one), implementation(other));
         if binds(&specification, &tool, BindingMode::Exact) {
             prop_assert!(binds(&specification, &tool, BindingMode::Compatible));
@@ -123,16 +123,16 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_fields_and_options_never_keeps_a_tool_from_binding(signature in signatures()) {
+    fn the_order_of_fields_and_options_does_not_matter(signature in signatures()) {
         let tool = implementation(changed(signature.clone(), |_| {}, true));
         let specification = specification(signature);
         prop_assert!(binds(&specification, &tool, BindingMode::Exact));
         prop_assert!(binds(&specification, &tool, BindingMode::Compatible));
     }
 
-    /// Here the schemas differ, so that they are read into types and compared as such.
+    /// Here the schemas differ, so they are converted to types and compared.
     #[test]
-    fn what_describes_its_fields_otherwise_is_compatible(signature in signatures()) {
+    fn other_field_descriptions_are_compatible(signature in signatures()) {
         let undescribed = |field: &mut Field| field.description = None;
         let tool = implementation(changed(signature.clone(), undescribed, false));
         prop_assert!(binds(&specification(signature), &tool, BindingMode::Compatible));

@@ -1,6 +1,6 @@
-//! What the macros refuse, and in which words. Each file in `refused` must not compile.
+//! Tests of the compile errors of the macros. The files in `refused` must not compile.
 
 #[test]
-fn functions_and_types_that_make_no_tool_are_refused_with_advice() {
+fn invalid_functions_and_types_are_refused_with_advice() {
     trybuild::TestCases::new().compile_fail("tests/suite/refused/*.rs");
 }

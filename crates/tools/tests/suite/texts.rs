@@ -1,9 +1,9 @@
-//! What people read when a tool cannot be bound.
+//! Tests of the messages for tools that cannot be bound.
 
 use serde_json::json;
 use windlass_tools::{BindingMode, Tool};
 
-use super::{DESCRIPTION, begun, described, library, specification, tool};
+use super::{DESCRIPTION, builder, described, library, specification, tool};
 
 fn failure(signature: &str, tool: Tool, mode: BindingMode) -> String {
     let specification = specification("sayHello", signature);
@@ -14,7 +14,7 @@ fn failure(signature: &str, tool: Tool, mode: BindingMode) -> String {
 }
 
 #[test]
-fn what_differs_is_shown_side_by_side() {
+fn exact_mismatches_are_shown_side_by_side() {
     let signature = r#"(name: Text "Who to greet", age: Int, tone: "warm" | "cool") --> IO Text"#;
     let implementation = Tool::builder("sayHello")
         .description("Says\nhello")
@@ -26,7 +26,7 @@ fn what_differs_is_shown_side_by_side() {
 }
 
 #[test]
-fn what_is_not_taken_and_not_promised_is_shown_with_its_place() {
+fn incompatibilities_are_shown_with_their_location() {
     let signature = r#"(name: Text, people: [{zip: Text}], tone: "warm" | "cool") --> IO {items: [{price: Int}]}"#;
     let implementation = r#"(name: Int, people: [{zip: Int}], tone: "warm", age: Int)
         --> IO {items: [{price: Double}]}"#;
@@ -38,8 +38,8 @@ fn what_is_not_taken_and_not_promised_is_shown_with_its_place() {
 }
 
 #[test]
-fn what_cannot_be_told_is_shown_with_the_keyword_at_fault() {
-    let foreign = begun("sayHello")
+fn inexpressible_schemas_are_shown_with_the_keyword() {
+    let foreign = builder("sayHello")
         .schema(json!({
             "type": "object",
             "properties": {"name": {"type": "string", "minLength": 1}},
@@ -55,7 +55,7 @@ fn what_cannot_be_told_is_shown_with_the_keyword_at_fault() {
 }
 
 #[test]
-fn what_is_missing_is_shown_with_what_may_have_been_meant() {
+fn missing_tools_are_shown_with_suggestions() {
     let library =
         library(["sayHello", "say_hi", "say", "stop"].map(|name| tool(name, "() --> IO Text")));
     let text = |name| {

@@ -1,5 +1,5 @@
-//! Which Rust types stand for which JSON. The derive must agree with serde, so where names are
-//! concerned serde is asked.
+//! Tests of the JSON types of Rust types. The derive must agree with serde, so names are compared with
+//! those that serde writes.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ fn type_of<T: ToolType>() -> Type {
 }
 
 #[test]
-fn plain_types_have_their_counterparts() {
+fn plain_types_have_their_json_types() {
     assert_eq!(type_of::<String>(), Type::Text);
     assert_eq!(type_of::<bool>(), Type::Boolean);
     assert_eq!(
@@ -32,7 +32,7 @@ fn plain_types_have_their_counterparts() {
 }
 
 #[test]
-fn an_option_is_nullable_where_it_must_be_present_and_optional_where_it_may_be_absent() {
+fn an_option_is_nullable_as_an_item_and_optional_as_a_field() {
     assert_eq!(
         type_of::<Vec<Option<i32>>>(),
         Type::list(Type::nullable(Type::Integer))
@@ -177,7 +177,7 @@ struct Tree {
 }
 
 #[test]
-fn a_type_that_holds_itself_is_an_error_and_not_an_endless_description() {
+fn a_recursive_type_is_an_error() {
     /// Counts the leaves
     #[tool]
     fn count(tree: Tree) -> usize {
@@ -190,7 +190,7 @@ fn a_type_that_holds_itself_is_an_error_and_not_an_endless_description() {
     assert_eq!(
         count_tool().unwrap_err().to_string(),
         "the tool `count` cannot be built\n  the type `Tree` nests deeper than 32 levels; \
-         if it holds itself, take `serde_json::Map` for the inner part"
+         if it is recursive, use `serde_json::Map` for the inner part"
     );
     assert_eq!(
         count(Tree {

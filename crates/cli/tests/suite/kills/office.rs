@@ -1,9 +1,9 @@
-//! The work that is killed: an agent with tools of every kind of risk, a script for its model, and the
-//! files that tools leave traces in.
+//! The project of the kill tests: an agent with tools of every risk, a scripted model, and the files that tools
+//! write.
 
 use serde_json::{Value, json};
 
-use super::super::program::Place;
+use super::super::program::TestProject;
 
 const AGENT: &str = r#"
 [clerk:Agent {instruction: "Do the office's work.", model: "m"} |
@@ -18,7 +18,7 @@ const AGENT: &str = r#"
     [wire:Tool {description: "Does what `wire` says", risk: irreversible} | ()==>(::Text)]]]
 "#;
 
-/// The tools. All of them are one program, which writes its name and its arguments down.
+/// The tools. All of them are one program that records its name and its arguments.
 const TOOLS: [(&str, &str); 8] = [
     ("note", "()"),
     ("stamp", "()"),
@@ -30,7 +30,7 @@ const TOOLS: [(&str, &str); 8] = [
     ("wire", "()"),
 ];
 
-/// Kills the process that runs it, once, if a file says so.
+/// Kills its parent process once, if a file exists.
 const TOOL: &str = r#"
 arguments=$(cat)
 die() {
@@ -44,17 +44,17 @@ die "after.$1"
 echo done
 "#;
 
-/// Where the call stands that is undone: in the first turn, the third.
+/// The id suffix of the call that is undone: the third of the first turn.
 pub(super) const UNDONE: &str = ":1:2";
 
-/// What a person answers the clerk.
+/// The answer to the clerk's question.
 pub(super) const ANSWER: &str = "the blue one";
 
-/// What a person makes of `pay {"amount": 70}`.
+/// The edited arguments of `pay {"amount": 70}`.
 pub(super) const EDITED: &str = r#"{"amount":7}"#;
 
-/// An office in which nothing has happened yet.
-pub(super) fn office() -> Place {
+/// A new project.
+pub(super) fn office_project() -> TestProject {
     let mut library = "name = \"office\"\n".to_owned();
     for (tool, parameters) in TOOLS {
         library += &format!(
@@ -82,7 +82,7 @@ pub(super) fn office() -> Place {
         json!({"text": "all done"}),
     ];
     let script: String = script.iter().map(|line| format!("{line}\n")).collect();
-    Place::new()
+    TestProject::new()
         .with("agent.gram", AGENT)
         .with("office.toml", library)
         .with("tool.sh", TOOL)

@@ -1,6 +1,5 @@
-//! Whoever sees to it that the work gets done: starts the program, decides what is asked, and starts it
-//! again whenever it was killed. Looks before every step, because a process that was killed may have
-//! done its work.
+//! The operator of the kill tests: starts the program, decides requests, and restarts the program after a kill.
+//! It reads the stored state before every step, because a killed process may have finished its work.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read};
@@ -13,29 +12,29 @@ use windlass_core::approval::{Approval, ApprovalStatus, HoldStatus};
 use windlass_spec::CallState;
 use windlass_store::RunState;
 
-use super::super::program::Place;
-use super::look::Look;
-use super::office::{ANSWER, EDITED, RUN, UNDONE, office};
+use super::super::program::TestProject;
+use super::office::{ANSWER, EDITED, RUN, UNDONE, office_project};
+use super::stored_state::StoredState;
 
-/// More processes than any work needs that is killed a few times.
-const PATIENCE: usize = 60;
+/// More processes than a run with a few kills needs.
+const MAX_PROCESSES: usize = 60;
 
-/// How processes die.
-pub(super) enum Fate {
-    /// They do not. Points that are passed are listed, for each process in a file of its own.
+/// When processes are killed.
+pub(super) enum CrashPlan {
+    /// Never. The passed crash points are listed, in one file per process.
     Listed,
-    /// One process dies at a point.
+    /// One process is killed at a crash point.
     At(Point),
-    /// One dies by its own tool, which is named with the moment.
+    /// One process is killed by its own tool, before or after its effect.
     ByTool(String),
-    /// One after the other dies when that much time has passed since the last one did.
+    /// Processes are killed one after the other, each after this time since the previous kill.
     After(Vec<Duration>),
 }
 
-/// A point that a process passes.
+/// A crash point of a process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Point {
-    /// Which process.
+    /// The process.
     pub(super) process: String,
     /// The point and how often it was passed.
     pub(super) passage: String,
@@ -51,89 +50,89 @@ impl Point {
 /// A process that was killed.
 #[derive(Debug)]
 pub(super) struct Death {
-    /// Which.
+    /// The process.
     pub(super) process: String,
-    /// The tools at work, as far as the journal tells.
+    /// The tools that were running, by the journal.
     pub(super) in_flight: Vec<String>,
 }
 
-/// What is done about the work in the end.
+/// The intended end of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Plan {
-    /// It is seen through.
+pub(super) enum Goal {
+    /// The run completes.
     Finish,
-    /// It is cancelled when the sub-agent asks.
+    /// The run is cancelled when the sub-agent asks.
     Cancel,
 }
 
 pub(super) struct Operator {
-    place: Place,
-    pub(super) plan: Plan,
-    fate: Fate,
-    /// When the last process was killed, or the first began.
+    project: TestProject,
+    pub(super) goal: Goal,
+    crash_plan: CrashPlan,
+    /// The time of the last kill, or of the first start.
     since: Instant,
-    /// How often each kind of process was begun.
-    begun: BTreeMap<String, usize>,
+    /// How often each kind of process was started.
+    started_counts: BTreeMap<String, usize>,
     pub(super) deaths: Vec<Death>,
-    /// What was done, for whoever wonders.
+    /// The output of all processes, for failure messages.
     pub(super) log: Vec<String>,
 }
 
-/// What a process said and how it ended.
-struct Ended {
+/// The output and exit status of a process.
+struct ProcessResult {
     status: ExitStatus,
-    told: String,
+    output: String,
 }
 
-impl Ended {
+impl ProcessResult {
     fn is_killed(&self) -> bool {
         self.status.signal() == Some(9)
     }
 }
 
 impl Operator {
-    pub(super) fn new(plan: Plan, fate: Fate) -> Self {
-        let mut place = office();
-        if let Fate::ByTool(moment) = &fate {
-            place = place.with(&format!("die.{moment}"), "");
+    pub(super) fn new(goal: Goal, crash_plan: CrashPlan) -> Self {
+        let mut project = office_project();
+        if let CrashPlan::ByTool(moment) = &crash_plan {
+            project = project.with(&format!("die.{moment}"), "");
         }
         Self {
-            place,
-            plan,
-            fate,
+            project,
+            goal,
+            crash_plan,
             since: Instant::now(),
-            begun: BTreeMap::new(),
+            started_counts: BTreeMap::new(),
             deaths: Vec::new(),
             log: Vec::new(),
         }
     }
 
-    /// Sees the work through to its end and says what is left then.
-    pub(super) fn work(&mut self) -> Look {
+    /// Runs the work to its end and returns the final state.
+    pub(super) fn work(&mut self) -> StoredState {
         self.since = Instant::now();
-        for _ in 0..PATIENCE {
-            let look = self.look();
-            look.check();
-            let Some(outermost) = look.outermost() else {
+        for _ in 0..MAX_PROCESSES {
+            let stored_state = self.stored_state();
+            stored_state.check();
+            let Some(outermost) = stored_state.outermost() else {
                 self.drive("run", &RUN);
                 continue;
             };
-            if outermost.state == RunState::Ended {
-                return look;
+            if outermost.state == RunState::ProcessResult {
+                return stored_state;
             }
             let run = outermost.run.id().to_string();
-            let mut pending = look.approvals.iter();
+            let mut pending = stored_state.approvals.iter();
             let pending = pending.find(|question| question.status() == ApprovalStatus::Pending);
-            let held = look.holds.iter().find(|hold| {
+            let held = stored_state.holds.iter().find(|hold| {
                 let is_to_be_undone = hold.call().to_string().ends_with(UNDONE);
                 is_to_be_undone && hold.status() == HoldStatus::Held
             });
             if let Some(held) = held {
                 self.undo(&held.call().to_string());
             } else if let Some(question) = pending {
-                match self.plan == Plan::Cancel && question.run().as_str() != run {
+                match self.goal == Goal::Cancel && question.run().as_str() != run {
                     true => self.cancel(&run),
-                    false => self.decide(question, &look),
+                    false => self.decide(question, &stored_state),
                 }
             } else {
                 self.drive("resume", &["runs", "resume", &run]);
@@ -142,35 +141,36 @@ impl Operator {
         panic!("the work never ends");
     }
 
-    /// Starts the run or goes on with it.
+    /// Starts or resumes the run.
     fn drive(&mut self, kind: &str, arguments: &[&str]) {
         let ended = self.process(kind, arguments);
-        // Who cancelled may have died before the run was told.
-        let may_be_cancelled = self.plan == Plan::Cancel && self.begun.contains_key("cancel");
-        let is_as_expected = match ended.status.code() {
+        // The cancelling process may have been killed before it signalled the run.
+        let may_be_cancelled =
+            self.goal == Goal::Cancel && self.started_counts.contains_key("cancel");
+        let is_expected = match ended.status.code() {
             Some(0 | 4) => true,
             Some(130) => may_be_cancelled,
             _ => ended.is_killed(),
         };
-        assert!(is_as_expected, "{}", ended.told);
+        assert!(is_expected, "{}", ended.output);
     }
 
-    /// Decides what somebody asks.
-    fn decide(&mut self, question: &Approval, look: &Look) {
+    /// Decides a request.
+    fn decide(&mut self, question: &Approval, stored_state: &StoredState) {
         let call = question.call();
         let id = call.to_string();
-        let (record, _) = look.of(call).run.call(call).unwrap();
+        let (record, _) = stored_state.of(call).run.call(call).unwrap();
         let tool = record.tool_name().as_str();
         let is_lost = record.state() == CallState::Unknown;
         let decision: &[&str] = match tool {
-            // Somebody has to see for themselves.
-            _ if is_lost && look.count(tool) > 0 => &["respond", &id, "It happened"],
+            // The operator reports whether the effect happened.
+            _ if is_lost && stored_state.count(tool) > 0 => &["respond", &id, "It happened"],
             _ if is_lost => &["respond", &id, "It did not happen"],
             "pay" => &["approve", &id, "--yes", "--edit", EDITED],
             "wire" => &["approve", &id, "--yes"],
             "fire" => &["reject", &id, "--message", "never"],
             "ask_human" => &["respond", &id, ANSWER],
-            other => panic!("nobody should be asked about `{other}`"),
+            other => panic!("unexpected request about `{other}`"),
         };
         let kind = match is_lost {
             true => format!("tell {tool}"),
@@ -178,10 +178,10 @@ impl Operator {
         };
         let ended = self.process(&kind, &[&["approvals"], decision].concat());
         let is_taken = ended.status.success() || ended.is_killed();
-        assert!(is_taken, "{}", ended.told);
+        assert!(is_taken, "{}", ended.output);
         if ended.status.success() {
-            let look = self.look();
-            let mut settled = look.approvals.iter();
+            let stored_state = self.stored_state();
+            let mut settled = stored_state.approvals.iter();
             let is_settled = settled.any(|settled| {
                 settled.request() == question.request()
                     && settled.status() != ApprovalStatus::Pending
@@ -192,39 +192,38 @@ impl Operator {
 
     fn cancel(&mut self, run: &str) {
         let ended = self.process("cancel", &["runs", "cancel", run]);
-        let is_as_expected = ended.status.success() || ended.is_killed();
-        assert!(is_as_expected, "{}", ended.told);
+        let is_expected = ended.status.success() || ended.is_killed();
+        assert!(is_expected, "{}", ended.output);
     }
 
-    /// Undoes the held call, also while a process waits with it.
+    /// Undoes the held call, even while a process waits with it.
     fn undo(&mut self, call: &str) {
-        // One that was killed may have done it all the same.
+        // A killed process may have undone it.
         let mut may_be_done = false;
         loop {
             let ended = self.process("undo", &["holds", "undo", call]);
             if !ended.is_killed() {
                 let is_too_late = ended.status.code() == Some(8);
                 let is_done = ended.status.success() || (may_be_done && is_too_late);
-                assert!(is_done, "{}", ended.told);
+                assert!(is_done, "{}", ended.output);
                 return;
             }
             may_be_done = true;
         }
     }
 
-    /// Runs the program, which may die. While it waits with the call that is to be undone, that is
-    /// undone.
-    fn process(&mut self, kind: &str, arguments: &[&str]) -> Ended {
-        let number = self.begun.entry(kind.to_owned()).or_default();
+    /// Runs the program, which may be killed. Undoes the held call while the program waits with it.
+    fn process(&mut self, kind: &str, arguments: &[&str]) -> ProcessResult {
+        let number = self.started_counts.entry(kind.to_owned()).or_default();
         *number += 1;
         let process = format!("{kind} {number}");
-        let mut command = self.place.command(arguments);
-        match &self.fate {
-            Fate::Listed => {
-                let list = self.place.path(&format!("points {process}"));
+        let mut command = self.project.command(arguments);
+        match &self.crash_plan {
+            CrashPlan::Listed => {
+                let list = self.project.path(&format!("points {process}"));
                 command.env("WINDLASS_CRASH_LIST", list);
             }
-            Fate::At(point) if point.process == process => {
+            CrashPlan::At(point) if point.process == process => {
                 command.env("WINDLASS_CRASH_AT", &point.passage);
             }
             _ => {}
@@ -240,7 +239,7 @@ impl Operator {
             read(child.stdout.take().unwrap(), sender.clone()),
             read(child.stderr.take().unwrap(), sender),
         ];
-        let mut told = format!("{process}: {arguments:?}\n");
+        let mut output = format!("{process}: {arguments:?}\n");
         loop {
             let line = match self.time_left() {
                 Some(left) => lines.recv_timeout(left),
@@ -248,8 +247,8 @@ impl Operator {
             };
             match line {
                 Ok(line) => {
-                    told += &line;
-                    told.push('\n');
+                    output += &line;
+                    output.push('\n');
                     if let Some((_, call)) = line.split_once("windlass holds undo ")
                         && call.ends_with(UNDONE)
                     {
@@ -257,7 +256,7 @@ impl Operator {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    // It may have ended this very moment.
+                    // It may just have ended.
                     let _ = child.kill();
                     self.forget_time();
                 }
@@ -268,38 +267,38 @@ impl Operator {
         for reader in readers {
             reader.join().unwrap();
         }
-        told += &format!("{status}\n");
-        self.log.push(told.clone());
-        let ended = Ended { status, told };
+        output += &format!("{status}\n");
+        self.log.push(output.clone());
+        let ended = ProcessResult { status, output };
         if ended.is_killed() {
             self.since = Instant::now();
-            // What is held is undone while another process is at work; that one is looked at later.
+            // The undo runs while another process is alive, whose calls are checked later.
             let in_flight = match kind {
                 "undo" => Vec::new(),
-                _ => self.look().in_flight(),
+                _ => self.stored_state().in_flight(),
             };
             self.deaths.push(Death { process, in_flight });
         }
         ended
     }
 
-    /// Looks at what is there. No process lives meanwhile, so this time does not count.
-    fn look(&mut self) -> Look {
-        let began = Instant::now();
-        let look = Look::at(&self.place);
-        self.since += began.elapsed();
-        look
+    /// Reads the stored state. No process runs meanwhile, so this time does not count.
+    fn stored_state(&mut self) -> StoredState {
+        let started = Instant::now();
+        let stored_state = StoredState::at(&self.project);
+        self.since += started.elapsed();
+        stored_state
     }
 
-    /// How long processes have lived since the last one was killed, or in all.
+    /// How long processes have run since the last kill, or in total.
     pub(super) fn worked(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// How long the process at hand has to live.
+    /// The time until the next kill.
     fn time_left(&self) -> Option<Duration> {
-        match &self.fate {
-            Fate::After(times) => {
+        match &self.crash_plan {
+            CrashPlan::After(times) => {
                 let time = times.first()?;
                 Some(time.saturating_sub(self.worked()))
             }
@@ -308,18 +307,18 @@ impl Operator {
     }
 
     fn forget_time(&mut self) {
-        if let Fate::After(times) = &mut self.fate {
+        if let CrashPlan::After(times) = &mut self.crash_plan {
             times.remove(0);
         }
     }
 
-    /// The points that were passed, of each process in order.
+    /// The passed crash points, in order for each process.
     pub(super) fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
-        for (kind, count) in &self.begun {
+        for (kind, count) in &self.started_counts {
             for number in 1..=*count {
                 let process = format!("{kind} {number}");
-                let passed = self.place.read(&format!("points {process}"));
+                let passed = self.project.read(&format!("points {process}"));
                 points.extend(passed.lines().map(|passage| Point {
                     process: process.clone(),
                     passage: passage.to_owned(),

@@ -6,8 +6,13 @@ const HOUR: i64 = 60 * 60;
 fn an_approved_call_may_run_with_the_arguments_asked_about() {
     let mut approval = high();
     let digest = approval.digest();
-    let changed = approval.decide(&who("bea"), PersonDecision::Approve, Some(&digest), at(5));
-    assert_eq!(changed, Ok(Changed::Settled));
+    let changed = approval.decide(
+        &identity("bea"),
+        PersonDecision::Approve,
+        Some(&digest),
+        at(5),
+    );
+    assert_eq!(changed, Ok(DecisionEffect::Settled));
     assert_eq!(approval.status(), ApprovalStatus::Approved);
     assert_eq!(approval.settled_at(), Some(at(5)));
     let outcome = Outcome::Run {
@@ -22,7 +27,7 @@ fn an_approved_call_may_run_with_the_arguments_asked_about() {
 fn an_edited_call_may_run_with_the_edited_arguments_only() {
     let mut approval = high();
     approval
-        .decide(&who("bea"), edited(7), None, at(5))
+        .decide(&identity("bea"), edited(7), None, at(5))
         .unwrap();
     let Some(Outcome::Run {
         arguments,
@@ -39,10 +44,10 @@ fn an_edited_call_may_run_with_the_edited_arguments_only() {
 }
 
 #[test]
-fn an_edit_that_changes_nothing_is_no_edit() {
+fn edit_with_the_same_arguments_does_not_count_as_edited() {
     let mut approval = high();
     approval
-        .decide(&who("bea"), edited(10), None, at(5))
+        .decide(&identity("bea"), edited(10), None, at(5))
         .unwrap();
     assert!(matches!(
         approval.outcome(),
@@ -54,25 +59,27 @@ fn an_edit_that_changes_nothing_is_no_edit() {
 }
 
 #[test]
-fn a_rejection_carries_its_message_and_who_said_it() {
+fn rejection_has_its_message_and_principal() {
     let mut approval = high();
-    approval.decide(&who("bea"), reject(), None, at(5)).unwrap();
+    approval
+        .decide(&identity("bea"), reject(), None, at(5))
+        .unwrap();
     assert_eq!(approval.status(), ApprovalStatus::Rejected);
     let outcome = Outcome::Rejected {
-        by: who("bea").principal,
+        by: identity("bea").principal,
         message: Some(text("Too much.")),
     };
     assert_eq!(approval.outcome(), Some(outcome));
 }
 
 #[test]
-fn a_response_in_the_tools_stead_lets_nothing_run() {
+fn response_instead_of_the_tool_runs_nothing() {
     let mut approval = critical();
     let decision = PersonDecision::Respond {
         value: json!({"paid": true}),
     };
-    let changed = approval.decide(&who("bea"), decision, None, at(5));
-    assert_eq!(changed, Ok(Changed::Settled));
+    let changed = approval.decide(&identity("bea"), decision, None, at(5));
+    assert_eq!(changed, Ok(DecisionEffect::Settled));
     assert_eq!(
         approval.outcome(),
         Some(Outcome::Responded(json!({"paid": true})))
@@ -86,11 +93,11 @@ fn a_question_is_answered_with_one_of_its_options_unless_it_takes_free_text() {
     };
     let mut approval = pending(ask());
     assert_eq!(
-        approval.decide(&who("bea"), answer("trunk"), None, at(1)),
+        approval.decide(&identity("bea"), answer("trunk"), None, at(1)),
         Err(DecideError::DoesNotFit { decision: "answer" })
     );
     approval
-        .decide(&who("bea"), answer("next"), None, at(2))
+        .decide(&identity("bea"), answer("next"), None, at(2))
         .unwrap();
     assert_eq!(approval.outcome(), Some(Outcome::Answered(text("next"))));
 
@@ -100,19 +107,23 @@ fn a_question_is_answered_with_one_of_its_options_unless_it_takes_free_text() {
     question.free_text = true;
     let mut approval = pending(Question::Ask(question));
     approval
-        .decide(&who("bea"), answer("trunk"), None, at(1))
+        .decide(&identity("bea"), answer("trunk"), None, at(1))
         .unwrap();
     assert_eq!(approval.outcome(), Some(Outcome::Answered(text("trunk"))));
 }
 
 #[test]
-fn work_by_hand_is_done_or_refused() {
+fn manual_work_is_done_or_rejected() {
     let mut approval = pending(intervene());
     let decision = PersonDecision::Done { note: None };
-    approval.decide(&who("bea"), decision, None, at(1)).unwrap();
+    approval
+        .decide(&identity("bea"), decision, None, at(1))
+        .unwrap();
     assert_eq!(approval.outcome(), Some(Outcome::Done(None)));
     let mut approval = pending(intervene());
-    approval.decide(&who("bea"), reject(), None, at(1)).unwrap();
+    approval
+        .decide(&identity("bea"), reject(), None, at(1))
+        .unwrap();
     assert_eq!(approval.status(), ApprovalStatus::Rejected);
 }
 
@@ -133,7 +144,7 @@ fn a_decision_must_fit_the_question() {
     ] {
         let mut approval = pending(question);
         let error = approval
-            .decide(&who("bea"), decision, None, at(1))
+            .decide(&identity("bea"), decision, None, at(1))
             .unwrap_err();
         assert!(matches!(error, DecideError::DoesNotFit { .. }), "{error}");
         assert_eq!(approval.status(), ApprovalStatus::Pending);
@@ -143,9 +154,11 @@ fn a_decision_must_fit_the_question() {
 #[test]
 fn a_decided_approval_is_not_decided_again() {
     let mut approval = high();
-    approval.decide(&who("bea"), reject(), None, at(5)).unwrap();
+    approval
+        .decide(&identity("bea"), reject(), None, at(5))
+        .unwrap();
     let before = approval.clone();
-    let error = approval.decide(&who("cem"), PersonDecision::Approve, None, at(6));
+    let error = approval.decide(&identity("cem"), PersonDecision::Approve, None, at(6));
     assert_eq!(
         error,
         Err(DecideError::NotPending(ApprovalStatus::Rejected))
@@ -157,7 +170,12 @@ fn a_decided_approval_is_not_decided_again() {
 fn a_decision_about_other_arguments_is_refused() {
     let mut approval = high();
     let other = Digest::of_call(&tool(), &object(json!({"to": "bob", "amount": 10_000})));
-    let error = approval.decide(&who("bea"), PersonDecision::Approve, Some(&other), at(5));
+    let error = approval.decide(
+        &identity("bea"),
+        PersonDecision::Approve,
+        Some(&other),
+        at(5),
+    );
     let asked = approval.asked_digest();
     assert_eq!(
         error,
@@ -169,35 +187,40 @@ fn a_decision_about_other_arguments_is_refused() {
 }
 
 #[test]
-fn a_question_expires_after_a_day_unless_told_otherwise() {
+fn question_expires_after_a_day_by_default() {
     let mut approval = high();
     assert_eq!(approval.request().expires_at, at(24 * HOUR));
-    let late = approval.decide(&who("bea"), PersonDecision::Approve, None, at(24 * HOUR));
+    let late = approval.decide(
+        &identity("bea"),
+        PersonDecision::Approve,
+        None,
+        at(24 * HOUR),
+    );
     assert_eq!(late, Err(DecideError::Expired(at(24 * HOUR))));
     assert!(!approval.expire(at(24 * HOUR - 1)));
     assert!(approval.expire(at(24 * HOUR)));
     assert_eq!(approval.outcome(), Some(Outcome::Expired));
-    let early = approval.decide(&who("bea"), PersonDecision::Approve, None, at(1));
+    let early = approval.decide(&identity("bea"), PersonDecision::Approve, None, at(1));
     assert_eq!(
         early,
         Err(DecideError::Expired(at(24 * HOUR))),
-        "a clock set back opens nothing"
+        "a clock set back does not reopen it"
     );
 }
 
 #[test]
-fn a_question_never_lasts_for_ever() {
-    let mut request = Request::new(call(), who("ada"), ask(), at(0));
+fn question_must_expire_after_it_is_asked() {
+    let mut request = Request::new(call(), identity("ada"), ask(), at(0));
     request.expires_at = at(0);
     assert_eq!(Approval::ask(request), Err(ApprovalError::ExpiresTooEarly));
 }
 
 #[test]
-fn a_withdrawn_question_is_not_decided() {
+fn cancelled_question_cannot_be_decided() {
     let mut approval = high();
     assert!(approval.cancel(at(1)));
     assert!(!approval.cancel(at(2)) && !approval.expire(at(48 * HOUR)));
-    let error = approval.decide(&who("bea"), PersonDecision::Approve, None, at(2));
+    let error = approval.decide(&identity("bea"), PersonDecision::Approve, None, at(2));
     assert_eq!(
         error,
         Err(DecideError::NotPending(ApprovalStatus::Cancelled))
@@ -206,64 +229,72 @@ fn a_withdrawn_question_is_not_decided() {
 }
 
 #[test]
-fn a_critical_call_needs_two_different_people() {
+fn critical_call_needs_two_different_approvers() {
     let mut approval = critical();
-    let first = approval.decide(&who("bea"), PersonDecision::Approve, None, at(1));
-    assert_eq!(first, Ok(Changed::AwaitsAnother));
+    let first = approval.decide(&identity("bea"), PersonDecision::Approve, None, at(1));
+    assert_eq!(first, Ok(DecisionEffect::NeedsAnotherApprover));
     assert_eq!(
         (approval.status(), approval.still_needed()),
         (ApprovalStatus::Pending, 1)
     );
     assert_eq!(approval.outcome(), None);
     for again in ["bea", "Bea", "BEA"] {
-        let same = approval.decide(&who(again), PersonDecision::Approve, None, at(2));
-        assert_eq!(same, Err(DecideError::SamePrincipal(who("bea").principal)));
+        let same = approval.decide(&identity(again), PersonDecision::Approve, None, at(2));
+        assert_eq!(
+            same,
+            Err(DecideError::SamePrincipal(identity("bea").principal))
+        );
     }
-    let second = approval.decide(&who("cem"), PersonDecision::Approve, None, at(3));
-    assert_eq!(second, Ok(Changed::Settled));
+    let second = approval.decide(&identity("cem"), PersonDecision::Approve, None, at(3));
+    assert_eq!(second, Ok(DecisionEffect::Settled));
     let deciders: Vec<_> = approval.deciders().map(Principal::as_str).collect();
     assert_eq!(deciders, ["bea", "cem"]);
 }
 
 #[test]
-fn one_no_is_enough_even_from_the_one_who_said_yes() {
+fn one_rejection_is_enough_even_from_the_first_approver() {
     for second in ["bea", "cem"] {
         let mut approval = critical();
         approval
-            .decide(&who("bea"), PersonDecision::Approve, None, at(1))
+            .decide(&identity("bea"), PersonDecision::Approve, None, at(1))
             .unwrap();
         approval
-            .decide(&who(second), reject(), None, at(2))
+            .decide(&identity(second), reject(), None, at(2))
             .unwrap();
         assert_eq!(approval.status(), ApprovalStatus::Rejected);
     }
 }
 
 #[test]
-fn two_people_agree_on_the_same_arguments() {
+fn two_approvers_must_approve_the_same_arguments() {
     let mut approval = critical();
     approval
-        .decide(&who("bea"), edited(7), None, at(1))
+        .decide(&identity("bea"), edited(7), None, at(1))
         .unwrap();
     let (asked, now) = (approval.asked_digest(), approval.digest());
     assert_ne!(asked, now);
     assert_eq!(approval.arguments().unwrap()["amount"], 7);
 
-    let unaware = approval.decide(&who("cem"), PersonDecision::Approve, None, at(2));
+    let unaware = approval.decide(&identity("cem"), PersonDecision::Approve, None, at(2));
     assert_eq!(
         unaware,
-        Err(DecideError::DigestNeeded(who("bea").principal))
+        Err(DecideError::DigestNeeded(identity("bea").principal))
     );
-    let stale = approval.decide(&who("cem"), PersonDecision::Approve, Some(&asked), at(2));
+    let stale = approval.decide(
+        &identity("cem"),
+        PersonDecision::Approve,
+        Some(&asked),
+        at(2),
+    );
     assert!(matches!(stale, Err(DecideError::DigestDiffers { .. })));
-    let other = approval.decide(&who("cem"), edited(9), Some(&now), at(2));
+    let other = approval.decide(&identity("cem"), edited(9), Some(&now), at(2));
     assert_eq!(
         other,
-        Err(DecideError::OtherArguments(who("bea").principal))
+        Err(DecideError::OtherArguments(identity("bea").principal))
     );
 
     approval
-        .decide(&who("cem"), PersonDecision::Approve, Some(&now), at(3))
+        .decide(&identity("cem"), PersonDecision::Approve, Some(&now), at(3))
         .unwrap();
     let Some(Outcome::Run {
         arguments, digest, ..
@@ -275,31 +306,42 @@ fn two_people_agree_on_the_same_arguments() {
 }
 
 #[test]
-fn nobody_decides_who_is_not_entitled() {
-    let mut request = Request::new(call(), who("ada"), authorize(SecurityLevel::High), at(0));
-    request.approvers = vec![who("bea").principal];
+fn only_named_approvers_of_the_tenant_can_decide() {
+    let mut request = Request::new(
+        call(),
+        identity("ada"),
+        authorize(SecurityLevel::High),
+        at(0),
+    );
+    request.approvers = vec![identity("bea").principal];
     let mut approval = Approval::ask(request).unwrap();
     for other in ["ada", "Bea"] {
-        let error = approval.decide(&who(other), PersonDecision::Approve, None, at(1));
-        assert_eq!(error, Err(DecideError::NotEntitled(who(other).principal)));
+        let error = approval.decide(&identity(other), PersonDecision::Approve, None, at(1));
+        assert_eq!(
+            error,
+            Err(DecideError::NotEntitled(identity(other).principal))
+        );
     }
-    let stranger = Identity::new(text("other"), who("bea").principal);
+    let stranger = Identity::new(text("other"), identity("bea").principal);
     let error = approval.decide(&stranger, PersonDecision::Approve, None, at(1));
-    assert_eq!(error, Err(DecideError::NotEntitled(who("bea").principal)));
+    assert_eq!(
+        error,
+        Err(DecideError::NotEntitled(identity("bea").principal))
+    );
     approval
-        .decide(&who("bea"), PersonDecision::Approve, None, at(1))
+        .decide(&identity("bea"), PersonDecision::Approve, None, at(1))
         .unwrap();
 }
 
 #[test]
-fn two_people_cannot_agree_where_only_one_may_decide() {
+fn critical_call_needs_at_least_two_named_approvers() {
     let mut request = Request::new(
         call(),
-        who("ada"),
+        identity("ada"),
         authorize(SecurityLevel::Critical),
         at(0),
     );
-    request.approvers = vec![who("bea").principal, who("Bea").principal];
+    request.approvers = vec![identity("bea").principal, identity("Bea").principal];
     assert!(matches!(
         Approval::ask(request),
         Err(ApprovalError::TooFewApprovers(_))
@@ -314,7 +356,7 @@ fn the_security_level_is_never_below_that_of_the_risk() {
         (SecurityLevel::High, true),
         (SecurityLevel::Critical, true),
     ] {
-        let request = Request::new(call(), who("ada"), authorize(level), at(0));
+        let request = Request::new(call(), identity("ada"), authorize(level), at(0));
         assert_eq!(Approval::ask(request).is_ok(), is_taken, "{level}");
     }
     assert_eq!(
@@ -328,7 +370,7 @@ fn the_security_level_is_never_below_that_of_the_risk() {
 }
 
 #[test]
-fn a_question_nobody_can_answer_is_not_asked() {
+fn question_without_a_possible_answer_is_refused() {
     let question = |options: &[&str], free_text| {
         let question = Question::Ask(Ask {
             question: text("Which?"),
@@ -337,7 +379,7 @@ fn a_question_nobody_can_answer_is_not_asked() {
             free_text,
             form: None,
         });
-        Approval::ask(Request::new(call(), who("ada"), question, at(0)))
+        Approval::ask(Request::new(call(), identity("ada"), question, at(0)))
     };
     assert_eq!(question(&[], false), Err(ApprovalError::NoAnswerPossible));
     assert_eq!(
@@ -348,7 +390,7 @@ fn a_question_nobody_can_answer_is_not_asked() {
 }
 
 #[test]
-fn a_principal_is_visible_and_cannot_pass_for_two() {
+fn principal_has_only_visible_characters_and_no_surrounding_blanks() {
     for refused in ["", " ", "ada ", " ada", "a\u{200B}da", "ada\n"] {
         assert!(Principal::new(refused).is_err(), "{refused:?}");
     }

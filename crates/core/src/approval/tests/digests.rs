@@ -26,7 +26,7 @@ fn the_order_of_keys_does_not_matter_at_any_depth() {
 }
 
 #[test]
-fn a_number_counts_by_its_value_however_it_is_spelled() {
+fn equal_numbers_have_the_same_digest_in_any_notation() {
     for (one, other) in [
         ("1", "1.0"),
         ("1", "10e-1"),
@@ -41,7 +41,7 @@ fn a_number_counts_by_its_value_however_it_is_spelled() {
 }
 
 #[test]
-fn numbers_that_differ_never_fall_together() {
+fn different_numbers_have_different_digests() {
     for (one, other) in [
         ("9007199254740992", "9007199254740993"),
         ("18446744073709551615", "18446744073709551614"),
@@ -55,7 +55,7 @@ fn numbers_that_differ_never_fall_together() {
 }
 
 #[test]
-fn texts_are_taken_as_they_are() {
+fn texts_are_not_normalized() {
     assert_ne!(digest(r#"{"a": "é"}"#), digest(r#"{"a": "e\u0301"}"#));
     assert_eq!(digest(r#"{"a": "\u00e9"}"#), digest(r#"{"a": "é"}"#));
     assert_ne!(digest(r#"{"a": null}"#), digest("{}"));
@@ -72,13 +72,13 @@ fn the_tool_is_part_of_the_digest() {
 }
 
 #[test]
-fn a_question_in_words_has_a_digest_of_its_own() {
+fn questions_of_different_kinds_have_different_digests() {
     assert_ne!(ask().digest(), intervene().digest());
     assert_eq!(ask().digest(), ask().digest());
 }
 
 #[test]
-fn one_digest_has_one_text() {
+fn digest_has_exactly_one_spelling() {
     let written = digest("{}").to_string();
     assert_eq!(written.parse::<Digest>().unwrap(), digest("{}"));
     for refused in [
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_stored_and_read_back_has_the_same_digest(value in any_json()) {
+    fn stored_value_has_the_same_digest_when_read_back(value in any_json()) {
         let stored = serde_json::to_string(&value).unwrap();
         let read: Value = serde_json::from_str(&stored).unwrap();
         prop_assert_eq!(Digest::of_json(&read), Digest::of_json(&value));

@@ -5,7 +5,7 @@ use super::*;
 fn held() -> Hold {
     Hold::new(
         call(),
-        who("ada"),
+        identity("ada"),
         tool(),
         object(json!({"to": "bob"})),
         at(0),
@@ -14,7 +14,7 @@ fn held() -> Hold {
 }
 
 #[test]
-fn a_held_call_starts_when_its_time_has_come() {
+fn held_call_starts_when_its_undo_window_is_over() {
     let mut hold = held();
     assert_eq!(hold.due_at(), at(10));
     assert_eq!(hold.start(at(9)), Err(HoldError::NotDue(at(10))));
@@ -28,15 +28,15 @@ fn a_held_call_starts_when_its_time_has_come() {
 #[test]
 fn a_released_call_starts_at_once() {
     let mut hold = held();
-    hold.release(&who("bea"), at(1)).unwrap();
+    hold.release(&identity("bea"), at(1)).unwrap();
     hold.start(at(1)).unwrap();
-    assert_eq!(hold.decided().unwrap().by, who("bea").principal);
+    assert_eq!(hold.decided().unwrap().by, identity("bea").principal);
 }
 
 #[test]
 fn an_undone_call_never_starts() {
     let mut hold = held();
-    hold.undo(&who("bea"), at(12)).unwrap();
+    hold.undo(&identity("bea"), at(12)).unwrap();
     assert_eq!(
         hold.start(at(20)),
         Err(HoldError::TooLate(HoldStatus::Undone))
@@ -45,9 +45,9 @@ fn an_undone_call_never_starts() {
 }
 
 #[test]
-fn after_release_or_start_it_is_too_late_to_undo() {
+fn released_or_started_call_cannot_be_undone() {
     let mut released = held();
-    released.release(&who("bea"), at(1)).unwrap();
+    released.release(&identity("bea"), at(1)).unwrap();
     let mut started = held();
     started.start(at(10)).unwrap();
     let mut cancelled = held();
@@ -55,11 +55,11 @@ fn after_release_or_start_it_is_too_late_to_undo() {
     for mut hold in [released, started, cancelled] {
         let status = hold.status();
         assert_eq!(
-            hold.undo(&who("bea"), at(11)),
+            hold.undo(&identity("bea"), at(11)),
             Err(HoldError::TooLate(status))
         );
         assert_eq!(
-            hold.release(&who("bea"), at(11)),
+            hold.release(&identity("bea"), at(11)),
             Err(HoldError::TooLate(status))
         );
         assert!(
@@ -71,9 +71,9 @@ fn after_release_or_start_it_is_too_late_to_undo() {
 }
 
 #[test]
-fn nobody_of_another_tenant_has_a_say_in_a_hold() {
+fn principal_of_another_tenant_cannot_undo_or_release() {
     let mut hold = held();
-    let stranger = Identity::new(text("other"), who("ada").principal);
+    let stranger = Identity::new(text("other"), identity("ada").principal);
     assert!(matches!(
         hold.undo(&stranger, at(1)),
         Err(HoldError::NotEntitled(_))
@@ -86,9 +86,9 @@ fn nobody_of_another_tenant_has_a_say_in_a_hold() {
 }
 
 #[test]
-fn every_hold_reads_back_as_it_was_and_no_other_does() {
+fn hold_round_trips_and_a_forged_one_is_refused() {
     let mut undone = held();
-    undone.undo(&who("bea"), at(1)).unwrap();
+    undone.undo(&identity("bea"), at(1)).unwrap();
     let mut started = held();
     started.start(at(10)).unwrap();
     for hold in [held(), undone, started.clone()] {
@@ -113,7 +113,14 @@ fn every_hold_reads_back_as_it_was_and_no_other_does() {
 }
 
 #[test]
-fn a_window_of_any_length_has_an_end() {
-    let hold = Hold::new(call(), who("ada"), tool(), Map::new(), at(0), Duration::MAX);
+fn longest_undo_window_does_not_overflow() {
+    let hold = Hold::new(
+        call(),
+        identity("ada"),
+        tool(),
+        Map::new(),
+        at(0),
+        Duration::MAX,
+    );
     assert!(hold.due_at() > at(0));
 }

@@ -10,16 +10,21 @@ fn round_trip(approval: &Approval) {
 fn approved() -> Approval {
     let mut approval = critical();
     approval
-        .decide(&who("bea"), edited(7), None, at(1))
+        .decide(&identity("bea"), edited(7), None, at(1))
         .unwrap();
     let digest = approval.digest();
     approval
-        .decide(&who("cem"), PersonDecision::Approve, Some(&digest), at(2))
+        .decide(
+            &identity("cem"),
+            PersonDecision::Approve,
+            Some(&digest),
+            at(2),
+        )
         .unwrap();
     approval
 }
 
-/// The JSON of an approval with one field set to something else, read again.
+/// An approval deserialized after one field of its JSON was changed.
 fn forged(approval: &Approval, pointer: &str, value: Value) -> Result<Approval, String> {
     let mut written = serde_json::to_value(approval).unwrap();
     *written
@@ -30,12 +35,19 @@ fn forged(approval: &Approval, pointer: &str, value: Value) -> Result<Approval, 
 
 #[test]
 fn the_form_of_an_approval_is_stable() {
-    let mut request = Request::new(call(), who("ada"), authorize(SecurityLevel::High), at(0));
+    let mut request = Request::new(
+        call(),
+        identity("ada"),
+        authorize(SecurityLevel::High),
+        at(0),
+    );
     request.parents = vec!["r0:1:0".parse().unwrap()];
     request.user_id = Some("U1".to_owned());
     request.instruction = Some("Type the amount.".to_owned());
     let mut approval = Approval::ask(request).unwrap();
-    approval.decide(&who("bea"), reject(), None, at(1)).unwrap();
+    approval
+        .decide(&identity("bea"), reject(), None, at(1))
+        .unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(&approval).unwrap());
     insta::assert_snapshot!(serde_json::to_string_pretty(&pending(ask())).unwrap());
     insta::assert_snapshot!(serde_json::to_string_pretty(&pending(intervene())).unwrap());
@@ -45,7 +57,7 @@ fn the_form_of_an_approval_is_stable() {
 fn every_approval_reads_back_as_it_was() {
     let mut cancelled = critical();
     cancelled
-        .decide(&who("bea"), PersonDecision::Approve, None, at(1))
+        .decide(&identity("bea"), PersonDecision::Approve, None, at(1))
         .unwrap();
     round_trip(&cancelled);
     cancelled.cancel(at(2));
@@ -57,7 +69,7 @@ fn every_approval_reads_back_as_it_was() {
 }
 
 #[test]
-fn an_approval_nobody_gave_is_refused() {
+fn forged_approval_is_refused() {
     let late = json!(at(1_000_000).to_string());
     let forgeries = [
         ("/status", json!("pending")),
@@ -90,7 +102,7 @@ fn an_approval_nobody_gave_is_refused() {
 }
 
 #[test]
-fn a_pending_approval_is_put_to_people_as_an_envelope() {
+fn pending_approval_becomes_a_response_envelope() {
     let response = high().response();
     assert_eq!(response.action(), "request_authorization");
     let written = serde_json::to_value(&response).unwrap();

@@ -6,9 +6,9 @@ fn digest() -> Digest {
     authorize(SecurityLevel::High).digest()
 }
 
-fn granted(scope: Scope, reach: Reach) -> Standing {
-    let by = who("bea").principal;
-    Standing::new(who("ada"), tool(), scope, reach, by, at(0)).unwrap()
+fn granted(scope: StandingScope, reach: Reach) -> StandingApproval {
+    let by = identity("bea").principal;
+    StandingApproval::new(identity("ada"), tool(), scope, reach, by, at(0)).unwrap()
 }
 
 fn run(id: &str) -> RunId {
@@ -23,10 +23,10 @@ fn until() -> Reach {
     Reach::Until { until: at(100) }
 }
 
-/// A call that every standing approval above covers, changed as told.
-fn covers(standing: &Standing, change: impl FnOnce(&mut Parts)) -> bool {
-    let mut parts = Parts {
-        principal: who("ada"),
+/// Whether a standing approval covers a call that is in every scope above, after `change`.
+fn covers(standing: &StandingApproval, change: impl FnOnce(&mut CallParts)) -> bool {
+    let mut parts = CallParts {
+        principal: identity("ada"),
         run: run("r1"),
         tool: tool(),
         digest: digest(),
@@ -46,7 +46,7 @@ fn covers(standing: &Standing, change: impl FnOnce(&mut Parts)) -> bool {
     })
 }
 
-struct Parts {
+struct CallParts {
     principal: Identity,
     run: RunId,
     tool: ToolName,
@@ -56,32 +56,32 @@ struct Parts {
     at: Timestamp,
 }
 
-fn every_kind() -> Vec<Standing> {
-    let exact = Scope::ToolWithArguments { digest: digest() };
+fn every_kind() -> Vec<StandingApproval> {
+    let exact = StandingScope::ToolWithArguments { digest: digest() };
     vec![
-        granted(Scope::Tool, in_run()),
-        granted(Scope::Tool, until()),
+        granted(StandingScope::Tool, in_run()),
+        granted(StandingScope::Tool, until()),
         granted(exact, in_run()),
         granted(exact, until()),
     ]
 }
 
 #[test]
-fn a_standing_approval_covers_what_it_says() {
+fn standing_approval_covers_calls_in_its_scope() {
     for standing in every_kind() {
         assert!(covers(&standing, |_| {}), "{standing:?}");
     }
 }
 
 #[test]
-fn a_standing_approval_never_widens() {
+fn standing_approval_covers_nothing_outside_its_scope() {
     for standing in every_kind() {
         assert!(!covers(&standing, |call| {
             call.tool = ToolName::new("Pay").unwrap();
         }));
-        assert!(!covers(&standing, |call| call.principal = who("bea")));
+        assert!(!covers(&standing, |call| call.principal = identity("bea")));
         assert!(!covers(&standing, |call| call.at = at(-1)));
-        let is_exact = standing.scope() != Scope::Tool;
+        let is_exact = standing.scope() != StandingScope::Tool;
         let others = Digest::of_call(&tool(), &Map::new());
         assert_eq!(covers(&standing, |call| call.digest = others), !is_exact);
         let is_for_a_run = matches!(standing.reach(), Reach::Run { .. });
@@ -92,24 +92,24 @@ fn a_standing_approval_never_widens() {
 }
 
 #[test]
-fn one_for_no_arguments_covers_calls_without_arguments_only() {
+fn standing_approval_without_arguments_covers_only_calls_without_arguments() {
     let none = Digest::of_call(&tool(), &Map::new());
-    let standing = granted(Scope::ToolWithArguments { digest: none }, in_run());
+    let standing = granted(StandingScope::ToolWithArguments { digest: none }, in_run());
     assert!(covers(&standing, |call| call.digest = none));
     assert!(!covers(&standing, |_| {}));
 }
 
 #[test]
-fn what_cannot_be_undone_is_covered_only_if_the_operator_said_so() {
+fn irreversible_call_is_covered_only_if_the_operator_allows_it() {
     for standing in every_kind() {
-        let irreversible = |call: &mut Parts| call.risk = RiskLevel::Irreversible;
+        let irreversible = |call: &mut CallParts| call.risk = RiskLevel::Irreversible;
         assert!(!covers(&standing, irreversible));
         assert!(covers(&standing.also_irreversible(), irreversible));
     }
 }
 
 #[test]
-fn what_two_people_must_agree_to_is_never_covered() {
+fn critical_call_is_never_covered() {
     for standing in every_kind() {
         assert!(!covers(&standing.also_irreversible(), |call| {
             call.security_level = SecurityLevel::Critical;
@@ -118,31 +118,38 @@ fn what_two_people_must_agree_to_is_never_covered() {
 }
 
 #[test]
-fn a_revoked_one_covers_nothing() {
-    let mut standing = granted(Scope::Tool, until());
-    assert!(standing.revoke(&who("cem").principal, at(5)));
-    assert!(!standing.revoke(&who("dan").principal, at(6)));
-    assert_eq!(standing.revoked().unwrap().by, who("cem").principal);
+fn revoked_standing_approval_covers_nothing() {
+    let mut standing = granted(StandingScope::Tool, until());
+    assert!(standing.revoke(&identity("cem").principal, at(5)));
+    assert!(!standing.revoke(&identity("dan").principal, at(6)));
+    assert_eq!(standing.revoked().unwrap().by, identity("cem").principal);
     assert!(!covers(&standing, |_| {}));
 }
 
 #[test]
-fn one_that_ends_before_it_begins_is_refused() {
-    let by = who("bea").principal;
+fn standing_approval_that_ends_before_it_starts_is_refused() {
+    let by = identity("bea").principal;
     let ended = Reach::Until { until: at(0) };
-    let refused = Standing::new(who("ada"), tool(), Scope::Tool, ended, by, at(0));
-    assert_eq!(refused, Err(NotAStanding::EndsTooEarly));
+    let refused = StandingApproval::new(
+        identity("ada"),
+        tool(),
+        StandingScope::Tool,
+        ended,
+        by,
+        at(0),
+    );
+    assert_eq!(refused, Err(InvalidStanding::EndsTooEarly));
 }
 
 #[test]
 fn every_standing_approval_reads_back_as_it_was() {
     for standing in every_kind() {
         let mut revoked = standing.clone().also_irreversible();
-        revoked.revoke(&who("cem").principal, at(5));
+        revoked.revoke(&identity("cem").principal, at(5));
         for standing in [standing, revoked] {
             let written = serde_json::to_string(&standing).unwrap();
             assert_eq!(
-                serde_json::from_str::<Standing>(&written).unwrap(),
+                serde_json::from_str::<StandingApproval>(&written).unwrap(),
                 standing
             );
         }
@@ -151,9 +158,9 @@ fn every_standing_approval_reads_back_as_it_was() {
 }
 
 #[test]
-fn a_scope_that_is_not_said_is_not_guessed() {
-    let mut written = serde_json::to_value(granted(Scope::Tool, in_run())).unwrap();
+fn standing_approval_without_a_scope_is_refused() {
+    let mut written = serde_json::to_value(granted(StandingScope::Tool, in_run())).unwrap();
     let fields = written.as_object_mut().unwrap();
     fields.remove("scope");
-    assert!(serde_json::from_value::<Standing>(written).is_err());
+    assert!(serde_json::from_value::<StandingApproval>(written).is_err());
 }

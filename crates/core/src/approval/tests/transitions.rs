@@ -1,4 +1,4 @@
-//! Whatever happens to an approval in whatever order, it stays one.
+//! Any sequence of transitions leaves a valid approval.
 
 use proptest::prelude::*;
 
@@ -9,18 +9,18 @@ enum Step {
     Decide {
         by: usize,
         decision: PersonDecision,
-        digest: Stated,
+        digest: StatedDigest,
     },
     Expire,
     Cancel,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Stated {
-    Nothing,
-    WhatIsAsked,
-    WhatWasAsked,
-    SomethingElse,
+enum StatedDigest {
+    None,
+    Current,
+    Original,
+    Other,
 }
 
 fn any_step() -> impl Strategy<Value = (Step, i64)> {
@@ -33,10 +33,10 @@ fn any_step() -> impl Strategy<Value = (Step, i64)> {
         1 => Just(PersonDecision::Done { note: None }),
     ];
     let digest = prop_oneof![
-        Just(Stated::Nothing),
-        Just(Stated::WhatIsAsked),
-        Just(Stated::WhatWasAsked),
-        Just(Stated::SomethingElse),
+        Just(StatedDigest::None),
+        Just(StatedDigest::Current),
+        Just(StatedDigest::Original),
+        Just(StatedDigest::Other),
     ];
     let decide = (0..4_usize, decision, digest).prop_map(|(by, decision, digest)| Step::Decide {
         by,
@@ -44,7 +44,7 @@ fn any_step() -> impl Strategy<Value = (Step, i64)> {
         digest,
     });
     let step = prop_oneof![8 => decide, 1 => Just(Step::Expire), 1 => Just(Step::Cancel)];
-    // Clocks of several machines: times need not be in order, and may be past the end.
+    // Clocks of several machines differ: times may be out of order and after the expiry.
     (step, -10_i64..100_000)
 }
 
@@ -58,7 +58,12 @@ fn any_question() -> impl Strategy<Value = Question> {
 }
 
 fn apply(approval: &mut Approval, step: Step, second: i64) {
-    let people = [who("bea"), who("Bea"), who("cem"), who("dan")];
+    let people = [
+        identity("bea"),
+        identity("Bea"),
+        identity("cem"),
+        identity("dan"),
+    ];
     match step {
         Step::Decide {
             by,
@@ -66,10 +71,10 @@ fn apply(approval: &mut Approval, step: Step, second: i64) {
             digest,
         } => {
             let digest = match digest {
-                Stated::Nothing => None,
-                Stated::WhatIsAsked => Some(approval.digest()),
-                Stated::WhatWasAsked => Some(approval.asked_digest()),
-                Stated::SomethingElse => Some(Digest::of_json(&json!("something else"))),
+                StatedDigest::None => None,
+                StatedDigest::Current => Some(approval.digest()),
+                StatedDigest::Original => Some(approval.asked_digest()),
+                StatedDigest::Other => Some(Digest::of_json(&json!("something else"))),
             };
             let before = approval.clone();
             let result = approval.decide(&people[by], decision, digest.as_ref(), at(second));
@@ -107,14 +112,14 @@ proptest! {
                 let approving: Vec<_> = approval
                     .decisions()
                     .iter()
-                    .filter(|decided| decided.decision.lets_run())
+                    .filter(|decided| decided.decision.is_approval())
                     .collect();
                 prop_assert_eq!(approving.len(), approval.question().needed());
                 prop_assert_eq!(digest, Digest::of_call(&tool(), &arguments));
                 for (position, decided) in approving.iter().enumerate() {
                     prop_assert_eq!(decided.digest, digest);
                     for other in &approving[..position] {
-                        prop_assert!(!other.by.may_be(&decided.by));
+                        prop_assert!(!other.by.is_same_person(&decided.by));
                     }
                 }
             }

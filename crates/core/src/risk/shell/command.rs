@@ -1,4 +1,4 @@
-//! What one command with its words does.
+//! Assesses one command with its words.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use windlass_spec::RiskLevel;
 
 use super::super::reading::read_operation;
 use super::super::sources::{of_http_method, shown};
-use super::super::url::Judged;
+use super::super::url::Finding;
 use super::sed;
 
 /// The sections of the table, and the commands in each.
@@ -34,26 +34,26 @@ fn is_in(section: &str, word: &str) -> bool {
         .is_some_and(|words| words.contains(&word))
 }
 
-/// Words that only arrange other commands.
+/// Keywords that only structure other commands.
 const KEYWORDS: [&str; 14] = [
     "!", "do", "done", "elif", "else", "esac", "fi", "if", "then", "until", "while", "{", "}",
     "coproc",
 ];
 
-/// What a command does. Lines that it runs are added to `inner`.
-pub(super) fn judge(words: &[String], inner: &mut Vec<String>) -> Judged {
+/// Assesses a command. Command lines that it runs are added to `inner`.
+pub(super) fn assess(words: &[String], inner: &mut Vec<String>) -> Finding {
     let mut at_least = RiskLevel::Reversible;
     let mut words = words;
-    // Each wrapper leaves fewer words, so this ends.
+    // Each wrapper leaves fewer words, so the loop ends.
     loop {
         let skipped = words.iter().take_while(|word| is_preface(word)).count();
         words = &words[skipped..];
         let Some(first) = words.first() else {
-            return Judged::new(at_least, "nothing is run");
+            return Finding::new(at_least, "nothing is run");
         };
         let name = name_of(first);
         if matches!(name.as_str(), "for" | "case" | "select" | "function") {
-            return Judged::new(at_least, "the line only arranges commands");
+            return Finding::new(at_least, "the line only structures commands");
         }
         if !is_in("wrapper", &name) {
             break;
@@ -63,9 +63,9 @@ pub(super) fn judge(words: &[String], inner: &mut Vec<String>) -> Judged {
         }
         words = &words[1 + wrapper_words(&name, &words[1..])..];
     }
-    let judged = judge_command(&name_of(&words[0]), &words[1..], inner);
-    let floor = Judged::new(at_least, "the command runs with more rights");
-    floor.worse(judged)
+    let assessed = assess_command(&name_of(&words[0]), &words[1..], inner);
+    let floor = Finding::new(at_least, "the command runs with elevated privileges");
+    floor.worse(assessed)
 }
 
 fn is_preface(word: &str) -> bool {
@@ -75,7 +75,7 @@ fn is_preface(word: &str) -> bool {
     assignment || KEYWORDS.contains(&word)
 }
 
-/// The name of a command without its folder.
+/// The name of a command without its directory.
 fn name_of(word: &str) -> String {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
     let name = name.strip_suffix(".exe").unwrap_or(name);
@@ -86,8 +86,8 @@ fn name_of(word: &str) -> String {
     }
 }
 
-/// How many words after a wrapper are its own. An option with a value that is not listed here makes
-/// its value look like a command, an unknown one, which errs on the grave side.
+/// How many words after a wrapper belong to it. The value of an unlisted option looks like an unknown
+/// command, which is assessed as irreversible.
 fn wrapper_words(name: &str, words: &[String]) -> usize {
     let with_value: &[&str] = match name {
         "sudo" | "doas" => &[
@@ -116,45 +116,48 @@ fn wrapper_words(name: &str, words: &[String]) -> usize {
     own.min(words.len())
 }
 
-fn judge_command(name: &str, rest: &[String], inner: &mut Vec<String>) -> Judged {
-    let said = |level, what: &str| Judged::new(level, what.to_owned());
+fn assess_command(name: &str, rest: &[String], inner: &mut Vec<String>) -> Finding {
+    let finding = |level, what: &str| Finding::new(level, what.to_owned());
     let plain = || format!("`{}` is run", shown(name));
     if name.contains('$') {
-        return said(
+        return finding(
             RiskLevel::Irreversible,
-            "the command is known only when it runs",
+            "the command is known only at run time",
         );
     }
     if name == "sed" && !sed::is_plain(rest) {
-        let what = "the program of `sed` may run commands";
-        return said(RiskLevel::Irreversible, what);
+        let what = "the script of `sed` may run commands";
+        return finding(RiskLevel::Irreversible, what);
     }
-    if let Some(judged) = judge_options(name, rest) {
-        return judged;
+    if let Some(assessed) = assess_options(name, rest) {
+        return assessed;
     }
     let operands = || rest.iter().filter(|word| !word.starts_with('-'));
     match name {
-        "git" => return judge_git(rest),
-        "find" | "fd" => return judge_find(rest, inner),
-        "curl" => return judge_curl(rest),
-        "xargs" => return said(RiskLevel::Reversible, "nothing is run"),
+        "git" => return assess_git(rest),
+        "find" | "fd" => return assess_find(rest, inner),
+        "curl" => return assess_curl(rest),
+        "xargs" => return finding(RiskLevel::Reversible, "nothing is run"),
         "awk"
             if rest
                 .iter()
                 .any(|word| word.contains("system") || word.contains(['>', '|'])) =>
         {
-            let what = "the program of `awk` runs commands or writes";
-            return said(RiskLevel::Irreversible, what);
+            let what = "the script of `awk` runs commands or writes";
+            return finding(RiskLevel::Irreversible, what);
         }
         "tee" if !has_flag(rest, 'a') && operands().any(|file| file != "/dev/null") => {
-            return said(RiskLevel::Irreversible, "`tee` overwrites a file");
+            return finding(RiskLevel::Irreversible, "`tee` overwrites a file");
         }
         "uniq" | "xxd" if operands().count() > 1 => {
-            return said(RiskLevel::Irreversible, "the output overwrites a file");
+            return finding(RiskLevel::Irreversible, "the output overwrites a file");
         }
-        "mount" if !rest.is_empty() => return said(RiskLevel::Irreversible, "`mount` mounts"),
+        "mount" if !rest.is_empty() => return finding(RiskLevel::Irreversible, "`mount` mounts"),
         "ip" | "ifconfig" | "hostname" if rest.len() > 1 => {
-            return said(RiskLevel::Irreversible, "the network may be changed");
+            return finding(
+                RiskLevel::Irreversible,
+                "the network configuration may change",
+            );
         }
         _ => {}
     }
@@ -168,18 +171,18 @@ fn judge_command(name: &str, rest: &[String], inner: &mut Vec<String>) -> Judged
             .position(|word| word.starts_with('-') && word.ends_with('c'));
         if let Some(line) = at.and_then(|at| rest.get(at + 1)).filter(|_| is_line) {
             inner.push(line.clone());
-            return said(RiskLevel::Reversible, "a line is run");
+            return finding(RiskLevel::Reversible, "a command line is run");
         }
         if matches!(rest, [flag] if flag == "--version" || flag == "-V") {
-            return said(RiskLevel::Reversible, "the version is asked for");
+            return finding(RiskLevel::Reversible, "the version is shown");
         }
-        return Judged::new(
+        return Finding::new(
             RiskLevel::Irreversible,
             format!("{} with a program", plain()),
         );
     }
     if is_in("family", name) {
-        return judge_family(name, rest);
+        return assess_family(name, rest);
     }
     if is_in("final", name) {
         let shown_words = rest
@@ -188,7 +191,7 @@ fn judge_command(name: &str, rest: &[String], inner: &mut Vec<String>) -> Judged
             .map(|word| shown(word))
             .collect::<Vec<_>>();
         let what = format!("`{} {}` is run", shown(name), shown_words.join(" "));
-        return Judged::new(RiskLevel::Irreversible, what);
+        return Finding::new(RiskLevel::Irreversible, what);
     }
     if is_in("change", name) {
         let many = has_flag(rest, 'R')
@@ -196,30 +199,30 @@ fn judge_command(name: &str, rest: &[String], inner: &mut Vec<String>) -> Judged
             || rest
                 .iter()
                 .any(|word| word == "--recursive" || word.contains(['*', '?']));
-        let spares = matches!(
+        let keeps_existing = matches!(
             name,
             "cp" | "ln" | "mkdir" | "rsync" | "scp" | "tar" | "touch" | "zip"
         );
-        let level = if many && !spares {
+        let level = if many && !keeps_existing {
             RiskLevel::Irreversible
         } else {
             RiskLevel::ReversibleWithDelay
         };
-        return Judged::new(level, plain());
+        return Finding::new(level, plain());
     }
     if is_in("read", name) {
-        return Judged::new(RiskLevel::Reversible, plain());
+        return Finding::new(RiskLevel::Reversible, plain());
     }
     let asks = matches!(rest, [flag] if flag == "--version" || flag == "--help");
     if asks {
-        return Judged::new(RiskLevel::Reversible, plain());
+        return Finding::new(RiskLevel::Reversible, plain());
     }
-    let what = format!("nothing is known of the command `{}`", shown(name));
-    Judged::new(RiskLevel::Irreversible, what)
+    let what = format!("the command `{}` is unknown", shown(name));
+    Finding::new(RiskLevel::Irreversible, what)
 }
 
-/// What an option makes of a command, by the table.
-fn judge_options(name: &str, rest: &[String]) -> Option<Judged> {
+/// Assesses the options of a command, by the table.
+fn assess_options(name: &str, rest: &[String]) -> Option<Finding> {
     let given = |option: &str| match option
         .strip_prefix('-')
         .map(|o| o.chars().collect::<Vec<_>>())
@@ -234,13 +237,13 @@ fn judge_options(name: &str, rest: &[String]) -> Option<Judged> {
             .map(|row| format!("`{} {}` is run", row[0], row[1]))
     };
     if let Some(what) = found("options: final") {
-        return Some(Judged::new(RiskLevel::Irreversible, what));
+        return Some(Finding::new(RiskLevel::Irreversible, what));
     }
     let what = found("options: change")?;
-    Some(Judged::new(RiskLevel::ReversibleWithDelay, what))
+    Some(Finding::new(RiskLevel::ReversibleWithDelay, what))
 }
 
-/// Whether a short flag is given, alone or among others: `-r`, `-rf`.
+/// Whether a short flag is given, alone or combined with others: `-r`, `-rf`.
 fn has_flag(words: &[String], flag: char) -> bool {
     words.iter().any(|word| {
         word.strip_prefix('-')
@@ -248,7 +251,7 @@ fn has_flag(words: &[String], flag: char) -> bool {
     })
 }
 
-fn judge_git(rest: &[String]) -> Judged {
+fn assess_git(rest: &[String]) -> Finding {
     let mut words = rest.iter();
     let mut subcommand = None;
     while let Some(word) = words.next() {
@@ -259,7 +262,7 @@ fn judge_git(rest: &[String]) -> Judged {
             // Settings given here may name programs to run.
             "-c" => {
                 let what = "`git -c` changes settings for the command";
-                return Judged::new(RiskLevel::Irreversible, what);
+                return Finding::new(RiskLevel::Irreversible, what);
             }
             word if word.starts_with('-') => {}
             word => {
@@ -269,7 +272,7 @@ fn judge_git(rest: &[String]) -> Judged {
         }
     }
     let Some(subcommand) = subcommand else {
-        return Judged::new(RiskLevel::Reversible, "`git` is asked for help");
+        return Finding::new(RiskLevel::Reversible, "`git` shows help");
     };
     let rest: Vec<String> = words.cloned().collect();
     let is = |wanted: &[&str]| rest.iter().any(|word| wanted.contains(&word.as_str()));
@@ -293,7 +296,7 @@ fn judge_git(rest: &[String]) -> Judged {
         "bisect" => is(&["run"]),
         _ => false,
     };
-    // Options that name a program to run, and addresses that are one.
+    // Options that name a program to run, and addresses that are a program.
     let runs = rest.iter().any(|word| {
         let options = [
             "--upload-pack",
@@ -323,27 +326,27 @@ fn judge_git(rest: &[String]) -> Judged {
     } else {
         RiskLevel::Irreversible
     };
-    Judged::new(level, format!("`git {}` is run", shown(subcommand)))
+    Finding::new(level, format!("`git {}` is run", shown(subcommand)))
 }
 
-fn judge_find(rest: &[String], inner: &mut Vec<String>) -> Judged {
-    let mut worst = Judged::new(RiskLevel::Reversible, "`find` is run");
+fn assess_find(rest: &[String], inner: &mut Vec<String>) -> Finding {
+    let mut worst = Finding::new(RiskLevel::Reversible, "`find` is run");
     let mut words = rest;
     while let Some((word, after)) = words.split_first() {
         words = after;
         let found = match word.as_str() {
-            "-delete" => Judged::new(RiskLevel::Irreversible, "`find -delete` deletes"),
+            "-delete" => Finding::new(RiskLevel::Irreversible, "`find -delete` deletes"),
             "-fprint" | "-fprintf" | "-fls" | "-fprint0" => {
-                Judged::new(RiskLevel::Irreversible, "`find` writes a file")
+                Finding::new(RiskLevel::Irreversible, "`find` writes a file")
             }
             "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch" => {
                 let end = after.iter().position(|word| word == ";" || word == "+");
                 let (command, after) = after.split_at(end.unwrap_or(after.len()));
                 words = after;
-                // One level is enough: `find` inside `find` may do anything.
+                // One level is enough: `find` inside `find` counts as irreversible.
                 match command.first().map(|word| name_of(word)) {
-                    Some(name) if name != "find" && name != "fd" => judge(command, inner),
-                    _ => Judged::new(RiskLevel::Irreversible, "`find` runs something"),
+                    Some(name) if name != "find" && name != "fd" => assess(command, inner),
+                    _ => Finding::new(RiskLevel::Irreversible, "`find` runs something"),
                 }
             }
             _ => continue,
@@ -353,8 +356,8 @@ fn judge_find(rest: &[String], inner: &mut Vec<String>) -> Judged {
     worst
 }
 
-fn judge_curl(rest: &[String]) -> Judged {
-    let mut worst = Judged::new(RiskLevel::Reversible, "`curl` fetches");
+fn assess_curl(rest: &[String]) -> Finding {
+    let mut worst = Finding::new(RiskLevel::Reversible, "`curl` fetches");
     let mut words = rest.iter();
     while let Some(word) = words.next() {
         let method = match word.as_str() {
@@ -368,23 +371,23 @@ fn judge_curl(rest: &[String]) -> Judged {
             .any(|flag| word.starts_with(flag));
         let found = if let Some(method) = method {
             let level = of_http_method(method).unwrap_or(RiskLevel::Irreversible);
-            Judged::new(level, format!("`curl` sends a {} request", shown(method)))
+            Finding::new(level, format!("`curl` sends a {} request", shown(method)))
         } else if sends {
-            Judged::new(RiskLevel::ReversibleWithDelay, "`curl` sends data")
+            Finding::new(RiskLevel::ReversibleWithDelay, "`curl` sends data")
         } else if word == "-T" || word.starts_with("--upload-file") {
-            Judged::new(RiskLevel::ReversibleWithDelay, "`curl` uploads a file")
+            Finding::new(RiskLevel::ReversibleWithDelay, "`curl` uploads a file")
         } else if word.starts_with("--output") || word.starts_with("--remote-name") || {
             let short = word.starts_with('-') && !word.starts_with("--");
             short && word.contains(['o', 'O'])
         } {
-            Judged::new(RiskLevel::ReversibleWithDelay, "`curl` writes a file")
+            Finding::new(RiskLevel::ReversibleWithDelay, "`curl` writes a file")
         } else if word == "-K" || word.starts_with("--config") {
-            Judged::new(
+            Finding::new(
                 RiskLevel::Irreversible,
-                "`curl` reads what to do from a file",
+                "`curl` reads its options from a file",
             )
-        } else if let Some(judged) = super::super::url::judge(word) {
-            judged
+        } else if let Some(assessed) = super::super::url::assess(word) {
+            assessed
         } else {
             continue;
         };
@@ -393,8 +396,8 @@ fn judge_curl(rest: &[String]) -> Judged {
     worst
 }
 
-/// What a command does whose next words say it: `kubectl get pods`, `aws s3 rm`.
-fn judge_family(name: &str, rest: &[String]) -> Judged {
+/// Assesses a command with subcommands: `kubectl get pods`, `aws s3 rm`.
+fn assess_family(name: &str, rest: &[String]) -> Finding {
     let words: Vec<&String> = rest
         .iter()
         .filter(|word| !word.starts_with('-'))
@@ -412,7 +415,7 @@ fn judge_family(name: &str, rest: &[String]) -> Judged {
     let shown_words: Vec<String> = words.iter().take(2).map(|word| shown(word)).collect();
     let what = format!("`{} {}` is run", shown(name), shown_words.join(" "));
     let level = words.iter().find_map(|word| level_of(word));
-    // A word further on may be graver than the first that says something: `docker image rm`.
+    // A later word may be graver than the first known one: `docker image rm`.
     let graver = words
         .iter()
         .filter_map(|word| level_of(word))
@@ -428,5 +431,5 @@ fn judge_family(name: &str, rest: &[String]) -> Judged {
     } else {
         level
     };
-    Judged::new(level, what)
+    Finding::new(level, what)
 }

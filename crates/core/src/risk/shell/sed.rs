@@ -1,9 +1,9 @@
-//! What `sed` is told to do. Its programs can write files and run commands.
+//! Assesses `sed` scripts, which can write files and run commands.
 
-/// Whether every program that `sed` is given only substitutes, prints, deletes lines or stops.
+/// Whether every script that `sed` is given only substitutes, prints, deletes lines or quits.
 pub(super) fn is_plain(rest: &[String]) -> bool {
     let is_short = |word: &str| word.starts_with('-') && !word.starts_with("--");
-    // A program or file right behind its option, or in a file, is not looked into.
+    // A script attached to its option, or in a file, is not checked.
     let attached = |word: &String| {
         is_short(word) && word.contains(['e', 'f']) && !word.ends_with('e')
             || word.starts_with("--e")
@@ -26,7 +26,7 @@ pub(super) fn is_plain(rest: &[String]) -> bool {
             .all(|program| is_plain_program(program))
 }
 
-/// Whether a program of `sed` only substitutes, prints, deletes lines or stops. Others may write
+/// Whether a script of `sed` only substitutes, prints, deletes lines or quits. Other scripts may write
 /// files and run commands.
 fn is_plain_program(script: &str) -> bool {
     script.split([';', '\n']).map(str::trim).all(|part| {

@@ -1,6 +1,6 @@
-//! A command line as a shell would take it apart: commands of words, what output goes where, and
-//! the lines inside the line (`$(...)`, backquotes). Here-documents are not understood; their lines
-//! count as commands, which errs on the grave side.
+//! Splits a command line as a shell would: commands of words, redirections of output, and nested command
+//! lines (`$(...)`, backquotes). Here-documents are not supported; their lines count as commands, which
+//! raises the risk.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -10,18 +10,18 @@ use std::str::Chars;
 pub(super) struct Line {
     pub(super) commands: Vec<Vec<String>>,
     pub(super) redirects: Vec<Redirect>,
-    /// Lines that are run while this one is.
+    /// Command lines that run as part of this one.
     pub(super) inner: Vec<String>,
 }
 
-/// Output that goes to a file.
+/// Output redirected to a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Redirect {
     pub(super) appends: bool,
     pub(super) target: String,
 }
 
-/// Takes a line apart; `None` if something in it does not end.
+/// Splits a line; `None` if a quote or a substitution is not closed.
 pub(super) fn split(text: &str) -> Option<Line> {
     let mut splitter = Splitter {
         chars: text.chars().peekable(),
@@ -38,9 +38,9 @@ struct Splitter<'t> {
     chars: Peekable<Chars<'t>>,
     line: Line,
     command: Vec<String>,
-    /// The word being read. An empty one was quoted.
+    /// The current word. An empty one was quoted.
     word: Option<String>,
-    /// The next word is where output goes, and whether it is appended.
+    /// Set if the next word is the target of a redirection, and whether it appends.
     redirect: Option<bool>,
 }
 
@@ -61,7 +61,7 @@ impl Splitter<'_> {
                         .next_if(|c| matches!(c, '<' | '&' | '-'))
                         .is_some()
                     {}
-                    // The file that is read is no command and no argument worth judging.
+                    // The input file is neither a command nor an argument.
                 }
                 '#' if self.word.is_none() => while self.chars.next_if(|&c| c != '\n').is_some() {},
                 '\\' => match self.chars.next() {
@@ -113,7 +113,7 @@ impl Splitter<'_> {
     }
 
     fn output(&mut self) {
-        // `2>`: the number before is which output, not a word.
+        // `2>`: the number before is the file descriptor, not a word.
         let is_number = |word: &String| word.bytes().all(|b| b.is_ascii_digit());
         if self.word.as_ref().is_some_and(is_number) {
             self.word = None;
@@ -121,7 +121,7 @@ impl Splitter<'_> {
         self.end_word();
         let appends = self.chars.next_if_eq(&'>').is_some();
         if self.chars.next_if_eq(&'&').is_some() {
-            // `>&2`: to where another output goes already.
+            // `>&2`: to another file descriptor.
             let mut to_output = false;
             while self
                 .chars
@@ -171,8 +171,8 @@ impl Splitter<'_> {
         Some(())
     }
 
-    /// What a dollar begins. Whatever it is, the word is not known before the line runs; a dollar in
-    /// it says so.
+    /// Reads what follows a dollar sign. The value of the word is not known before the line runs; the
+    /// dollar sign in it marks that.
     fn dollar(&mut self) -> Option<()> {
         self.push('$');
         if self.chars.next_if_eq(&'(').is_none() {
@@ -200,7 +200,7 @@ impl Splitter<'_> {
             }
             inner.push(c);
         }
-        // `$((1 + 2))` computes and runs nothing.
+        // `$((1 + 2))` is arithmetic and runs nothing.
         let computes =
             inner.starts_with('(') && inner.ends_with(')') && !inner.contains(['$', '`']);
         if !computes {

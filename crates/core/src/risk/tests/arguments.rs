@@ -1,4 +1,4 @@
-//! What arguments say, and which argument is what.
+//! The risk of arguments and the recognition of their roles.
 
 use serde_json::{Value, json};
 use windlass_spec::RiskLevel::{self, Irreversible, Reversible, ReversibleWithDelay};
@@ -27,7 +27,7 @@ fn with_schema(name: &str, description: &str, schema: Value, arguments: Value) -
 }
 
 #[test]
-fn sql_is_found_by_name_schema_description_and_looks() {
+fn sql_argument_is_recognized_by_name_schema_description_and_content() {
     let drop = "DROP TABLE t";
     all(
         Irreversible,
@@ -66,7 +66,7 @@ fn sql_is_found_by_name_schema_description_and_looks() {
         "x": {"type": "string", "format": "sql"}}}}}});
     let arguments = json!({"a": [{"x": "SELECT 1"}, {"x": drop}]});
     assert_eq!(with_schema("get_rows", "", nested, arguments), Irreversible);
-    // In a tool that speaks of a database of that kind, a query must be SQL.
+    // In a tool whose description names an SQL database, a query must be SQL.
     let gibberish = json!({"query": "no such language"});
     assert_eq!(
         with_schema(
@@ -80,7 +80,7 @@ fn sql_is_found_by_name_schema_description_and_looks() {
 }
 
 #[test]
-fn command_lines_are_found_and_judged() {
+fn command_line_arguments_are_assessed() {
     all(
         Irreversible,
         "check_host",
@@ -105,13 +105,13 @@ fn command_lines_are_found_and_judged() {
 }
 
 #[test]
-fn the_operation_that_is_chosen_counts() {
+fn chosen_operation_sets_the_level() {
     let schema = json!({"properties": {"method": {"enum": ["list", "create", "delete"]}}, "required": ["method"]});
     let call = |arguments| with_schema("label_tool_read", "", schema.clone(), arguments);
     assert_eq!(call(json!({"method": "list"})), Reversible);
     assert_eq!(call(json!({"method": "create"})), ReversibleWithDelay);
     assert_eq!(call(json!({"method": "delete"})), Irreversible);
-    // While nobody has chosen, the worst must be expected.
+    // Without a choice the worst operation counts.
     assert_eq!(call(json!({})), Irreversible);
     let tool = ToolRisk::of(&KnownTool {
         schema: Some(&schema),
@@ -128,7 +128,7 @@ fn the_operation_that_is_chosen_counts() {
 }
 
 #[test]
-fn http_methods_in_arguments_count() {
+fn http_method_argument_sets_the_level() {
     all(
         Reversible,
         "fetch",
@@ -152,7 +152,7 @@ fn http_methods_in_arguments_count() {
 }
 
 #[test]
-fn recursion_wildcards_and_force_matter_when_something_changes() {
+fn recursion_wildcards_and_force_raise_only_changing_calls() {
     let hard = [
         json!({"path": "/data/*"}),
         json!({"path": "/"}),
@@ -177,7 +177,7 @@ fn recursion_wildcards_and_force_matter_when_something_changes() {
 }
 
 #[test]
-fn amounts_of_money_matter_when_something_changes() {
+fn amounts_of_money_raise_only_changing_calls() {
     all(
         Irreversible,
         "create_request",
@@ -229,7 +229,7 @@ fn many_recipients_make_a_mass_mailing() {
 }
 
 #[test]
-fn an_address_that_carries_data_out_is_more_than_reading() {
+fn url_that_carries_data_is_not_reversible() {
     let blob = "QWxhZGRpbjpvcGVuIHNlc2FtZQ".repeat(3);
     all(
         ReversibleWithDelay,
@@ -271,7 +271,7 @@ fn an_address_that_carries_data_out_is_more_than_reading() {
 }
 
 #[test]
-fn a_flag_named_by_a_deed_does_it() {
+fn flag_named_after_an_action_raises_the_level() {
     all(
         Irreversible,
         "read_messages",
@@ -297,7 +297,7 @@ fn a_flag_named_by_a_deed_does_it() {
 }
 
 #[test]
-fn what_is_shown_of_arguments_cannot_steer_a_terminal() {
+fn shown_arguments_have_no_control_characters() {
     let arguments = json!({"method\u{1b}[2J": "x", "command": "\u{1b}[2Jevil\u{202e}"});
     let tool = ToolRisk::of(&KnownTool::named("get_x"));
     let assessment = tool.with_arguments(arguments.as_object().unwrap());
@@ -307,7 +307,7 @@ fn what_is_shown_of_arguments_cannot_steer_a_terminal() {
 }
 
 #[test]
-fn findings_are_few_however_many_arguments_there_are() {
+fn number_of_findings_is_bounded() {
     let arguments =
         json!({"commands": vec!["rm a"; 1000], "sql": vec!["INSERT INTO t VALUES (1)"; 1000]});
     let tool = ToolRisk::of(&KnownTool::named("update_x"));

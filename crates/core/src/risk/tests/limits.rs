@@ -1,4 +1,4 @@
-//! Nothing an argument holds can exhaust the stack or take more than linear time.
+//! No argument can exhaust the stack or take more than linear time.
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ fn on_small_stack<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'static) -
         .unwrap()
 }
 
-/// How long this thread has worked. The time of day would also count what others do on a busy machine.
-fn worked() -> Duration {
+/// The CPU time of this thread. Wall-clock time would include other work on a busy machine.
+fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn within(limit: Duration, what: &str, run: impl FnOnce() + Send + 'static) {
-    // A thread of its own has worked on nothing before.
+fn assert_cpu_time(limit: Duration, what: &str, run: impl FnOnce() + Send + 'static) {
+    // A new thread has used no CPU time before.
     let took = on_small_stack(|| {
         run();
-        worked()
+        cpu_time()
     });
     assert!(took < limit, "{what} took {took:?}");
 }
@@ -89,12 +89,12 @@ fn chained_and_nested_sql_neither_overflows_nor_hangs() {
         ];
         for text in texts {
             let shown: String = text.chars().take(60).collect();
-            within(
+            assert_cpu_time(
                 Duration::from_secs(4),
                 &format!("{n}: {shown}"),
                 move || {
-                    sql::judge(&text);
-                    sql::judge_if_sql(&text);
+                    sql::assess(&text);
+                    sql::assess_if_sql(&text);
                 },
             );
         }
@@ -102,19 +102,19 @@ fn chained_and_nested_sql_neither_overflows_nor_hangs() {
 }
 
 #[test]
-fn what_is_too_long_to_judge_is_irreversible() {
+fn text_too_long_to_assess_is_irreversible() {
     let chain = format!("SELECT 1{}", " + 1".repeat(100_000));
-    assert_eq!(sql::judge(&chain).level, RiskLevel::Irreversible);
+    assert_eq!(sql::assess(&chain).level, RiskLevel::Irreversible);
     let long = format!("SELECT '{}'", "x".repeat(1_000_000));
-    assert_eq!(sql::judge(&long).level, RiskLevel::Irreversible);
+    assert_eq!(sql::assess(&long).level, RiskLevel::Irreversible);
     let line = format!("echo {}", "x".repeat(1_000_000));
-    assert_eq!(shell::judge(&line).level, RiskLevel::Irreversible);
+    assert_eq!(shell::assess(&line).level, RiskLevel::Irreversible);
     let nested = format!("echo {}ls{}", "$(".repeat(1000), ")".repeat(1000));
-    assert_eq!(shell::judge(&nested).level, RiskLevel::Irreversible);
+    assert_eq!(shell::assess(&nested).level, RiskLevel::Irreversible);
 }
 
 #[test]
-fn ordinary_long_sql_is_judged() {
+fn long_ordinary_sql_is_assessed() {
     let columns = (0..300)
         .map(|n| format!("t.column_{n} AS c{n}"))
         .collect::<Vec<_>>();
@@ -122,10 +122,10 @@ fn ordinary_long_sql_is_judged() {
         "SELECT {} FROM t WHERE t.a = 1 ORDER BY 1",
         columns.join(", ")
     );
-    assert_eq!(sql::judge(&query).level, RiskLevel::Reversible);
+    assert_eq!(sql::assess(&query).level, RiskLevel::Reversible);
     let rows = vec!["(1, 'a', 2.5)"; 5000].join(", ");
     let insert = format!("INSERT INTO t (a, b, c) VALUES {rows}");
-    assert_eq!(sql::judge(&insert).level, RiskLevel::ReversibleWithDelay);
+    assert_eq!(sql::assess(&insert).level, RiskLevel::ReversibleWithDelay);
 }
 
 #[test]
@@ -147,18 +147,18 @@ fn hostile_command_lines_take_linear_time() {
         ];
         for line in lines {
             let shown: String = line.chars().take(30).collect();
-            within(
+            assert_cpu_time(
                 Duration::from_secs(2),
                 &format!("{n}: {shown}"),
                 move || {
-                    shell::judge(&line);
+                    shell::assess(&line);
                 },
             );
         }
     }
 }
 
-fn judged(arguments: Value) -> RiskLevel {
+fn assessed(arguments: Value) -> RiskLevel {
     let Value::Object(arguments) = arguments else {
         panic!("no object")
     };
@@ -167,7 +167,7 @@ fn judged(arguments: Value) -> RiskLevel {
 }
 
 #[test]
-fn five_megabytes_of_arguments_are_judged_quickly() {
+fn five_megabytes_of_arguments_are_assessed_quickly() {
     let rows: Vec<Value> = (0..60_000)
         .map(|n| json!({"id": n, "name": "somebody", "url": "https://example.com/?q=1", "to": "a@b.c"}))
         .collect();
@@ -187,19 +187,19 @@ fn five_megabytes_of_arguments_are_judged_quickly() {
         json!({"queries": vec!["SELECT a FROM t WHERE b = 1"; 20_000]}),
     ];
     for (index, arguments) in cases.into_iter().enumerate() {
-        within(
+        assert_cpu_time(
             Duration::from_secs(8),
             &format!("case {index}"),
             move || {
-                judged(arguments);
+                assessed(arguments);
             },
         );
     }
 }
 
 #[test]
-fn nesting_beyond_any_stack_is_judged() {
-    // The value is built, judged and taken apart again without recursion.
+fn extreme_nesting_is_assessed_without_recursion() {
+    // The value is built, assessed and dropped without recursion.
     let mut value = json!({"sql": "DROP TABLE t"});
     for depth in 0..200_000 {
         value = if depth % 2 == 0 {

@@ -1,4 +1,4 @@
-//! What holds for all inputs.
+//! Properties that hold for all inputs.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
@@ -164,18 +164,18 @@ proptest! {
     }
 
     #[test]
-    fn an_override_is_final_whatever_else_is_said(
-        tool in tool(), arguments in arguments(), said in level(),
+    fn override_is_final_for_all_other_inputs(
+        tool in tool(), arguments in arguments(), level_set in level(),
     ) {
         let mut known = tool.known();
-        known.operator_override = Some(said);
+        known.operator_override = Some(level_set);
         known.dry_run_argument = Some("dry_run");
         let assessment = assess(&known, &arguments);
-        prop_assert_eq!((assessment.level, assessment.source), (said, Source::Override));
+        prop_assert_eq!((assessment.level, assessment.source), (level_set, Source::Override));
     }
 
     #[test]
-    fn a_dry_run_nobody_declared_never_lowers(tool in tool(), mut arguments in arguments()) {
+    fn undeclared_dry_run_never_lowers(tool in tool(), mut arguments in arguments()) {
         let tool = ToolRisk::of(&tool.known());
         arguments.shift_remove("dry_run");
         let without = tool.with_arguments(&arguments).level;
@@ -184,13 +184,13 @@ proptest! {
     }
 
     #[test]
-    fn unknown_letters_are_irreversible(name in "[\u{400}-\u{4ff}\u{4e00}-\u{4fff}]{1,12}") {
+    fn name_in_unknown_letters_is_irreversible(name in "[\u{400}-\u{4ff}\u{4e00}-\u{4fff}]{1,12}") {
         let tool = ToolRisk::of(&KnownTool::named(&name));
         prop_assert_eq!(tool.base().level, RiskLevel::Irreversible);
     }
 
     #[test]
-    fn more_risk_or_less_confidence_never_asks_for_less(
+    fn more_risk_or_less_confidence_never_weakens_approval(
         risk in level(), graver in level(),
         confidence in confidence(), lower in confidence(),
         threshold in any::<f64>(),
@@ -205,9 +205,9 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_judged_without_panic(text in text()) {
-        sql::judge(&text);
-        sql::judge_if_sql(&text);
-        shell::judge(&text);
+    fn any_text_is_assessed_without_panic(text in text()) {
+        sql::assess(&text);
+        sql::assess_if_sql(&text);
+        shell::assess(&text);
     }
 }

@@ -1,19 +1,19 @@
-//! What command lines do.
+//! The risk of command lines.
 
 use windlass_spec::RiskLevel::{self, Irreversible, Reversible, ReversibleWithDelay};
 
-use super::super::shell::{judge, judge_words};
+use super::super::shell::{assess, assess_words};
 
 #[track_caller]
 fn all(level: RiskLevel, lines: &[&str]) {
     for line in lines {
-        let judged = judge(line);
-        assert_eq!(judged.level, level, "{line}: {}", judged.what);
+        let assessed = assess(line);
+        assert_eq!(assessed.level, level, "{line}: {}", assessed.what);
     }
 }
 
 #[test]
-fn commands_that_only_look() {
+fn reading_commands_are_reversible() {
     all(
         Reversible,
         &[
@@ -52,7 +52,7 @@ fn commands_that_only_look() {
 }
 
 #[test]
-fn commands_that_change_what_can_be_changed_back() {
+fn commands_with_undoable_changes_are_reversible_with_delay() {
     all(
         ReversibleWithDelay,
         &[
@@ -78,7 +78,7 @@ fn commands_that_change_what_can_be_changed_back() {
 }
 
 #[test]
-fn commands_that_are_for_good() {
+fn permanent_commands_are_irreversible() {
     all(
         Irreversible,
         &[
@@ -177,7 +177,7 @@ fn commands_that_are_for_good() {
 #[test]
 fn a_command_given_word_by_word_is_not_split_again() {
     let level =
-        |words: &[&str]| judge_words(words.iter().map(|word| (*word).to_owned()).collect()).level;
+        |words: &[&str]| assess_words(words.iter().map(|word| (*word).to_owned()).collect()).level;
     assert_eq!(level(&["ls", "a; rm b"]), Reversible);
     assert_eq!(level(&["rm", "-rf", "/"]), Irreversible);
     assert_eq!(level(&["bash", "-c", "ls; rm b"]), Irreversible);

@@ -1,4 +1,4 @@
-//! Who is heard, in which order, and what is promised about approval.
+//! The precedence of sources, and the documented rules of approval.
 
 use serde_json::{Map, Value, json};
 use windlass_spec::RiskLevel::{self, Irreversible, Reversible, ReversibleWithDelay};
@@ -24,7 +24,7 @@ fn hints(read_only: Option<bool>, destructive: Option<bool>) -> Annotations {
 }
 
 #[test]
-fn the_first_source_that_speaks_sets_the_base() {
+fn source_with_the_highest_precedence_sets_the_base() {
     let mut tool = KnownTool::named("delete_file");
     assert_eq!(base(&tool), (Irreversible, Source::Words));
     tool.http_method = Some("GET");
@@ -39,13 +39,13 @@ fn the_first_source_that_speaks_sets_the_base() {
     assert_eq!(base(&tool), (Irreversible, Source::Declaration));
     tool.operator_override = Some(Reversible);
     assert_eq!(base(&tool), (Reversible, Source::Override));
-    let spoke: Vec<Source> = assess(&tool, &Map::new())
+    let sources: Vec<Source> = assess(&tool, &Map::new())
         .evidence
         .into_iter()
         .map(|evidence| evidence.source)
         .collect();
     assert_eq!(
-        spoke,
+        sources,
         [
             Source::Override,
             Source::Declaration,
@@ -57,7 +57,7 @@ fn the_first_source_that_speaks_sets_the_base() {
 }
 
 #[test]
-fn http_methods_say_what_they_do() {
+fn http_method_sets_the_base() {
     for (method, level) in [
         ("GET", Reversible),
         ("head", Reversible),
@@ -76,7 +76,7 @@ fn http_methods_say_what_they_do() {
 }
 
 #[test]
-fn a_method_that_changes_leaves_it_to_the_words_whether_for_good() {
+fn words_can_raise_a_changing_http_method() {
     let tool = KnownTool {
         http_method: Some("POST"),
         ..KnownTool::named("make_purchase")
@@ -109,10 +109,10 @@ fn annotations_of_a_trusted_server_have_the_defaults_of_the_protocol() {
 }
 
 #[test]
-fn the_words_of_an_untrusted_server_are_not_believed() {
+fn words_of_an_untrusted_server_do_not_lower_the_risk() {
     for trust in [Trust::Trusted, Trust::Untrusted] {
         let tool = KnownTool {
-            is_of_server: true,
+            is_from_server: true,
             trust,
             ..KnownTool::named("get_thing")
         };
@@ -144,7 +144,7 @@ fn annotations_of_an_untrusted_server_only_raise() {
         base(&writes),
         (ReversibleWithDelay, Source::UntrustedAnnotations)
     );
-    // Also what the specification declares: the server knows something its author did not.
+    // Annotations also raise a declared level: the server may know more than the author of the specification.
     let declared = KnownTool {
         declared: Some(Reversible),
         ..honest
@@ -175,7 +175,7 @@ fn arguments(value: Value) -> Map<String, Value> {
 }
 
 #[test]
-fn a_declared_query_tool_is_as_risky_as_its_sql() {
+fn sql_raises_a_declared_reversible_tool() {
     let tool = ToolRisk::of_specification(&specification(ToolAttributes {
         risk: Some(Reversible),
         ..ToolAttributes::default()
@@ -226,7 +226,7 @@ fn an_override_is_final() {
 }
 
 #[test]
-fn the_promised_functions_keep_their_promise() {
+fn documented_risk_functions_return_documented_results() {
     let risk = categorize_action_risk("delete_file", &json!({"path": "/data/important.txt"}));
     assert_eq!(risk, Irreversible);
     let confidence = |number: f64| Confidence::try_from(number).unwrap();
@@ -247,7 +247,7 @@ fn the_promised_functions_keep_their_promise() {
 }
 
 #[test]
-fn an_assessment_is_a_record_that_reads_back() {
+fn assessment_round_trips_through_json() {
     let tool = KnownTool::named("get_rows");
     let assessment = assess(&tool, &arguments(json!({"sql": "DELETE FROM t"})));
     assert_eq!(

@@ -1,19 +1,19 @@
-//! What SQL does.
+//! The risk of SQL.
 
 use windlass_spec::RiskLevel::{self, Irreversible, Reversible, ReversibleWithDelay};
 
-use super::super::sql::{judge, judge_if_sql};
+use super::super::sql::{assess, assess_if_sql};
 
 #[track_caller]
 fn all(level: RiskLevel, texts: &[&str]) {
     for text in texts {
-        let judged = judge(text);
-        assert_eq!(judged.level, level, "{text}: {}", judged.what);
+        let assessed = assess(text);
+        assert_eq!(assessed.level, level, "{text}: {}", assessed.what);
     }
 }
 
 #[test]
-fn queries_only_read() {
+fn sql_queries_are_reversible() {
     all(
         Reversible,
         &[
@@ -39,7 +39,7 @@ fn queries_only_read() {
 }
 
 #[test]
-fn changes_that_can_be_changed_back() {
+fn undoable_sql_changes_are_reversible_with_delay() {
     all(
         ReversibleWithDelay,
         &[
@@ -60,7 +60,7 @@ fn changes_that_can_be_changed_back() {
 }
 
 #[test]
-fn what_is_for_good() {
+fn permanent_sql_changes_are_irreversible() {
     all(
         Irreversible,
         &[
@@ -96,7 +96,7 @@ fn what_is_for_good() {
 }
 
 #[test]
-fn what_cannot_be_parsed_is_irreversible() {
+fn sql_that_does_not_parse_is_irreversible() {
     all(
         Irreversible,
         &[
@@ -111,17 +111,17 @@ fn what_cannot_be_parsed_is_irreversible() {
 }
 
 #[test]
-fn where_databases_disagree_the_gravest_reading_counts() {
+fn gravest_dialect_reading_counts() {
     all(
         Irreversible,
         &[
-            // Where a backslash escapes, the first text ends before the statement that follows.
+            // If a backslash escapes, the first string ends before the next statement.
             r"SELECT '\''; DROP TABLE t; -- '",
-            // Where it does not, this one does.
+            // If it does not, this one does.
             r"SELECT '\'; DROP TABLE t; --'",
             // Some databases run such comments.
             "SELECT 1 /*! ; DROP TABLE t */",
-            // Comments nest for some and not for others.
+            // Comments nest in some databases and not in others.
             "SELECT 1 /* /* */ ; DROP TABLE t -- */",
             "SELECT 1 --1; DROP TABLE t\n",
             "SELECT 1 # 2; DROP TABLE t\n",
@@ -130,7 +130,7 @@ fn where_databases_disagree_the_gravest_reading_counts() {
 }
 
 #[test]
-fn a_question_that_only_begins_like_sql_is_not_sql() {
+fn question_that_starts_like_sql_is_not_sql() {
     for text in [
         "update windows drivers",
         "select the best laptop",
@@ -140,9 +140,9 @@ fn a_question_that_only_begins_like_sql_is_not_sql() {
         "with friends",
         "cats",
     ] {
-        assert_eq!(judge_if_sql(text), None, "{text}");
+        assert_eq!(assess_if_sql(text), None, "{text}");
     }
-    let level = |text| judge_if_sql(text).map(|judged| judged.level);
+    let level = |text| assess_if_sql(text).map(|assessed| assessed.level);
     assert_eq!(level("DROP TABLE t"), Some(Irreversible));
     assert_eq!(level(";DROP TABLE t"), Some(Irreversible));
     assert_eq!(level("  (select 1)"), Some(Reversible));

@@ -1,4 +1,4 @@
-//! What names and descriptions say.
+//! The risk that names and descriptions indicate.
 
 use windlass_spec::RiskLevel::{self, Irreversible, Reversible, ReversibleWithDelay};
 
@@ -21,7 +21,7 @@ fn all(level: RiskLevel, names: &[&str]) {
 }
 
 #[test]
-fn the_promised_examples_hold() {
+fn documented_examples_have_documented_levels() {
     all(
         Reversible,
         &[
@@ -36,7 +36,7 @@ fn the_promised_examples_hold() {
 }
 
 #[test]
-fn the_verb_is_found_wherever_it_stands_and_however_it_is_written() {
+fn verb_is_found_at_any_position_in_any_notation() {
     all(
         Irreversible,
         &[
@@ -59,7 +59,7 @@ fn the_verb_is_found_wherever_it_stands_and_however_it_is_written() {
 }
 
 #[test]
-fn what_was_done_to_a_thing_is_not_what_is_done() {
+fn participles_do_not_count_as_actions() {
     all(
         Reversible,
         &[
@@ -77,7 +77,7 @@ fn what_was_done_to_a_thing_is_not_what_is_done() {
 }
 
 #[test]
-fn the_worse_of_two_joined_deeds_counts() {
+fn graver_of_two_joined_verbs_counts() {
     all(
         ReversibleWithDelay,
         &["get_or_create", "find_or_add_label", "search_and_replace"],
@@ -97,7 +97,7 @@ fn the_worse_of_two_joined_deeds_counts() {
 }
 
 #[test]
-fn known_traps_are_known() {
+fn ambiguous_names_have_the_right_level() {
     all(
         ReversibleWithDelay,
         &[
@@ -163,7 +163,7 @@ fn known_traps_are_known() {
 }
 
 #[test]
-fn a_query_that_says_that_it_only_reads_is_believed() {
+fn query_tool_described_as_read_only_is_reversible() {
     assert_eq!(
         described("run_query", "Run a read-only SQL query."),
         Reversible
@@ -176,7 +176,7 @@ fn a_query_that_says_that_it_only_reads_is_believed() {
         described("execute_sql", "Not read-only: runs any SQL."),
         Irreversible
     );
-    // Commands are not questions, whatever their description promises.
+    // Commands are not queries, whatever their description promises.
     assert_eq!(
         described("run_shell", "Run a read-only command."),
         Irreversible
@@ -225,7 +225,7 @@ fn a_description_does_not_lower_what_the_name_says() {
 }
 
 #[test]
-fn a_warning_that_is_taken_back_does_not_count() {
+fn negated_warning_does_not_count() {
     assert_eq!(
         described(
             "move_item",
@@ -244,7 +244,7 @@ fn a_warning_that_is_taken_back_does_not_count() {
 }
 
 #[test]
-fn a_description_speaks_for_a_name_that_says_nothing() {
+fn description_decides_if_the_name_says_nothing() {
     assert_eq!(described("foo", "Returns the weather."), Reversible);
     assert_eq!(
         described("foo", "This tool can be used to delete users."),
@@ -258,7 +258,7 @@ fn a_description_speaks_for_a_name_that_says_nothing() {
 }
 
 #[test]
-fn what_nothing_is_known_of_is_irreversible() {
+fn unknown_tool_is_irreversible() {
     for name in ["", "foo", "frobnicate", "删除文件", "🦀", "\u{202e}", "x1"] {
         let tool = ToolRisk::of(&KnownTool::named(name));
         assert_eq!(tool.base().level, Irreversible, "{name}");

@@ -1,4 +1,4 @@
-//! What is used, lent and left.
+//! Usage, lent calls and remaining limits.
 
 use super::*;
 
@@ -22,13 +22,13 @@ fn time_in_which_the_run_waited_does_not_count() {
     assert!(!allowance.is_out_of_time());
     allowance.pass_time(at(106), false);
     assert!(allowance.is_out_of_time());
-    // A clock that is set back does not give time back.
+    // A clock that is set back does not restore time.
     allowance.pass_time(at(50), false);
     assert_eq!(allowance.now(), at(106));
 }
 
 #[test]
-fn calls_lent_count_until_they_come_back() {
+fn lent_calls_count_until_they_are_returned() {
     let mut allowance = allowance(Settings {
         max_calls: 10,
         ..Settings::default()
@@ -57,7 +57,7 @@ fn calls_of_others_count_by_turn() {
 }
 
 #[test]
-fn rest_is_what_the_budgets_leave() {
+fn remaining_settings_subtract_usage() {
     let mut allowance = allowance(Settings {
         max_tokens: Some(100),
         max_microdollars: Some(50),

@@ -1,4 +1,4 @@
-//! What the answers of people change about a call: it may run, it ends, or it is known what became of it.
+//! Applies the answers of people to a call: it may run, it ends, or its unknown outcome is reported.
 
 use serde_json::{Value, json};
 use windlass_spec::{CallChange, CallId, CallState, Effect, ErrorCategory, Failure, Timestamp};
@@ -7,11 +7,11 @@ use super::{Calls, advance};
 use crate::approval::{Approval, Outcome, canonical};
 use crate::run::grants::Grant;
 use crate::run::outcome::FoldError;
-use crate::run::progress::Reply;
+use crate::run::progress::FormReply;
 
 impl Calls {
-    /// Takes the answer to a question about a call. `show` cuts a value to what a model is shown. Returns
-    /// the authorization that it gives for another call, if it does.
+    /// Applies the answer to a question about a call. `show` shortens a value to what a model is shown.
+    /// Returns the authorization for another call that it gives, if any.
     pub(in crate::run) fn settle(
         &mut self,
         approval: &Approval,
@@ -19,25 +19,25 @@ impl Calls {
         show: impl Fn(&Value) -> String,
     ) -> Result<Option<Grant>, FoldError> {
         let call = approval.call();
-        let refused = || FoldError::NotWhatWasAsked(call.clone());
+        let refused = || FoldError::AnswerMismatch(call.clone());
         self.entry(call)?;
-        let of_call = self.call_mut(call).map_err(|_| refused())?;
-        let asked = of_call.progress.question().ok_or_else(refused)?;
-        // All of it, not only the call: whom it was put to, until when, and how many have to agree
-        // is what the run goes by. An answer to an earlier question about the same call is none.
+        let target = self.call_mut(call).map_err(|_| refused())?;
+        let asked = target.progress.question().ok_or_else(refused)?;
+        // The whole request is compared, not only the call: the run depends on its approvers, its expiry
+        // and its security level. An answer to an earlier question about the same call is refused.
         if asked.request() != approval.request() {
             return Err(refused());
         }
         let outcome = approval.outcome().ok_or_else(refused)?;
         let wanted = approval.question().authorize();
         let is_about_itself =
-            wanted.is_some_and(|wanted| wanted.tool_name == *of_call.record.tool_name());
+            wanted.is_some_and(|wanted| wanted.tool_name == *target.record.tool_name());
         let mut grant = None;
-        match of_call.record.state() {
-            CallState::Unknown => of_call.progress.take_word(word(&outcome)),
+        match target.record.state() {
+            CallState::Unknown => target.progress.record_report(outcome_report(&outcome)),
             CallState::Running if approval.question().form().is_some() => {
-                of_call.progress.reply(reply(outcome));
-                // The call is still under way, and runs once more to go on with it.
+                target.progress.reply(form_reply(outcome));
+                // The call is still running, and runs once more to continue with the reply.
                 self.permitted.remove(call);
             }
             CallState::Running => self.end_asking_tool(approval, &outcome, at)?,
@@ -51,7 +51,8 @@ impl Calls {
         Ok(grant)
     }
 
-    /// Ends a call whose tool could not go on without a person. It had no effect: it said so itself.
+    /// Ends a call whose tool could not continue without a person. It had no effect, as the tool itself
+    /// reported.
     fn end_asking_tool(
         &mut self,
         approval: &Approval,
@@ -60,7 +61,7 @@ impl Calls {
     ) -> Result<(), FoldError> {
         let asked = approval.question().headline();
         let again = |what: String| {
-            // The same call may be made again now, which is no repetition.
+            // The same call may be made again now; that does not count as a repetition.
             let mut failure = Failure::new(ErrorCategory::Unavailable, Effect::None, what);
             failure.retryable = true;
             CallChange::Fail(failure)
@@ -78,7 +79,7 @@ impl Calls {
                 ))
             }
             Outcome::Run { .. } => again(format!(
-                "The tool asked a person for leave: {asked} It was given. Call the tool again."
+                "The tool asked for authorization: {asked} It was given. Call the tool again."
             )),
             other => self.refusal(approval.call(), other),
         };
@@ -100,10 +101,10 @@ impl Calls {
                 arguments, digest, ..
             } => {
                 let Some(asked) = approval.question().authorize() else {
-                    return Err(FoldError::NotWhatWasAsked(call.clone()));
+                    return Err(FoldError::AnswerMismatch(call.clone()));
                 };
                 let message = format!(
-                    "Leave is given. Call `{}` now with exactly {}.",
+                    "Authorization is given. Call `{}` now with exactly {}.",
                     asked.tool_name,
                     canonical(&Value::Object(arguments))
                 );
@@ -124,7 +125,7 @@ impl Calls {
         Ok(grant)
     }
 
-    /// Takes what people decided about a call that needs their approval to run.
+    /// Applies the decision about a call that needs approval to run.
     fn take_approval(
         &mut self,
         approval: &Approval,
@@ -140,18 +141,18 @@ impl Calls {
                 ..
             } => {
                 let asked = approval.question().authorize();
-                let of_call = self.call_mut(call)?;
-                let requested = is_edited.then(|| of_call.record.arguments());
+                let target = self.call_mut(call)?;
+                let requested = is_edited.then(|| target.record.arguments());
                 let level = asked.map(|asked| asked.security_level);
-                of_call.progress.approve(level, requested);
+                target.progress.approve(level, requested);
                 if is_edited {
-                    *of_call.record = of_call.record.with_arguments(arguments);
+                    *target.record = target.record.with_arguments(arguments);
                 }
                 return Ok(());
             }
             Outcome::Responded(value) => {
                 let message = format!(
-                    "The call was not made. A person answered in the tool's stead: {}",
+                    "The call was not made. A person answered instead of the tool: {}",
                     show(&value)
                 );
                 let failure = Failure::new(ErrorCategory::Cancelled, Effect::None, message);
@@ -162,21 +163,21 @@ impl Calls {
         advance(self.call_mut(call)?.record, change, at)
     }
 
-    /// How a call ends that people did not approve.
+    /// How a call ends that was not approved.
     fn refusal(&self, call: &CallId, outcome: &Outcome) -> CallChange {
         match outcome {
             Outcome::Rejected { by, message } => {
                 let message = match message {
-                    Some(message) => format!("{by} said no: {message}"),
-                    None => format!("{by} said no. Do not try it again."),
+                    Some(message) => format!("{by} rejected the call: {message}"),
+                    None => format!("{by} rejected the call. Do not try it again."),
                 };
                 CallChange::Fail(Failure::new(ErrorCategory::Rejected, Effect::None, message))
             }
             Outcome::Expired => {
                 let is_second = self.expired_before(call);
                 let message = match is_second {
-                    true => "Nobody decided in time, again. Go on without it.",
-                    false => "Nobody decided in time. You may ask once more, or go on without it.",
+                    true => "The approval expired again. Continue without it.",
+                    false => "The approval expired. You may ask once more, or continue without it.",
                 };
                 let mut failure = Failure::new(ErrorCategory::Expired, Effect::None, message);
                 failure.retryable = !is_second;
@@ -185,12 +186,12 @@ impl Calls {
             _ => CallChange::Cancel(Failure::new(
                 ErrorCategory::Cancelled,
                 Effect::None,
-                "the question was withdrawn before anybody answered it",
+                "the question was withdrawn before it was answered",
             )),
         }
     }
 
-    /// Whether nobody decided in time about the same call before.
+    /// Whether an approval of the same call has expired before.
     fn expired_before(&self, call: &CallId) -> bool {
         let Ok((record, _)) = self.call(call) else {
             return false;
@@ -205,19 +206,19 @@ impl Calls {
     }
 }
 
-/// What a person said about a call whose end nobody knew.
-fn word(outcome: &Outcome) -> String {
+/// The report of a person about a call with an unknown outcome.
+fn outcome_report(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Answered(text) => format!("A person says: {text}"),
-        _ => "No person could tell.".to_owned(),
+        Outcome::Answered(text) => format!("A person reports: {text}"),
+        _ => "No person reported the outcome.".to_owned(),
     }
 }
 
-/// The outcome of a form.
-fn reply(outcome: Outcome) -> Reply {
+/// The reply that the outcome of a form question stands for.
+fn form_reply(outcome: Outcome) -> FormReply {
     match outcome {
-        Outcome::Responded(Value::Object(filled)) => Reply::Filled(filled),
-        Outcome::Rejected { .. } => Reply::Declined,
-        _ => Reply::Nobody,
+        Outcome::Responded(Value::Object(filled)) => FormReply::Filled(filled),
+        Outcome::Rejected { .. } => FormReply::Declined,
+        _ => FormReply::Unanswered,
     }
 }

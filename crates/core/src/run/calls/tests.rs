@@ -1,4 +1,4 @@
-//! The changes of one call, each refused where it does not fit, and then without a trace.
+//! The state changes of one call. A refused change leaves no trace.
 
 use serde_json::{Map, json};
 use windlass_spec::{NonEmptyText, Signature, ToolName, Type};
@@ -64,7 +64,7 @@ fn call_starts_only_after_the_gate_allowed_it() {
 }
 
 #[test]
-fn permit_needs_a_decision_and_a_start_and_is_given_once() {
+fn permit_needs_a_decision_and_a_start_and_is_issued_once() {
     let mut calls = calls(CallKind::Tool);
     let refused = calls.permit(&id()).unwrap_err();
     assert!(matches!(refused, PermitError::NotRunning { .. }));
@@ -73,7 +73,10 @@ fn permit_needs_a_decision_and_a_start_and_is_given_once() {
     assert!(matches!(refused, PermitError::NotRunning { .. }));
     calls.start(&id(), None, at(1), at(1)).unwrap();
     assert_eq!(calls.permit(&id()).unwrap().tool().as_str(), "note");
-    assert_eq!(calls.permit(&id()).unwrap_err(), PermitError::Given(id()));
+    assert_eq!(
+        calls.permit(&id()).unwrap_err(),
+        PermitError::AlreadyIssued(id())
+    );
 }
 
 #[test]
@@ -87,7 +90,7 @@ fn denial_ends_the_call() {
 }
 
 #[test]
-fn refused_denial_leaves_no_argument_behind() {
+fn refused_denial_leaves_the_arguments_unchanged() {
     let mut calls = calls(CallKind::Tool);
     let ended = CallEnd::Cancelled(Failure::new(
         ErrorCategory::Cancelled,

@@ -1,4 +1,4 @@
-//! How far a plan is: the fold of what happened to its tasks.
+//! The state of a plan, folded from the events of its tasks.
 
 mod change;
 
@@ -16,22 +16,22 @@ use crate::run::outcome::FoldError;
 
 pub use change::ReplanError;
 
-/// How much of what came of a task an agent is told that goes on from there.
-const LONGEST_TOLD: usize = 8_000;
+/// How many characters of an earlier result the agent of a dependent task is shown.
+const MAX_RESULT_CHARS: usize = 8_000;
 
-/// Where a task stands.
+/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanTaskStatus {
-    /// It has not begun, or is to be tried again.
+    /// It has not started, or is to be tried again.
     Pending,
-    /// It is under way.
+    /// It is in progress.
     InProgress,
-    /// It is done.
+    /// It succeeded.
     Success,
-    /// It failed for good.
+    /// It failed permanently.
     Error,
-    /// It will not be done, because something before it was not.
+    /// It will not be done, because a task it depends on was not done.
     Skipped,
     /// It was stopped.
     Cancelled,
@@ -61,7 +61,7 @@ impl PlanTaskStatus {
         }
     }
 
-    /// The status of that word, in any case; what others say for it is understood.
+    /// Parses a status, ignoring case; common synonyms are accepted.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word.trim().to_ascii_lowercase().as_str() {
@@ -71,7 +71,7 @@ impl PlanTaskStatus {
         }
     }
 
-    /// Whether nothing more becomes of the task.
+    /// Whether the status is final.
     #[must_use]
     pub const fn is_settled(self) -> bool {
         matches!(
@@ -81,24 +81,24 @@ impl PlanTaskStatus {
     }
 }
 
-/// What happened to a task so far.
+/// The state of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskState {
-    /// Where it stands.
+    /// Its status.
     pub status: PlanTaskStatus,
-    /// How often it was begun.
+    /// How many attempts have started.
     pub attempts: u32,
-    /// How many calls its run may make, while it is under way.
+    /// How many calls are lent to its run while it is in progress.
     pub calls: u32,
-    /// When it was first begun.
+    /// When the first attempt started.
     pub started_at: Option<Timestamp>,
     /// When it was settled.
     pub ended_at: Option<Timestamp>,
-    /// What came of it.
+    /// The result.
     pub result: Option<Value>,
-    /// Whether strangers wrote what came of it, in part or whole.
+    /// Whether the result contains untrusted content.
     pub tainted: bool,
-    /// Why it failed, last.
+    /// The last error.
     pub failure: Option<Failure>,
     /// Why it was skipped.
     pub because: Option<String>,
@@ -120,7 +120,7 @@ impl TaskState {
     }
 }
 
-/// A plan and how far it is.
+/// A plan and its progress.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanState {
     id: CallId,
@@ -145,13 +145,13 @@ impl PlanState {
         }
     }
 
-    /// What it is called: the call that made it.
+    /// The id of the plan: the call that made it.
     #[must_use]
     pub fn id(&self) -> &CallId {
         &self.id
     }
 
-    /// What it consists of.
+    /// The plan itself.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
@@ -163,32 +163,32 @@ impl PlanState {
         self.made_at
     }
 
-    /// The tasks with how far they are, in the order in which they were written.
+    /// The tasks with their states, in the order in which they were written.
     pub fn tasks(&self) -> impl Iterator<Item = (&PlanTask, &TaskState)> {
         let tasks = self.plan.tasks().iter();
         tasks.filter_map(|task| Some((task, self.tasks.get(&task.id)?)))
     }
 
-    /// A task and how far it is.
+    /// A task and its state.
     #[must_use]
     pub fn task(&self, id: &str) -> Option<(&PlanTask, &TaskState)> {
         let task = self.plan.task(id)?;
         Some((task, self.tasks.get(&task.id)?))
     }
 
-    /// What came of a task, if something did.
+    /// The result of a task, if there is one.
     #[must_use]
     pub fn result(&self, id: &str) -> Option<&Value> {
         self.task(id)?.1.result.as_ref()
     }
 
-    /// Whether every task is settled.
+    /// Whether every task has a final status.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.tasks.values().all(|task| task.status.is_settled())
     }
 
-    /// How the plan stands as a whole.
+    /// The status of the plan as a whole.
     #[must_use]
     pub fn status(&self) -> PlanTaskStatus {
         let has = |status| self.tasks.values().any(|task| task.status == status);
@@ -208,89 +208,89 @@ impl PlanState {
         }
     }
 
-    /// The tasks that are under way in runs of their own, and which attempt it is.
-    pub fn under_way(&self) -> impl Iterator<Item = (&PlanTaskId, u32)> {
+    /// The tasks that are in progress in their own runs, each with its attempt.
+    pub fn in_progress(&self) -> impl Iterator<Item = (&PlanTaskId, u32)> {
         self.tasks()
             .filter(|(task, state)| {
-                state.status == PlanTaskStatus::InProgress && task.work != Work::ByHand
+                state.status == PlanTaskStatus::InProgress && task.work != Work::Manual
             })
             .map(|(task, state)| (&task.id, state.attempts))
     }
 
-    /// How many tasks that have not begun may run at the same time as soon as they can.
-    pub(in crate::run) fn beside(&self) -> usize {
+    /// How many pending tasks may run at the same time as soon as they can start.
+    pub(in crate::run) fn startable_count(&self) -> usize {
         let pending = self.tasks().filter(|(task, state)| {
-            state.status == PlanTaskStatus::Pending && task.work != Work::ByHand
+            state.status == PlanTaskStatus::Pending && task.work != Work::Manual
         });
         let room = match self.plan.execution_mode() {
             ExecutionMode::Sequential => 1,
             ExecutionMode::Parallel => self.plan.max_parallel(),
         };
-        let room = room.saturating_sub(self.under_way().count());
+        let room = room.saturating_sub(self.in_progress().count());
         pending.count().min(room)
     }
 
-    /// Whether a task is under way whose run may make calls.
+    /// Whether calls are lent to the run of a task in progress.
     pub(in crate::run) fn has_lent(&self) -> bool {
         self.tasks.values().any(|task| task.calls > 0)
     }
 
-    /// The tasks that can begin now, as many as may run at the same time.
+    /// The tasks that can start now, at most as many as may run at the same time.
     #[must_use]
-    pub fn can_begin(&self) -> Vec<&PlanTask> {
-        let by_itself = |task: &&PlanTask| task.work != Work::ByHand;
+    pub fn startable_tasks(&self) -> Vec<&PlanTask> {
+        let is_automatic = |task: &&PlanTask| task.work != Work::Manual;
         match self.plan.execution_mode() {
             ExecutionMode::Sequential => {
-                let is_at_it = |state: &TaskState| state.status == PlanTaskStatus::InProgress;
-                match self.tasks.values().any(is_at_it) {
+                let is_in_progress = |state: &TaskState| state.status == PlanTaskStatus::InProgress;
+                match self.tasks.values().any(is_in_progress) {
                     true => Vec::new(),
-                    false => self.ready().take(1).filter(by_itself).collect(),
+                    false => self.ready().take(1).filter(is_automatic).collect(),
                 }
             }
-            // What is done by hand takes no room of what runs by itself.
+            // Manual tasks do not count toward the limit of parallel tasks.
             ExecutionMode::Parallel => {
                 let room = self.plan.max_parallel();
-                let room = room.saturating_sub(self.under_way().count());
-                self.ready().filter(by_itself).take(room).collect()
+                let room = room.saturating_sub(self.in_progress().count());
+                self.ready().filter(is_automatic).take(room).collect()
             }
         }
     }
 
-    /// The tasks that whoever made the plan can do now, or is at.
-    pub fn by_hand(&self) -> impl Iterator<Item = &PlanTask> {
-        let at_work = self.tasks().filter(|(task, state)| {
-            task.work == Work::ByHand && state.status == PlanTaskStatus::InProgress
+    /// The manual tasks that are in progress or can start now.
+    pub fn manual_tasks(&self) -> impl Iterator<Item = &PlanTask> {
+        let in_work = self.tasks().filter(|(task, state)| {
+            task.work == Work::Manual && state.status == PlanTaskStatus::InProgress
         });
-        let at_work = at_work.map(|(task, _)| task);
+        let in_work = in_work.map(|(task, _)| task);
         let at_once = match self.plan.execution_mode() {
             ExecutionMode::Sequential => 1,
             ExecutionMode::Parallel => usize::MAX,
         };
         let ready = self.ready().take(at_once);
-        at_work.chain(ready.filter(|task| task.work == Work::ByHand))
+        in_work.chain(ready.filter(|task| task.work == Work::Manual))
     }
 
-    /// The tasks that wait for nothing any more and have not begun.
+    /// The pending tasks whose dependencies have succeeded.
     fn ready(&self) -> impl Iterator<Item = &PlanTask> {
         self.tasks()
-            .filter(|(task, state)| state.status == PlanTaskStatus::Pending && self.may_begin(task))
+            .filter(|(task, state)| state.status == PlanTaskStatus::Pending && self.can_start(task))
             .map(|(task, _)| task)
     }
 
-    fn may_begin(&self, task: &PlanTask) -> bool {
+    fn can_start(&self, task: &PlanTask) -> bool {
         task.depends_on.iter().all(|id| {
             let before = self.tasks.get(id);
             before.is_some_and(|before| before.status == PlanTaskStatus::Success)
         })
     }
 
-    /// Whether strangers wrote part of what came of any task.
+    /// Whether any result contains untrusted content.
     #[must_use]
     pub fn is_tainted(&self) -> bool {
         self.tasks.values().any(|task| task.tainted)
     }
 
-    /// Whether strangers wrote part of what a task goes on from.
+    /// Whether a task depends on untrusted content, directly or not.
     pub(super) fn is_tainted_before(&self, task: &PlanTask) -> bool {
         let mut seen = BTreeSet::new();
         let mut open: Vec<&PlanTaskId> = task.depends_on.iter().collect();
@@ -307,9 +307,9 @@ impl PlanState {
         false
     }
 
-    /// What an agent is told of the tasks before its own.
-    pub(super) fn told_before(&self, task: &PlanTask) -> String {
-        let mut told = String::new();
+    /// Describes the results of the tasks that a task depends on, for its agent.
+    pub(super) fn describe_dependencies(&self, task: &PlanTask) -> String {
+        let mut text = String::new();
         for id in &task.depends_on {
             let Some((
                 before,
@@ -321,19 +321,19 @@ impl PlanState {
             else {
                 continue;
             };
-            if told.is_empty() {
-                told.push_str("\n\nWhat came of the tasks before this one:");
+            if text.is_empty() {
+                text.push_str("\n\nResults of the tasks before this one:");
             }
             let result = match result {
-                Value::String(text) => text.clone(),
+                Value::String(content) => content.clone(),
                 other => other.to_string(),
             };
-            let cut = result.chars().count() > LONGEST_TOLD;
-            let shown: String = result.chars().take(LONGEST_TOLD).collect();
+            let cut = result.chars().count() > MAX_RESULT_CHARS;
+            let shown: String = result.chars().take(MAX_RESULT_CHARS).collect();
             let rest = if cut { " ... (cut)" } else { "" };
-            let _ = write!(told, "\n- {id} ({}): {shown}{rest}", before.description);
+            let _ = write!(text, "\n- {id} ({}): {shown}{rest}", before.description);
         }
-        told
+        text
     }
 
     pub(in crate::run) fn start(
@@ -347,8 +347,8 @@ impl PlanState {
         let (declared, state) = self.task(task.as_str()).ok_or_else(refused)?;
         let fits = state.status == PlanTaskStatus::Pending
             && state.attempts + 1 == attempt
-            && declared.work != Work::ByHand
-            && self.may_begin(declared);
+            && declared.work != Work::Manual
+            && self.can_start(declared);
         let state = self.tasks.get_mut(task).filter(|_| fits);
         let state = state.ok_or_else(|| FoldError::NotOfPlan(self.id.clone(), task.clone()))?;
         state.status = PlanTaskStatus::InProgress;
@@ -358,7 +358,7 @@ impl PlanState {
         Ok(())
     }
 
-    /// Ends an attempt. How many calls its run might have made.
+    /// Ends an attempt. Returns how many calls were lent to its run.
     pub(in crate::run) fn end(
         &mut self,
         task: &PlanTaskId,
@@ -395,7 +395,7 @@ impl PlanState {
         Ok(calls)
     }
 
-    /// Draws the consequences of where a task stands now.
+    /// Applies the consequences of the new status of a task.
     fn settle(&mut self, task: &PlanTaskId, at: Timestamp) {
         let Some(state) = self.tasks.get_mut(task) else {
             return;
@@ -415,13 +415,14 @@ impl PlanState {
         if stops && self.stopped_by.is_none() {
             self.stopped_by = Some(task.clone());
         }
-        self.skip_what_cannot_be_done(Some(at));
+        self.skip_unreachable(Some(at));
     }
 
-    /// Skips what waits, directly or not, for what was not done, and everything if the plan was stopped.
-    fn skip_what_cannot_be_done(&mut self, at: Option<Timestamp>) {
+    /// Skips the pending tasks that depend, directly or not, on a task that was not done, or all of them
+    /// if the plan stopped.
+    fn skip_unreachable(&mut self, at: Option<Timestamp>) {
         loop {
-            let lost = self.tasks().find_map(|(task, state)| {
+            let unreachable = self.tasks().find_map(|(task, state)| {
                 if state.status != PlanTaskStatus::Pending {
                     return None;
                 }
@@ -432,13 +433,13 @@ impl PlanState {
                     })
                 });
                 let because = match (before, &self.stopped_by) {
-                    (Some(before), _) => format!("it waits for `{before}`, which was not done"),
+                    (Some(before), _) => format!("it depends on `{before}`, which was not done"),
                     (None, Some(stopped)) => format!("the plan stopped at `{stopped}`"),
                     (None, None) => return None,
                 };
                 Some((task.id.clone(), because))
             });
-            let Some((task, because)) = lost else {
+            let Some((task, because)) = unreachable else {
                 return;
             };
             if let Some(state) = self.tasks.get_mut(&task) {
@@ -449,35 +450,35 @@ impl PlanState {
         }
     }
 
-    /// The plan as it is told to whoever made it: what it consists of and how far it is.
+    /// The plan and the progress of its tasks as JSON.
     #[must_use]
-    pub fn told(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let tasks: Vec<Value> = self
             .tasks()
             .map(|(task, state)| {
-                let mut told = json!({
+                let mut entry = json!({
                     "id": task.id,
                     "description": task.description,
                     "status": state.status,
                 });
                 match &task.work {
-                    Work::Call { tool, .. } => told["tool"] = json!(tool),
-                    Work::Agent(agent) => told["agent"] = json!(agent),
-                    Work::ByHand => told["by_hand"] = json!(true),
+                    Work::Call { tool, .. } => entry["tool"] = json!(tool),
+                    Work::Agent(agent) => entry["agent"] = json!(agent),
+                    Work::Manual => entry["by_hand"] = json!(true),
                 }
                 if state.attempts > 1 {
-                    told["attempts"] = json!(state.attempts);
+                    entry["attempts"] = json!(state.attempts);
                 }
                 if let Some(result) = &state.result {
-                    told["result"] = result.clone();
+                    entry["result"] = result.clone();
                 }
                 if let Some(failure) = &state.failure {
-                    told["error"] = json!(failure.model_message);
+                    entry["error"] = json!(failure.model_message);
                 }
                 if let Some(because) = &state.because {
-                    told["because"] = json!(because);
+                    entry["because"] = json!(because);
                 }
-                told
+                entry
             })
             .collect();
         json!({

@@ -1,4 +1,4 @@
-//! What can begin when, and what becomes of the rest: on plans written by hand and on random ones.
+//! When tasks can start and what happens to the others, for fixed and random plans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,8 +26,8 @@ fn id(name: &str) -> PlanTaskId {
     PlanTaskId::new(name).unwrap()
 }
 
-fn begin(state: &PlanState) -> Vec<String> {
-    let tasks = state.can_begin();
+fn startable(state: &PlanState) -> Vec<String> {
+    let tasks = state.startable_tasks();
     tasks.iter().map(|task| task.id.to_string()).collect()
 }
 
@@ -56,41 +56,41 @@ fn diamond(on_failure: &str) -> PlanState {
 }
 
 #[test]
-fn task_begins_when_all_it_waits_for_is_done() {
+fn task_starts_when_all_its_dependencies_succeeded() {
     let mut state = diamond("stop");
-    assert_eq!(begin(&state), ["a", "c"]);
+    assert_eq!(startable(&state), ["a", "c"]);
     assert!(state.start(&id("b"), 1, 1, at(1)).is_err());
     state.start(&id("a"), 1, 1, at(1)).unwrap();
     state.start(&id("c"), 1, 1, at(1)).unwrap();
-    assert_eq!(begin(&state), [""; 0]);
+    assert_eq!(startable(&state), [""; 0]);
     state.end(&id("a"), 1, &success(json!(1)), at(2)).unwrap();
-    assert_eq!(begin(&state), ["b"]);
+    assert_eq!(startable(&state), ["b"]);
     state.start(&id("b"), 1, 1, at(2)).unwrap();
     state.end(&id("b"), 1, &success(json!(2)), at(3)).unwrap();
-    assert_eq!(begin(&state), [""; 0]);
+    assert_eq!(startable(&state), [""; 0]);
     state.end(&id("c"), 1, &success(json!(3)), at(4)).unwrap();
-    assert_eq!(begin(&state), ["d"]);
+    assert_eq!(startable(&state), ["d"]);
     assert_eq!(state.status(), PlanTaskStatus::InProgress);
 }
 
 #[test]
-fn sequential_plan_begins_one_task_at_a_time_in_order() {
+fn sequential_plan_starts_one_task_at_a_time_in_order() {
     let mut state = state(json!({"execution_mode": "sequential", "tasks": [
         {"id": "late", "tool": "t", "depends_on": ["early"]},
         {"id": "early", "tool": "t"},
         {"id": "other", "tool": "t"},
     ]}));
     for task in ["early", "late", "other"] {
-        assert_eq!(begin(&state), [task]);
+        assert_eq!(startable(&state), [task]);
         state.start(&id(task), 1, 1, at(1)).unwrap();
-        assert_eq!(begin(&state), [""; 0]);
+        assert_eq!(startable(&state), [""; 0]);
         state.end(&id(task), 1, &success(json!(1)), at(2)).unwrap();
     }
     assert_eq!(state.status(), PlanTaskStatus::Success);
 }
 
 #[test]
-fn task_that_fails_stops_the_plan_or_what_waits_for_it() {
+fn failed_task_stops_the_plan_or_skips_its_dependents() {
     let mut stopped = diamond("stop");
     let mut skipped = diamond("skip_dependents");
     for state in [&mut stopped, &mut skipped] {
@@ -103,18 +103,18 @@ fn task_that_fails_stops_the_plan_or_what_waits_for_it() {
     }
     assert_eq!(status(&stopped, "c"), PlanTaskStatus::Skipped);
     assert!(stopped.is_over());
-    assert_eq!(begin(&skipped), ["c"]);
+    assert_eq!(startable(&skipped), ["c"]);
     assert!(!skipped.is_over());
     let because = skipped.task("d").unwrap().1.because.clone().unwrap();
     assert!(because.contains("`b`"), "{because}");
 }
 
 #[test]
-fn task_is_tried_again_only_if_it_has_done_nothing() {
+fn task_is_retried_only_if_it_had_no_effect() {
     let retried = |end: &TaskEnd| {
         let mut state = state(json!({"tasks": [{"id": "a", "tool": "t", "retries": 2}]}));
         let mut attempts = 0;
-        while let [_] = begin(&state)[..] {
+        while let [_] = startable(&state)[..] {
             attempts += 1;
             state.start(&id("a"), attempts, 1, at(1)).unwrap();
             state.end(&id("a"), attempts, end, at(2)).unwrap();
@@ -133,7 +133,7 @@ fn task_is_tried_again_only_if_it_has_done_nothing() {
     for effect in [Effect::Applied, Effect::Unknown] {
         assert_eq!(retried(&failure(ErrorCategory::Unavailable, effect)), 1);
     }
-    // Nor if it is bound to fail again.
+    // Permanent errors are not retried either.
     for category in [
         ErrorCategory::Rejected,
         ErrorCategory::PermissionDenied,
@@ -145,29 +145,29 @@ fn task_is_tried_again_only_if_it_has_done_nothing() {
 }
 
 #[test]
-fn only_what_is_done_by_hand_can_be_marked_and_what_has_not_begun_be_skipped() {
+fn only_manual_tasks_can_be_marked_and_only_pending_tasks_skipped() {
     let mut state = state(json!({"tasks": [
         {"id": "call", "tool": "t"},
         {"id": "think", "description": "Think about it", "depends_on": ["call"]},
         {"id": "write", "tool": "t", "depends_on": ["think"]},
     ]}));
-    assert!(state.may_mark("call", PlanTaskStatus::Success).is_err());
-    assert!(state.may_mark("think", PlanTaskStatus::Success).is_err());
+    assert!(state.check_mark("call", PlanTaskStatus::Success).is_err());
+    assert!(state.check_mark("think", PlanTaskStatus::Success).is_err());
     assert!(
         state
-            .may_mark("thnk", PlanTaskStatus::Success)
+            .check_mark("thnk", PlanTaskStatus::Success)
             .unwrap_err()
             .contains("`think`")
     );
     state.start(&id("call"), 1, 1, at(1)).unwrap();
-    assert!(state.may_mark("call", PlanTaskStatus::Skipped).is_err());
+    assert!(state.check_mark("call", PlanTaskStatus::Skipped).is_err());
     state
         .end(&id("call"), 1, &success(json!(1)), at(2))
         .unwrap();
-    assert_eq!(begin(&state), [""; 0]);
-    let by_hand: Vec<_> = state.by_hand().map(|task| task.id.as_str()).collect();
+    assert_eq!(startable(&state), [""; 0]);
+    let by_hand: Vec<_> = state.manual_tasks().map(|task| task.id.as_str()).collect();
     assert_eq!(by_hand, ["think"]);
-    assert!(state.may_mark("think", PlanTaskStatus::Pending).is_err());
+    assert!(state.check_mark("think", PlanTaskStatus::Pending).is_err());
     state
         .mark(&id("think"), PlanTaskStatus::InProgress, None, false, at(3))
         .unwrap();
@@ -185,7 +185,7 @@ fn only_what_is_done_by_hand_can_be_marked_and_what_has_not_begun_be_skipped() {
             .mark(&id("think"), PlanTaskStatus::Error, None, false, at(4))
             .is_err()
     );
-    assert_eq!(begin(&state), ["write"]);
+    assert_eq!(startable(&state), ["write"]);
     state
         .mark(&id("write"), PlanTaskStatus::Skipped, None, false, at(5))
         .unwrap();
@@ -193,7 +193,7 @@ fn only_what_is_done_by_hand_can_be_marked_and_what_has_not_begun_be_skipped() {
 }
 
 #[test]
-fn what_has_begun_stays_as_it_is_when_a_plan_is_changed() {
+fn replanning_cannot_change_started_tasks() {
     let mut state = diamond("stop");
     state.start(&id("a"), 1, 1, at(1)).unwrap();
     let changed =
@@ -209,7 +209,7 @@ fn what_has_begun_stays_as_it_is_when_a_plan_is_changed() {
     replanned
         .end(&id("a"), 1, &success(json!(1)), at(2))
         .unwrap();
-    assert_eq!(begin(&replanned), ["e"]);
+    assert_eq!(startable(&replanned), ["e"]);
     replanned.start(&id("e"), 1, 1, at(2)).unwrap();
     replanned
         .end(&id("e"), 1, &success(json!(1)), at(2))
@@ -221,7 +221,7 @@ fn what_has_begun_stays_as_it_is_when_a_plan_is_changed() {
 }
 
 #[test]
-fn what_strangers_wrote_is_marked_through_all_that_goes_on_from_it() {
+fn taint_passes_to_all_dependent_tasks() {
     let mut state = diamond("stop");
     state.start(&id("a"), 1, 1, at(1)).unwrap();
     let end = TaskEnd::Success {
@@ -235,16 +235,16 @@ fn what_strangers_wrote_is_marked_through_all_that_goes_on_from_it() {
     assert!(!before("a") && !before("c"));
 }
 
-/// What happens to the tasks of a random plan, in a random order.
+/// A random plan with random ends of its tasks, in a random order.
 #[derive(Debug, Clone)]
-struct Course {
+struct RandomPlan {
     plan: Plan,
     /// By task, how each attempt ends.
     ends: Vec<u8>,
     order: Vec<u8>,
 }
 
-fn courses() -> impl Strategy<Value = Course> {
+fn random_plans() -> impl Strategy<Value = RandomPlan> {
     (1usize..14).prop_flat_map(|count| {
         let edges = prop::collection::vec(any::<u16>(), count);
         let more = prop::collection::vec(any::<u8>(), count * 8);
@@ -268,7 +268,7 @@ fn courses() -> impl Strategy<Value = Course> {
                 } else {
                     "parallel"
                 };
-                Course {
+                RandomPlan {
                     plan: plan(json!({
                         "execution_mode": mode, "max_parallel": max_parallel, "tasks": tasks,
                     })),
@@ -282,16 +282,16 @@ fn courses() -> impl Strategy<Value = Course> {
 
 proptest! {
     #[test]
-    fn order_is_kept_room_is_used_and_every_task_is_settled_once(course in courses()) {
+    fn dependencies_and_parallelism_hold_and_every_task_is_settled_once(random in random_plans()) {
         let call: CallId = "run:1:0".parse().unwrap();
-        let mut state = PlanState::new(call, course.plan.clone(), at(0));
-        let most = course.plan.max_parallel();
+        let mut state = PlanState::new(call, random.plan.clone(), at(0));
+        let most = random.plan.max_parallel();
         let mut settled: BTreeSet<PlanTaskId> = BTreeSet::new();
         let mut attempts: BTreeMap<PlanTaskId, u32> = BTreeMap::new();
-        let mut order = course.order.iter().cycle();
+        let mut order = random.order.iter().cycle();
         for step in 0.. {
-            prop_assert!(step < 500, "it does not end");
-            while let Some(task) = state.can_begin().first().map(|task| (*task).clone()) {
+            prop_assert!(step < 500, "the plan does not end");
+            while let Some(task) = state.startable_tasks().first().map(|task| (*task).clone()) {
                 for before in &task.depends_on {
                     prop_assert_eq!(status(&state, before.as_str()), PlanTaskStatus::Success);
                 }
@@ -299,26 +299,26 @@ proptest! {
                 *attempt += 1;
                 prop_assert!(*attempt <= task.retries + 1);
                 state.start(&task.id, *attempt, 1, at(step)).unwrap();
-                prop_assert!(state.under_way().count() <= most);
+                prop_assert!(state.in_progress().count() <= most);
             }
-            let under_way: Vec<(PlanTaskId, u32)> =
-                state.under_way().map(|(task, attempt)| (task.clone(), attempt)).collect();
-            // Whatever could run, does: as long as there is room, nothing that waits for nothing is left.
-            if under_way.len() < most {
+            let in_progress: Vec<(PlanTaskId, u32)> =
+                state.in_progress().map(|(task, attempt)| (task.clone(), attempt)).collect();
+            // Every task that can run is running: below the limit, no startable task is left pending.
+            if in_progress.len() < most {
                 let is_free = |task: &windlass_spec::plan::PlanTask| {
                     status(&state, task.id.as_str()) == PlanTaskStatus::Pending
                         && task.depends_on.iter().all(|before| {
                             status(&state, before.as_str()) == PlanTaskStatus::Success
                         })
                 };
-                prop_assert!(!course.plan.tasks().iter().any(is_free));
+                prop_assert!(!random.plan.tasks().iter().any(is_free));
             }
-            if under_way.is_empty() {
+            if in_progress.is_empty() {
                 break;
             }
-            let pick = usize::from(*order.next().unwrap()) % under_way.len();
-            let (task, attempt) = &under_way[pick];
-            let end = match course.ends[(pick * 7 + step as usize) % course.ends.len()] % 5 {
+            let pick = usize::from(*order.next().unwrap()) % in_progress.len();
+            let (task, attempt) = &in_progress[pick];
+            let end = match random.ends[(pick * 7 + step as usize) % random.ends.len()] % 5 {
                 0 => failure(ErrorCategory::ToolFailure, Effect::None),
                 1 => failure(ErrorCategory::ToolFailure, Effect::Unknown),
                 _ => success(json!(step)),
@@ -328,11 +328,11 @@ proptest! {
                 if state.status.is_settled() {
                     settled.insert(task.id.clone());
                 } else {
-                    // Nothing is unsettled again.
+                    // A settled task stays settled.
                     prop_assert!(!settled.contains(&task.id));
                 }
             }
-            // What is settled is not ended, begun or marked again.
+            // A settled task cannot end or start again.
             for task in &settled {
                 let mut changed = state.clone();
                 let attempt = state.task(task.as_str()).unwrap().1.attempts;
@@ -341,6 +341,6 @@ proptest! {
             }
         }
         prop_assert!(state.is_over());
-        prop_assert_eq!(settled.len(), course.plan.tasks().len());
+        prop_assert_eq!(settled.len(), random.plan.tasks().len());
     }
 }

@@ -1,5 +1,5 @@
-//! The work of plans: what a run checks before it carries one out, which task begins next, and the runs that
-//! work for tasks.
+//! The work of plans: the checks before a plan is executed, which task starts next, and the runs of
+//! tasks.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::run::event::{Event, Task};
 use crate::run::settings::Settings;
 
 impl Run {
-    /// The plans that were made in this run, in order. A plan is called after the call that made it.
+    /// The plans that were made in this run, in order. A plan is named after the call that made it.
     #[must_use]
     pub fn plans(&self) -> &[PlanState] {
         self.plans.all()
@@ -31,13 +31,13 @@ impl Run {
         self.plans.get(id)
     }
 
-    /// The plan that a call of a plan tool is about: the one it names, else the latest.
+    /// The plan that a call of a plan tool refers to: the named one, or the latest.
     #[must_use]
     pub fn plan_named(&self, name: Option<&str>) -> Option<&PlanState> {
         self.plans.named(name)
     }
 
-    /// What is wrong with a plan that this run would carry out.
+    /// The errors in a plan that this run would execute.
     #[must_use]
     pub fn check_plan(&self, plan: &Plan) -> Vec<windlass_spec::plan::PlanError> {
         let allowed = self.toolbox.allowed();
@@ -48,8 +48,8 @@ impl Run {
         plan.check_work(tools.map(|(_, tool)| tool.as_ref()), &agents)
     }
 
-    /// What the run of a task may use that is about to begin: one call if that is all it is, else as much
-    /// as each of the tasks that may run beside it.
+    /// The number of calls to lend to the run of a task that is about to start: one if the task is a
+    /// single call, otherwise an equal share among the tasks that may run at the same time.
     pub(in crate::run) fn share_of_task(&self, plan: &CallId, task: &PlanTaskId) -> u32 {
         let Some(plan) = self.plan(plan) else {
             return 0;
@@ -57,31 +57,31 @@ impl Run {
         let left = self.calls_left();
         match plan.task(task.as_str()).map(|(task, _)| &task.work) {
             Some(Work::Call { .. }) => left.min(1),
-            Some(Work::Agent(_)) => share(left, plan.beside()),
-            Some(Work::ByHand) | None => 0,
+            Some(Work::Agent(_)) => share(left, plan.startable_count()),
+            Some(Work::Manual) | None => 0,
         }
     }
 
-    /// The task of a plan that is to begin next. One for which no call is left waits as long as some may
-    /// come back; when none can, it begins and fails for want of one.
+    /// The task of a plan to start next. While no calls are left, it waits for lent calls to be
+    /// returned. If none can be returned, it starts and fails.
     #[must_use]
     pub fn next_task(&self, plan: &PlanState) -> Option<PlanTaskId> {
-        let next = plan.can_begin().first().map(|task| task.id.clone());
+        let next = plan.startable_tasks().first().map(|task| task.id.clone());
         let has_lent = || self.allowance.has_lent() || self.plans.has_lent();
         next.filter(|_| self.calls_left() > 0 || !has_lent())
     }
 
-    /// Whether tasks of a plan wait for calls to come back.
+    /// Whether tasks of a plan wait for lent calls to be returned.
     #[must_use]
     pub fn waits_for_calls(&self, plan: &PlanState) -> bool {
-        !plan.can_begin().is_empty() && self.next_task(plan).is_none()
+        !plan.startable_tasks().is_empty() && self.next_task(plan).is_none()
     }
 
-    /// The first event of the run that works for a task of a plan, which may hold at most `holds`.
+    /// The first event of the run of a task, which may hold at most the permissions `holds`.
     ///
     /// # Errors
-    /// Why the task cannot begin: no call is left for it, what it takes from an earlier task is not
-    /// there, or its run could have no name.
+    /// Why the task cannot start: no call is left for it, the result it uses is missing, or its run
+    /// cannot have an id.
     pub fn task_run(
         &self,
         plan: &PlanState,
@@ -94,7 +94,7 @@ impl Run {
         let run = task_run_id(plan.id(), &task.id, attempt).ok_or_else(|| {
             failed(
                 ErrorCategory::Internal,
-                "plans and agents hand work to each other too often".to_owned(),
+                "plans and agents are nested too deeply".to_owned(),
             )
         })?;
         let calls = plan
@@ -102,13 +102,13 @@ impl Run {
             .map_or(0, |(_, state)| state.calls);
         if calls == 0 {
             let message = format!(
-                "the run has made all of its {} calls; none is left for this task",
+                "the run has used all of its {} calls; none is left for this task",
                 self.settings().max_calls
             );
             return Err(failed(ErrorCategory::BudgetExceeded, message));
         }
         let mut settings = Settings {
-            // A plan within a plan would have no end that anybody can see.
+            // Plans do not nest, so that their size is bounded.
             plans: false,
             ..self.allowance.rest(calls, at)
         };
@@ -125,7 +125,7 @@ impl Run {
                 let arguments = task
                     .arguments_with(|name| plan.result(name))
                     .map_err(|why| failed(ErrorCategory::InvalidArguments, why))?;
-                // Sub-agents are no tools here.
+                // Such a run offers no tools for questions.
                 settings.ask_people = false;
                 work.call = Some(Box::new(RequestedCall {
                     tool: tool.to_string(),
@@ -135,15 +135,15 @@ impl Run {
                 self.toolbox.agent()
             }
             Work::Agent(name) => {
-                work.description.push_str(&plan.told_before(task));
+                work.description.push_str(&plan.describe_dependencies(task));
                 let found = self.toolbox.agent_named(name.as_str());
                 found.ok_or_else(|| {
                     let message = format!("there is no agent `{name}`");
                     failed(ErrorCategory::NotFound, message)
                 })?
             }
-            Work::ByHand => {
-                let message = format!("nobody does `{}` but who made the plan", task.id);
+            Work::Manual => {
+                let message = format!("`{}` is a manual task and has no run", task.id);
                 return Err(failed(ErrorCategory::Internal, message));
             }
         };
@@ -160,12 +160,12 @@ impl Run {
         })
     }
 
-    /// The runs of tasks that are under way.
+    /// The runs of tasks that are in progress.
     pub fn task_runs(&self) -> impl Iterator<Item = RunId> {
         self.plans.task_runs()
     }
 
-    /// The runs of all tasks that were begun, one for each attempt.
+    /// The runs of all tasks that have started, one for each attempt.
     pub fn all_task_runs(&self) -> impl Iterator<Item = RunId> {
         self.plans.all_task_runs()
     }

@@ -1,4 +1,4 @@
-//! How far a call is, from what was decided and what people and time did.
+//! The steps of a call, depending on decision, approval and time.
 
 use serde_json::json;
 
@@ -58,7 +58,7 @@ fn held_call_runs_when_its_window_is_over_or_it_is_released() {
 }
 
 #[test]
-fn approval_is_enough_for_as_much_care_as_it_had() {
+fn approval_covers_decisions_up_to_its_security_level() {
     let mut progress = CallProgress::default();
     let ask = decision("ask");
     assert!(progress.is_stricter(&decision("allow"), &ask));

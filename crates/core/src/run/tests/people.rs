@@ -1,37 +1,37 @@
-//! Calls that wait for people: leave, questions of the model and of tools, lost calls.
+//! Calls that wait for people: approvals, questions of the model and of tools, unknown outcomes.
 
 use windlass_spec::SecurityLevel;
 use windlass_spec::envelope::{InterventionStatus, InterventionType};
 
 use super::*;
 use crate::approval::{Approval, Intervene, Question, Request};
-use crate::gate::Covered;
+use crate::gate::PriorApproval;
 
 fn text(text: &str) -> NonEmptyText {
     NonEmptyText::new(text).unwrap()
 }
 
-/// A run whose model wants to send something, up to the question about it.
-fn asked() -> Driven {
-    let mut driven = Driven::start("x", Settings::default());
-    driven.says(vec![call("send", json!({"to": "Ann"}))]);
-    driven.go_to_question();
-    driven
+/// A run whose model calls `send`, up to the approval question.
+fn awaiting_approval() -> RunHarness {
+    let mut harness = RunHarness::start("x", Settings::default());
+    harness.answer_with(vec![call("send", json!({"to": "Ann"}))]);
+    harness.advance_to_question();
+    harness
 }
 
-impl Driven {
-    fn go_to_question(&mut self) {
+impl RunHarness {
+    fn advance_to_question(&mut self) {
         while let Next::Gate(calls) = self.run.next() {
             calls.iter().for_each(|call| self.pass_gate(call));
         }
     }
 
-    fn decided(&mut self, decision: PersonDecision) {
+    fn decide_question(&mut self, decision: PersonDecision) {
         let mut question = self.run.questions().next().unwrap().clone();
         self.settle(&mut question, "bob", decision);
     }
 
-    fn settled(&mut self, approval: Approval) -> Result<(), FoldError> {
+    fn apply_settled(&mut self, approval: Approval) -> Result<(), FoldError> {
         let at = self.now();
         let approval = Box::new(approval);
         self.run.apply(&Event::Settled { approval, at })
@@ -39,119 +39,125 @@ impl Driven {
 }
 
 #[test]
-fn an_irreversible_call_waits_for_a_person_and_runs_once_they_agree() {
-    let mut driven = asked();
-    assert!(matches!(driven.run.next(), Next::Wait(waiting) if waiting.for_person));
-    assert!(driven.run.is_waiting());
-    let question = driven.run.questions().next().unwrap();
+fn irreversible_call_runs_after_approval() {
+    let mut harness = awaiting_approval();
+    assert!(matches!(harness.run.next(), Next::Wait(waiting) if waiting.for_person));
+    assert!(harness.run.is_waiting());
+    let question = harness.run.questions().next().unwrap();
     let wanted = question.question().authorize().unwrap();
     assert_eq!(wanted.tool_name.as_str(), "send");
     assert_eq!(wanted.security_level, SecurityLevel::High);
     assert_eq!(wanted.rule.as_deref(), Some("irreversible-asks"));
-    driven.decided(PersonDecision::Approve);
-    assert!(matches!(driven.run.next(), Next::RunCalls(_)));
-    driven.work(fine);
-    assert!(driven.last_observation().contains("result for"));
+    harness.decide_question(PersonDecision::Approve);
+    assert!(matches!(harness.run.next(), Next::RunCalls(_)));
+    harness.run_open_calls(succeed);
+    assert!(harness.last_observation().contains("result for"));
 }
 
 #[test]
-fn a_call_that_waits_for_a_person_does_not_start() {
-    let mut driven = asked();
-    let call = driven.run.calls().next().unwrap().id().clone();
+fn call_that_waits_for_approval_does_not_start() {
+    let mut harness = awaiting_approval();
+    let call = harness.run.calls().next().unwrap().id().clone();
     let started = Event::CallStarted {
         call: call.clone(),
-        at: driven.now(),
+        at: harness.now(),
         variant: None,
     };
-    assert_eq!(driven.run.apply(&started), Err(FoldError::NotAllowed(call)));
+    assert_eq!(
+        harness.run.apply(&started),
+        Err(FoldError::NotAllowed(call))
+    );
 }
 
 #[test]
-fn the_model_is_told_what_really_ran_if_a_person_changed_it() {
-    let mut driven = asked();
+fn observation_states_the_edited_arguments() {
+    let mut harness = awaiting_approval();
     let arguments = json!({"to": "Bob"}).as_object().unwrap().clone();
-    driven.decided(PersonDecision::ApproveEdited { arguments });
-    driven.work(|_, arguments| {
+    harness.decide_question(PersonDecision::ApproveEdited { arguments });
+    harness.run_open_calls(|_, arguments| {
         assert_eq!(*arguments, json!({"to": "Bob"}));
         CallEnd::Success(json!("sent"))
     });
-    let told = driven.last_observation();
+    let observation = harness.last_observation();
     assert!(
-        told.contains(r#"the call was made with {"to":"Bob"}"#),
-        "{told}"
+        observation.contains(r#"the call was made with {"to":"Bob"}"#),
+        "{observation}"
     );
-    // Asking for what was changed is asking for the same again.
-    driven.says(vec![call("send", json!({"to": "Ann"}))]);
-    assert_eq!(driven.run.mistakes()[&MistakeKind::Repeated], 1);
+    // Requesting the original arguments again is a repetition.
+    harness.answer_with(vec![call("send", json!({"to": "Ann"}))]);
+    assert_eq!(harness.run.mistakes()[&MistakeKind::Repeated], 1);
 }
 
 #[test]
-fn a_rejected_call_ends_with_the_persons_words() {
-    let mut driven = asked();
-    driven.decided(PersonDecision::Reject {
+fn rejected_call_ends_with_the_approvers_message() {
+    let mut harness = awaiting_approval();
+    harness.decide_question(PersonDecision::Reject {
         message: Some(text("Ann is on holiday.")),
     });
-    assert_eq!(driven.last_observation(), "bob said no: Ann is on holiday.");
-    let record = driven.run.calls().next().unwrap();
+    assert_eq!(
+        harness.last_observation(),
+        "bob rejected the call: Ann is on holiday."
+    );
+    let record = harness.run.calls().next().unwrap();
     assert_eq!(record.state(), CallState::Error);
     assert!(!record.was_permitted());
-    driven.says(vec![call("send", json!({"to": "Ann"}))]);
-    assert_eq!(driven.run.mistakes()[&MistakeKind::Repeated], 1);
+    harness.answer_with(vec![call("send", json!({"to": "Ann"}))]);
+    assert_eq!(harness.run.mistakes()[&MistakeKind::Repeated], 1);
 }
 
 #[test]
-fn a_person_may_answer_in_the_tools_stead() {
-    let mut driven = asked();
-    driven.decided(PersonDecision::Respond {
+fn person_can_respond_instead_of_the_tool() {
+    let mut harness = awaiting_approval();
+    harness.decide_question(PersonDecision::Respond {
         value: json!("I told her myself."),
     });
-    let told = driven.last_observation();
+    let observation = harness.last_observation();
     assert!(
-        told.ends_with("in the tool's stead: I told her myself."),
-        "{told}"
+        observation.ends_with("instead of the tool: I told her myself."),
+        "{observation}"
     );
-    assert!(driven.run.response().tool_calls.is_empty());
+    assert!(harness.run.response().tool_calls.is_empty());
 }
 
 #[test]
 fn an_expired_question_may_be_asked_once_more() {
-    let mut driven = asked();
+    let mut harness = awaiting_approval();
     for is_last in [false, true] {
-        let mut question = driven.run.questions().next().unwrap().clone();
+        let mut question = harness.run.questions().next().unwrap().clone();
         assert!(question.expire(question.request().expires_at));
-        driven.settled(question).unwrap();
-        let told = driven.last_observation();
-        assert_eq!(told.contains("once more"), !is_last, "{told}");
-        driven.says(vec![call("send", json!({"to": "Ann"}))]);
-        driven.go_to_question();
+        harness.apply_settled(question).unwrap();
+        let observation = harness.last_observation();
+        assert_eq!(observation.contains("once more"), !is_last, "{observation}");
+        harness.answer_with(vec![call("send", json!({"to": "Ann"}))]);
+        harness.advance_to_question();
     }
-    assert_eq!(driven.run.mistakes()[&MistakeKind::Repeated], 1);
+    assert_eq!(harness.run.mistakes()[&MistakeKind::Repeated], 1);
 }
 
 #[test]
-fn what_was_decided_about_another_call_changes_nothing() {
-    let mut driven = asked();
-    let question = driven.run.questions().next().unwrap().clone();
+fn decision_about_another_call_is_refused() {
+    let mut harness = awaiting_approval();
+    let question = harness.run.questions().next().unwrap().clone();
     let mut wanted = question.request().clone();
     let Question::Authorize(call) = &mut wanted.question else {
         panic!()
     };
     call.tool_args = json!({"to": "Eve"}).as_object().unwrap().clone();
     let mut other = Approval::ask(wanted).unwrap();
-    let at = driven.now();
+    let at = harness.now();
     other
         .decide(&identity("bob"), PersonDecision::Approve, None, at)
         .unwrap();
     let call = question.call().clone();
-    let refused = FoldError::NotWhatWasAsked(call);
-    assert_eq!(driven.settled(other), Err(refused.clone()));
-    // One that is still open says nothing yet.
-    assert_eq!(driven.settled(question), Err(refused));
-    assert!(driven.run.is_waiting());
+    let refused = FoldError::AnswerMismatch(call);
+    assert_eq!(harness.apply_settled(other), Err(refused.clone()));
+    // A pending question has no outcome.
+    assert_eq!(harness.apply_settled(question), Err(refused));
+    assert!(harness.run.is_waiting());
 }
 
 #[test]
-fn what_was_decided_about_another_question_for_the_same_call_changes_nothing() {
+fn decision_about_another_question_of_the_same_call_is_refused() {
     type Change = fn(&mut Request);
     let changes: [Change; 4] = [
         |request| request.expires_at = at(1_000_000_000),
@@ -160,43 +166,43 @@ fn what_was_decided_about_another_question_for_the_same_call_changes_nothing() {
         |request| request.approvers.push(identity("eve").principal),
     ];
     for change in changes {
-        let mut driven = asked();
-        let mut request = driven.run.questions().next().unwrap().request().clone();
+        let mut harness = awaiting_approval();
+        let mut request = harness.run.questions().next().unwrap().request().clone();
         change(&mut request);
         let mut by = identity("eve");
         by.tenant = request.principal.tenant.clone();
         let mut other = Approval::ask(request).unwrap();
-        let now = driven.now();
+        let now = harness.now();
         other
             .decide(&by, PersonDecision::Approve, None, now)
             .unwrap();
         let call = other.call().clone();
-        let refused = driven.settled(other);
-        assert_eq!(refused, Err(FoldError::NotWhatWasAsked(call)));
-        assert!(matches!(driven.run.next(), Next::Wait(_)));
+        let refused = harness.apply_settled(other);
+        assert_eq!(refused, Err(FoldError::AnswerMismatch(call)));
+        assert!(matches!(harness.run.next(), Next::Wait(_)));
     }
 }
 
 #[test]
-fn a_model_may_ask_a_person() {
-    let mut driven = Driven::start("x", Settings::default());
-    driven.says(vec![call(
+fn model_can_ask_a_person() {
+    let mut harness = RunHarness::start("x", Settings::default());
+    harness.answer_with(vec![call(
         ASK_HUMAN,
         json!({"question": "Which Ann?", "options": ["Ann A.", "Ann B."]}),
     )]);
-    driven.go_to_question();
-    let question = driven.run.questions().next().unwrap();
+    harness.advance_to_question();
+    let question = harness.run.questions().next().unwrap();
     assert_eq!(question.question().kind(), "ask");
-    driven.decided(PersonDecision::Answer {
+    harness.decide_question(PersonDecision::Answer {
         text: text("Ann B."),
     });
-    assert_eq!(driven.last_observation(), "Ann B.");
+    assert_eq!(harness.last_observation(), "Ann B.");
 }
 
 #[test]
-fn a_question_that_nobody_can_answer_is_the_models_mistake() {
-    let mut driven = Driven::start("x", Settings::default());
-    driven.says(vec![
+fn invalid_question_fails_with_a_message() {
+    let mut harness = RunHarness::start("x", Settings::default());
+    harness.answer_with(vec![
         call(ASK_HUMAN, json!({"question": " "})),
         call(
             REQUEST_AUTHORIZATION,
@@ -207,72 +213,78 @@ fn a_question_that_nobody_can_answer_is_the_models_mistake() {
             json!({"tool_name": "send", "tool_args": {"at": 1}, "reason": "r"}),
         ),
     ]);
-    driven.go_to_question();
-    let told: Vec<String> = driven
+    harness.advance_to_question();
+    let observation: Vec<String> = harness
         .run
         .calls()
         .map(|call| call.outcome().unwrap().unwrap_err().model_message.clone())
         .collect();
-    assert_eq!(told[0], "`question` is empty");
-    assert_eq!(told[1], "there is no tool `sent` to ask leave for");
-    assert!(told[2].contains("do not fit"), "{told:?}");
+    assert_eq!(observation[0], "`question` is empty");
+    assert_eq!(
+        observation[1],
+        "there is no tool `sent` to request authorization for"
+    );
+    assert!(observation[2].contains("do not fit"), "{observation:?}");
 }
 
 #[test]
-fn leave_that_was_asked_for_beforehand_covers_exactly_that_call_once() {
-    let mut driven = Driven::start("x", Settings::default());
-    driven.says(vec![call(
+fn requested_authorization_covers_exactly_that_call_once() {
+    let mut harness = RunHarness::start("x", Settings::default());
+    harness.answer_with(vec![call(
         REQUEST_AUTHORIZATION,
         json!({"tool_name": "send", "tool_args": {"to": "Ann"}, "reason": "She waits for it."}),
     )]);
-    driven.go_to_question();
-    let question = driven.run.questions().next().unwrap();
+    harness.advance_to_question();
+    let question = harness.run.questions().next().unwrap();
     let wanted = question.question().authorize().unwrap();
     assert_eq!(wanted.reason.as_str(), "She waits for it.");
     assert_eq!(wanted.security_level, SecurityLevel::High);
-    driven.decided(PersonDecision::Approve);
-    let told = driven.last_observation();
+    harness.decide_question(PersonDecision::Approve);
+    let observation = harness.last_observation();
     assert!(
-        told.contains(r#"`send` now with exactly {"to":"Ann"}"#),
-        "{told}"
+        observation.contains(r#"`send` now with exactly {"to":"Ann"}"#),
+        "{observation}"
     );
-    driven.says(vec![
+    harness.answer_with(vec![
         call("send", json!({"to": "Bob"})),
         call("send", json!({"to": "Ann"})),
     ]);
-    driven.go_to_question();
-    let asked: Vec<u32> = driven.run.questions().map(|q| q.call().index).collect();
-    assert_eq!(asked, [0], "only the other call is asked about");
-    let covered = driven.run.turns()[1].entries[1].clone();
+    harness.advance_to_question();
+    let asked: Vec<u32> = harness.run.questions().map(|q| q.call().index).collect();
+    assert_eq!(asked, [0], "only the other call needs approval");
+    let authorized = harness.run.turns()[1].entries[1].clone();
     let Entry::Call {
         decision: Some(decision),
         ..
-    } = covered
+    } = authorized
     else {
         panic!()
     };
-    assert!(matches!(decision.covered_by(), Some(Covered::Request(_))));
+    assert!(matches!(
+        decision.covered_by(),
+        Some(PriorApproval::Request(_))
+    ));
 }
 
 #[test]
-fn without_people_to_ask_the_model_has_no_such_tools() {
+fn model_has_no_question_tools_if_asking_is_disabled() {
     let settings = Settings {
         ask_people: false,
         ..Settings::default()
     };
-    let mut driven = Driven::start("x", settings);
-    driven.says(vec![call(ASK_HUMAN, json!({"question": "Who?"}))]);
-    assert_eq!(driven.run.mistakes()[&MistakeKind::UnknownTool], 1);
+    let mut harness = RunHarness::start("x", settings);
+    harness.answer_with(vec![call(ASK_HUMAN, json!({"question": "Who?"}))]);
+    assert_eq!(harness.run.mistakes()[&MistakeKind::UnknownTool], 1);
 }
 
 #[test]
-fn a_tool_that_needs_a_person_ends_when_they_are_done_and_may_be_called_again() {
-    let mut driven = Driven::start("x", Settings::default());
-    driven.says(vec![call("search", json!({"query": "a"}))]);
-    driven.go_to_question();
-    let call_id = driven.run.calls().next().unwrap().id().clone();
-    let at = driven.now();
-    driven.happen(Event::CallStarted {
+fn tool_that_needs_manual_work_can_be_called_again_when_it_is_done() {
+    let mut harness = RunHarness::start("x", Settings::default());
+    harness.answer_with(vec![call("search", json!({"query": "a"}))]);
+    harness.advance_to_question();
+    let call_id = harness.run.calls().next().unwrap().id().clone();
+    let at = harness.now();
+    harness.record(Event::CallStarted {
         call: call_id.clone(),
         at,
         variant: None,
@@ -289,80 +301,80 @@ fn a_tool_that_needs_a_person_ends_when_they_are_done_and_may_be_called_again() 
     });
     let request = Request::new(call_id, identity("ann"), work, at);
     let approval = Box::new(Approval::ask(request).unwrap());
-    driven.happen(Event::Asked { approval, at });
-    assert!(driven.run.is_waiting());
-    driven.decided(PersonDecision::Done { note: None });
-    let told = driven.last_observation();
+    harness.record(Event::Asked { approval, at });
+    assert!(harness.run.is_waiting());
+    harness.decide_question(PersonDecision::Done { note: None });
+    let observation = harness.last_observation();
     assert!(
-        told.contains("A person has done it. Call the tool again."),
-        "{told}"
+        observation.contains("A person has done it. Call the tool again."),
+        "{observation}"
     );
-    driven.says(vec![call("search", json!({"query": "a"}))]);
-    driven.work(fine);
-    assert!(driven.last_observation().contains("result for"));
+    harness.answer_with(vec![call("search", json!({"query": "a"}))]);
+    harness.run_open_calls(succeed);
+    assert!(harness.last_observation().contains("result for"));
 }
 
 #[test]
-fn a_lost_call_is_put_to_a_person_before_the_run_goes_on() {
-    for (answer, may_repeat) in [("It happened", false), ("It did not happen", true)] {
-        let mut driven = asked();
-        driven.decided(PersonDecision::Approve);
-        let call_id = driven.run.calls().next().unwrap().id().clone();
-        let at = driven.now();
-        driven.happen(Event::CallStarted {
+fn call_with_unknown_outcome_is_reported_by_a_person_first() {
+    for (answer, may_repeat) in [("It happened", false), ("It did not record", true)] {
+        let mut harness = awaiting_approval();
+        harness.decide_question(PersonDecision::Approve);
+        let call_id = harness.run.calls().next().unwrap().id().clone();
+        let at = harness.now();
+        harness.record(Event::CallStarted {
             call: call_id.clone(),
             at,
             variant: None,
         });
-        let lost = Failure::new(ErrorCategory::Internal, Effect::Unknown, "nobody knows");
-        driven.happen(ended(&call_id, CallEnd::Unknown(lost), at));
-        driven.go_to_question();
-        assert!(driven.run.is_waiting());
-        driven.decided(PersonDecision::Answer { text: text(answer) });
-        let told = driven.last_observation();
+        let lost = Failure::new(ErrorCategory::Internal, Effect::Unknown, "unknown");
+        harness.record(ended(&call_id, CallEnd::Unknown(lost), at));
+        harness.advance_to_question();
+        assert!(harness.run.is_waiting());
+        harness.decide_question(PersonDecision::Answer { text: text(answer) });
+        let observation = harness.last_observation();
         assert!(
-            told.ends_with(&format!("A person says: {answer}")),
-            "{told}"
+            observation.ends_with(&format!("A person reports: {answer}")),
+            "{observation}"
         );
-        driven.says(vec![call("send", json!({"to": "Ann"}))]);
-        assert_eq!(matches!(driven.run.next(), Next::Gate(_)), may_repeat);
+        harness.answer_with(vec![call("send", json!({"to": "Ann"}))]);
+        assert_eq!(matches!(harness.run.next(), Next::Gate(_)), may_repeat);
     }
 }
 
 #[test]
-fn a_stricter_decision_takes_leave_back_and_a_weaker_one_is_refused() {
-    let mut driven = asked();
-    driven.decided(PersonDecision::Approve);
-    let call = driven.run.calls().next().unwrap().id().clone();
-    let (_, decision) = driven.run.call(&call).unwrap();
+fn stricter_decision_revokes_the_approval_and_a_weaker_one_is_refused() {
+    let mut harness = awaiting_approval();
+    harness.decide_question(PersonDecision::Approve);
+    let call = harness.run.calls().next().unwrap().id().clone();
+    let (_, decision) = harness.run.call(&call).unwrap();
     let same = Event::Decided {
         call: call.clone(),
         decision: decision.unwrap().clone(),
-        at: driven.now(),
+        at: harness.now(),
     };
     let refused = Err(FoldError::DecidedTwice(call.clone()));
-    assert_eq!(driven.run.apply(&same), refused);
-    // The operator's rules changed while somebody was asked.
+    assert_eq!(harness.run.apply(&same), refused);
+    // The operator's rules changed while the approval was pending.
     let governance = Governance {
         policies: r#"@id("off") forbid (principal, action, resource);"#.to_owned(),
         ..Governance::default()
     };
-    driven.rules = Rules::new(&governance, &agent(), &[]).unwrap();
+    harness.rules = Rules::new(&governance, &agent(), &[]).unwrap();
     let ann = identity("ann");
-    let decision = driven
+    let decision = harness
         .run
-        .decide(&call, &ann, &driven.rules, &Readiness::Ready)
+        .decide(&call, &ann, &harness.rules, &Readiness::Ready)
         .unwrap();
     assert_eq!(decision.verdict(), Verdict::Deny);
-    let at = driven.now();
-    driven.happen(Event::Decided {
+    let at = harness.now();
+    harness.record(Event::Decided {
         call: call.clone(),
         decision,
         at,
     });
-    let (record, _) = driven.run.call(&call).unwrap();
+    let (record, _) = harness.run.call(&call).unwrap();
     assert_eq!(record.state(), CallState::Error);
-    assert!(driven.run.permit(&call).is_err());
+    assert!(harness.run.permit(&call).is_err());
 }
 
 #[test]
@@ -371,15 +383,15 @@ fn time_spent_waiting_for_people_does_not_count() {
         max_seconds: Some(60),
         ..Settings::default()
     };
-    let mut driven = Driven::start("x", settings);
-    driven.says(vec![call("send", json!({"to": "Ann"}))]);
-    driven.go_to_question();
-    driven.second += 5_000;
-    driven.decided(PersonDecision::Approve);
-    driven.second += 7_000;
-    let at = driven.now();
-    driven.happen(Event::Resumed { at });
-    driven.work(fine);
-    driven.says(vec![finish("done")]);
-    assert_eq!(driven.end(), RunEnd::Completed);
+    let mut harness = RunHarness::start("x", settings);
+    harness.answer_with(vec![call("send", json!({"to": "Ann"}))]);
+    harness.advance_to_question();
+    harness.second += 5_000;
+    harness.decide_question(PersonDecision::Approve);
+    harness.second += 7_000;
+    let at = harness.now();
+    harness.record(Event::Resumed { at });
+    harness.run_open_calls(succeed);
+    harness.answer_with(vec![finish("done")]);
+    assert_eq!(harness.end(), RunEnd::Completed);
 }

@@ -1,10 +1,10 @@
-//! An event that does not fit leaves the run as it was, so that it can be tried on the run itself.
+//! A refused event leaves the run unchanged, so that a driver can try an event on the run itself.
 
 use std::path::Path;
 
 use super::*;
 
-/// The journals of earlier versions, and what they record.
+/// The golden journals of earlier versions.
 fn journals() -> Vec<Vec<Event>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut journals: Vec<Vec<Event>> = Vec::new();
@@ -16,14 +16,14 @@ fn journals() -> Vec<Vec<Event>> {
     journals
 }
 
-/// The events of a journal as if they were of another run, as far as they can be.
-fn moved(journal: &[Event], run: &RunId) -> Vec<Event> {
+/// The events of a journal with the id of another run, as far as they still deserialize.
+fn with_run_id(journal: &[Event], run: &RunId) -> Vec<Event> {
     let from = Run::fold(&journal[..1]).unwrap().id().to_string();
-    let moved = journal.iter().filter_map(|event| {
+    let with_run_id = journal.iter().filter_map(|event| {
         let text = serde_json::to_string(event).unwrap();
         serde_json::from_str(&text.replace(&from, run.as_str())).ok()
     });
-    moved.collect()
+    with_run_id.collect()
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn refused_event_leaves_the_run_unchanged() {
         let mut run = Run::fold(&journal[..1]).unwrap();
         let events: Vec<Event> = journals
             .iter()
-            .flat_map(|journal| moved(journal, run.id()))
+            .flat_map(|journal| with_run_id(journal, run.id()))
             .collect();
         for next in journal[1..].iter().map(Some).chain([None]) {
             for event in &events {

@@ -1,4 +1,4 @@
-//! What an operator's configuration does to calls: permissions, limits, set arguments, and which
+//! The effects of an operator's configuration on calls: permissions, limits, operator arguments, and the
 //! tools a model is shown.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use windlass_spec::registry::{CategoryName, Permission, RateLimits, Window};
 
 use super::*;
 use crate::gate::{Decision, Entitlement};
-use crate::limits::{Limit, Scope};
+use crate::limits::{Limit, LimitScope};
 
 fn permission(text: &str) -> Permission {
     text.parse().unwrap()
@@ -24,8 +24,8 @@ fn tool(name: &str) -> ToolName {
     ToolName::new(name).unwrap()
 }
 
-/// Rules in which `search` demands `web:search`, and ann holds `held`.
-fn demanding(held: &[&str]) -> Governance {
+/// Settings in which `search` requires `web:search`, and ann holds `held`.
+fn governance_with(held: &[&str]) -> Governance {
     let mut governance = Governance::default();
     let rule = ToolRule {
         category: Some("web_tools".parse::<CategoryName>().unwrap()),
@@ -41,42 +41,45 @@ fn demanding(held: &[&str]) -> Governance {
     governance
 }
 
-fn searching(task: &str) -> (Driven, CallId) {
-    let mut driven = Driven::start(task, Settings::default());
-    driven.says(vec![call("search", json!({"query": "a"}))]);
-    let Next::Gate(mut calls) = driven.run.next() else {
+fn run_at_gate(task: &str) -> (RunHarness, CallId) {
+    let mut harness = RunHarness::start(task, Settings::default());
+    harness.answer_with(vec![call("search", json!({"query": "a"}))]);
+    let Next::Gate(mut calls) = harness.run.next() else {
         panic!()
     };
-    (driven, calls.remove(0))
+    (harness, calls.remove(0))
 }
 
 fn decided(governance: &Governance, readiness: &Readiness) -> Decision {
-    let (driven, call) = searching("x");
+    let (harness, call) = run_at_gate("x");
     let rules = rules_under(governance);
-    driven
+    harness
         .run
         .decide(&call, &identity("ann"), &rules, readiness)
         .unwrap()
 }
 
 #[test]
-fn a_call_needs_the_permissions_its_category_demands() {
-    let decision = decided(&demanding(&["web:read"]), &Readiness::Ready);
+fn call_needs_the_permissions_of_its_category() {
+    let decision = decided(&governance_with(&["web:read"]), &Readiness::Ready);
     assert_eq!(
         (decision.verdict(), decision.stage()),
         (Verdict::Deny, Stage::Permission)
     );
-    let told = decision.failure().unwrap();
-    assert_eq!(told.category, ErrorCategory::PermissionDenied);
-    assert!(told.model_message.contains("`web:search`"), "{told:?}");
-    assert!(told.model_message.contains("`web_tools`"), "{told:?}");
-    let decision = decided(&demanding(&["web:search"]), &Readiness::Ready);
+    let failure = decision.failure().unwrap();
+    assert_eq!(failure.category, ErrorCategory::PermissionDenied);
+    assert!(
+        failure.model_message.contains("`web:search`"),
+        "{failure:?}"
+    );
+    assert!(failure.model_message.contains("`web_tools`"), "{failure:?}");
+    let decision = decided(&governance_with(&["web:search"]), &Readiness::Ready);
     assert_eq!(decision.verdict(), Verdict::Allow);
 }
 
 #[test]
-fn what_everybody_holds_each_of_them_holds() {
-    let mut governance = demanding(&[]);
+fn permissions_of_everybody_apply_to_each_principal() {
+    let mut governance = governance_with(&[]);
     let everybody = Entitlement {
         permissions: permissions(&["web:search"]),
         limits: RateLimits::none(),
@@ -89,8 +92,8 @@ fn what_everybody_holds_each_of_them_holds() {
 }
 
 #[test]
-fn nobody_holds_what_was_given_to_nobody() {
-    let mut governance = demanding(&[]);
+fn principal_without_an_entry_holds_no_permissions() {
+    let mut governance = governance_with(&[]);
     governance.principals.clear();
     assert_eq!(
         decided(&governance, &Readiness::Ready).stage(),
@@ -99,8 +102,8 @@ fn nobody_holds_what_was_given_to_nobody() {
 }
 
 #[test]
-fn an_agent_holds_no_more_than_it_may() {
-    let mut governance = demanding(&["web:search", "web:read"]);
+fn agent_limits_the_permissions_of_its_principal() {
+    let mut governance = governance_with(&["web:search", "web:read"]);
     governance
         .agents
         .insert("helper".to_owned(), permissions(&["web:read"]));
@@ -112,21 +115,21 @@ fn an_agent_holds_no_more_than_it_may() {
 
 #[test]
 fn a_sub_agent_never_holds_more_than_its_parent() {
-    let mut started = searching("x").0.journal.swap_remove(0);
+    let mut started = run_at_gate("x").0.journal.swap_remove(0);
     let Event::Started { holds, .. } = &mut started else {
         panic!()
     };
     *holds = Some(permissions(&["web:read", "files:read"]));
     let run = Run::fold([&started]).unwrap();
-    let rules = rules_under(&demanding(&["web:search", "web:read"]));
-    let held = run.held(&identity("ann"), &rules);
+    let rules = rules_under(&governance_with(&["web:search", "web:read"]));
+    let held = run.permissions(&identity("ann"), &rules);
     assert_eq!(held, permissions(&["web:read"]));
 }
 
 #[test]
-fn a_call_that_comes_too_often_is_refused_with_when_to_try_again() {
+fn rate_limited_call_is_refused_with_a_retry_time() {
     let limit = Limit {
-        scope: Scope::Tool(tool("search")),
+        scope: LimitScope::Tool(tool("search")),
         window: Window::PerMinute,
         count: NonZeroU32::new(3).unwrap(),
     };
@@ -145,7 +148,7 @@ fn a_call_that_comes_too_often_is_refused_with_when_to_try_again() {
 }
 
 #[test]
-fn a_tool_that_keeps_failing_is_not_called() {
+fn failing_tool_is_not_called() {
     let readiness = Readiness::Failing {
         failures: 5,
         until: at(30),
@@ -160,7 +163,7 @@ fn a_tool_that_keeps_failing_is_not_called() {
 
 #[test]
 fn limits_count_by_tool_category_and_principal() {
-    let mut governance = demanding(&[]);
+    let mut governance = governance_with(&[]);
     let limits = |window| RateLimits::none().with(window, NonZeroU32::new(7).unwrap());
     governance.tools.get_mut("search").unwrap().limits = limits(Window::PerSecond);
     governance
@@ -186,8 +189,8 @@ fn limits_count_by_tool_category_and_principal() {
 }
 
 #[test]
-fn what_is_laid_down_for_somebody_leaves_the_other_limits_of_everybody() {
-    let mut governance = demanding(&["web:search"]);
+fn limits_of_a_principal_override_those_of_everybody_by_window() {
+    let mut governance = governance_with(&["web:search"]);
     let limits = |window, count| RateLimits::none().with(window, NonZeroU32::new(count).unwrap());
     let everybody = Entitlement {
         limits: limits(Window::PerHour, 1).with(Window::PerDay, NonZeroU32::new(9).unwrap()),
@@ -205,40 +208,40 @@ fn what_is_laid_down_for_somebody_leaves_the_other_limits_of_everybody() {
 }
 
 #[test]
-fn what_the_operator_sets_is_taken_where_a_call_leaves_it_out() {
+fn operator_arguments_fill_in_omitted_ones() {
     let mut governance = Governance::default();
     let rule = ToolRule {
         parameters: json!({"limit": 1}).as_object().unwrap().clone(),
         ..ToolRule::default()
     };
     governance.tools.insert("search".to_owned(), rule);
-    let mut driven = Driven::start("x", Settings::default());
-    driven.rules = rules_under(&governance);
-    driven.says(vec![
+    let mut harness = RunHarness::start("x", Settings::default());
+    harness.rules = rules_under(&governance);
+    harness.answer_with(vec![
         call("search", json!({"query": "a"})),
         call("search", json!({"query": "b", "limit": 9})),
     ]);
-    driven.work(|_, arguments| CallEnd::Success(arguments.clone()));
-    let given = driven.run.calls().nth(1).unwrap();
+    harness.run_open_calls(|_, arguments| CallEnd::Success(arguments.clone()));
+    let given = harness.run.calls().nth(1).unwrap();
     assert_eq!(given.arguments()["limit"], 9);
-    let record = driven.run.calls().next().unwrap();
+    let record = harness.run.calls().next().unwrap();
     assert_eq!(record.arguments()["limit"], 1);
     assert_eq!(
         *record.outcome().unwrap().unwrap(),
         json!({"query": "a", "limit": 1})
     );
-    // The same call again is the same call.
-    driven.says(vec![call("search", json!({"query": "a"}))]);
-    assert_eq!(driven.run.mistakes().len(), 1);
+    // Repeating the call without the operator argument is a repetition.
+    harness.answer_with(vec![call("search", json!({"query": "a"}))]);
+    assert_eq!(harness.run.mistakes().len(), 1);
     assert_eq!(
-        Run::fold(&driven.journal).unwrap().next(),
-        driven.run.next()
+        Run::fold(&harness.journal).unwrap().next(),
+        harness.run.next()
     );
 }
 
 #[test]
-fn a_model_is_shown_what_is_offered_and_told_how_to_find_the_rest() {
-    let mut driven = Driven::start("x", Settings::default());
+fn model_is_shown_the_offered_tools_and_a_search() {
+    let mut harness = RunHarness::start("x", Settings::default());
     let names = |run: &Run| -> Vec<String> {
         run.tools()
             .iter()
@@ -246,7 +249,7 @@ fn a_model_is_shown_what_is_offered_and_told_how_to_find_the_rest() {
             .collect()
     };
     assert_eq!(
-        names(&driven.run),
+        names(&harness.run),
         [
             "search",
             "send",
@@ -259,54 +262,54 @@ fn a_model_is_shown_what_is_offered_and_told_how_to_find_the_rest() {
         tool: tool(name),
         because,
     };
-    let at = driven.now();
-    driven.happen(Event::Offered {
+    let at = harness.now();
+    harness.record(Event::Offered {
         intent: None,
         tools: vec![tool("search")],
         left_out: vec![
-            left_out("send", LeftOutBecause::SwitchedOff),
-            left_out("note", LeftOutBecause::Budget),
+            left_out("send", LeftOutReason::SwitchedOff),
+            left_out("note", LeftOutReason::Budget),
         ],
         set: BTreeMap::new(),
         gap: None,
         at,
     });
     assert_eq!(
-        names(&driven.run),
+        names(&harness.run),
         ["search", "find_tools", "ask_human", "request_authorization"]
     );
-    // What was found is known from the journal alone.
-    driven.says(vec![call(
+    // The found tools follow from the journal alone.
+    harness.answer_with(vec![call(
         "find_tools",
         json!({"query": "delete a note; drop table"}),
     )]);
-    let note = driven.run.specification("note").unwrap().clone();
-    driven.work(|_, _| CallEnd::Success(found(&[&note])));
-    assert_eq!(driven.run.found_tools(), [tool("note")]);
-    let folded = Run::fold(&driven.journal).unwrap();
+    let note = harness.run.specification("note").unwrap().clone();
+    harness.run_open_calls(|_, _| CallEnd::Success(tool_search_result(&[&note])));
+    assert_eq!(harness.run.found_tools(), [tool("note")]);
+    let folded = Run::fold(&harness.journal).unwrap();
     assert_eq!(folded.found_tools(), [tool("note")]);
-    assert_eq!(folded.offer(), driven.run.offer());
-    // With nothing to find there is nothing to find it with.
-    let at = driven.now();
-    driven.happen(Event::Offered {
+    assert_eq!(folded.offer(), harness.run.offer());
+    // Without tools to find there is no search tool.
+    let at = harness.now();
+    harness.record(Event::Offered {
         intent: None,
         tools: vec![tool("search"), tool("note")],
-        left_out: vec![left_out("send", LeftOutBecause::SwitchedOff)],
+        left_out: vec![left_out("send", LeftOutReason::SwitchedOff)],
         set: BTreeMap::new(),
         gap: None,
         at,
     });
     assert_eq!(
-        names(&driven.run),
+        names(&harness.run),
         ["search", "note", "ask_human", "request_authorization"]
     );
 }
 
 #[test]
-fn decisions_name_the_configuration_they_were_made_under() {
+fn decisions_have_the_digest_of_their_configuration() {
     let mut governance = Governance {
         configuration: Some("0badcafe".to_owned()),
-        ..demanding(&[])
+        ..governance_with(&[])
     };
     let denied = decided(&governance, &Readiness::Ready);
     governance.tools.clear();
@@ -317,22 +320,22 @@ fn decisions_name_the_configuration_they_were_made_under() {
 }
 
 #[test]
-fn what_the_operator_sets_need_not_be_said_even_if_it_is_required() {
+fn required_argument_set_by_the_operator_can_be_omitted() {
     let mut governance = Governance::default();
     let rule = ToolRule {
         parameters: json!({"query": "the news"}).as_object().unwrap().clone(),
         ..ToolRule::default()
     };
     governance.tools.insert("search".to_owned(), rule);
-    let mut driven = Driven::start("x", Settings::default());
-    driven.rules = rules_under(&governance);
-    // Without being told, a call without it is a mistake.
-    driven.says(vec![call("search", json!({}))]);
-    assert_eq!(driven.run.mistakes().len(), 1);
-    let set = driven.rules.set_arguments();
+    let mut harness = RunHarness::start("x", Settings::default());
+    harness.rules = rules_under(&governance);
+    // Before the offer lists it, omitting the argument is a mistake.
+    harness.answer_with(vec![call("search", json!({}))]);
+    assert_eq!(harness.run.mistakes().len(), 1);
+    let set = harness.rules.set_arguments();
     let set = set.map(|(name, set)| (tool(name), set)).collect();
-    let at = driven.now();
-    driven.happen(Event::Offered {
+    let at = harness.now();
+    harness.record(Event::Offered {
         intent: None,
         tools: vec![tool("search")],
         left_out: Vec::new(),
@@ -340,8 +343,8 @@ fn what_the_operator_sets_need_not_be_said_even_if_it_is_required() {
         gap: None,
         at,
     });
-    driven.says(vec![call("search", json!({}))]);
-    driven.work(|_, arguments| CallEnd::Success(arguments["query"].clone()));
-    let record = driven.run.calls().next().unwrap();
+    harness.answer_with(vec![call("search", json!({}))]);
+    harness.run_open_calls(|_, arguments| CallEnd::Success(arguments["query"].clone()));
+    let record = harness.run.calls().next().unwrap();
     assert_eq!(*record.outcome().unwrap().unwrap(), json!("the news"));
 }

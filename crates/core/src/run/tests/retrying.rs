@@ -1,10 +1,10 @@
-//! Which attempts at a task of a plan may be made again.
+//! Which attempts at a task of a plan may be retried.
 
 use super::*;
 
-/// The level of the call decides, and what its tool says of doing it twice.
+/// The risk of the call and the idempotence of its tool decide.
 #[test]
-fn a_failed_call_is_made_again_if_it_is_reversible_or_twice_is_the_same_as_once() {
+fn failed_call_can_be_retried_if_it_is_reversible_or_idempotent() {
     let may_retry = |risk: &str, idempotent: bool, effect: Effect, category: ErrorCategory| {
         let text = format!(
             r#"[helper:Agent {{instruction: "Help.", model: "OpenAI/gpt-4o-mini"}} |
@@ -27,18 +27,18 @@ fn a_failed_call_is_made_again_if_it_is_reversible_or_twice_is_the_same_as_once(
             settings: Settings::default(),
             at: at(0),
         };
-        let mut driven = Driven {
+        let mut harness = RunHarness {
             run: Run::fold([&started]).unwrap(),
             rules: Rules::new(&Governance::default(), &agent, &[]).unwrap(),
             journal: vec![started],
             second: 0,
         };
-        let answer = driven.run.own_answer().unwrap();
-        driven.answer(answer);
+        let answer = harness.run.direct_answer().unwrap();
+        harness.answer(answer);
         let failure = Failure::new(category, effect, "it did not work");
-        driven.work(|_, _| CallEnd::Error(failure.clone()));
-        let failure = driven.run.single_outcome().unwrap().unwrap_err();
-        match TaskEnd::failed(&driven.run, failure) {
+        harness.run_open_calls(|_, _| CallEnd::Error(failure.clone()));
+        let failure = harness.run.single_outcome().unwrap().unwrap_err();
+        match TaskEnd::failed(&harness.run, failure) {
             TaskEnd::Error { may_retry, .. } => may_retry,
             other => panic!("{other:?}"),
         }
@@ -56,7 +56,7 @@ fn a_failed_call_is_made_again_if_it_is_reversible_or_twice_is_the_same_as_once(
             let found = may_retry(risk, idempotent, effect, failed);
             assert_eq!(found, expected, "{risk}, {idempotent}, {effect:?}");
         }
-        // Not what has happened, and not what is bound to fail again.
+        // Applied effects and permanent errors are not retried.
         assert!(!may_retry(risk, idempotent, Effect::Applied, failed));
         let denied = ErrorCategory::Authentication;
         assert!(!may_retry(risk, idempotent, Effect::None, denied));

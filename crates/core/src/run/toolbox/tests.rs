@@ -1,4 +1,4 @@
-//! What names mean in a run, and what the model is shown.
+//! How names are resolved in a run, and which tools the model is shown.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn offer(tools: &[&str], left_out: &[&str]) -> Offer {
     let name = |name: &&str| ToolName::new(*name).unwrap();
     let left_out = left_out.iter().map(|tool| LeftOut {
         tool: name(tool),
-        because: LeftOutBecause::Budget,
+        because: LeftOutReason::Budget,
     });
     Offer {
         intent: None,
@@ -45,7 +45,7 @@ fn offer(tools: &[&str], left_out: &[&str]) -> Offer {
 }
 
 #[test]
-fn settings_say_which_reserved_tools_there_are() {
+fn settings_select_the_reserved_tools() {
     let with = toolbox(None, &Settings::default());
     assert_eq!(kind(&with, "ask_human"), Some(CallKind::Question));
     assert_eq!(kind(&with, "create_execution_plan"), None);
@@ -78,12 +78,12 @@ fn tools_can_be_searched_only_if_some_are_left_out() {
             "request_authorization"
         ]
     );
-    // What is not shown can still be called.
+    // A tool that is not shown can still be called.
     assert_eq!(kind(&toolbox, "send"), Some(CallKind::Tool));
 }
 
 #[test]
-fn task_narrows_what_can_be_called() {
+fn task_limits_the_callable_tools() {
     let toolbox = toolbox(Some(vec!["search".to_owned()]), &Settings::default());
     assert_eq!(shown(&toolbox), ["search"]);
     let is_known = |name| toolbox.resolve_call(name).is_some();

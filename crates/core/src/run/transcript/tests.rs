@@ -1,4 +1,4 @@
-//! What a model is shown of a value, and what is counted of what it does.
+//! How values are shown to a model, and how its mistakes are counted.
 
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn long_values_are_cut_and_more_so_after_each_shortening() {
 }
 
 #[test]
-fn mistaken_turns_are_counted_until_one_is_right() {
+fn mistaken_turns_are_counted_until_a_valid_one() {
     let mut transcript = transcript();
     let mistakes = || BTreeMap::from([(MistakeKind::EmptyAnswer, 1)]);
     transcript.apply(false, mistakes(), None);
@@ -49,7 +49,7 @@ fn mistaken_turns_are_counted_until_one_is_right() {
 }
 
 #[test]
-fn first_answer_stays() {
+fn first_answer_is_kept() {
     let mut transcript = transcript();
     transcript.apply(false, BTreeMap::new(), Some(answer()));
     let other = Answer {

@@ -1,11 +1,12 @@
-//! Mistakes in patterns: at the top level, in subjects and brackets, in paths.
+//! Errors in patterns: at the top level, in subjects and brackets, in paths.
 
 use crate::diagnostic::{Diagnostic, Span};
-use crate::parse::{Next, Parser, Place};
+use crate::parse::{BracketStep, Parser, SubjectPlace};
 use crate::scan::starts_symbol;
 use crate::token::TokenKind;
 
-const NODES_ONLY: &str = "arrows join nodes: `(a)-->(b)`; refer to a pattern by its name in a node";
+const NODES_ONLY: &str =
+    "an arrow joins two nodes: `(a)-->(b)`; to join a pattern, put its name in a node";
 
 impl Parser<'_> {
     pub(in crate::parse) fn skip_at_top(&mut self) {
@@ -13,46 +14,49 @@ impl Parser<'_> {
         match self.byte() {
             b'{' => {
                 let span = Span::new(self.at as u32, self.at as u32 + 1);
-                let message = "a record may stand alone only once, at the very start of the text";
+                let message = "a record of its own is allowed only once, at the start of the text";
                 self.report(
-                    Diagnostic::error("misplaced-record", span, message)
-                        .with_hint("put it into a pattern, as in `({key: 1})`, or move it up"),
+                    Diagnostic::error("misplaced-record", span, message).with_hint(
+                        "put it into a pattern, as in `({key: 1})`, or move it to the start",
+                    ),
                 );
                 return self.record();
             }
-            b',' => self.expected(
+            b',' => self.report_expected(
                 expected,
-                Some("patterns at the top level stand side by side, without commas".to_owned()),
+                Some("remove the comma; patterns at the top level have no separator".to_owned()),
             ),
-            closing @ (b')' | b']' | b'}') => self.expected(
+            closing @ (b')' | b']' | b'}') => self.report_expected(
                 expected,
                 Some(format!(
-                    "nothing is open that `{}` could close",
+                    "remove it; there is no open bracket for `{}` to close",
                     closing as char
                 )),
             ),
-            b'-' | b'=' | b'~' | b'<' => self.expected(expected, Some(NODES_ONLY.to_owned())),
+            b'-' | b'=' | b'~' | b'<' => {
+                self.report_expected(expected, Some(NODES_ONLY.to_owned()));
+            }
             byte if starts_symbol(byte) || byte == b'`' => {
                 let name = self.lexeme(self.at).text(self.source).to_owned();
-                self.expected(
+                self.report_expected(
                     expected,
-                    Some(format!("to define or name it, write `({name})`")),
+                    Some(format!("to define it or refer to it, write `({name})`")),
                 );
             }
-            _ => self.expected(expected, None),
+            _ => self.report_expected(expected, None),
         }
         self.skip();
         self.skip_to(b"([@{");
     }
 
     pub(in crate::parse) fn missing_annotated_pattern(&mut self) {
-        let hint = "an annotation is about the one pattern that follows it";
-        self.expected("the pattern that is annotated", Some(hint.to_owned()));
+        let hint = "write the pattern after its annotations";
+        self.report_expected("the annotated pattern", Some(hint.to_owned()));
     }
 
     pub(in crate::parse) fn unexpected_in_annotation(&mut self) {
         let hint = "write `@key(value)`, `@@name` or `@@name:Label`";
-        self.expected("the annotation's name", Some(hint.to_owned()));
+        self.report_expected("the annotation's name", Some(hint.to_owned()));
         if !matches!(self.byte(), b'(' | b'[' | b'@') && !self.at_end() {
             self.skip();
         }
@@ -60,12 +64,12 @@ impl Parser<'_> {
 
     pub(in crate::parse) fn missing_annotation_value(&mut self) {
         let hint = "every annotation has one value: `@key(value)`";
-        self.expected("`(` and a value", Some(hint.to_owned()));
+        self.report_expected("`(` and a value", Some(hint.to_owned()));
     }
 
     pub(in crate::parse) fn expect_closing(&mut self, kind: TokenKind, of_what: &str) {
         if self.peek() != b')' {
-            self.expected(&format!("`)` to close {of_what}"), None);
+            self.report_expected(&format!("`)` to close {of_what}"), None);
             if self.skip_to(b")([@") != b')' {
                 return;
             }
@@ -73,29 +77,33 @@ impl Parser<'_> {
         self.bump(kind, 1);
     }
 
-    pub(in crate::parse) fn unexpected_after_subject(&mut self, place: Place, opening: usize) {
+    pub(in crate::parse) fn unexpected_after_subject(
+        &mut self,
+        place: SubjectPlace,
+        opening: usize,
+    ) {
         if self.at_end() {
             return self.unclosed_subject(place, opening);
         }
         let (expected, stops): (_, &[u8]) = match place {
-            Place::Node => ("`)`", b")([]|@"),
-            Place::Bracket => ("`|` or `]`", b"|])([@"),
-            Place::Arrow => ("`]`", b"]()|@"),
+            SubjectPlace::Node => ("`)`", b")([]|@"),
+            SubjectPlace::Bracket => ("`|` or `]`", b"|])([@"),
+            SubjectPlace::Arrow => ("`]`", b"]()|@"),
         };
         let hint = self.subject_hint(place);
-        self.expected(expected, hint);
+        self.report_expected(expected, hint);
         let byte = self.skip_to(stops);
         match (place, byte) {
-            (Place::Node, b')') => self.bump(TokenKind::ParenClose, 1),
-            (Place::Arrow, b']') => self.bump(TokenKind::BracketClose, 1),
+            (SubjectPlace::Node, b')') => self.bump(TokenKind::ParenClose, 1),
+            (SubjectPlace::Arrow, b']') => self.bump(TokenKind::BracketClose, 1),
             _ => {}
         }
     }
 
-    fn unclosed_subject(&mut self, place: Place, opening: usize) {
+    fn unclosed_subject(&mut self, place: SubjectPlace, opening: usize) {
         let (open, close) = match place {
-            Place::Node => ('(', ')'),
-            Place::Bracket | Place::Arrow => ('[', ']'),
+            SubjectPlace::Node => ('(', ')'),
+            SubjectPlace::Bracket | SubjectPlace::Arrow => ('[', ']'),
         };
         let span = Span::new(opening as u32, opening as u32 + 1);
         let message = format!("this `{open}` is never closed");
@@ -105,73 +113,73 @@ impl Parser<'_> {
         );
     }
 
-    fn subject_hint(&self, place: Place) -> Option<String> {
+    fn subject_hint(&self, place: SubjectPlace) -> Option<String> {
         let previous = self.tokens.last().map(|token| token.kind);
         let is_adjacent = previous.is_some_and(|kind| !kind.is_trivia());
         match self.byte() {
             b':' => Some("a subject is a name, then labels, then a record".to_owned()),
             b'"' | b'\'' => {
-                Some("a name is a bare word, or text in backticks; quotes make values".to_owned())
+                Some("a name is a bare word, or text in backticks; quotes are for values".to_owned())
             }
-            b',' if place == Place::Node => Some(
+            b',' if place == SubjectPlace::Node => Some(
                 "a node has one subject; a signature in text form goes into the property `typeSignature`"
                     .to_owned(),
             ),
-            b',' if place == Place::Bracket => {
+            b',' if place == SubjectPlace::Bracket => {
                 Some("elements come after a `|`: `[name | first, second]`".to_owned())
             }
-            b'|' if place == Place::Arrow => Some("an arrow has no elements".to_owned()),
-            b'(' | b'[' if place == Place::Bracket => {
+            b'|' if place == SubjectPlace::Arrow => Some("an arrow has no elements".to_owned()),
+            b'(' | b'[' if place == SubjectPlace::Bracket => {
                 Some("put a `|` between the subject and the elements".to_owned())
             }
             _ if previous == Some(TokenKind::Integer) && is_adjacent => Some(
-                "a name may be an integer, but no other number; put it in backticks".to_owned(),
+                "the only numbers that can be names are integers; put other names in backticks".to_owned(),
             ),
             byte if starts_symbol(byte) => {
-                Some("a name is one word; put more in backticks".to_owned())
+                Some("a name is one word; put a name of several words in backticks".to_owned())
             }
             _ => None,
         }
     }
 
-    pub(in crate::parse) fn unexpected_element(&mut self) -> Next {
+    pub(in crate::parse) fn unexpected_element(&mut self) -> BracketStep {
         let expected = "an element: `[…]`, `(…)` or a name";
         match self.byte() {
             b']' => {
-                let after_comma = self.last_meaningful() == Some(TokenKind::Comma);
+                let after_comma = self.last_significant_kind() == Some(TokenKind::Comma);
                 let hint = if after_comma {
                     "remove the comma before it"
                 } else {
                     "remove the `|`, or put an element after it"
                 };
-                self.expected(expected, Some(hint.to_owned()));
+                self.report_expected(expected, Some(hint.to_owned()));
             }
-            b',' => self.expected(expected, None),
+            b',' => self.report_expected(expected, None),
             b'@' => return self.annotation_in_bracket(),
             b'"' | b'\'' => {
-                let hint = "a name is a bare word, or text in backticks; quotes make values";
-                self.expected(expected, Some(hint.to_owned()));
+                let hint = "a name is a bare word, or text in backticks; quotes are for values";
+                self.report_expected(expected, Some(hint.to_owned()));
                 self.skip();
             }
             b'{' => {
                 let hint = "a record belongs to a subject: `({key: 1})`";
-                self.expected(expected, Some(hint.to_owned()));
+                self.report_expected(expected, Some(hint.to_owned()));
                 self.record();
             }
             _ => {
-                self.expected(expected, None);
+                self.report_expected(expected, None);
                 if !self.at_end() {
                     self.skip();
                 }
             }
         }
-        Next::AfterElement
+        BracketStep::AfterElement
     }
 
-    /// Says that annotations belong to the top level, and skips one.
-    fn annotation_in_bracket(&mut self) -> Next {
-        let hint = "annotations stand only before patterns of the top level";
-        self.expected("an element: `[…]`, `(…)` or a name", Some(hint.to_owned()));
+    /// Reports that annotations belong to the top level, and skips one.
+    fn annotation_in_bracket(&mut self) -> BracketStep {
+        let hint = "annotations are allowed only before top-level patterns";
+        self.report_expected("an element: `[…]`, `(…)` or a name", Some(hint.to_owned()));
         let is_property = self.scanner.byte(self.at + 1) != b'@';
         self.skip();
         if starts_symbol(self.peek()) {
@@ -183,25 +191,26 @@ impl Parser<'_> {
                 self.skip();
             }
         }
-        Next::Element
+        BracketStep::Element
     }
 
-    pub(in crate::parse) fn unexpected_after_element(&mut self) -> Next {
+    pub(in crate::parse) fn unexpected_after_element(&mut self) -> BracketStep {
         let expected = "`,` or `]`";
         let byte = self.byte();
         match byte {
             b'(' | b'[' | b'`' => {
-                self.expected(expected, Some("put a comma between elements".to_owned()));
-                return Next::Element;
+                self.report_expected(expected, Some("put a comma between elements".to_owned()));
+                return BracketStep::Element;
             }
             b'@' => return self.annotation_in_bracket(),
             b'-' | b'=' | b'~' | b'<' => {
-                self.expected(expected, Some(NODES_ONLY.to_owned()));
+                self.report_expected(expected, Some(NODES_ONLY.to_owned()));
                 self.skip();
             }
             b':' | b'{' => {
-                let hint = "a bare name only refers; to define it write `[name:Label {…}]`";
-                self.expected(expected, Some(hint.to_owned()));
+                let hint =
+                    "a bare name is a reference; to define a pattern, write `[name:Label {…}]`";
+                self.report_expected(expected, Some(hint.to_owned()));
                 if byte == b'{' {
                     self.record();
                 } else {
@@ -209,16 +218,16 @@ impl Parser<'_> {
                     self.skip();
                 }
             }
-            _ if starts_symbol(byte) && !self.is_glued() => {
-                self.expected(expected, Some("put a comma between elements".to_owned()));
-                return Next::Element;
+            _ if starts_symbol(byte) && !self.is_adjacent() => {
+                self.report_expected(expected, Some("put a comma between elements".to_owned()));
+                return BracketStep::Element;
             }
             _ => {
-                self.expected(expected, None);
+                self.report_expected(expected, None);
                 self.skip();
             }
         }
-        Next::AfterElement
+        BracketStep::AfterElement
     }
 
     /// Closes every open bracket at the end of the text.
@@ -252,7 +261,7 @@ impl Parser<'_> {
             _ if starts_symbol(byte) => Some(format!("write `({word})`")),
             _ => None,
         };
-        self.expected("a node `(…)` after the arrow", hint);
+        self.report_expected("a node `(…)` after the arrow", hint);
         while starts_symbol(self.peek()) {
             self.skip();
         }
@@ -296,33 +305,35 @@ impl Parser<'_> {
                 );
                 self.report(
                     Diagnostic::error("broken-arrow", span, message).with_hint(format!(
-                        "end it with `{line}` or `{line}>`, so that both halves are of one kind"
+                        "end it with `{line}` or `{line}>`, so that both halves match"
                     )),
                 );
                 self.skip();
             }
             b'(' => {
                 let hint = format!("did you mean `{line}{line}` or `{line}{line}>`?");
-                self.expected("the second half of the arrow", Some(hint));
+                self.report_expected("the second half of the arrow", Some(hint));
             }
             _ => {
                 let hint =
                     format!("an arrow is `{line}{line}`, `{line}{line}>` or `{line}[…]{line}>`");
-                self.expected("the second half of the arrow", Some(hint));
+                self.report_expected("the second half of the arrow", Some(hint));
             }
         }
     }
 
     pub(in crate::parse) fn missing_label(&mut self) {
         let hint = match self.byte() {
-            b'0'..=b'9' => Some("a label starts with a letter; put others in backticks".to_owned()),
+            b'0'..=b'9' => {
+                Some("a label starts with a letter; put other labels in backticks".to_owned())
+            }
             b'"' | b'\'' => Some("a label is a bare word, or text in backticks".to_owned()),
             b'[' | b'{' => Some(
                 "a type that is not a bare word goes in backticks: (name::`[Text]`)".to_owned(),
             ),
             _ => None,
         };
-        self.expected("a label after the colon", hint);
+        self.report_expected("a label after the colon", hint);
         if self.byte() == b'[' {
             self.skip_to(b"])(|@");
             if self.byte() == b']' {

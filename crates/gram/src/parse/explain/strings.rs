@@ -1,11 +1,11 @@
-//! Mistakes in quoted texts, and texts that are valid but hardly meant.
+//! Errors in quoted texts, and warnings about texts that are valid but probably not intended.
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::parse::{MAX_DIAGNOSTICS, Parser};
 use crate::scan::QuotedText;
 use crate::token::TokenKind;
 
-const SLASHES: &str = "write the slashes as `\\/\\/`, or let the text start with something else";
+const SLASHES: &str = "write the slashes as `\\/\\/`, or start the text with another character";
 
 impl Parser<'_> {
     pub(in crate::parse) fn doubtful_string(&mut self, found: QuotedText, end: usize) {
@@ -17,7 +17,7 @@ impl Parser<'_> {
             Diagnostic::warning(
                 "string-runs-on",
                 span,
-                "the text ends before its closing quote: blanks, line breaks and comments between them are not part of it",
+                "the text ends before its closing quote; blanks, line breaks and comments before the quote are not part of it",
             )
             .with_hint("put the quote right after the text, or use a fenced string for several lines"),
         );
@@ -33,7 +33,7 @@ impl Parser<'_> {
         let plain_end = self.scanner.text_end(self.at + 1, quote);
         if found.holds_comment && self.scanner.byte(plain_end) == quote {
             let span = Span::new(self.at as u32, plain_end as u32 + 1);
-            let message = "`//` or `/**` at the start of a quoted text begins a comment, which swallows the closing quote";
+            let message = "`//` or `/**` at the start of a quoted text starts a comment, which contains the closing quote";
             self.report(Diagnostic::error("comment-in-string", span, message).with_hint(SLASHES));
             return self.push(kind, plain_end + 1);
         }
@@ -53,12 +53,12 @@ impl Parser<'_> {
         self.push(TokenKind::Error, end);
     }
 
-    /// Where a text that runs over several lines was probably meant to end: at the next quote, if
-    /// what follows it could follow a value. Only a guess, so only for going on after the error.
+    /// The probable end of a text that spans several lines: the next quote, if what follows it could
+    /// follow a value. This is a guess, used only for recovery after the error.
     fn likely_end(&self, line_end: usize, quote: u8) -> Option<usize> {
-        const REACH: usize = 4_000;
+        const MAX_SEARCH_BYTES: usize = 4_000;
         let rest = self.source.as_bytes().get(line_end..self.scanner.len())?;
-        let rest = &rest[..rest.len().min(REACH)];
+        let rest = &rest[..rest.len().min(MAX_SEARCH_BYTES)];
         let close = rest.iter().position(|&byte| byte == quote)? + 1;
         let next = rest[close..]
             .iter()

@@ -1,8 +1,8 @@
-//! Mistakes in records, maps, arrays and numbers.
+//! Errors in records, maps, arrays and numbers.
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::parse::Parser;
-use crate::parse::value::{InList, List, Room};
+use crate::parse::value::{AllowedValue, List, ListRecovery};
 use crate::scan::starts_symbol;
 use crate::token::TokenKind;
 
@@ -27,18 +27,18 @@ impl Parser<'_> {
         let byte = self.byte();
         let hint = match byte {
             b'\'' => Some("put the key in double quotes or backticks".to_owned()),
-            b'0'..=b'9' | b'-' => Some("a number is no key; put it in backticks".to_owned()),
-            b',' => Some("there is a comma too many".to_owned()),
+            b'0'..=b'9' | b'-' => Some("a number is not a key; put it in backticks".to_owned()),
+            b',' => Some("remove the extra comma".to_owned()),
             _ => None,
         };
-        self.expected("a key: a word, or text in backticks or double quotes", hint);
+        self.report_expected("a key: a word, or text in backticks or double quotes", hint);
         if matches!(byte, b',' | b'}' | b')' | b']' | b'|' | b'(' | b'[') || self.at_end() {
             return;
         }
         self.skip();
         if self.peek() == b':' {
             self.separator();
-            self.value(Room::Everything);
+            self.value(AllowedValue::Everything);
         }
     }
 
@@ -47,26 +47,22 @@ impl Parser<'_> {
             b'=' => Some("a key and its value are joined by a colon".to_owned()),
             _ => None,
         };
-        self.expected("`:` and a value after the key", hint);
+        self.report_expected("`:` and a value after the key", hint);
         if self.byte() == b'=' {
             self.skip();
-            self.value(Room::Everything);
+            self.value(AllowedValue::Everything);
         }
     }
 
     pub(in crate::parse) fn double_colon_in_map(&mut self) {
         let span = Span::new(self.at as u32, self.at as u32 + 2);
         self.report(
-            Diagnostic::error(
-                "double-colon",
-                span,
-                "`::` may not stand in a map, only `:`",
-            )
-            .with_hint("write a single colon"),
+            Diagnostic::error("double-colon", span, "`::` is not allowed in a map")
+                .with_hint("write a single colon"),
         );
     }
 
-    pub(in crate::parse) fn unexpected_in_list(&mut self, list: List) -> InList {
+    pub(in crate::parse) fn unexpected_in_list(&mut self, list: List) -> ListRecovery {
         let (closing, _) = list.closing();
         let (opening, opener) = match list {
             List::Braces { opening } => (opening, '{'),
@@ -80,10 +76,10 @@ impl Parser<'_> {
                 Diagnostic::error("unclosed-bracket", span, message)
                     .with_hint(format!("close it with `{}`", closing as char)),
             );
-            return InList::Stop;
+            return ListRecovery::Stop;
         }
-        if self.is_glued() && self.malformed_number() {
-            return InList::Again;
+        if self.is_adjacent() && self.malformed_number() {
+            return ListRecovery::Retry;
         }
         let expected = format!("`,` or `{}`", closing as char);
         let starts_item = match list {
@@ -92,15 +88,15 @@ impl Parser<'_> {
                 starts_symbol(byte) || matches!(byte, b'"' | b'\'' | b'`' | b'0'..=b'9')
             }
         };
-        if byte == b'`' && self.last_meaningful() == Some(TokenKind::Boolean) {
+        if byte == b'`' && self.last_significant_kind() == Some(TokenKind::Boolean) {
             let hint = "`true` and `false` cannot tag a text; choose another tag";
-            self.expected(&expected, Some(hint.to_owned()));
+            self.report_expected(&expected, Some(hint.to_owned()));
             self.skip();
-            return InList::Again;
+            return ListRecovery::Retry;
         }
         if starts_item {
-            self.expected(&expected, Some("put a comma between items".to_owned()));
-            return InList::Item;
+            self.report_expected(&expected, Some("put a comma between items".to_owned()));
+            return ListRecovery::Item;
         }
         let closes_another = matches!(byte, b')' | b']' | b'}' | b'|');
         let hint = closes_another.then(|| {
@@ -109,15 +105,15 @@ impl Parser<'_> {
                 closing as char
             )
         });
-        self.expected(&expected, hint);
+        self.report_expected(&expected, hint);
         if closes_another {
-            return InList::Stop;
+            return ListRecovery::Stop;
         }
         self.skip();
-        InList::Again
+        ListRecovery::Retry
     }
 
-    /// Explains a number with something glued to it, such as `2.5kg`, and skips it.
+    /// Reports a number with other characters right after it, such as `2.5kg`, and skips it.
     fn malformed_number(&mut self) -> bool {
         let Some(last) = self.tokens.last() else {
             return false;
@@ -151,22 +147,24 @@ impl Parser<'_> {
     }
 
     pub(in crate::parse) fn nested_array(&mut self) {
-        self.too_deep("an array holds only scalars, no arrays");
+        self.report_too_deep("an array holds only scalars, no arrays");
     }
 
-    pub(in crate::parse) fn nested_map(&mut self, room: Room) {
-        self.too_deep(match room {
-            Room::Scalar => "an array holds only scalars, no maps",
-            Room::NoMap | Room::Everything => "a map holds scalars and arrays, no maps",
+    pub(in crate::parse) fn nested_map(&mut self, allowed: AllowedValue) {
+        self.report_too_deep(match allowed {
+            AllowedValue::Scalar => "an array holds only scalars, no maps",
+            AllowedValue::NoMap | AllowedValue::Everything => {
+                "a map holds scalars and arrays, no maps"
+            }
         });
     }
 
     /// Reports a value nested too deeply and skips it to its closing bracket.
-    fn too_deep(&mut self, message: &str) {
+    fn report_too_deep(&mut self, message: &str) {
         let span = Span::new(self.at as u32, self.at as u32 + 1);
         self.report(
             Diagnostic::error("nested-value", span, message)
-                .with_hint("deeper data becomes patterns: `[outer | [inner {…}]]`"),
+                .with_hint("write nested data as patterns: `[outer | [inner {…}]]`"),
         );
         let mut depth = 0_usize;
         loop {
@@ -192,16 +190,16 @@ impl Parser<'_> {
             [b'.', b'.', b'0'..=b'9', ..] => {
                 Some("a range without a lower bound has three dots: `...5`")
             }
-            [b'(', ..] => Some("a pattern is no value; give it a name and refer to it"),
+            [b'(', ..] => Some("a pattern is not a value; give it a name and refer to the name"),
             _ => None,
         };
-        self.expected("a value", hint.map(str::to_owned));
-        self.skip_glued();
+        self.report_expected("a value", hint.map(str::to_owned));
+        self.skip_adjacent();
     }
 
     pub(in crate::parse) fn missing_range_bound(&mut self) {
-        self.expected("a number as the bound of the range", None);
-        self.skip_glued();
+        self.report_expected("a number as the bound of the range", None);
+        self.skip_adjacent();
     }
 
     pub(in crate::parse) fn empty_array(&mut self, opening: usize) {
@@ -238,5 +236,5 @@ fn number_hint(text: &str) -> &'static str {
     if text.trim_start_matches('-').starts_with('0') {
         return "a number with a leading zero is octal (`017`) or hexadecimal (`0xFF`), unsigned";
     }
-    "put it in quotes if it is a text"
+    "if it is a text, put it in quotes"
 }

@@ -1,4 +1,4 @@
-//! Cross-validation never learns from what it scores.
+//! Tests that cross-validation never learns from the cases it scores.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -17,11 +17,11 @@ fn case(id: &str, task: &str, tools: &[&str], gap: bool) -> GapCase {
     serde_json::from_value(case).unwrap()
 }
 
-fn many() -> Vec<GapCase> {
+fn paired_cases() -> Vec<GapCase> {
     let mut cases = Vec::new();
     for index in 0..40 {
         let (task, tool) = (format!("do thing{index}"), format!("thing{}", index / 2));
-        // The same task whole and without its tool; every tool is the right one of two tasks.
+        // The same task with and without its tool. Every tool is the right one of two tasks.
         cases.push(case(
             &format!("{index}/whole"),
             &task,
@@ -34,9 +34,9 @@ fn many() -> Vec<GapCase> {
 }
 
 #[test]
-fn cases_of_one_task_or_one_right_tool_are_scored_together() {
-    let cases = many();
-    let judged: Vec<Judged<'_>> = cases.iter().map(Judged::new).collect();
+fn cases_with_the_same_task_or_right_tool_are_in_one_fold() {
+    let cases = paired_cases();
+    let judged: Vec<CaseFeatures<'_>> = cases.iter().map(CaseFeatures::new).collect();
     let folds = folds(&judged);
     for (one, fold) in cases.iter().zip(&folds) {
         for (other, other_fold) in cases.iter().zip(&folds) {
@@ -52,14 +52,14 @@ fn cases_of_one_task_or_one_right_tool_are_scored_together() {
     assert_eq!(
         parts.len(),
         FOLDS,
-        "a tool that is everywhere joins nothing"
+        "a tool that is in all cases does not join their folds"
     );
 }
 
 #[test]
-fn parts_are_about_equally_large() {
-    let cases = many();
-    let judged: Vec<Judged<'_>> = cases.iter().map(Judged::new).collect();
+fn folds_have_equal_sizes() {
+    let cases = paired_cases();
+    let judged: Vec<CaseFeatures<'_>> = cases.iter().map(CaseFeatures::new).collect();
     let folds = folds(&judged);
     for part in 0..FOLDS {
         assert_eq!(folds.iter().filter(|fold| **fold == part).count(), 8);
@@ -67,7 +67,7 @@ fn parts_are_about_equally_large() {
 }
 
 #[test]
-fn figures_are_what_they_are_called() {
+fn scores_match_hand_computed_values() {
     let cases = [
         case("a", "a", &[], true),
         case("b", "b", &[], true),

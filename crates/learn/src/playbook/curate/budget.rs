@@ -1,15 +1,19 @@
-//! How much of a playbook is in use.
+//! Keeps the active strategies of a playbook within its limits.
 
 use windlass_spec::StrategySection;
 
-use super::standing::{Retired, Standing};
+use super::status::{RetiredReason, Standing};
 use super::{CurationSettings, KeptStrategy};
 
-/// Of how many strategies one at most is a pitfall.
+/// At most one active strategy in this many is a pitfall.
 const PITFALL_SHARE: usize = 4;
 
-/// Retires what there is no room for: the least reliable first, then what was not used for longest.
-pub(super) fn keep_within(kept: &mut [KeptStrategy], used: &[usize], settings: &CurationSettings) {
+/// Retires strategies beyond the limits: the least reliable first, then the least recently used.
+pub(super) fn retire_over_budget(
+    kept: &mut [KeptStrategy],
+    used: &[usize],
+    settings: &CurationSettings,
+) {
     let mut order: Vec<usize> = (0..kept.len())
         .filter(|&place| kept[place].standing == Standing::Active)
         .collect();
@@ -35,7 +39,7 @@ pub(super) fn keep_within(kept: &mut [KeptStrategy], used: &[usize], settings: &
             tokens += length;
             pitfalls += usize::from(is_pitfall);
         } else {
-            this.standing = Standing::Retired(Retired::Budget);
+            this.standing = Standing::Retired(RetiredReason::Budget);
         }
     }
 }

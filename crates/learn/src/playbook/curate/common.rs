@@ -1,8 +1,8 @@
-//! What the sequences of similar tasks have in common. A run does more than its task needs; what two of them
-//! did alike is more likely what both needed.
+//! Finds the tool sequences that similar tasks have in common. A run may do more than its task needs; what two
+//! runs share is more likely what both tasks need.
 //!
-//! Successes come one after the other, as they stand in the log, and each is compared with those before it. So what
-//! was found in common once stays found, and what people say about it later can be applied to it.
+//! Successes are added in the order of the log, and each is compared with those before it. So a common sequence,
+//! once found, stays found, and later changes by people can refer to it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,130 +11,133 @@ use windlass_spec::{NonEmptyText, ToolName};
 
 use crate::playbook::evidence::RunEvidence;
 
-/// With how many successes before it one is compared, the latest ones.
+/// Each success is compared with at most this many earlier groups, the latest ones.
 const MOST_COMPARED: usize = 500;
 
-/// How many tools similar tasks must have in common. One alone says too little about either.
-const SHORTEST_PART: usize = 2;
+/// The least length of a common sequence. A single tool is no pattern.
+const MIN_COMMON: usize = 2;
 
 /// A run that succeeded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Success<'e> {
     pub(super) run: &'e RunEvidence,
     pub(super) task: &'e NonEmptyText,
-    /// How many runs there were then.
+    /// How many runs there were at that time.
     pub(super) now: usize,
 }
 
-/// The successes so far. Sequences are known by their place, since few differ.
+/// The successes so far. Sequences are interned, because few differ.
 #[derive(Debug, Default)]
 pub(super) struct Successes<'e> {
     sequences: Vec<Vec<ToolName>>,
-    places: HashMap<Vec<ToolName>, usize>,
-    /// What two sequences have in common, as far as that was asked; none if it is too little.
+    sequence_numbers: HashMap<Vec<ToolName>, usize>,
+    /// A cache of the common subsequence of two sequences; `None` if it is too short.
     common: HashMap<(usize, usize), Option<usize>>,
     groups: Vec<Group<'e>>,
     by_task: HashMap<(&'e NonEmptyText, usize), usize>,
 }
 
-/// The same done for the same task, once or again: it has nothing new in common with anything.
+/// All successes with the same task and the same sequence.
 #[derive(Debug)]
 struct Group<'e> {
     sequence: usize,
     meaning: Embedding,
     successes: Vec<Success<'e>>,
-    /// The sequences that it has in common with similar ones.
-    shows: BTreeSet<usize>,
+    /// The sequences that it has in common with similar tasks.
+    common: BTreeSet<usize>,
 }
 
-/// A sequence that similar tasks have in common, with the successes that now show it and did not before.
-pub(super) type Shown<'e> = (Vec<ToolName>, Vec<Success<'e>>);
+/// A sequence that similar tasks have in common, with the successes that were not known to contain it before.
+pub(super) type CommonSequence<'e> = (Vec<ToolName>, Vec<Success<'e>>);
 
 impl<'e> Successes<'e> {
-    /// Takes a success and says what it shows.
+    /// Adds a success and returns the common sequences that it newly proves.
     pub(super) fn add(
         &mut self,
         success: Success<'e>,
         embedder: &StaticEmbedder,
         similar: f32,
-    ) -> Vec<Shown<'e>> {
-        if success.run.sequence.len() < SHORTEST_PART {
+    ) -> Vec<CommonSequence<'e>> {
+        if success.run.sequence.len() < MIN_COMMON {
             return Vec::new();
         }
-        let sequence = self.place_of(&success.run.sequence);
+        let sequence = self.intern(&success.run.sequence);
         if let Some(group) = self.by_task.get(&(success.task, sequence)) {
             let group = &mut self.groups[*group];
             group.successes.push(success);
-            let again = group.shows.iter().map(|part| (*part, vec![success]));
+            let again = group.common.iter().map(|part| (*part, vec![success]));
             let again: Vec<(usize, Vec<Success<'e>>)> = again.collect();
-            return self.named(again);
+            return self.resolve(again);
         }
         let mut group = Group {
             sequence,
             meaning: embedder.embed(success.task.as_str()),
             successes: vec![success],
-            shows: BTreeSet::new(),
+            common: BTreeSet::new(),
         };
-        let mut shown: BTreeMap<usize, Vec<Success<'e>>> = BTreeMap::new();
+        let mut found: BTreeMap<usize, Vec<Success<'e>>> = BTreeMap::new();
         for other in self.groups.len().saturating_sub(MOST_COMPARED)..self.groups.len() {
-            let Some(part) = self.in_common(self.groups[other].sequence, sequence) else {
+            let Some(part) = self.common_part(self.groups[other].sequence, sequence) else {
                 continue;
             };
             let other = &mut self.groups[other];
-            // Where both are known to show it, nothing depends on how similar they are.
-            let is_known = group.shows.contains(&part) && other.shows.contains(&part);
+            // If both are known to have it, their similarity does not matter.
+            let is_known = group.common.contains(&part) && other.common.contains(&part);
             if is_known || group.meaning.cosine(&other.meaning) < similar {
                 continue;
             }
-            group.shows.insert(part);
-            let members = shown.entry(part).or_default();
-            if other.shows.insert(part) {
+            group.common.insert(part);
+            let members = found.entry(part).or_default();
+            if other.common.insert(part) {
                 members.extend(&other.successes);
             }
         }
-        for members in shown.values_mut() {
+        for members in found.values_mut() {
             members.push(success);
         }
         self.by_task
             .insert((success.task, sequence), self.groups.len());
         self.groups.push(group);
-        self.named(shown)
+        self.resolve(found)
     }
 
-    fn named(&self, shown: impl IntoIterator<Item = (usize, Vec<Success<'e>>)>) -> Vec<Shown<'e>> {
-        let shown = shown.into_iter();
-        let mut named: Vec<Shown<'e>> = shown
+    fn resolve(
+        &self,
+        found: impl IntoIterator<Item = (usize, Vec<Success<'e>>)>,
+    ) -> Vec<CommonSequence<'e>> {
+        let found = found.into_iter();
+        let mut resolved: Vec<CommonSequence<'e>> = found
             .map(|(part, members)| (self.sequences[part].clone(), members))
             .collect();
-        named.sort_by(|one, two| one.0.cmp(&two.0));
-        named
+        resolved.sort_by(|one, two| one.0.cmp(&two.0));
+        resolved
     }
 
-    fn place_of(&mut self, sequence: &[ToolName]) -> usize {
-        if let Some(place) = self.places.get(sequence) {
+    fn intern(&mut self, sequence: &[ToolName]) -> usize {
+        if let Some(place) = self.sequence_numbers.get(sequence) {
             return *place;
         }
         let place = self.sequences.len();
         self.sequences.push(sequence.to_vec());
-        self.places.insert(sequence.to_vec(), place);
+        self.sequence_numbers.insert(sequence.to_vec(), place);
         place
     }
 
-    fn in_common(&mut self, one: usize, two: usize) -> Option<usize> {
+    fn common_part(&mut self, one: usize, two: usize) -> Option<usize> {
         let key = (one.min(two), one.max(two));
         if let Some(known) = self.common.get(&key) {
             return *known;
         }
-        let both = in_common(&self.sequences[one], &self.sequences[two]);
-        let part = (both.len() >= SHORTEST_PART).then(|| self.place_of(&both));
+        let both = longest_common_subsequence(&self.sequences[one], &self.sequences[two]);
+        let part = (both.len() >= MIN_COMMON).then(|| self.intern(&both));
         self.common.insert(key, part);
         part
     }
 }
 
-/// The longest sequence that is part of both, with whatever between its tools. Of several that are equally long
-/// always the same, whichever of both is named first.
-fn in_common(one: &[ToolName], two: &[ToolName]) -> Vec<ToolName> {
+/// The longest common subsequence. Of several that are equally long it returns always the same, whatever the
+/// order of the arguments.
+fn longest_common_subsequence(one: &[ToolName], two: &[ToolName]) -> Vec<ToolName> {
     let (one, two) = (one.min(two), one.max(two));
     let width = two.len() + 1;
     let mut longest = vec![0_usize; (one.len() + 1) * width];

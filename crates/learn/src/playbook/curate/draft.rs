@@ -1,4 +1,4 @@
-//! One strategy in the making: what was said of it so far, and so how it stands.
+//! One strategy while the log is folded: its votes so far, and the status that follows from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,42 +6,42 @@ use windlass_spec::{
     AgentName, NonEmptyText, StrategyId, StrategySection, Timestamp, ToolCallingStrategy, ToolName,
 };
 
-use super::standing::{Retired, Standing, is_harmful};
+use super::status::{RetiredReason, Standing, is_harmful};
 use super::{CurationSettings, KeptStrategy};
 use crate::playbook::evidence::{RunEvidence, Vote};
 use crate::playbook::tally::{Prior, Tally};
 
-/// How many runs that prove a strategy are named in its line.
-const NAMED_RUNS: usize = 5;
+/// How many runs are listed in the line of a strategy.
+const LISTED_RUNS: usize = 5;
 
-/// A strategy in the making.
+/// A strategy while the log is folded.
 pub(super) struct Draft {
     pub(super) id: StrategyId,
     pub(super) strategy: ToolCallingStrategy,
     pub(super) tally: Tally,
-    /// What was known before, by the id under which it came.
+    /// The imported counts, by the id under which each was imported.
     pub(super) priors: BTreeMap<StrategyId, Prior>,
     pub(super) examples: Vec<NonEmptyText>,
     pub(super) agents: BTreeSet<AgentName>,
     /// How many runs there were when it was last proved or recalled.
     pub(super) used_at: usize,
-    /// Whether it stays, whatever is learned.
+    /// Whether it is pinned, so that it is never retired.
     pub(super) pinned: Switch,
-    /// Whether a person switched it off.
+    /// Whether a person disabled it.
     pub(super) disabled: Switch,
-    pub(super) is_gone: bool,
+    pub(super) is_removed: bool,
 }
 
-/// What people said last, if they ever did; the greater of two was said later.
+/// The last setting by a person, if any. The greater of two is the later one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Switch {
-    /// With which entry; none is 0.
-    pub(super) said_at: usize,
+    /// The number of the entry that set it; 0 if none did.
+    pub(super) set_at: usize,
     pub(super) is_on: bool,
 }
 
 impl Draft {
-    /// Takes a run as proof, of which there were so many then.
+    /// Counts a run as proof. `now` is the number of runs at that time.
     pub(super) fn prove(&mut self, run: &RunEvidence, now: usize, examples: usize) {
         let vote = match self.strategy.section {
             StrategySection::Pitfalls => Vote::Harmful,
@@ -60,7 +60,7 @@ impl Draft {
         self.strategy.last_updated = self.strategy.last_updated.max(Some(at));
     }
 
-    /// Keeps an example; the oldest but the first makes room for it.
+    /// Adds an example task. If there are too many, the oldest except the first is dropped.
     pub(super) fn add_example(&mut self, task: &NonEmptyText, limit: usize) {
         if limit == 0 || self.examples.contains(task) {
             return;
@@ -71,7 +71,7 @@ impl Draft {
         self.examples.push(task.clone());
     }
 
-    pub(super) fn standing(
+    pub(super) fn status(
         &self,
         lacks: &BTreeMap<AgentName, BTreeSet<ToolName>>,
         runs: usize,
@@ -83,28 +83,28 @@ impl Draft {
         if self.pinned.is_on {
             return Standing::Active;
         }
-        // A tool that is gone comes last: with it the strategy is of use again, unless it was of none before.
+        // A missing tool is checked last, because that reason means: active again when the tool returns.
         if is_harmful(self.strategy.section, &self.tally) {
-            return Standing::Retired(Retired::Harmful);
+            return Standing::Retired(RetiredReason::Harmful);
         }
         if runs - self.used_at > settings.unused_after {
-            return Standing::Retired(Retired::Unused);
+            return Standing::Retired(RetiredReason::Unused);
         }
-        // It is about the agents that proved it; what a person wrote is about all.
+        // A learned strategy concerns the agents that proved it. A person's strategy concerns all agents.
         let concerned = lacks
             .iter()
             .filter(|(agent, _)| self.agents.is_empty() || self.agents.contains(*agent));
-        let mut gone = None;
+        let mut missing = None;
         let mut has_all = false;
         for (_, lacking) in concerned {
             let mut tools = self.strategy.tool_sequence().iter();
             match tools.find(|tool| lacking.contains(*tool)) {
-                Some(tool) => gone = Some(tool.clone()),
+                Some(tool) => missing = Some(tool.clone()),
                 None => has_all = true,
             }
         }
-        if let (Some(tool), false) = (gone, has_all) {
-            return Standing::Retired(Retired::Gone(tool));
+        if let (Some(tool), false) = (missing, has_all) {
+            return Standing::Retired(RetiredReason::MissingTool(tool));
         }
         Standing::Active
     }
@@ -126,7 +126,7 @@ impl Draft {
         (strategy.pinned, strategy.disabled) = (pinned.is_on, disabled.is_on);
         strategy.helpful_count = tally.helpful();
         strategy.harmful_count = tally.harmful();
-        let votes = tally.votes().rev().take(NAMED_RUNS);
+        let votes = tally.votes().rev().take(LISTED_RUNS);
         strategy.runs = votes.map(|(run, _)| run.clone()).collect();
         let others = examples
             .into_iter()

@@ -1,4 +1,4 @@
-//! Strategies while the entries of a log are folded into them.
+//! The strategies of a playbook while the entries of its log are folded.
 
 mod people;
 
@@ -9,51 +9,51 @@ use windlass_spec::{
     AgentName, NonEmptyText, RunId, StrategyId, StrategySection, ToolCallingStrategy, ToolName,
 };
 
-use super::budget::keep_within;
+use super::budget::retire_over_budget;
 use super::common::{Success, Successes};
 use super::draft::{Draft, Switch};
-use super::standing::Standing;
+use super::status::Standing;
 use super::{CurationSettings, KeptStrategy, Playbook};
-use crate::playbook::evidence::{Evidence, RunEvidence, Verdict, Voted};
+use crate::playbook::evidence::{Evidence, RunEvidence, StrategyVote, Verdict};
 use crate::playbook::tally::Tally;
-use crate::playbook::words::{strategy_id, what_failed, what_worked};
+use crate::playbook::words::{pitfall_text, strategy_id, success_text};
 
-/// How many tools a strategy has at most. What is longer is no pattern; what it has in common with others may
-/// be.
+/// The most tools of a strategy. A longer sequence is no pattern, but a part that it has in common with others may
+/// be one.
 const LONGEST: usize = 12;
 
-/// What a strategy is known by if it has tools.
-type Tools = (StrategySection, Vec<ToolName>);
+/// The identity of a strategy with tools.
+type ToolsKey = (StrategySection, Vec<ToolName>);
 
-/// The strategies that the entries so far come to.
+/// The strategies after the entries so far.
 pub(super) struct Drafts<'e> {
     domain: String,
     settings: CurationSettings,
     embedder: &'e StaticEmbedder,
     drafts: Vec<Draft>,
-    /// Where each id leads, also those that were merged.
+    /// The position of the draft of each id, including merged ids.
     places: HashMap<StrategyId, usize>,
-    by_tools: HashMap<Tools, usize>,
-    /// What was said about strategies that are not there yet: runs that go on at the same time are written in the order
-    /// in which they end.
-    waiting: HashMap<StrategyId, Vec<Said<'e>>>,
-    /// How many runs there were when a person took a strategy out, or gave it other tools. What older runs showed
-    /// does not bring it back.
-    forgotten: HashMap<Tools, usize>,
+    by_tools: HashMap<ToolsKey, usize>,
+    /// Votes on strategies that do not exist yet. Concurrent runs are logged in the order in which they end, so a
+    /// vote can precede its strategy.
+    pending_votes: HashMap<StrategyId, Vec<RunVote<'e>>>,
+    /// How many runs there were when a person removed a strategy or changed its tools. Older runs do not bring it
+    /// back.
+    removed_at: HashMap<ToolsKey, usize>,
     successes: Successes<'e>,
-    /// How many entries there were.
-    taken: usize,
+    /// How many entries were applied.
+    applied: usize,
     runs: HashSet<RunId>,
-    /// What each agent lacked when it last ran.
+    /// The tools that each agent lacked in its last run.
     lacks: BTreeMap<AgentName, BTreeSet<ToolName>>,
 }
 
-/// What a run said about a strategy that was put before its model.
+/// The vote of a run on a strategy that its model was shown.
 #[derive(Debug, Clone, Copy)]
-struct Said<'e> {
+struct RunVote<'e> {
     run: &'e RunEvidence,
-    voted: &'e Voted,
-    /// How many runs there were then.
+    vote: &'e StrategyVote,
+    /// How many runs there were at that time.
     now: usize,
 }
 
@@ -70,26 +70,26 @@ impl<'e> Drafts<'e> {
             drafts: Vec::new(),
             places: HashMap::new(),
             by_tools: HashMap::new(),
-            waiting: HashMap::new(),
-            forgotten: HashMap::new(),
+            pending_votes: HashMap::new(),
+            removed_at: HashMap::new(),
             successes: Successes::default(),
-            taken: 0,
+            applied: 0,
             runs: HashSet::new(),
             lacks: BTreeMap::new(),
         }
     }
 
-    pub(super) fn take(&mut self, entry: &'e Evidence) {
-        self.taken += 1;
+    pub(super) fn apply(&mut self, entry: &'e Evidence) {
+        self.applied += 1;
         match entry {
-            Evidence::Run(run) => self.take_run(run),
+            Evidence::Run(run) => self.apply_run(run),
             Evidence::Added { strategy, at } => self.add(strategy, *at),
             Evidence::Edited { strategy, at } => {
                 let id = strategy.id.as_ref();
                 if let Some(place) = id.and_then(|id| self.places.get(id)).copied() {
                     self.edit(place, strategy, *at);
-                    self.drafts[place].pinned = self.now_said(strategy.pinned);
-                    self.drafts[place].disabled = self.now_said(strategy.disabled);
+                    self.drafts[place].pinned = self.switch(strategy.pinned);
+                    self.drafts[place].disabled = self.switch(strategy.disabled);
                 }
             }
             Evidence::Worded {
@@ -108,9 +108,9 @@ impl<'e> Drafts<'e> {
                 pinned,
                 at,
             } => {
-                let said = self.now_said(*pinned);
+                let switch = self.switch(*pinned);
                 if let Some(draft) = self.draft_mut(strategy) {
-                    draft.pinned = said;
+                    draft.pinned = switch;
                     draft.strategy.last_updated = Some(*at);
                 }
             }
@@ -119,9 +119,9 @@ impl<'e> Drafts<'e> {
                 disabled,
                 at,
             } => {
-                let said = self.now_said(*disabled);
+                let switch = self.switch(*disabled);
                 if let Some(draft) = self.draft_mut(strategy) {
-                    draft.disabled = said;
+                    draft.disabled = switch;
                     draft.strategy.last_updated = Some(*at);
                 }
             }
@@ -129,10 +129,10 @@ impl<'e> Drafts<'e> {
         }
     }
 
-    /// What a person says with the entry that is being taken.
-    fn now_said(&self, is_on: bool) -> Switch {
+    /// A setting that is made by the current entry.
+    fn switch(&self, is_on: bool) -> Switch {
         Switch {
-            said_at: self.taken,
+            set_at: self.applied,
             is_on,
         }
     }
@@ -142,20 +142,20 @@ impl<'e> Drafts<'e> {
         self.drafts.get_mut(place)
     }
 
-    fn take_run(&mut self, run: &'e RunEvidence) {
+    fn apply_run(&mut self, run: &'e RunEvidence) {
         if !self.runs.insert(run.run.clone()) {
             return;
         }
         let lacks = run.lacks.iter().cloned().collect();
         self.lacks.insert(run.agent.clone(), lacks);
         let now = self.runs.len();
-        for voted in &run.recalled {
-            let said = Said { run, voted, now };
-            match self.draft_mut(&voted.strategy) {
-                Some(draft) => said.about(draft),
+        for vote in &run.recalled {
+            let run_vote = RunVote { run, vote, now };
+            match self.draft_mut(&vote.strategy) {
+                Some(draft) => run_vote.apply_to(draft),
                 None => {
-                    let waiting = self.waiting.entry(voted.strategy.clone());
-                    waiting.or_default().push(said);
+                    let pending = self.pending_votes.entry(vote.strategy.clone());
+                    pending.or_default().push(run_vote);
                 }
             }
         }
@@ -166,14 +166,14 @@ impl<'e> Drafts<'e> {
             self.prove_common(run, now);
         }
         for pitfall in &run.pitfalls {
-            let content = || what_failed(&pitfall.sequence, pitfall.category, run.task.as_ref());
+            let content = || pitfall_text(&pitfall.sequence, pitfall.category, run.task.as_ref());
             let section = StrategySection::Pitfalls;
-            let place = self.place_of(section, &pitfall.sequence, content, run);
+            let place = self.find_or_insert(section, &pitfall.sequence, content, run);
             self.prove_at(place, run, now);
         }
     }
 
-    /// Takes a run as proof of what worked.
+    /// Counts a run as proof of a strategy.
     fn prove(
         &mut self,
         section: StrategySection,
@@ -181,22 +181,22 @@ impl<'e> Drafts<'e> {
         run: &RunEvidence,
         now: usize,
     ) {
-        let content = || what_worked(sequence, run.task.as_ref());
-        let place = self.place_of(section, sequence, content, run);
+        let content = || success_text(sequence, run.task.as_ref());
+        let place = self.find_or_insert(section, sequence, content, run);
         self.prove_at(place, run, now);
     }
 
-    /// Makes strategies of what the run has in common with those of similar tasks: whatever else was done on the
-    /// way is not in both.
+    /// Turns the sequences that the run has in common with runs of similar tasks into strategies, without the calls
+    /// that only one of them made.
     fn prove_common(&mut self, run: &'e RunEvidence, now: usize) {
         let Some(task) = &run.task else { return };
         let success = Success { run, task, now };
         let similar = self.settings.similar_tasks;
         for (sequence, members) in self.successes.add(success, self.embedder, similar) {
             let section = StrategySection::Strategies;
-            let forgotten = self.forgotten.get(&(section, sequence.clone()));
-            let forgotten = forgotten.copied().unwrap_or_default();
-            for member in members.iter().filter(|member| member.now > forgotten) {
+            let removed_at = self.removed_at.get(&(section, sequence.clone()));
+            let removed_at = removed_at.copied().unwrap_or_default();
+            for member in members.iter().filter(|member| member.now > removed_at) {
                 self.prove(section, &sequence, member.run, member.now);
             }
         }
@@ -208,8 +208,8 @@ impl<'e> Drafts<'e> {
         }
     }
 
-    /// Where the strategy with these tools is; a new place if there is none.
-    fn place_of(
+    /// The position of the strategy with these tools, which is inserted if it does not exist.
+    fn find_or_insert(
         &mut self,
         section: StrategySection,
         sequence: &[ToolName],
@@ -232,7 +232,7 @@ impl<'e> Drafts<'e> {
     }
 
     fn insert(&mut self, id: StrategyId, strategy: ToolCallingStrategy) -> usize {
-        // An id that is taken belongs to a strategy whose tools a person changed.
+        // If the id is in use, it belongs to a strategy whose tools a person changed.
         let mut id = id;
         let mut number = 2;
         while self.places.contains_key(&id) {
@@ -247,49 +247,49 @@ impl<'e> Drafts<'e> {
             let key = (strategy.section, sequence.to_vec());
             self.by_tools.entry(key).or_insert(place);
         }
-        // Who writes nothing about it says nothing.
-        let said = |is_on: bool| match is_on {
-            true => self.now_said(true),
+        // Only `true` counts as a setting.
+        let switch = |is_on: bool| match is_on {
+            true => self.switch(true),
             false => Switch::default(),
         };
         self.drafts.push(Draft {
             id: id.clone(),
-            pinned: said(strategy.pinned),
-            disabled: said(strategy.disabled),
+            pinned: switch(strategy.pinned),
+            disabled: switch(strategy.disabled),
             strategy,
             tally: Tally::default(),
             priors: BTreeMap::new(),
             examples: Vec::new(),
             agents: BTreeSet::new(),
             used_at: self.runs.len(),
-            is_gone: false,
+            is_removed: false,
         });
-        self.call(id, place);
+        self.assign_id(id, place);
         place
     }
 
-    /// Lets an id lead to a place, with what was said under it before.
-    fn call(&mut self, id: StrategyId, place: usize) {
-        for said in self.waiting.remove(&id).unwrap_or_default() {
-            said.about(&mut self.drafts[place]);
+    /// Maps an id to a draft and applies the pending votes on that id.
+    fn assign_id(&mut self, id: StrategyId, place: usize) {
+        for vote in self.pending_votes.remove(&id).unwrap_or_default() {
+            vote.apply_to(&mut self.drafts[place]);
         }
         self.places.insert(id, place);
     }
 
     pub(super) fn into_playbook(self, revision: usize) -> Playbook {
         let runs = self.runs.len();
-        let drafts = self.drafts.into_iter().filter(|draft| !draft.is_gone);
+        let drafts = self.drafts.into_iter().filter(|draft| !draft.is_removed);
         let mut used = Vec::new();
         let mut kept: Vec<KeptStrategy> = Vec::new();
         for mut draft in drafts {
             for prior in std::mem::take(&mut draft.priors).into_values() {
                 draft.tally.add_prior(prior);
             }
-            let standing = draft.standing(&self.lacks, runs, &self.settings);
+            let status = draft.status(&self.lacks, runs, &self.settings);
             used.push(draft.used_at);
-            kept.push(draft.into_kept(standing));
+            kept.push(draft.into_kept(status));
         }
-        keep_within(&mut kept, &used, &self.settings);
+        retire_over_budget(&mut kept, &used, &self.settings);
         for kept in &mut kept {
             kept.strategy.retired = match &kept.standing {
                 Standing::Retired(why) => NonEmptyText::new(why.to_string()).ok(),
@@ -304,12 +304,12 @@ impl<'e> Drafts<'e> {
     }
 }
 
-impl Said<'_> {
-    fn about(self, draft: &mut Draft) {
-        draft.tally.recall();
+impl RunVote<'_> {
+    fn apply_to(self, draft: &mut Draft) {
+        draft.tally.count_recall();
         draft
             .tally
-            .vote(&self.run.run, self.voted.vote, self.run.iterations);
+            .vote(&self.run.run, self.vote.vote, self.run.iterations);
         draft.use_at(self.run.at, self.now);
     }
 }

@@ -1,4 +1,4 @@
-//! What is recalled of a playbook, and what is not.
+//! Which strategies a playbook recalls for a task.
 
 use windlass_spec::StrategyLine;
 
@@ -29,13 +29,13 @@ fn index(strategies: Vec<ToolCallingStrategy>) -> PlaybookIndex {
     })
 }
 
-fn contents(found: &[Recalled]) -> Vec<&str> {
+fn contents(found: &[StrategyMatch]) -> Vec<&str> {
     found.iter().map(|found| found.text.as_str()).collect()
 }
 
 const REFUND: &str = "Look the order up, then refund it.";
 
-fn shop() -> Vec<ToolCallingStrategy> {
+fn order_strategies() -> Vec<ToolCallingStrategy> {
     vec![
         strategy(REFUND, &["find_order", "refund"]),
         strategy("Look the order up before it is cancelled.", &[]),
@@ -45,8 +45,8 @@ fn shop() -> Vec<ToolCallingStrategy> {
 }
 
 #[test]
-fn what_is_most_like_the_task_comes_first_and_what_is_not_like_it_never() {
-    let index = index(shop());
+fn most_similar_strategy_comes_first_and_dissimilar_ones_are_not_recalled() {
+    let index = index(order_strategies());
     let found = index.recall(&RecallQuery::new("refund the order"));
     assert_eq!(found[0].text, REFUND);
     assert!(!contents(&found).iter().any(|text| text.contains("plants")));
@@ -56,8 +56,8 @@ fn what_is_most_like_the_task_comes_first_and_what_is_not_like_it_never() {
 }
 
 #[test]
-fn no_more_are_recalled_than_are_asked_for() {
-    let index = index(shop());
+fn recall_returns_at_most_the_requested_count() {
+    let index = index(order_strategies());
     for count in 0..3 {
         let query = RecallQuery {
             count,
@@ -68,8 +68,8 @@ fn no_more_are_recalled_than_are_asked_for() {
 }
 
 #[test]
-fn strategies_with_tools_that_are_not_there_are_not_recalled() {
-    let index = index(shop());
+fn strategies_with_unavailable_tools_are_not_recalled() {
+    let index = index(order_strategies());
     let query = RecallQuery {
         tools: Some(vec!["find_order", "cancel_order"]),
         ..RecallQuery::new("refund the order")
@@ -82,8 +82,8 @@ fn strategies_with_tools_that_are_not_there_are_not_recalled() {
 }
 
 #[test]
-fn recall_can_be_limited_by_tools_their_number_and_success() {
-    let mut shop = shop();
+fn recall_filters_by_tool_sequence_tool_count_and_success_rate() {
+    let mut shop = order_strategies();
     shop[0].helpful_count = 3;
     shop[0].harmful_count = 1;
     let shop = vec![
@@ -110,7 +110,7 @@ fn recall_can_be_limited_by_tools_their_number_and_success() {
     assert_eq!(recalled(|query| query.min_success_rate = Some(0.6)), [2]);
 }
 
-/// A warning of a call that failed in so many runs.
+/// A pitfall about a call that failed in this many runs.
 fn warning(content: &str, sequence: &[&str], failures: u64) -> ToolCallingStrategy {
     let mut warning = strategy(content, sequence);
     warning.section = StrategySection::Pitfalls;
@@ -119,7 +119,7 @@ fn warning(content: &str, sequence: &[&str], failures: u64) -> ToolCallingStrate
 }
 
 #[test]
-fn a_model_is_warned_only_of_what_failed_in_three_runs() {
+fn pitfall_is_recalled_only_after_three_failures() {
     for (failures, is_warned) in [(2, false), (3, true)] {
         let cancel = warning(
             "Cancelling a refunded order fails.",
@@ -138,7 +138,7 @@ fn a_model_is_warned_only_of_what_failed_in_three_runs() {
 }
 
 #[test]
-fn no_warning_is_of_what_is_advised_and_at_most_one_in_three_is_one() {
+fn pitfalls_are_at_most_one_third_and_never_about_advised_tools() {
     let advised = strategy(REFUND, &["find_order", "refund"]);
     let of_refund = warning("Refunding the order twice fails.", &["refund"], 9);
     let others = ["cancel_order", "mail"].map(|tool| {
@@ -151,7 +151,7 @@ fn no_warning_is_of_what_is_advised_and_at_most_one_in_three_is_one() {
         floor: 0.1,
         ..RecallQuery::new("Refund the order, cancel it, or mail.")
     };
-    let last = |found: &[Recalled]| -> Vec<String> {
+    let last = |found: &[StrategyMatch]| -> Vec<String> {
         let warnings = found
             .iter()
             .filter(|found| found.section == StrategySection::Pitfalls);
@@ -166,20 +166,20 @@ fn no_warning_is_of_what_is_advised_and_at_most_one_in_three_is_one() {
 }
 
 #[test]
-fn of_very_many_strategies_the_same_are_recalled() {
+fn large_playbook_recalls_the_same_strategies() {
     let places = [
         "Berlin", "Paris", "Rome", "Oslo", "Madrid", "Vienna", "Prague",
     ];
     let things = [
         "a flight", "a hotel", "a car", "a table", "a train", "a boat", "a guide",
     ];
-    let many = (0..COMPARED_WHOLE + 500).map(|number| {
+    let many = (0..MAX_UNINDEXED + 500).map(|number| {
         let (place, thing) = (places[number % 7], things[number / 7 % 7]);
         let content = format!("Book {thing} in {place} for guest {number}.");
         strategy(&content, &[&format!("tool_{number}")])
     });
     let mut many: Vec<ToolCallingStrategy> = many.collect();
-    many.extend(shop());
+    many.extend(order_strategies());
     let index = index(many);
     assert!(index.signs.is_some());
     let found = index.recall(&RecallQuery::new("refund the order"));
@@ -191,5 +191,9 @@ fn of_very_many_strategies_the_same_are_recalled() {
     };
     let found = index.recall(&query);
     let tools: Vec<&str> = found[0].sequence.iter().map(ToolName::as_str).collect();
-    assert_eq!(tools, ["tool_77"], "however far down it is");
+    assert_eq!(
+        tools,
+        ["tool_77"],
+        "the filter applies before the preselection"
+    );
 }

@@ -1,9 +1,9 @@
-//! What similar tasks have in common is a strategy like any other: runs and people have their say about it.
+//! Strategies from common subsequences of similar tasks: votes and edits apply to them as to any other.
 
 use super::*;
 
 /// Two similar tasks whose sequences have `b`, `c` in common, and nothing else.
-fn two_alike() -> Vec<Evidence> {
+fn similar_runs() -> Vec<Evidence> {
     vec![
         entry(succeeded(
             "r1",
@@ -18,20 +18,20 @@ fn two_alike() -> Vec<Evidence> {
     ]
 }
 
-fn in_common(entries: &[Evidence]) -> Option<KeptStrategy> {
+fn common_strategy(entries: &[Evidence]) -> Option<KeptStrategy> {
     let wanted = tools(&["b", "c"]);
     let mut all = fold(entries).strategies.into_iter();
     all.find(|kept| kept.strategy.tool_sequence() == wanted)
 }
 
 fn id() -> StrategyId {
-    in_common(&two_alike()).unwrap().id().clone()
+    common_strategy(&similar_runs()).unwrap().id().clone()
 }
 
-/// A run for something else in which the common strategy was put before the model.
-fn voted(run: &str, vote: Vote) -> Evidence {
+/// A run of another task in which the model was shown the common strategy.
+fn run_with_vote(run: &str, vote: Vote) -> Evidence {
     let mut run = succeeded(run, "What is the weather in Rome?", &["q"]);
-    run.recalled = vec![Voted {
+    run.recalled = vec![StrategyVote {
         strategy: id(),
         followed: vote == Vote::Helpful,
         vote,
@@ -40,43 +40,46 @@ fn voted(run: &str, vote: Vote) -> Evidence {
 }
 
 #[test]
-fn votes_on_what_tasks_have_in_common_count_and_demote_it() {
-    let mut entries = two_alike();
-    entries.push(voted("v", Vote::Helpful));
-    let kept = in_common(&entries).unwrap();
+fn votes_on_a_common_strategy_count_and_can_retire_it() {
+    let mut entries = similar_runs();
+    entries.push(run_with_vote("v", Vote::Helpful));
+    let kept = common_strategy(&entries).unwrap();
     assert_eq!((kept.tally.helpful(), kept.tally.recalled()), (3, 1));
-    entries.extend((0..12).map(|run| voted(&format!("h{run}"), Vote::Harmful)));
-    let kept = in_common(&entries).unwrap();
+    entries.extend((0..12).map(|run| run_with_vote(&format!("h{run}"), Vote::Harmful)));
+    let kept = common_strategy(&entries).unwrap();
     assert_eq!(kept.tally.harmful(), 12);
-    assert_eq!(kept.standing, Standing::Retired(Retired::Harmful));
+    assert_eq!(kept.standing, Standing::Retired(RetiredReason::Harmful));
 }
 
 #[test]
-fn what_tasks_have_in_common_can_be_pinned_and_switched_off() {
-    let mut entries = two_alike();
+fn common_strategy_can_be_pinned_and_disabled() {
+    let mut entries = similar_runs();
     entries.push(Evidence::Pinned {
         strategy: id(),
         pinned: true,
         at: at(1),
     });
-    assert!(in_common(&entries).unwrap().strategy.pinned);
+    assert!(common_strategy(&entries).unwrap().strategy.pinned);
     entries.push(Evidence::Disabled {
         strategy: id(),
         disabled: true,
         at: at(2),
     });
-    assert_eq!(in_common(&entries).unwrap().standing, Standing::Disabled);
+    assert_eq!(
+        common_strategy(&entries).unwrap().standing,
+        Standing::Disabled
+    );
 }
 
 #[test]
-fn what_tasks_have_in_common_can_be_put_otherwise() {
-    let mut entries = two_alike();
+fn common_strategy_can_be_reworded_and_edited() {
+    let mut entries = similar_runs();
     entries.push(Evidence::Worded {
         strategy: id(),
         content: text("To pay back: `b`, then `c`."),
         at: at(1),
     });
-    let kept = in_common(&entries).unwrap();
+    let kept = common_strategy(&entries).unwrap();
     assert_eq!(kept.strategy.content, text("To pay back: `b`, then `c`."));
     let mut strategy = kept.strategy;
     strategy.content = text("Money back: `b`, `c`.");
@@ -84,48 +87,48 @@ fn what_tasks_have_in_common_can_be_put_otherwise() {
         strategy: Box::new(strategy),
         at: at(2),
     });
-    let kept = in_common(&entries).unwrap();
+    let kept = common_strategy(&entries).unwrap();
     assert_eq!(kept.strategy.content, text("Money back: `b`, `c`."));
     assert_eq!(kept.tally.helpful(), 2);
 }
 
 #[test]
-fn what_was_removed_is_not_brought_back_by_what_was_known_then() {
-    let mut entries = two_alike();
+fn removed_common_strategy_is_not_restored_by_earlier_runs() {
+    let mut entries = similar_runs();
     entries.push(Evidence::Removed {
         strategy: id(),
         at: at(1),
     });
-    assert_eq!(in_common(&entries), None);
-    // It is learned again by what happens later, and counts from then on.
+    assert_eq!(common_strategy(&entries), None);
+    // Later runs teach it again, and it counts from then on.
     let again = succeeded("r3", "Refund the order of Joan", &["b", "c"]);
     entries.push(entry(again));
-    assert_eq!(in_common(&entries).unwrap().tally.helpful(), 1);
+    assert_eq!(common_strategy(&entries).unwrap().tally.helpful(), 1);
 }
 
 #[test]
-fn a_whole_sequence_that_was_removed_stays_out_although_two_similar_tasks_proved_it() {
+fn removed_strategy_stays_removed_although_two_similar_tasks_proved_it() {
     let mut entries = vec![
         entry(succeeded("r1", "Refund the order of Ada", &["b", "c"])),
         entry(succeeded("r2", "Refund the order of Grace", &["b", "c"])),
     ];
-    assert_eq!(in_common(&entries).unwrap().tally.helpful(), 2);
+    assert_eq!(common_strategy(&entries).unwrap().tally.helpful(), 2);
     entries.push(Evidence::Removed {
         strategy: id(),
         at: at(1),
     });
-    assert_eq!(in_common(&entries), None);
+    assert_eq!(common_strategy(&entries), None);
 }
 
 #[test]
-fn a_sequence_to_which_a_person_gave_other_tools_leaves_the_old_one_to_what_happens_later() {
-    let mut entries = two_alike();
-    let edited = in_common(&entries).unwrap().strategy;
+fn old_sequence_of_an_edited_strategy_is_learned_again_only_from_later_runs() {
+    let mut entries = similar_runs();
+    let edited = common_strategy(&entries).unwrap().strategy;
     entries.push(Evidence::Edited {
         strategy: Box::new(edited.with_sequence(tools(&["b", "d"])).unwrap()),
         at: at(1),
     });
-    assert_eq!(in_common(&entries), None);
+    assert_eq!(common_strategy(&entries), None);
     let playbook = fold(&entries);
     assert_eq!(with_tools(&playbook, &["b", "d"]).tally.helpful(), 2);
     entries.push(entry(succeeded(
@@ -133,11 +136,11 @@ fn a_sequence_to_which_a_person_gave_other_tools_leaves_the_old_one_to_what_happ
         "Refund the order of Joan",
         &["b", "c"],
     )));
-    assert_eq!(in_common(&entries).unwrap().tally.helpful(), 1);
+    assert_eq!(common_strategy(&entries).unwrap().tally.helpful(), 1);
 }
 
 #[test]
-fn thousands_of_runs_are_folded_while_nobody_waits() {
+fn folding_thousands_of_runs_is_fast() {
     let names = ["find", "list", "refund", "cancel", "note", "ask", "send"];
     let entries: Vec<Evidence> = (0..2_000)
         .map(|run| {
@@ -152,6 +155,6 @@ fn thousands_of_runs_are_folded_while_nobody_waits() {
     let begun = std::time::Instant::now();
     let playbook = fold(&entries);
     assert!(!playbook.strategies.is_empty());
-    // Optimised it takes some tens of milliseconds; as tests are built it is many times slower.
+    // An optimised build takes some tens of milliseconds; a test build is many times slower.
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }

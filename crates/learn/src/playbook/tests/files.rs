@@ -1,9 +1,9 @@
-//! What stands in the files: nothing is lost that a damaged line said, and revisions mean what they meant.
+//! Log and strategies files: damaged lines lose nothing else, and revisions stay stable.
 
 use super::*;
 
 #[test]
-fn a_log_that_was_cut_off_is_read_up_to_the_cut() {
+fn truncated_log_is_read_up_to_its_last_complete_line() {
     let whole: String = (0..3)
         .map(|run| {
             let entry = entry(succeeded(&format!("r{run}"), "One", &["a"]));
@@ -25,7 +25,7 @@ fn a_log_that_was_cut_off_is_read_up_to_the_cut() {
 }
 
 #[test]
-fn a_log_is_whole_up_to_a_byte_whatever_its_bytes_are() {
+fn length_of_complete_lines_is_right_for_invalid_utf8() {
     let line = log_line(&entry(succeeded("r1", "One", &["a"]))).unwrap();
     let mut log = b"\xff\xfe damaged\n".to_vec();
     log.extend(line.as_bytes());
@@ -38,7 +38,7 @@ fn a_log_is_whole_up_to_a_byte_whatever_its_bytes_are() {
 }
 
 #[test]
-fn a_line_that_is_damaged_later_does_not_move_revisions() {
+fn damaged_line_does_not_shift_revisions() {
     let one = entry(succeeded("r1", "One", &["a"]));
     let two = entry(succeeded("r2", "Two", &["b"]));
     let three = entry(succeeded("r3", "Three", &["c"]));
@@ -57,7 +57,7 @@ fn a_line_that_is_damaged_later_does_not_move_revisions() {
 }
 
 #[test]
-fn entries_say_their_version_and_old_ones_are_read() {
+fn entries_have_a_version_and_entries_without_one_are_read() {
     let entry = entry(succeeded("r1", "One", &["a"]));
     let line = log_line(&entry).unwrap();
     assert!(line.contains("\"data_model_version\":\"1.0.0\""), "{line}");
@@ -70,7 +70,7 @@ fn entries_say_their_version_and_old_ones_are_read() {
 }
 
 #[test]
-fn a_line_that_cannot_be_read_takes_nothing_out() {
+fn unreadable_line_removes_no_strategy() {
     let entries = [
         entry(succeeded("r1", "One", &["a"])),
         entry(succeeded("r2", "Two", &["b"])),
@@ -79,16 +79,16 @@ fn a_line_that_cannot_be_read_takes_nothing_out() {
     let text = written.to_lines();
     let lines: Vec<&str> = text.lines().collect();
     let edits = |file: &str| hand_edits(&written, &read_strategies(file), at(5));
-    // Its id can be made out.
+    // The id is still readable.
     let broken = lines[0].replacen(":", ";", 1);
     assert!(broken.contains("\"id\""));
     assert_eq!(edits(&format!("{broken}\n{}\n", lines[1])), []);
-    // Cut off before its id.
+    // Truncated before its id.
     for cut in [1, 20, 60] {
         assert_eq!(edits(&format!("{}\n{}", lines[1], &lines[0][..cut])), []);
         assert_eq!(edits(&format!("{}\n{}\n", &lines[0][..cut], lines[1])), []);
     }
-    // What is taken out where all can be read is taken out; also beside a line that says who it is.
+    // A removal is found if all other lines are readable, or at least their ids.
     let removed = edits(&format!("{}\n", lines[1]));
     assert!(matches!(removed[..], [Evidence::Removed { .. }]));
     let removed = edits(&format!("{broken}\n"));
@@ -97,7 +97,7 @@ fn a_line_that_cannot_be_read_takes_nothing_out() {
 }
 
 #[test]
-fn a_file_does_not_grow_without_end_with_what_is_retired() {
+fn file_has_a_limited_number_of_retired_strategies() {
     let settings = CurationSettings {
         max_items: 10,
         ..CurationSettings::default()
@@ -114,13 +114,13 @@ fn a_file_does_not_grow_without_end_with_what_is_retired() {
     let playbook = SemanticCurator::new(settings).fold("orders", &entries);
     assert_eq!(playbook.strategies.len(), 400);
     assert_eq!(playbook.to_lines().lines().count(), 210);
-    // What is not in the file was not taken out of it.
+    // Retired strategies that are not in the file do not count as removed.
     let file = read_strategies(&playbook.to_lines());
     assert_eq!(hand_edits(&playbook, &file, at(1)), []);
 }
 
 #[test]
-fn a_strategy_whose_tool_is_back_is_recalled_at_once() {
+fn strategy_is_recalled_as_soon_as_its_missing_tool_returns() {
     let mut later = succeeded("r2", "Find it", &["find"]);
     later.lacks = tools(&["refund"]);
     let entries = [
@@ -128,8 +128,11 @@ fn a_strategy_whose_tool_is_back_is_recalled_at_once() {
         entry(later),
     ];
     let playbook = fold(&entries);
-    let standing = &with_tools(&playbook, &["find", "refund"]).standing;
-    assert!(matches!(standing, Standing::Retired(Retired::Gone(_))));
+    let status = &with_tools(&playbook, &["find", "refund"]).standing;
+    assert!(matches!(
+        status,
+        Standing::Retired(RetiredReason::MissingTool(_))
+    ));
     let index = PlaybookIndex::of_lines(&read_strategies(&playbook.to_lines()));
     let recalled = |tools: Vec<&'static str>| {
         let query = RecallQuery {

@@ -1,9 +1,9 @@
-//! What a run is taken for, and what it may not teach.
+//! Verdicts on runs, and what must not be learned from them.
 
 use super::*;
 
 #[test]
-fn words_of_a_model_may_not_add_facts() {
+fn rewording_must_not_add_facts() {
     let strategy = ToolCallingStrategy::new(
         StrategySection::Strategies,
         text("For tasks like \"Refund order 7\": `find`, then `refund`."),
@@ -55,14 +55,14 @@ fn words_of_a_model_may_not_add_facts() {
     refused("`find`, then `refund`, not drop_table.", "drop_table");
     refused("`find`, then `refund`, not dropTable.", "dropTable");
     refused("`find`, then `refund`, not `rm`.", "rm");
-    // What was learned may be quoted, and an apostrophe quotes nothing.
+    // The learned text may be quoted, and an apostrophe is no quotation mark.
     assert!(accept("For a customer's “Refund order 7”: `find`, then `refund`.").is_ok());
     assert!(accept("Don't ask the customers' friends; `find`, then `refund`.").is_ok());
 }
 
 #[test]
-fn an_outage_is_nobodys_failure() {
-    let passing = [
+fn outage_is_no_evidence_about_tools() {
+    let temporary = [
         ErrorCategory::Unavailable,
         ErrorCategory::RateLimited,
         ErrorCategory::Expired,
@@ -70,7 +70,7 @@ fn an_outage_is_nobodys_failure() {
         ErrorCategory::Cancelled,
         ErrorCategory::Internal,
     ];
-    for category in passing {
+    for category in temporary {
         let mut run = experience(&[("find", Ok(())), ("refund", Err(category))]);
         run.recalled = vec![RecalledBefore {
             id: StrategyId::new("a").unwrap(),
@@ -81,10 +81,10 @@ fn an_outage_is_nobodys_failure() {
         assert_eq!(evidence.verdict, Verdict::Unclear, "{category}");
         assert_eq!(evidence.pitfalls, []);
         assert_eq!(evidence.recalled[0].vote, Vote::Neutral);
-        // Nor if it goes on until there are no turns left.
+        // Also if the run continues until its turns are used up.
         run.ended = Ended::Short("it ran out of turns".to_owned());
         assert_eq!(reflect(&run).verdict, Verdict::Unclear, "{category}");
-        // Whoever can tell knows better.
+        // The checker's result takes precedence.
         run.ended = Ended::Completed;
         run.checked = Some(true);
         assert_eq!(reflect(&run).verdict, Verdict::Succeeded, "{category}");
@@ -94,7 +94,7 @@ fn an_outage_is_nobodys_failure() {
 }
 
 #[test]
-fn what_a_person_refused_says_nothing_even_if_the_answer_is_wrong() {
+fn rejected_call_makes_the_verdict_unclear_even_if_the_answer_is_wrong() {
     let mut run = experience(&[("find", Ok(()))]);
     run.refused_by_person = ToolName::new("refund").ok();
     run.checked = Some(false);
@@ -105,7 +105,7 @@ fn what_a_person_refused_says_nothing_even_if_the_answer_is_wrong() {
 }
 
 #[test]
-fn what_strangers_may_have_caused_is_no_part_of_a_warning() {
+fn calls_that_untrusted_content_may_have_caused_are_not_in_pitfalls() {
     let mut run = experience(&[("send", Ok(())), ("refund", FAILED), ("find", Ok(()))]);
     run.calls[0].teaches = false;
     let evidence = reflect(&run);
@@ -113,7 +113,7 @@ fn what_strangers_may_have_caused_is_no_part_of_a_warning() {
 }
 
 #[test]
-fn only_calls_that_teach_follow_a_strategy() {
+fn only_learnable_calls_count_as_following_a_strategy() {
     let mut run = experience(&[("find", Ok(())), ("refund", Ok(()))]);
     let sequence = tools(&["find", "refund"]);
     let is_followed = |run: &Experience, section| is_followed(section, &sequence, &run.calls);

@@ -1,10 +1,10 @@
-//! What is merged: the same tools, or the same words; what is brought here twice counts once.
+//! Merging of strategies with equal tools or equal texts, and imports, which count once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 
-fn bullet(section: StrategySection, content: &str) -> Evidence {
+fn text_entry(section: StrategySection, content: &str) -> Evidence {
     Evidence::Added {
         strategy: Box::new(ToolCallingStrategy::new(section, text(content))),
         at: at(0),
@@ -12,17 +12,17 @@ fn bullet(section: StrategySection, content: &str) -> Evidence {
 }
 
 #[test]
-fn a_bullet_that_says_the_same_is_one_but_never_across_sections() {
+fn equal_texts_are_merged_but_never_across_sections() {
     let playbook = fold(&[
-        bullet(
+        text_entry(
             StrategySection::Strategies,
             "Ask for the order number first",
         ),
-        bullet(
+        text_entry(
             StrategySection::Strategies,
             "Please ask for an order number first.",
         ),
-        bullet(StrategySection::Pitfalls, "Ask for the order number first"),
+        text_entry(StrategySection::Pitfalls, "Ask for the order number first"),
     ]);
     assert_eq!(playbook.strategies.len(), 2);
     assert_eq!(playbook.strategies[0].strategy.aliases.len(), 1);
@@ -33,7 +33,7 @@ fn a_bullet_that_says_the_same_is_one_but_never_across_sections() {
 }
 
 #[test]
-fn adding_the_same_strategy_again_changes_no_count() {
+fn adding_the_same_strategy_again_does_not_change_counts() {
     let mut strategy = ToolCallingStrategy::new(StrategySection::Strategies, text("Do it"))
         .with_sequence(tools(&["a", "b"]))
         .unwrap();
@@ -47,7 +47,7 @@ fn adding_the_same_strategy_again_changes_no_count() {
     let twice = fold(&[added.clone(), added.clone()]);
     assert_eq!(once.strategies[0].tally.helpful(), 15);
     assert_eq!(twice.strategies[0].tally, once.strategies[0].tally);
-    // Under another id it is the same tools from somebody else: both counts count.
+    // The same tools under another id come from another playbook: the counts add up.
     strategy.id = StrategyId::new("theirs").ok();
     let theirs = Evidence::Added {
         strategy: Box::new(strategy),
@@ -61,42 +61,42 @@ fn adding_the_same_strategy_again_changes_no_count() {
 }
 
 #[test]
-fn bullets_that_differ_in_what_matters_are_kept_apart() {
-    let apart = |one: &str, two: &str| {
+fn texts_with_different_meanings_are_not_merged() {
+    let assert_not_merged = |one: &str, two: &str| {
         let section = StrategySection::Strategies;
-        let playbook = fold(&[bullet(section, one), bullet(section, two)]);
+        let playbook = fold(&[text_entry(section, one), text_entry(section, two)]);
         assert_eq!(playbook.strategies.len(), 2, "{one} / {two}");
     };
-    apart("Always confirm the address", "Never confirm the address");
-    apart("Confirm the address", "Do not confirm the address");
-    apart("Do confirm the address", "Don't confirm the address");
-    apart("You can ship it", "You can't ship it");
-    apart("Refund within 14 days", "Refund within 30 days");
-    apart("Refund within 1.5 days", "Refund within 15 days");
-    apart("Below -5 degrees, stop", "Below 5 degrees, stop");
-    apart("Refund before you ship", "Ship before you refund");
-    apart("Send it from Rome to Oslo", "Send it to Rome from Oslo");
-    apart("Call Ada first", "Call Grace first");
+    assert_not_merged("Always confirm the address", "Never confirm the address");
+    assert_not_merged("Confirm the address", "Do not confirm the address");
+    assert_not_merged("Do confirm the address", "Don't confirm the address");
+    assert_not_merged("You can ship it", "You can't ship it");
+    assert_not_merged("Refund within 14 days", "Refund within 30 days");
+    assert_not_merged("Refund within 1.5 days", "Refund within 15 days");
+    assert_not_merged("Below -5 degrees, stop", "Below 5 degrees, stop");
+    assert_not_merged("Refund before you ship", "Ship before you refund");
+    assert_not_merged("Send it from Rome to Oslo", "Send it to Rome from Oslo");
+    assert_not_merged("Call Ada first", "Call Grace first");
 }
 
 #[test]
-fn bullets_that_say_the_same_are_one_and_keep_what_people_said_of_either() {
+fn merged_texts_keep_the_settings_of_both() {
     let section = StrategySection::Observations;
     let mut entries = vec![
-        bullet(section, "Do not ship orders on Sundays."),
-        bullet(section, "Please don't ship the order on Sunday"),
+        text_entry(section, "Do not ship orders on Sundays."),
+        text_entry(section, "Please don't ship the order on Sunday"),
     ];
     let id = |entry: &Evidence| match entry {
         Evidence::Added { strategy, .. } => id_of(strategy),
         _ => unreachable!(),
     };
     let (first, second) = (id(&entries[0]), id(&entries[1]));
-    let said = |strategy: &StrategyId, is_off: bool| Evidence::Disabled {
+    let disabled = |strategy: &StrategyId, is_off: bool| Evidence::Disabled {
         strategy: strategy.clone(),
         disabled: is_off,
         at: at(1),
     };
-    entries.push(said(&second, true));
+    entries.push(disabled(&second, true));
     entries.push(Evidence::Pinned {
         strategy: second.clone(),
         pinned: true,
@@ -111,8 +111,8 @@ fn bullets_that_say_the_same_are_one_and_keep_what_people_said_of_either() {
     );
     assert_eq!(kept.standing, Standing::Disabled);
     assert!(kept.strategy.pinned);
-    // What is said later of the one that is left takes it back.
-    entries.push(said(&first, false));
+    // A later setting of the remaining strategy wins.
+    entries.push(disabled(&first, false));
     assert_eq!(fold(&entries).strategies[0].standing, Standing::Active);
 }
 
@@ -124,19 +124,19 @@ fn added(line: &ToolCallingStrategy) -> Evidence {
 }
 
 #[test]
-fn what_is_exported_and_brought_back_counts_once() {
+fn exported_and_reimported_counts_are_counted_once() {
     let mut entries = vec![entry(succeeded("r1", "Refund it", &["find", "refund"]))];
     let exported = |entries: &[Evidence]| fold(entries).strategies[0].strategy.clone();
     let helpful = |entries: &[Evidence]| fold(entries).strategies[0].tally.helpful();
     entries.push(added(&exported(&entries)));
     assert_eq!(helpful(&entries), 1);
-    // Nor does it matter what was learned since, or how often it is brought back.
+    // Runs since the export and repeated imports do not change that.
     let old = exported(&entries);
     entries.push(entry(succeeded("r2", "Refund it", &["find", "refund"])));
     entries.push(added(&old));
     entries.push(added(&exported(&entries)));
     assert_eq!(helpful(&entries), 2);
-    // What is known elsewhere of the same tools is news, once.
+    // Counts of another playbook for the same tools are added once.
     let mut theirs = old.clone();
     theirs.helpful_count = 10;
     theirs.runs = vec![RunId::new("their-run").unwrap()];
@@ -151,7 +151,7 @@ fn what_is_exported_and_brought_back_counts_once() {
 }
 
 #[test]
-fn what_is_brought_back_after_it_was_taken_back_is_there_again() {
+fn import_after_a_revert_restores_the_reverted_counts() {
     let mut entries: Vec<Evidence> = (0..5)
         .map(|run| entry(succeeded(&format!("r{run}"), "Refund it", &["refund"])))
         .collect();
@@ -167,9 +167,9 @@ fn what_is_brought_back_after_it_was_taken_back_is_there_again() {
     assert_eq!(fold(&entries).strategies[0].tally.helpful(), 6);
 }
 
-/// What a bullet is about, whatever its dress.
+/// The meaning of a strategy text, independent of its wording.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Meant {
+struct TextMeaning {
     section: StrategySection,
     is_negated: bool,
     verb: &'static str,
@@ -178,14 +178,14 @@ struct Meant {
 }
 
 #[derive(Debug, Clone)]
-struct Written {
-    meant: Meant,
+struct GeneratedText {
+    meaning: TextMeaning,
     content: String,
     vote: Vote,
     is_pinned: bool,
 }
 
-fn any_bullet() -> impl Strategy<Value = Written> {
+fn any_text() -> impl Strategy<Value = GeneratedText> {
     let section = select(vec![StrategySection::Strategies, StrategySection::Pitfalls]);
     let verb = select(vec!["confirm", "ship"]);
     let object = select(vec!["address", "order"]);
@@ -201,9 +201,9 @@ fn any_bullet() -> impl Strategy<Value = Written> {
         any::<bool>(),
     )
         .prop_map(
-            |(section, is_negated, verb, object, days, dress, vote, is_pinned)| {
+            |(section, is_negated, verb, object, days, wording, vote, is_pinned)| {
                 let what = format!("{verb} the {object} within {days} days");
-                let content = match (is_negated, dress) {
+                let content = match (is_negated, wording) {
                     (false, 0) => format!("Do {what}"),
                     (false, 1) => format!("Please do {what}."),
                     (false, _) => format!("do {}", what.replace("the ", "")),
@@ -211,15 +211,15 @@ fn any_bullet() -> impl Strategy<Value = Written> {
                     (true, 1) => format!("Please don't {what}."),
                     (true, _) => format!("don’t {}!", what.replace("the ", "an ")),
                 };
-                let meant = Meant {
+                let meaning = TextMeaning {
                     section,
                     is_negated,
                     verb,
                     object,
                     days,
                 };
-                Written {
-                    meant,
+                GeneratedText {
+                    meaning,
                     content,
                     vote,
                     is_pinned,
@@ -228,21 +228,21 @@ fn any_bullet() -> impl Strategy<Value = Written> {
         )
 }
 
-/// The entries that write the bullets, vote on them and pin some.
-fn entries_of(written: &[Written]) -> Vec<Evidence> {
+/// The entries that add the texts, vote on them and pin some.
+fn entries_of(written: &[GeneratedText]) -> Vec<Evidence> {
     let mut entries = Vec::new();
     for (number, bullet) in written.iter().enumerate() {
-        let mut strategy = ToolCallingStrategy::new(bullet.meant.section, text(&bullet.content));
+        let mut strategy = ToolCallingStrategy::new(bullet.meaning.section, text(&bullet.content));
         let id = id_of(&strategy);
         strategy.id = Some(id.clone());
         entries.push(added(&strategy));
-        // The number is part of what is generated, so the order of the bullets does not change it.
+        // The run id depends on the generated text, so the order of the texts does not change it.
         let mut run = succeeded(
             &format!("r{number}-{}", bullet.content.len()),
             "Other",
             &["q"],
         );
-        run.recalled = vec![Voted {
+        run.recalled = vec![StrategyVote {
             strategy: id.clone(),
             followed: false,
             vote: bullet.vote,
@@ -259,21 +259,21 @@ fn entries_of(written: &[Written]) -> Vec<Evidence> {
     entries
 }
 
-/// What each kept bullet means, with its counts and whether it is pinned.
+/// The meaning of each kept text, with its counts and whether it is pinned.
 fn kept_of(
     playbook: &Playbook,
-    written: &[Written],
-) -> BTreeMap<Meant, (u64, u64, bool, BTreeSet<StrategyId>)> {
+    written: &[GeneratedText],
+) -> BTreeMap<TextMeaning, (u64, u64, bool, BTreeSet<StrategyId>)> {
     let mut kept = BTreeMap::new();
     for bullet in &playbook.strategies {
         if !bullet.strategy.tool_sequence().is_empty() {
             continue;
         }
-        let mut means = written
+        let mut matching = written
             .iter()
             .filter(|one| one.content == bullet.strategy.content.as_str());
-        let meant = means
-            .find(|one| one.meant.section == bullet.strategy.section)
+        let found = matching
+            .find(|one| one.meaning.section == bullet.strategy.section)
             .unwrap();
         let ids = bullet
             .strategy
@@ -288,8 +288,8 @@ fn kept_of(
             bullet.strategy.pinned,
             ids,
         );
-        let double = kept.insert(meant.meant.clone(), figures);
-        assert_eq!(double, None, "the same stands twice");
+        let double = kept.insert(found.meaning.clone(), figures);
+        assert_eq!(double, None, "duplicate text");
     }
     kept
 }
@@ -298,32 +298,32 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn merging_bullets_is_the_same_in_any_order_and_never_joins_what_differs(
-        written in vec(any_bullet(), 1..10),
+    fn merging_texts_is_independent_of_order_and_never_joins_different_meanings(
+        written in vec(any_text(), 1..10),
         order in any::<u64>(),
     ) {
         let entries = entries_of(&written);
         let kept = kept_of(&fold(&entries), &written);
         for bullet in &written {
-            // One bullet for each thing meant, and no id of another in it.
-            let (.., ids) = &kept[&bullet.meant];
-            let mut strategy = ToolCallingStrategy::new(bullet.meant.section, text(&bullet.content));
+            // One strategy for each meaning, with the ids of all its texts.
+            let (.., ids) = &kept[&bullet.meaning];
+            let mut strategy = ToolCallingStrategy::new(bullet.meaning.section, text(&bullet.content));
             strategy.id = None;
             prop_assert!(ids.contains(&id_of(&strategy)));
-            let said = written.iter().filter(|one| one.meant == bullet.meant);
-            let harmful = said.clone().filter(|one| one.vote == Vote::Harmful).count() as u64;
-            prop_assert_eq!(kept[&bullet.meant].1, harmful);
-            prop_assert_eq!(kept[&bullet.meant].2, said.clone().any(|one| one.is_pinned));
+            let equal = written.iter().filter(|one| one.meaning == bullet.meaning);
+            let harmful = equal.clone().filter(|one| one.vote == Vote::Harmful).count() as u64;
+            prop_assert_eq!(kept[&bullet.meaning].1, harmful);
+            prop_assert_eq!(kept[&bullet.meaning].2, equal.clone().any(|one| one.is_pinned));
         }
         let mut shuffled = entries.clone();
         crate::ab::Random::new(order).shuffle(&mut shuffled);
-        // What people say of a bullet they say after it is there.
+        // A strategy can be pinned only after it was added.
         shuffled.sort_by_key(|entry| matches!(entry, Evidence::Pinned { .. }));
         prop_assert_eq!(kept_of(&fold(&shuffled), &written), kept);
     }
 
     #[test]
-    fn merging_what_was_merged_changes_nothing(written in vec(any_bullet(), 1..10)) {
+    fn merging_is_idempotent(written in vec(any_text(), 1..10)) {
         let mut entries = entries_of(&written);
         let once = fold(&entries);
         entries.extend(once.strategies.iter().map(|kept| added(&kept.strategy)));

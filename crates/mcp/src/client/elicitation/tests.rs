@@ -31,7 +31,7 @@ fn fields_for_secrets_are_found_by_name_title_description_and_format() {
 }
 
 #[test]
-fn a_field_that_only_seems_to_be_a_choice_is_looked_at() {
+fn a_field_that_only_seems_to_be_a_choice_is_checked() {
     let text = || json!({ "type": "string" });
     let of = |key: &str, branches: Value| json!({ "x": { "title": "Password", key: branches } });
     for field in [
@@ -50,7 +50,7 @@ fn a_field_that_only_seems_to_be_a_choice_is_looked_at() {
 }
 
 #[test]
-fn branches_and_what_a_field_refers_to_are_looked_at() {
+fn branches_and_references_are_checked() {
     let secret = || json!({ "type": "string", "description": "Your API key" });
     for part in [
         json!({ "anyOf": [{ "type": "integer" }, secret()] }),
@@ -68,13 +68,13 @@ fn branches_and_what_a_field_refers_to_are_looked_at() {
         form["$defs"] = json!({ "key": secret() });
         assert!(asks_for_secret(&form).is_some(), "{form}");
     }
-    let mut round = form(json!({ "x": { "$ref": "#/$defs/round" } }));
-    round["$defs"] = json!({ "round": { "$ref": "#/$defs/round" } });
-    assert!(asks_for_secret(&round).is_some(), "it ends");
+    let mut cyclic = form(json!({ "x": { "$ref": "#/$defs/round" } }));
+    cyclic["$defs"] = json!({ "round": { "$ref": "#/$defs/round" } });
+    assert!(asks_for_secret(&cyclic).is_some(), "a cycle ends");
 }
 
 #[test]
-fn disguised_words_are_found() {
+fn obfuscated_words_are_found() {
     for title in [
         "pаssword",         // Cyrillic а
         "p\u{200b}assword", // zero width
@@ -89,8 +89,8 @@ fn disguised_words_are_found() {
 }
 
 #[test]
-fn honest_fields_are_let_through() {
-    let honest = form(json!({
+fn harmless_fields_are_allowed() {
+    let harmless = form(json!({
         "name": { "type": "string", "title": "Your name" },
         "colour": { "type": "string", "enum": ["red", "secret blue"] },
         "max_tokens": { "type": "integer", "description": "How many tokens at most" },
@@ -104,11 +104,11 @@ fn honest_fields_are_let_through() {
         "secret_santa": { "oneOf": [{ "const": "a", "title": "My secret" }, { "const": "b" }] },
         "token_kinds": { "type": "array", "items": { "enum": ["short", "long"] } },
     }));
-    assert_eq!(asks_for_secret(&honest), None);
+    assert_eq!(asks_for_secret(&harmless), None);
 }
 
 #[test]
-fn form_too_large_to_look_through_is_refused() {
+fn a_form_that_is_too_large_to_check_is_refused() {
     let fields: Map<String, Value> = (0..600)
         .map(|n| (format!("field{n}"), json!({ "type": "string" })))
         .collect();
@@ -121,7 +121,7 @@ fn form_too_large_to_look_through_is_refused() {
 }
 
 #[test]
-fn question_whose_sentence_asks_for_a_secret_is_refused() {
+fn a_message_that_asks_for_a_secret_is_refused() {
     let params = json!({
         "message": "Please enter your API key",
         "requestedSchema": form(json!({ "value": { "type": "string" } })),
@@ -130,7 +130,7 @@ fn question_whose_sentence_asks_for_a_secret_is_refused() {
 }
 
 #[test]
-fn a_form_whose_names_break_the_line_or_hide_is_refused() {
+fn field_names_with_line_breaks_or_hidden_characters_are_refused() {
     for name in [
         "name\n  risk              none",
         "na\u{200b}me",
@@ -145,7 +145,7 @@ fn a_form_whose_names_break_the_line_or_hide_is_refused() {
 }
 
 #[test]
-fn only_addresses_of_the_web_are_shown() {
+fn only_http_and_https_urls_are_shown() {
     let limits = Limits::default();
     let with = |url: &str| {
         read(
@@ -169,13 +169,13 @@ fn only_addresses_of_the_web_are_shown() {
 }
 
 #[test]
-fn long_questions_are_cut_and_controls_made_visible() {
+fn long_messages_are_truncated_and_control_characters_escaped() {
     let params = json!({
         "message": format!("\u{1b}[31m{}", "x".repeat(10_000)),
         "requestedSchema": form(json!({})),
     });
     let Ok(Elicitation::Form { message, .. }) = read(&params, &Limits::default()) else {
-        panic!("it is a form");
+        panic!("the elicitation is not a form");
     };
     assert!(message.starts_with("\\u{1b}[31m"));
     assert!(message.chars().count() < 4_010);

@@ -1,4 +1,4 @@
-//! How the answers of a server are read: a status that says no, an answer in one piece, events.
+//! Reading of responses: error statuses, JSON bodies and event streams.
 
 use futures::stream::StreamExt as _;
 use reqwest::StatusCode;
@@ -11,41 +11,37 @@ use serde_json::Value;
 use sse_stream::Sse;
 use windlass_spec::{Effect, ErrorCategory};
 
-use super::answers::read;
-use super::subject::Subject;
+use super::request_info::RequestInfo;
+use super::response::read;
 use super::{Client, Events, Failure};
 use crate::client::shown;
 use crate::client::wire::Inbound;
 
-/// What an answer that is no good is read of, to say what it was.
-const OF_BAD_ANSWER: usize = 64 * 1024;
+/// How many bytes of an error response are read for the message.
+const MAX_ERROR_BODY: usize = 64 * 1024;
 
 impl Client {
-    /// A request that was answered with a status that says no.
+    /// The result of a request that was answered with an error status.
     pub(super) async fn refused(
         &self,
-        subject: &Subject,
+        info: &RequestInfo,
         response: reqwest::Response,
         has_session: bool,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let status = response.status();
         let code = status.as_u16();
         if status.is_redirection() {
-            let message =
-                format!("the server sends one elsewhere (HTTP {code}), which is not followed");
-            return Err(self.fail(subject, ErrorCategory::Unavailable, Effect::None, message));
+            let message = format!(
+                "the server redirects to another place (HTTP {code}), which is not followed; check its URL"
+            );
+            return Err(self.fail(info, ErrorCategory::Unavailable, Effect::None, message));
         }
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            let message = format!("the server refuses who asks (HTTP {code})");
-            return Err(self.fail(
-                subject,
-                ErrorCategory::Authentication,
-                Effect::None,
-                message,
-            ));
+            let message = format!("the server refused authorization (HTTP {code})");
+            return Err(self.fail(info, ErrorCategory::Authentication, Effect::None, message));
         }
         if status == StatusCode::NOT_FOUND && has_session {
-            // The library begins anew; what the server has may be something else then.
+            // `rmcp` starts a new session, in which the tools may have changed.
             self.wire.changed();
             return Err(StreamableHttpError::SessionExpired);
         }
@@ -55,75 +51,62 @@ impl Client {
                 .get(RETRY_AFTER)
                 .and_then(|value| value.to_str().ok());
             let wait = wait.map_or(String::new(), |wait| {
-                format!(", asks to wait {}", shown(wait, 40))
+                format!("; retry after {}", shown(wait, 40))
             });
-            let message = format!("the server is asked too often (HTTP 429){wait}");
-            return Err(self.fail(subject, ErrorCategory::RateLimited, Effect::None, message));
+            let message = format!("the server limits the request rate (HTTP 429){wait}");
+            return Err(self.fail(info, ErrorCategory::RateLimited, Effect::None, message));
         }
-        let body = read(response, OF_BAD_ANSWER)
+        let body = read(response, MAX_ERROR_BODY)
             .await
             .unwrap_or_default()
             .unwrap_or_default();
         if let (Some(id), Ok(ServerJsonRpcMessage::Error(error))) =
-            (&subject.id, serde_json::from_slice(&body))
+            (&info.id, serde_json::from_slice(&body))
         {
-            // It may not have read whose error it is; there is only one it can be.
+            // The error may lack the request id. It can only belong to this request.
             let error = ServerJsonRpcMessage::error(error.error, Some(id.clone()));
             return Ok(StreamableHttpPostResponse::Json(error, None));
         }
         let message = format!("the server answered with HTTP {code}");
-        if subject.is_probe {
-            // A server of the legacy era need not say in what way it does not understand.
-            return Ok(StreamableHttpPostResponse::Json(
-                subject.error(&message),
-                None,
-            ));
+        if info.is_probe {
+            // A server of the legacy era may answer an unknown request with any error.
+            return Ok(StreamableHttpPostResponse::Json(info.error(&message), None));
         }
-        Err(self.fail(
-            subject,
-            ErrorCategory::Unavailable,
-            Effect::Unknown,
-            message,
-        ))
+        Err(self.fail(info, ErrorCategory::Unavailable, Effect::Unknown, message))
     }
 
-    /// An answer in one piece.
-    pub(super) async fn whole(
+    /// The result of a request that was answered with a JSON body.
+    pub(super) async fn json_body(
         &self,
-        subject: &Subject,
+        info: &RequestInfo,
         response: reqwest::Response,
         session: Option<String>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let most = self.wire.limits.message_bytes;
-        let wrong = |message: String| {
-            self.fail(
-                subject,
-                ErrorCategory::InvalidOutput,
-                Effect::Unknown,
-                message,
-            )
+        let invalid = |message: String| {
+            self.fail(info, ErrorCategory::InvalidOutput, Effect::Unknown, message)
         };
         let body = match read(response, most).await {
             Ok(Some(body)) => body,
             Ok(None) => {
-                return Err(wrong(format!(
-                    "the answer of the server is larger than {most} bytes"
+                return Err(invalid(format!(
+                    "the server's answer is larger than {most} bytes"
                 )));
             }
-            Err(error) => return Err(self.not_answered(subject, error)),
+            Err(error) => return Err(self.no_response(info, error)),
         };
-        let unreadable = |error: serde_json::Error| match &subject.id {
+        let unreadable = |error: serde_json::Error| match &info.id {
             None => Ok(StreamableHttpPostResponse::Accepted),
-            Some(_) => Err(wrong(format!(
-                "the answer of the server cannot be read: {error}"
+            Some(_) => Err(invalid(format!(
+                "the server's answer cannot be read: {error}"
             ))),
         };
         let message = match serde_json::from_slice::<Value>(&body) {
             Ok(message) => message,
             Err(error) => return unreadable(error),
         };
-        match self.wire.take_in(message, true) {
-            Inbound::Taken => Ok(StreamableHttpPostResponse::Accepted),
+        match self.wire.receive(message, true) {
+            Inbound::Consumed => Ok(StreamableHttpPostResponse::Accepted),
             Inbound::Pass(message) => match serde_json::from_value(message) {
                 Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
                 Err(error) => unreadable(error),
@@ -131,38 +114,33 @@ impl Client {
         }
     }
 
-    /// The events of a server, without those that end here.
-    pub(super) fn watched(&self, events: Events, subject: Option<Subject>) -> Events {
+    /// The events of a server, without those that `Wire` consumes.
+    pub(super) fn filter_events(&self, events: Events, info: Option<RequestInfo>) -> Events {
         let client = self.clone();
         let watch = move |event: Result<Sse, SseError>| {
             let mut event = event.inspect_err(|error| {
-                if let Some(subject) = &subject {
-                    let message = format!("the answer of the server broke off: {error}");
-                    client.fail(
-                        subject,
-                        ErrorCategory::InvalidOutput,
-                        Effect::Unknown,
-                        message,
-                    );
+                if let Some(info) = &info {
+                    let message = format!("the server's answer ended early: {error}");
+                    client.fail(info, ErrorCategory::InvalidOutput, Effect::Unknown, message);
                 }
             })?;
             let Some(data) = event.data.take().filter(|data| !data.trim().is_empty()) else {
                 return Ok(event);
             };
-            event.data = match (serde_json::from_str::<Value>(&data), &subject) {
-                (Ok(message), _) => match client.wire.take_in(message, true) {
-                    Inbound::Taken => None,
+            event.data = match (serde_json::from_str::<Value>(&data), &info) {
+                (Ok(message), _) => match client.wire.receive(message, true) {
+                    Inbound::Consumed => None,
                     Inbound::Pass(message) => Some(message.to_string()),
                 },
-                (Err(error), Some(subject)) if data.starts_with('{') && subject.id.is_some() => {
-                    let message = format!("the answer of the server cannot be read: {error}");
+                (Err(error), Some(info)) if data.starts_with('{') && info.id.is_some() => {
+                    let message = format!("the server's answer cannot be read: {error}");
                     client.fail(
-                        subject,
+                        info,
                         ErrorCategory::InvalidOutput,
                         Effect::Unknown,
                         &*message,
                     );
-                    serde_json::to_string(&subject.error(&message)).ok()
+                    serde_json::to_string(&info.error(&message)).ok()
                 }
                 (Err(_), _) => None,
             };

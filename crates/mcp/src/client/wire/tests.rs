@@ -3,52 +3,52 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn ids_are_found_in_pieces_of_json() {
+fn ids_are_found_in_partial_json() {
     assert_eq!(ids(br#"{"jsonrpc":"2.0","id":5,"result":{"a"#), [5]);
     assert_eq!(ids(br#"xx"},"jsonrpc":"2.0","id" : "7"}"#), [7]);
     assert_eq!(ids(br#"{"id":null,"id":x"#), Vec::<i64>::new());
 }
 
 #[test]
-fn notices_end_here_and_requests_pass() {
+fn notifications_are_consumed_and_requests_are_passed_on() {
     let listing = Arc::new(Listing::new(Duration::ZERO, Duration::ZERO));
     let wire = Wire::new(Arc::clone(&listing), Limits::default());
-    let is_taken = |message: Value| matches!(wire.take_in(message, false), Inbound::Taken);
-    assert!(is_taken(
+    let is_consumed = |message: Value| matches!(wire.receive(message, false), Inbound::Consumed);
+    assert!(is_consumed(
         json!({ "method": "notifications/message", "params": {} })
     ));
-    assert!(is_taken(
+    assert!(is_consumed(
         json!({ "method": "notifications/progress", "params": {} })
     ));
-    assert!(is_taken(
+    assert!(is_consumed(
         json!({ "method": "notifications/tools/list_changed" })
     ));
-    assert!(!is_taken(
+    assert!(!is_consumed(
         json!({ "method": "notifications/cancelled", "params": {} })
     ));
-    assert!(!is_taken(json!({ "id": 1, "method": "ping" })));
-    assert!(!is_taken(json!({ "id": 1, "result": {} })));
-    assert!(!is_taken(json!([])));
-    assert_eq!(wire.unheard(), 1);
+    assert!(!is_consumed(json!({ "id": 1, "method": "ping" })));
+    assert!(!is_consumed(json!({ "id": 1, "result": {} })));
+    assert!(!is_consumed(json!([])));
+    assert_eq!(wire.ignored(), 1);
     assert_eq!(listing.generation(), 1);
 }
 
 #[test]
-fn request_that_was_taken_back_is_never_sent() {
-    let (flight, _questions) = Flight::new(true, None);
-    assert!(flight.withdraw());
-    assert!(!flight.move_on(QUEUED, SENT));
-    assert!(!flight.is_sent());
-    let (flight, _questions) = Flight::new(true, None);
-    assert!(flight.move_on(QUEUED, SENT));
-    assert!(!flight.withdraw());
+fn a_withdrawn_request_is_never_sent() {
+    let (pending, _elicitations) = PendingRequest::new(true, None);
+    assert!(pending.withdraw());
+    assert!(!pending.transition(QUEUED, SENT));
+    assert!(!pending.is_sent());
+    let (pending, _elicitations) = PendingRequest::new(true, None);
+    assert!(pending.transition(QUEUED, SENT));
+    assert!(!pending.withdraw());
 }
 
 #[test]
-fn progress_is_thinned_out_and_its_end_told() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let into = Arc::clone(&told);
-    let (flight, _questions) = Flight::new(
+fn progress_is_throttled_and_the_last_report_is_delivered() {
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&reported);
+    let (pending, _elicitations) = PendingRequest::new(
         true,
         Some(Arc::new(move |progress: Progress| {
             lock(&into).push(progress.done);
@@ -60,9 +60,9 @@ fn progress_is_thinned_out_and_its_end_told() {
             total: None,
             message: None,
         };
-        flight.advance(progress, Duration::from_secs(60));
+        pending.report_progress(progress, Duration::from_secs(60));
     }
-    flight.tell_rest();
-    flight.tell_rest();
-    assert_eq!(*lock(&told), [0.0, 999.0]);
+    pending.report_held_back();
+    pending.report_held_back();
+    assert_eq!(*lock(&reported), [0.0, 999.0]);
 }

@@ -8,8 +8,8 @@ fn offered(name: &str) -> bool {
     ["search", "add", FINISH].contains(&name)
 }
 
-fn read(text: &str) -> Found {
-    find(text, &offered)
+fn read(text: &str) -> ParsedText {
+    parse_calls(text, &offered)
 }
 
 fn call(tool: &str, arguments: Value) -> RequestedCall {
@@ -25,8 +25,8 @@ fn search() -> RequestedCall {
 }
 
 #[test]
-fn every_way_in_which_models_write_a_call_is_understood() {
-    let ways = [
+fn all_known_forms_of_a_call_are_parsed() {
+    let forms = [
         r#"{"name": "search", "arguments": {"query": "rust"}}"#,
         r#"{"name": "search", "arguments": "{\"query\": \"rust\"}"}"#,
         r#"{"name": "search", "parameters": {"query": "rust"}}"#,
@@ -44,8 +44,8 @@ fn every_way_in_which_models_write_a_call_is_understood() {
         "<function_call>{\"name\": \"search\", \"arguments\": {\"query\": \"rust\"}}</function_call>",
         "[TOOL_CALLS][{\"name\": \"search\", \"arguments\": {\"query\": \"rust\"}}]",
     ];
-    for way in ways {
-        assert_eq!(read(way).calls, [search()], "{way}");
+    for form in forms {
+        assert_eq!(read(form).calls, [search()], "{form}");
     }
 }
 
@@ -59,7 +59,7 @@ fn prose_around_a_call_is_kept_as_text() {
 }
 
 #[test]
-fn several_calls_are_all_found_in_order() {
+fn several_calls_are_parsed_in_order() {
     let add = call("add", json!({"a": 1}));
     for text in [
         "<tool_call>{\"name\":\"search\",\"arguments\":{\"query\":\"rust\"}}</tool_call>\n<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":1}}</tool_call>",
@@ -71,7 +71,7 @@ fn several_calls_are_all_found_in_order() {
 }
 
 #[test]
-fn a_step_of_the_structured_dialect_has_its_thought_and_confidence() {
+fn a_structured_step_has_a_thought_and_a_confidence() {
     let found = read(
         r#"{"thought": "Look it up.", "action": "call_tool", "tool_name": "search", "tool_args": {"query": "rust"}, "confidence": 0.8}"#,
     );
@@ -99,7 +99,7 @@ fn a_step_of_the_structured_dialect_has_its_thought_and_confidence() {
 }
 
 #[test]
-fn an_invented_tool_is_a_call_when_it_is_all_there_is_but_not_in_prose() {
+fn an_unknown_tool_is_a_call_alone_but_not_in_prose() {
     let invented = call("teleport", json!({"to": "Mars"}));
     assert_eq!(
         read(r#"{"name": "teleport", "arguments": {"to": "Mars"}}"#).calls,
@@ -108,15 +108,15 @@ fn an_invented_tool_is_a_call_when_it_is_all_there_is_but_not_in_prose() {
     let prose = r#"A call looks like {"name": "teleport", "arguments": {"to": "Mars"}} in JSON."#;
     assert_eq!(
         read(prose),
-        Found {
+        ParsedText {
             text: prose.to_owned(),
-            ..Found::default()
+            ..ParsedText::default()
         }
     );
 }
 
 #[test]
-fn a_text_that_holds_no_call_stays_as_it_is() {
+fn a_text_without_a_call_is_unchanged() {
     for text in [
         "",
         "Rust is a language.",
@@ -131,9 +131,9 @@ fn a_text_that_holds_no_call_stays_as_it_is() {
     ] {
         assert_eq!(
             read(text),
-            Found {
+            ParsedText {
                 text: text.to_owned(),
-                ..Found::default()
+                ..ParsedText::default()
             },
             "{text}"
         );
@@ -141,7 +141,7 @@ fn a_text_that_holds_no_call_stays_as_it_is() {
 }
 
 #[test]
-fn thinking_in_the_text_is_a_thought() {
+fn a_think_block_is_a_thought() {
     let found = read("<think>\nMaybe {\"name\": \"add\", \"arguments\": {}}\n</think>\n\nIt is 4.");
     assert_eq!(
         found.thought.as_deref(),
@@ -151,7 +151,7 @@ fn thinking_in_the_text_is_a_thought() {
 }
 
 #[test]
-fn a_megabyte_of_brackets_is_read_quickly() {
+fn many_brackets_are_parsed_quickly() {
     for unit in ["{", "[", "{\"a\":", "[{", "<tool_call>", "{\"", "[1,"] {
         assert_eq!(read(&unit.repeat(200_000)).calls, []);
     }
@@ -159,13 +159,13 @@ fn a_megabyte_of_brackets_is_read_quickly() {
 
 proptest! {
     #[test]
-    fn any_text_can_be_read(text in r#"([{}\[\]",:`<>/a-z0-9 \n\\é]|"name"|"arguments"|<tool_call>|```json|search){0,60}"#) {
+    fn parsing_never_panics(text in r#"([{}\[\]",:`<>/a-z0-9 \n\\é]|"name"|"arguments"|<tool_call>|```json|search){0,60}"#) {
         let found = read(&text);
         prop_assert!(!found.calls.is_empty() || found.thought.is_some() || found.text == text);
     }
 
     #[test]
-    fn a_call_is_found_whatever_its_arguments_and_the_prose_around_it(
+    fn a_call_in_prose_is_found_with_any_arguments(
         before in "[a-zA-Z .,é{]{0,30}", after in "[a-zA-Z .,é}]{0,30}", query in ".{0,40}",
     ) {
         let wanted = call("search", json!({"query": query}));

@@ -1,5 +1,5 @@
-//! An answer on its way to the canonical shape: its parts, what was said about it so far, and the
-//! few moves that all rewrites share.
+//! An answer while it is normalised: its parts, the notices so far, and the operations that all
+//! rewrites share.
 
 use serde_json::Value;
 
@@ -10,11 +10,11 @@ use crate::envelope::words::{ToolStatus, Word};
 
 /// An answer being rewritten.
 pub(super) struct Draft {
-    /// Everything beside `data`.
+    /// All fields except `data`.
     pub(super) top: Object,
-    /// `data`, or what will become part of it.
+    /// `data`, and fields that are moved into it.
     pub(super) data: Object,
-    /// `data` where it is no object.
+    /// `data` if it is not an object.
     pub(super) plain: Option<Value>,
     /// Whether there was any `data`.
     pub(super) has_data: bool,
@@ -38,7 +38,7 @@ impl Draft {
         }
     }
 
-    /// The rewritten answer, and what was said about it.
+    /// The rewritten answer and the notices.
     pub(super) fn finish(mut self, status: ToolStatus) -> (Value, Vec<Deprecation>) {
         let data = self.plain.unwrap_or(Value::Object(self.data));
         self.top.insert("data".to_owned(), data);
@@ -46,7 +46,7 @@ impl Draft {
         (Value::Object(self.top), self.notices)
     }
 
-    pub(super) fn found(
+    pub(super) fn report(
         &mut self,
         code: DeprecationCode,
         pointer: impl Into<String>,
@@ -57,7 +57,7 @@ impl Draft {
         self.notices.push(notice);
     }
 
-    pub(super) fn missing(
+    pub(super) fn report_missing(
         &mut self,
         code: DeprecationCode,
         pointer: &str,
@@ -67,8 +67,8 @@ impl Draft {
         self.notices.push(notice);
     }
 
-    /// Keeps a value in `data` that cannot stay where it was.
-    pub(super) fn put_aside(&mut self, name: &str, value: Value) {
+    /// Keeps a value in `data` under `reported_` and its name.
+    pub(super) fn keep_as_reported(&mut self, name: &str, value: Value) {
         let mut name = format!("reported_{name}");
         while self.data.contains_key(&name) {
             name.insert_str(0, "reported_");
@@ -76,15 +76,20 @@ impl Draft {
         self.data.insert(name, value);
     }
 
-    /// Puts a field of `data` aside because it cannot be read as what it should be.
-    pub(super) fn put_field_aside(&mut self, name: &str, code: DeprecationCode, instead: &str) {
+    /// Keeps an invalid field of `data` under `reported_` and its name, with a notice.
+    pub(super) fn keep_field_as_reported(
+        &mut self,
+        name: &str,
+        code: DeprecationCode,
+        instead: &str,
+    ) {
         if let Some(value) = self.data.shift_remove(name) {
-            self.found(code, pointer("/data", name), &value, instead);
-            self.put_aside(name, value);
+            self.report(code, pointer("/data", name), &value, instead);
+            self.keep_as_reported(name, value);
         }
     }
 
-    /// A field of `data` that is a text with something in it.
+    /// A field of `data` that is a non-empty text.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         text_of(self.data.get(name))
     }
@@ -93,41 +98,41 @@ impl Draft {
         self.data.insert(name.to_owned(), value.into());
     }
 
-    /// The word in the field `name` of `data`, which is put into its canonical spelling.
+    /// The word in the field `name` of `data`. Replaces it by its canonical spelling.
     pub(super) fn data_word<W: Word>(&mut self, name: &str) -> Option<W> {
-        let (word, respelt) = spelt::<W>(self.data.get(name))?;
-        if let Some(found) = respelt {
-            self.spelling(pointer("/data", name), &found, word.word());
+        let (word, misspelt) = parse_word::<W>(self.data.get(name))?;
+        if let Some(found) = misspelt {
+            self.report_spelling(pointer("/data", name), &found, word.word());
             self.set(name, word.word());
         }
         Some(word)
     }
 
-    /// The word in the field `name` beside `data`, which is put into its canonical spelling.
+    /// The word in the field `name` next to `data`. Replaces it by its canonical spelling.
     pub(super) fn top_word<W: Word>(&mut self, name: &str) -> Option<W> {
-        let (word, respelt) = spelt::<W>(self.top.get(name))?;
-        if let Some(found) = respelt {
-            self.spelling(pointer("", name), &found, word.word());
+        let (word, misspelt) = parse_word::<W>(self.top.get(name))?;
+        if let Some(found) = misspelt {
+            self.report_spelling(pointer("", name), &found, word.word());
             self.top.insert(name.to_owned(), word.word().into());
         }
         Some(word)
     }
 
-    fn spelling(&mut self, pointer: String, found: &Value, word: &str) {
+    fn report_spelling(&mut self, pointer: String, found: &Value, word: &str) {
         let instead = format!("`{word}`");
-        self.found(DeprecationCode::WordSpelling, pointer, found, instead);
+        self.report(DeprecationCode::WordSpelling, pointer, found, instead);
     }
 }
 
-/// The word a value is, and the value if it is not spelt as it should be.
-fn spelt<W: Word>(value: Option<&Value>) -> Option<(W, Option<Value>)> {
+/// The word that a value spells, and the value if it is not in the canonical spelling.
+fn parse_word<W: Word>(value: Option<&Value>) -> Option<(W, Option<Value>)> {
     let value = value?;
     let text = value.as_str()?;
     let word = W::from_word(text.trim())?;
     Some((word, (text != word.word()).then(|| value.clone())))
 }
 
-/// The text a value is, if there is something in it.
+/// The text of a value, if it is not blank.
 pub(super) fn text_of(value: Option<&Value>) -> Option<&str> {
     value?.as_str().filter(|text| !text.trim().is_empty())
 }

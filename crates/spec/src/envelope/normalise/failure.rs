@@ -1,4 +1,4 @@
-//! What went wrong, wherever and however an answer says it.
+//! Normalises the error of an answer, from any place and form.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use super::notice::DeprecationCode;
 use crate::envelope::words::Word;
 use crate::failure::{Effect, ErrorCategory};
 
-/// Whether a value in the place of an error says that there is one.
-pub(super) fn says_error(value: Option<&Value>) -> bool {
+/// Whether the value of an error field means that there is an error.
+pub(super) fn is_error_value(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null | Value::Bool(false)) => false,
         Some(Value::String(text)) => !text.trim().is_empty(),
@@ -18,16 +18,16 @@ pub(super) fn says_error(value: Option<&Value>) -> bool {
     }
 }
 
-/// Decides the fields of an error. `category` is what the status said about it.
-pub(super) fn settle(draft: &mut Draft, category: Option<ErrorCategory>) {
+/// Normalises the fields of an error. `category` is the one from the status word.
+pub(super) fn normalise_error(draft: &mut Draft, category: Option<ErrorCategory>) {
     let error = error_text(draft);
     draft.top.insert("error".to_owned(), error.into());
 
     let mut absent = Vec::new();
-    let category = stated_or(draft, "category", &mut absent)
+    let category = word_or_absent(draft, "category", &mut absent)
         .or(category)
         .unwrap_or(ErrorCategory::ToolFailure);
-    let effect = stated_or(draft, "effect", &mut absent).unwrap_or(Effect::Unknown);
+    let effect = word_or_absent(draft, "effect", &mut absent).unwrap_or(Effect::Unknown);
     let retryable = draft.top.get("retryable").and_then(Value::as_bool);
     if retryable.is_none() {
         absent.push("retryable");
@@ -40,23 +40,23 @@ pub(super) fn settle(draft: &mut Draft, category: Option<ErrorCategory>) {
     ];
     for (name, value) in fields {
         let given = draft.top.insert(name.to_owned(), value.clone());
-        // What was no known word, or no boolean, is kept.
+        // An unknown word or a value of another type is kept.
         if let Some(given) = given.filter(|given| !given.is_null() && *given != value) {
-            draft.put_aside(name, given);
+            draft.keep_as_reported(name, given);
         }
     }
     if let Some(first) = absent.first() {
-        draft.missing(
+        draft.report_missing(
             DeprecationCode::ErrorIncomplete,
             &format!("/{first}"),
-            format!("`{}` beside `error`", absent.join("`, `")),
+            format!("`{}` next to `error`", absent.join("`, `")),
         );
     }
-    settle_model_message(draft);
+    normalise_model_message(draft);
 }
 
-/// The word in the field `name`, or a note that it is absent.
-fn stated_or<W: Word>(
+/// The word in the field `name`. Adds the name to `absent` if there is none.
+fn word_or_absent<W: Word>(
     draft: &mut Draft,
     name: &'static str,
     absent: &mut Vec<&'static str>,
@@ -67,7 +67,7 @@ fn stated_or<W: Word>(
     }
     match draft.top.get(name).cloned() {
         None | Some(Value::Null) => absent.push(name),
-        Some(given) => draft.found(
+        Some(given) => draft.report(
             DeprecationCode::WordUnknown,
             format!("/{name}"),
             &given,
@@ -77,18 +77,17 @@ fn stated_or<W: Word>(
     None
 }
 
-/// Takes the error from where it stands: in its place, under another name, in `data`, or in the
-/// message.
+/// Takes the text of the error from its place: `error`, another name, `data`, or the message.
 fn error_text(draft: &mut Draft) -> String {
-    const INSTEAD: &str = "the text in `error`, beside `data`";
+    const INSTEAD: &str = "the text in `error`, next to `data`";
     if let Some(error) = draft.top.shift_remove("error") {
         if let Some(text) = text_of(Some(&error)) {
             return text.to_owned();
         }
-        if says_error(Some(&error)) {
-            draft.found(DeprecationCode::ErrorNotText, "/error", &error, INSTEAD);
-            let text = described(&error);
-            draft.put_aside("error", error);
+        if is_error_value(Some(&error)) {
+            draft.report(DeprecationCode::ErrorNotText, "/error", &error, INSTEAD);
+            let text = message_of(&error);
+            draft.keep_as_reported("error", error);
             return text;
         }
     }
@@ -104,32 +103,32 @@ fn error_text(draft: &mut Draft) -> String {
         } else {
             &mut draft.top
         };
-        if !says_error(object.get(name)) {
+        if !is_error_value(object.get(name)) {
             continue;
         }
         let Some(error) = object.shift_remove(name) else {
             continue;
         };
         let place = if in_data { "/data" } else { "" };
-        draft.found(code, format!("{place}/{name}"), &error, INSTEAD);
-        let text = described(&error);
+        draft.report(code, format!("{place}/{name}"), &error, INSTEAD);
+        let text = message_of(&error);
         if !error.is_string() {
-            draft.put_aside("error", error);
+            draft.keep_as_reported("error", error);
         }
         return text;
     }
-    draft.missing(DeprecationCode::ErrorTextMissing, "/error", INSTEAD);
-    "the tool reported an error and did not say which".to_owned()
+    draft.report_missing(DeprecationCode::ErrorTextMissing, "/error", INSTEAD);
+    "the tool reported an error without a message".to_owned()
 }
 
 /// An error as one text: its message if it is an object that has one.
-fn described(error: &Value) -> String {
+fn message_of(error: &Value) -> String {
     let mut names = ["message", "error", "detail", "description"].into_iter();
     let message = names.find_map(|name| text_of(error.get(name)));
     message.map_or_else(|| as_text(error), str::to_owned)
 }
 
-fn settle_model_message(draft: &mut Draft) {
+fn normalise_model_message(draft: &mut Draft) {
     let given = draft.top.shift_remove("model_message");
     match given.filter(|given| !given.is_null()) {
         None => {}
@@ -137,13 +136,13 @@ fn settle_model_message(draft: &mut Draft) {
             draft.top.insert("model_message".to_owned(), text.into());
         }
         Some(given) => {
-            draft.found(
+            draft.report(
                 DeprecationCode::FieldNotText,
                 "/model_message",
                 &given,
-                "a text, or nothing",
+                "a text, or omit it",
             );
-            draft.put_aside("model_message", given);
+            draft.keep_as_reported("model_message", given);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Requests to a person, in either dialect: those that say by their status what is asked, and those
-//! that say `hil_required` and leave the rest to the fields.
+//! Normalises requests to a person, in both dialects: those whose status names the kind of request, and
+//! those with `hil_required` whose fields imply it.
 
 use serde_json::Value;
 
@@ -12,31 +12,31 @@ use crate::envelope::words::{InterventionType, SecurityLevel, ToolStatus};
 use crate::names::{NonEmptyText, ToolName};
 use crate::time::Timestamp;
 
-/// Decides the fields of a request, and which request it is in the end.
-pub(super) fn settle(draft: &mut Draft, status: ToolStatus) -> ToolStatus {
-    settle_instruction(draft);
-    settle_texts(draft, status);
+/// Normalises the fields of a request, and returns its status.
+pub(super) fn normalise_request(draft: &mut Draft, status: ToolStatus) -> ToolStatus {
+    normalise_instruction(draft);
+    normalise_texts(draft, status);
     match status {
         ToolStatus::AuthorizationRequested | ToolStatus::AuthorizationRequired => {
-            settle_authorization(draft, status)
+            normalise_authorization(draft, status)
         }
         ToolStatus::CredentialRequired | ToolStatus::HumanRequired => {
-            settle_intervention(draft, status);
+            normalise_intervention(draft, status);
             status
         }
         _ => {
-            settle_question(draft);
+            normalise_question(draft);
             status
         }
     }
 }
 
-fn settle_instruction(draft: &mut Draft) {
+fn normalise_instruction(draft: &mut Draft) {
     let given = draft.data.shift_remove("instructions");
     let Some(given) = given.filter(|given| !given.is_null()) else {
         return;
     };
-    draft.found(
+    draft.report(
         DeprecationCode::Instructions,
         "/data/instructions",
         &given,
@@ -45,12 +45,12 @@ fn settle_instruction(draft: &mut Draft) {
     if draft.data.get("instruction").is_none_or(Value::is_null) {
         draft.set("instruction", as_text(&given));
     } else {
-        draft.put_aside("instructions", given);
+        draft.keep_as_reported("instructions", given);
     }
 }
 
-/// Makes texts of what has to be one.
-fn settle_texts(draft: &mut Draft, status: ToolStatus) {
+/// Converts fields that must be texts to texts.
+fn normalise_texts(draft: &mut Draft, status: ToolStatus) {
     let names: &[&str] = match status {
         ToolStatus::AuthorizationRequested => &["request_id", "reason", "user_id"],
         ToolStatus::AuthorizationRequired => &[
@@ -72,14 +72,14 @@ fn settle_texts(draft: &mut Draft, status: ToolStatus) {
             continue;
         };
         let at = pointer("/data", name);
-        draft.found(DeprecationCode::FieldNotText, at, &given, "a text");
+        draft.report(DeprecationCode::FieldNotText, at, &given, "a text");
         draft.set(name, as_text(&given));
     }
     if let Some(message) = draft.top.get("message").cloned()
         && !message.is_null()
         && !message.is_string()
     {
-        draft.found(
+        draft.report(
             DeprecationCode::FieldNotText,
             "/message",
             &message,
@@ -95,15 +95,15 @@ fn message(draft: &Draft) -> Option<String> {
     text_of(draft.top.get("message")).map(str::to_owned)
 }
 
-/// Sets the message where there is none.
-fn settle_message(draft: &mut Draft, default: &str) {
+/// Sets the message if there is none.
+fn normalise_message(draft: &mut Draft, default: &str) {
     if message(draft).is_some() {
         return;
     }
-    draft.missing(
+    draft.report_missing(
         DeprecationCode::MessageMissing,
         "/message",
-        "what the person reads first, beside `data`",
+        "the message to the person, next to `data`",
     );
     let text = draft.text("message").unwrap_or(default).to_owned();
     if draft.text("message").is_some() {
@@ -112,11 +112,11 @@ fn settle_message(draft: &mut Draft, default: &str) {
     draft.top.insert("message".to_owned(), text.into());
 }
 
-fn settle_question(draft: &mut Draft) {
+fn normalise_question(draft: &mut Draft) {
     if draft.text("question").is_none()
         && let Some(question) = message(draft).or_else(|| draft.text("message").map(str::to_owned))
     {
-        draft.missing(
+        draft.report_missing(
             DeprecationCode::QuestionMissing,
             "/data/question",
             "the question, in `data`",
@@ -124,11 +124,11 @@ fn settle_question(draft: &mut Draft) {
         draft.set("question", question);
     }
     if let Some(question) = draft.text("question").map(str::to_owned) {
-        settle_message(draft, &question);
+        normalise_message(draft, &question);
     }
 }
 
-fn settle_intervention(draft: &mut Draft, status: ToolStatus) {
+fn normalise_intervention(draft: &mut Draft, status: ToolStatus) {
     let default_type = match status {
         ToolStatus::CredentialRequired => InterventionType::Login,
         _ => InterventionType::Verification,
@@ -136,32 +136,32 @@ fn settle_intervention(draft: &mut Draft, status: ToolStatus) {
     let kind = draft.data_word("intervention_type").unwrap_or_else(|| {
         let name = "intervention_type";
         if draft.data.get(name).is_none_or(Value::is_null) {
-            filled(draft, name);
+            report_missing_field(draft, name);
         } else {
             let instead = "captcha, login, payment, wallet or verification";
-            draft.put_field_aside(name, DeprecationCode::WordUnknown, instead);
+            draft.keep_field_as_reported(name, DeprecationCode::WordUnknown, instead);
         }
         draft.set(name, default_type.as_str());
         default_type
     });
     if draft.text("provider").is_none() {
-        filled(draft, "provider");
+        report_missing_field(draft, "provider");
         let host = draft.text("url").and_then(host_of);
         let provider = host.unwrap_or("unknown").to_owned();
         draft.set("provider", provider);
     }
     let default = draft.text("details").or(draft.text("question"));
-    let default = default.map_or_else(|| format!("A person is needed: {kind}."), str::to_owned);
-    settle_message(draft, &default);
+    let default = default.map_or_else(|| format!("Manual work is needed: {kind}."), str::to_owned);
+    normalise_message(draft, &default);
 }
 
-fn filled(draft: &mut Draft, name: &str) {
+fn report_missing_field(draft: &mut Draft, name: &str) {
     let instead = format!("`data.{name}`");
     let at = pointer("/data", name);
-    draft.missing(DeprecationCode::FieldMissing, &at, instead);
+    draft.report_missing(DeprecationCode::FieldMissing, &at, instead);
 }
 
-/// The host in an address, without user and port.
+/// The host of a URL, without user and port.
 fn host_of(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -170,65 +170,64 @@ fn host_of(url: &str) -> Option<&str> {
     (!host.trim().is_empty()).then_some(host)
 }
 
-/// A request that has all it needs is about one exact call, whatever its status says. One that does
-/// not is `authorization_required`: what it lacks is filled from the call it belongs to, by whoever
-/// knows that call.
-fn settle_authorization(draft: &mut Draft, status: ToolStatus) -> ToolStatus {
+/// A complete request is about one exact call, whatever its status. An incomplete one is
+/// `authorization_required`: the runtime fills its missing fields from the call it belongs to.
+fn normalise_authorization(draft: &mut Draft, status: ToolStatus) -> ToolStatus {
     let is_requested = status == ToolStatus::AuthorizationRequested;
     let mut marks = CredentialAuthorization::MARKS.iter();
     let about_credentials = marks.any(|name| draft.data.get(*name).is_some_and(|v| !v.is_null()));
     if is_requested || !about_credentials {
-        settle_call(draft);
-        if lacking(draft) == ["reason"]
+        normalise_call(draft);
+        if missing_fields(draft) == ["reason"]
             && let Some(reason) = message(draft)
         {
-            filled(draft, "reason");
+            report_missing_field(draft, "reason");
             draft.set("reason", reason);
         }
-        let lacking = lacking(draft);
-        if lacking.is_empty() {
+        let missing_fields = missing_fields(draft);
+        if missing_fields.is_empty() {
             if !is_requested {
-                draft.found(
+                draft.report(
                     DeprecationCode::AuthorizationStatus,
                     "/status",
                     &status.as_str().into(),
-                    "`authorization_requested` for leave to make one exact call",
+                    "`authorization_requested` to authorize one exact call",
                 );
             }
             let reason = draft.text("reason").unwrap_or_default().to_owned();
-            settle_message(draft, &reason);
+            normalise_message(draft, &reason);
             return ToolStatus::AuthorizationRequested;
         }
         if is_requested {
-            draft.missing(
+            draft.report_missing(
                 DeprecationCode::AuthorizationIncomplete,
-                &pointer("/data", lacking.first().copied().unwrap_or_default()),
-                format!("`{}` in `data`", lacking.join("`, `")),
+                &pointer("/data", missing_fields.first().copied().unwrap_or_default()),
+                format!("`{}` in `data`", missing_fields.join("`, `")),
             );
         }
     }
-    settle_credentials(draft);
+    normalise_credentials(draft);
     ToolStatus::AuthorizationRequired
 }
 
-/// Repairs what says which call it is, and puts aside what cannot be repaired.
-fn settle_call(draft: &mut Draft) {
+/// Normalises the fields about the call. Fields that stay invalid are kept as `reported_`.
+fn normalise_call(draft: &mut Draft) {
     draft.data_word::<SecurityLevel>("security_level");
     if let Some(given) = draft.data.get("expires_at").cloned()
         && let Some(time) = time::readable(draft, "/data/expires_at", &given)
     {
         draft.set("expires_at", time);
     }
-    for name in lacking(draft) {
+    for name in missing_fields(draft) {
         if draft.data.get(name).is_some_and(|value| !value.is_null()) {
-            let instead = "a value that can be read, or nothing";
-            draft.put_field_aside(name, DeprecationCode::FieldInvalid, instead);
+            let instead = "a valid value, or omit it";
+            draft.keep_field_as_reported(name, DeprecationCode::FieldInvalid, instead);
         }
     }
 }
 
-/// Which fields a request for one exact call lacks, or has in a form that cannot be read.
-fn lacking(draft: &Draft) -> Vec<&'static str> {
+/// The required fields of a request for one exact call that are missing or invalid.
+fn missing_fields(draft: &Draft) -> Vec<&'static str> {
     let is_readable = |name: &str| {
         let value = draft.data.get(name);
         let text = value.and_then(Value::as_str);
@@ -244,11 +243,11 @@ fn lacking(draft: &Draft) -> Vec<&'static str> {
     required.filter(|name| !is_readable(name)).collect()
 }
 
-fn settle_credentials(draft: &mut Draft) {
-    settle_texts(draft, ToolStatus::AuthorizationRequired);
+fn normalise_credentials(draft: &mut Draft) {
+    normalise_texts(draft, ToolStatus::AuthorizationRequired);
     let preview = draft.data.get("credential_preview").cloned();
     if let Some(preview) = preview.filter(|preview| !preview.is_null() && !preview.is_object()) {
-        draft.found(
+        draft.report(
             DeprecationCode::FieldNotObject,
             "/data/credential_preview",
             &preview,
@@ -261,5 +260,5 @@ fn settle_credentials(draft: &mut Draft) {
     }
     let default = draft.text("reason").unwrap_or("Authorization is required.");
     let default = default.to_owned();
-    settle_message(draft, &default);
+    normalise_message(draft, &default);
 }

@@ -1,10 +1,10 @@
-//! Older answers made canonical. [`normalise`] takes any JSON a tool may have answered, never
-//! fails, and says with each [`Deprecation`] what was found and what to write instead. Nothing a
-//! tool said is lost, except `billing`, which has no place in an answer: what cannot stay under its
-//! name stands in `data` under `reported_` and that name.
+//! Converts older answers to the canonical shape. [`normalise`] accepts any JSON, never fails, and
+//! returns a [`Deprecation`] for each finding, with what to write instead. No data is lost, except
+//! `billing`, which does not belong in an answer. A value that cannot keep its name is in `data` under
+//! `reported_` and that name.
 //!
-//! The work is a row of small rewrites of a [`Draft`], each about one matter, with the strict reader
-//! at the end; so there is one definition of what is canonical, and it is not here.
+//! It is a sequence of small rewrites of a [`Draft`], one per topic, followed by the strict reader, which
+//! is the only definition of the canonical shape.
 
 mod draft;
 mod failure;
@@ -30,26 +30,25 @@ use super::words::ToolStatus;
 use crate::failure::{Effect, ErrorCategory, Failure};
 use crate::time::Timestamp;
 
-/// An answer made canonical.
+/// A normalised answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Normalised {
     /// The answer.
     pub response: ToolResponse,
-    /// What was found in it that should be written otherwise; empty for a canonical answer.
+    /// What to write differently; empty for a canonical answer.
     pub notices: Vec<Deprecation>,
 }
 
-/// Makes any answer canonical. A canonical one comes back unchanged and without notices.
+/// Converts any answer to the canonical shape. A canonical one is returned unchanged and without notices.
 ///
-/// Use [`normalise_for`] where the tool is known, so that an answer that does not say whose it is
-/// gets its name.
+/// Use [`normalise_for`] if the tool is known, so that an answer without an action gets its name.
 #[must_use]
 pub fn normalise(json: &Value, received_at: Timestamp) -> Normalised {
     normalise_for(&Action::UNKNOWN, json, received_at)
 }
 
-/// Makes any answer of the tool `action` canonical. The name is used only where the answer has
-/// none.
+/// Converts any answer of the tool `action` to the canonical shape. The name is used only if the answer
+/// has none.
 #[must_use]
 pub fn normalise_for(action: &Action, json: &Value, received_at: Timestamp) -> Normalised {
     if let Some(response) = canonical(json) {
@@ -58,20 +57,20 @@ pub fn normalise_for(action: &Action, json: &Value, received_at: Timestamp) -> N
     }
     match json {
         Value::Object(object) if status::is_envelope(object) => {
-            rewritten(action, object, received_at)
+            rewrite(action, object, received_at)
         }
-        _ => bare(action, json, received_at),
+        _ => wrap_value(action, json, received_at),
     }
 }
 
-/// The answer that `json` is, if writing it again gives the same JSON.
+/// Reads `json` as an answer, if writing it again gives the same JSON.
 fn canonical(json: &Value) -> Option<ToolResponse> {
     let response = raw::read(json.clone()).ok()?;
     (response.for_operator() == *json).then_some(response)
 }
 
-/// A value that makes no claim to be an envelope is what the tool has to say.
-fn bare(action: &Action, json: &Value, received_at: Timestamp) -> Normalised {
+/// Wraps a value that is not an envelope as the data of a success.
+fn wrap_value(action: &Action, json: &Value, received_at: Timestamp) -> Normalised {
     let notice = Deprecation::new(
         DeprecationCode::NoEnvelope,
         String::new(),
@@ -84,18 +83,18 @@ fn bare(action: &Action, json: &Value, received_at: Timestamp) -> Normalised {
     }
 }
 
-fn rewritten(action: &Action, object: &Object, received_at: Timestamp) -> Normalised {
+fn rewrite(action: &Action, object: &Object, received_at: Timestamp) -> Normalised {
     let mut draft = Draft::new(object.clone());
     shape::drop_billing(&mut draft);
-    let verdict = status::settle(&mut draft);
-    time::settle(&mut draft, received_at);
+    let verdict = status::normalise_status(&mut draft);
+    time::normalise_timestamp(&mut draft, received_at);
     if verdict.status == ToolStatus::Error {
-        failure::settle(&mut draft, verdict.category);
+        failure::normalise_error(&mut draft, verdict.category);
     }
-    shape::settle_action(&mut draft, verdict.status, action);
-    shape::settle(&mut draft, verdict.status);
+    shape::normalise_action(&mut draft, verdict.status, action);
+    shape::normalise_shape(&mut draft, verdict.status);
     let status = if verdict.status.is_hil() {
-        hil::settle(&mut draft, verdict.status)
+        hil::normalise_request(&mut draft, verdict.status)
     } else {
         verdict.status
     };
@@ -103,20 +102,20 @@ fn rewritten(action: &Action, object: &Object, received_at: Timestamp) -> Normal
         status,
         ToolStatus::Pending | ToolStatus::InProgress | ToolStatus::Created
     ) {
-        plan::settle(&mut draft);
+        plan::normalise_plan(&mut draft);
     }
     let (json, mut notices) = draft.finish(status);
     let response = raw::read(json).unwrap_or_else(|error| {
-        let (response, notice) = unreadable(action, object, &error, received_at);
+        let (response, notice) = invalid_envelope(action, object, &error, received_at);
         notices.push(notice);
         response
     });
     Normalised { response, notices }
 }
 
-/// An answer that claims what it does not keep. It must not pass for a success: whoever is to be
-/// asked something, for instance, cannot be asked without a question.
-fn unreadable(
+/// The error for an answer without the fields that its status requires. Such an answer must not count
+/// as a success: a person cannot be asked without a question, for instance.
+fn invalid_envelope(
     action: &Action,
     object: &Object,
     error: &EnvelopeError,
@@ -128,9 +127,9 @@ fn unreadable(
         DeprecationCode::UnreadableEnvelope,
         error.pointer.clone(),
         found,
-        format!("what the status promises: {error}"),
+        format!("the fields that the status requires: {error}"),
     );
-    let message = format!("the tool's answer cannot be read: {error}");
+    let message = format!("the tool's answer is invalid: {error}");
     let answer = Answer::Error {
         action: action.clone(),
         failure: Failure::foreign(ErrorCategory::InvalidOutput, Effect::Unknown, message),

@@ -1,19 +1,19 @@
-//! What is said about an answer that was not canonical. The codes are stable: people filter, count
-//! and silence by them.
+//! Notices about an answer that is not canonical. The codes are stable, because users filter and count
+//! by them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Something in an answer that should be written otherwise.
+/// A part of an answer that should be written differently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deprecation {
-    /// Which rule was broken.
+    /// The violated rule.
     pub code: DeprecationCode,
-    /// The JSON pointer of what was found, or of where it should have been.
+    /// The JSON pointer of the part, or of its expected place.
     pub pointer: String,
-    /// What was found, shortened; `nothing` if something is missing.
+    /// The found value, shortened; `nothing` if it is missing.
     pub found: String,
     /// What to write instead.
     pub instead: String,
@@ -29,7 +29,7 @@ impl Deprecation {
         Self {
             code,
             pointer,
-            found: shown(found),
+            found: describe_value(found),
             instead: instead.into(),
         }
     }
@@ -60,10 +60,10 @@ impl fmt::Display for Deprecation {
     }
 }
 
-fn shown(value: &Value) -> String {
+fn describe_value(value: &Value) -> String {
     const MAX_CHARACTERS: usize = 80;
     let text = match value {
-        // A large value is not written out only to be cut.
+        // A container is summarised, because writing a large value only to cut it is expensive.
         Value::Object(object) => format!("an object with {} fields", object.len()),
         Value::Array(list) => format!("a list of {}", list.len()),
         Value::String(text) => format!(
@@ -81,7 +81,7 @@ fn shown(value: &Value) -> String {
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $code:literal,)+) => {
-        /// Which rule of the envelope an answer broke.
+        /// The rule of the envelope that an answer violates.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum DeprecationCode {
@@ -104,37 +104,37 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The value is no envelope at all.
+    /// The value is not an envelope.
     NoEnvelope = "no-envelope",
-    /// The answer lacks what its status promises and cannot be repaired.
+    /// The answer lacks fields that its status requires and cannot be fixed.
     UnreadableEnvelope = "unreadable-envelope",
     /// There is no status.
     StatusMissing = "status-missing",
-    /// The status is none of those known.
+    /// The status is unknown.
     StatusUnknown = "status-unknown",
     /// A word is not in its canonical spelling.
     WordSpelling = "word-spelling",
-    /// A word is none of those known.
+    /// A word is unknown.
     WordUnknown = "word-unknown",
-    /// The status does not say so, but there is an error.
+    /// There is an error, but the status is not `error`.
     SuccessWithError = "success-with-error",
-    /// An error that says nothing stands in an answer that is none.
+    /// An empty error field in an answer that is not an error.
     EmptyError = "empty-error",
-    /// The error stands in `data`.
+    /// The error is in `data`.
     ErrorInData = "error-in-data",
-    /// The error stands under another name.
+    /// The error has another name.
     ErrorMessageField = "error-message-field",
-    /// The error is no text.
+    /// The error is not a text.
     ErrorNotText = "error-not-text",
-    /// An error does not say what happened.
+    /// An error has no message.
     ErrorTextMissing = "error-text-missing",
-    /// An error lacks its category, whether to try again, or its effect.
+    /// An error lacks `category`, `retryable` or `effect`.
     ErrorIncomplete = "error-incomplete",
     /// There is no timestamp.
     TimestampMissing = "timestamp-missing",
     /// The timestamp is called `created_at`.
     CreatedAt = "created-at",
-    /// A time does not say in which zone.
+    /// A time has no zone.
     NaiveTimestamp = "naive-timestamp",
     /// A time is a number.
     UnixTimestamp = "unix-timestamp",
@@ -142,37 +142,37 @@ codes! {
     UnreadableTimestamp = "unreadable-timestamp",
     /// There is no action.
     ActionMissing = "action-missing",
-    /// The action cannot be a name.
+    /// The action is not a valid name.
     ActionInvalid = "action-invalid",
     /// An answer that waits for a person has another action.
     HilAction = "hil-action",
     /// An answer that waits for a person does not have `hil_required: true`.
     HilFlagMissing = "hil-flag-missing",
-    /// An answer that waits for nobody has `hil_required`.
+    /// An answer that does not wait for a person has `hil_required`.
     HilFlagMisplaced = "hil-flag-misplaced",
-    /// `hil_required` is true and the status does not say for what.
+    /// `hil_required` is true, but the status does not name the kind of request.
     HilStatusMissing = "hil-status-missing",
     /// An answer that waits for a person has no message.
     MessageMissing = "message-missing",
-    /// A question is asked without a `question`.
+    /// A question has no `question`.
     QuestionMissing = "question-missing",
-    /// What belongs in `data` stands beside it.
+    /// A field that belongs in `data` is next to it.
     FlatField = "flat-field",
     /// There is no data.
     DataMissing = "data-missing",
-    /// The data is no object.
+    /// The data is not an object.
     DataNotObject = "data-not-object",
     /// There is billing information.
     Billing = "billing",
     /// `instruction` is called `instructions`.
     Instructions = "instructions",
-    /// A text is something else.
+    /// A field is not a text.
     FieldNotText = "field-not-text",
-    /// An object is something else.
+    /// A field is not an object.
     FieldNotObject = "field-not-object",
-    /// A field is missing and was filled.
+    /// A field is missing and is filled in.
     FieldMissing = "field-missing",
-    /// A field cannot be what it has to be and was put aside.
+    /// A field is invalid and is kept under `reported_`.
     FieldInvalid = "field-invalid",
     /// A request for one exact call has the status of another kind of request.
     AuthorizationStatus = "authorization-status",

@@ -1,78 +1,78 @@
-//! Which fields stand where: what belongs in `data` goes there, what has no place goes away, and
-//! what is always there gets there.
+//! Normalises the places of fields: moves fields into `data`, drops unused ones, and adds the required
+//! ones.
 
 use serde_json::Value;
 
 use super::draft::{Draft, text_of};
-use super::failure::says_error;
+use super::failure::is_error_value;
 use super::notice::DeprecationCode;
 use crate::envelope::action::Action;
 use crate::envelope::error::pointer;
 use crate::envelope::words::{HilAction, ToolStatus};
 
-/// Drops `billing`: what a call costs is told by events, and not by its answer.
+/// Drops `billing`: costs are reported by events, not by answers.
 pub(super) fn drop_billing(draft: &mut Draft) {
     if let Some(billing) = draft.top.shift_remove("billing") {
         let instead = "nothing; costs are reported by events";
-        draft.found(DeprecationCode::Billing, "/billing", &billing, instead);
+        draft.report(DeprecationCode::Billing, "/billing", &billing, instead);
     }
 }
 
 /// Moves every field to its place.
-pub(super) fn settle(draft: &mut Draft, status: ToolStatus) {
+pub(super) fn normalise_shape(draft: &mut Draft, status: ToolStatus) {
     if status != ToolStatus::Error {
         drop_empty_errors(draft);
     }
-    settle_flag(draft, status);
+    normalise_flag(draft, status);
     let moved = move_flat_fields(draft, status);
     if !draft.has_data && !moved {
-        draft.missing(DeprecationCode::DataMissing, "/data", "`{}`");
+        draft.report_missing(DeprecationCode::DataMissing, "/data", "`{}`");
     }
-    settle_plain(draft, status);
+    normalise_plain(draft, status);
 }
 
 fn drop_empty_errors(draft: &mut Draft) {
     for name in ["error", "error_message"] {
-        if says_error(draft.top.get(name)) {
+        if is_error_value(draft.top.get(name)) {
             continue;
         }
         if let Some(error) = draft.top.shift_remove(name) {
-            draft.found(
+            draft.report(
                 DeprecationCode::EmptyError,
                 pointer("", name),
                 &error,
-                "nothing where there is no error",
+                "nothing if there is no error",
             );
         }
     }
 }
 
-fn settle_flag(draft: &mut Draft, status: ToolStatus) {
+fn normalise_flag(draft: &mut Draft, status: ToolStatus) {
     let flag = draft.top.shift_remove("hil_required");
     match (status.is_hil(), flag) {
         (true, flag) => {
-            const INSTEAD: &str = "`true` whenever a person is asked";
+            const INSTEAD: &str = "`true` if the answer waits for a person";
             let (code, at) = (DeprecationCode::HilFlagMissing, "/hil_required");
             match flag {
                 Some(Value::Bool(true)) => {}
-                Some(found) => draft.found(code, at, &found, INSTEAD),
-                None => draft.missing(code, at, INSTEAD),
+                Some(found) => draft.report(code, at, &found, INSTEAD),
+                None => draft.report_missing(code, at, INSTEAD),
             }
             draft.top.insert("hil_required".to_owned(), true.into());
         }
         (false, Some(flag)) => {
-            draft.found(
+            draft.report(
                 DeprecationCode::HilFlagMisplaced,
                 "/hil_required",
                 &flag,
-                "nothing where nobody is asked",
+                "nothing if the answer does not wait for a person",
             );
         }
         (false, None) => {}
     }
 }
 
-/// Moves into `data` what stands beside it without belonging there; says whether anything did.
+/// Moves fields that do not belong next to `data` into it. Returns true if there were any.
 fn move_flat_fields(draft: &mut Draft, status: ToolStatus) -> bool {
     let own: &[&str] = match status {
         ToolStatus::Error => &["error", "category", "retryable", "effect", "model_message"],
@@ -88,7 +88,7 @@ fn move_flat_fields(draft: &mut Draft, status: ToolStatus) -> bool {
         }
         moved = true;
         let instead = format!("`data.{name}`");
-        draft.found(
+        draft.report(
             DeprecationCode::FlatField,
             pointer("", &name),
             &value,
@@ -99,17 +99,17 @@ fn move_flat_fields(draft: &mut Draft, status: ToolStatus) -> bool {
                 draft.data.insert(name, value);
             }
             Some(same) if *same == value => {}
-            Some(_) => draft.put_aside(&name, value),
+            Some(_) => draft.keep_as_reported(&name, value),
         }
     }
     moved
 }
 
-/// Data that is no object stays in a success, unless other fields have to stand beside it; then it
-/// is their `result`. Everywhere else it is put into an object.
-fn settle_plain(draft: &mut Draft, status: ToolStatus) {
-    let beside = !draft.data.is_empty();
-    if status == ToolStatus::Success && !beside {
+/// Data that is not an object is allowed in a success without other fields; with other fields it
+/// becomes their `result`. In all other answers it is wrapped in an object.
+fn normalise_plain(draft: &mut Draft, status: ToolStatus) {
+    let has_fields = !draft.data.is_empty();
+    if status == ToolStatus::Success && !has_fields {
         return;
     }
     let Some(value) = draft.plain.take() else {
@@ -123,7 +123,7 @@ fn settle_plain(draft: &mut Draft, status: ToolStatus) {
         }
         return;
     }
-    draft.found(DeprecationCode::DataNotObject, "/data", &value, "an object");
+    draft.report(DeprecationCode::DataNotObject, "/data", &value, "an object");
     if !value.is_null() {
         let name = if draft.data.contains_key("value") {
             "reported_value"
@@ -134,21 +134,21 @@ fn settle_plain(draft: &mut Draft, status: ToolStatus) {
     }
 }
 
-/// Decides the action. Of answers that wait for a person it is fixed.
-pub(super) fn settle_action(draft: &mut Draft, status: ToolStatus, fallback: &Action) {
+/// Normalises the action, which is fixed for answers that wait for a person.
+pub(super) fn normalise_action(draft: &mut Draft, status: ToolStatus, fallback: &Action) {
     if let Some(expected) = status.hil_action() {
-        settle_hil_action(draft, expected);
+        normalise_hil_action(draft, expected);
         return;
     }
     let given = draft.top.get("action").filter(|value| !value.is_null());
     let given = given.cloned();
     let instead = "the name of the tool";
     match given {
-        None => draft.missing(DeprecationCode::ActionMissing, "/action", instead),
+        None => draft.report_missing(DeprecationCode::ActionMissing, "/action", instead),
         Some(Value::String(name)) if Action::new(name.as_str()).is_ok() => return,
         Some(given) => {
-            draft.found(DeprecationCode::ActionInvalid, "/action", &given, instead);
-            draft.put_aside("action", given);
+            draft.report(DeprecationCode::ActionInvalid, "/action", &given, instead);
+            draft.keep_as_reported("action", given);
         }
     }
     draft
@@ -156,7 +156,7 @@ pub(super) fn settle_action(draft: &mut Draft, status: ToolStatus, fallback: &Ac
         .insert("action".to_owned(), fallback.as_str().into());
 }
 
-fn settle_hil_action(draft: &mut Draft, expected: HilAction) {
+fn normalise_hil_action(draft: &mut Draft, expected: HilAction) {
     if draft.top_word::<HilAction>("action") == Some(expected) {
         return;
     }
@@ -164,10 +164,10 @@ fn settle_hil_action(draft: &mut Draft, expected: HilAction) {
     let given = draft.top.insert("action".to_owned(), expected.into());
     let instead = format!("`{expected}`");
     match given.filter(|given| text_of(Some(given)).is_some()) {
-        None => draft.missing(DeprecationCode::ActionMissing, "/action", instead),
+        None => draft.report_missing(DeprecationCode::ActionMissing, "/action", instead),
         Some(given) => {
-            draft.found(DeprecationCode::HilAction, "/action", &given, instead);
-            draft.put_aside("action", given);
+            draft.report(DeprecationCode::HilAction, "/action", &given, instead);
+            draft.keep_as_reported("action", given);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! When an answer was given, and other times in it. A time without a zone is taken for UTC: that is
-//! a guess, but the only one that does not depend on where this runs.
+//! Normalises the timestamp of an answer and other times in it. A time without a zone is read as UTC,
+//! the only guess that does not depend on the local time zone.
 
 use serde_json::Value;
 
@@ -9,8 +9,8 @@ use crate::time::Timestamp;
 
 const CANONICAL: &str = "ISO 8601 with a zone, such as 2026-01-31T12:00:00Z";
 
-/// Decides the timestamp.
-pub(super) fn settle(draft: &mut Draft, received_at: Timestamp) {
+/// Normalises the timestamp.
+pub(super) fn normalise_timestamp(draft: &mut Draft, received_at: Timestamp) {
     let given = draft.top.shift_remove("timestamp");
     let given = given.filter(|value| !value.is_null());
     let (pointer, given) = match given {
@@ -19,21 +19,21 @@ pub(super) fn settle(draft: &mut Draft, received_at: Timestamp) {
     };
     let time = match given.filter(|value| !value.is_null()) {
         None => {
-            draft.missing(DeprecationCode::TimestampMissing, "/timestamp", CANONICAL);
+            draft.report_missing(DeprecationCode::TimestampMissing, "/timestamp", CANONICAL);
             received_at.to_string().into()
         }
         Some(given) => {
             if pointer == "/created_at" {
-                draft.found(DeprecationCode::CreatedAt, pointer, &given, "`timestamp`");
+                draft.report(DeprecationCode::CreatedAt, pointer, &given, "`timestamp`");
             }
             readable(draft, pointer, &given).unwrap_or_else(|| {
-                draft.found(
+                draft.report(
                     DeprecationCode::UnreadableTimestamp,
                     pointer,
                     &given,
                     CANONICAL,
                 );
-                draft.put_aside("timestamp", given);
+                draft.keep_as_reported("timestamp", given);
                 received_at.to_string().into()
             })
         }
@@ -41,7 +41,7 @@ pub(super) fn settle(draft: &mut Draft, received_at: Timestamp) {
     draft.top.insert("timestamp".to_owned(), time);
 }
 
-/// A time that the strict reader and everyone else understands.
+/// The time in a form that the strict reader accepts; `None` if it cannot be read.
 pub(super) fn readable(draft: &mut Draft, pointer: &str, given: &Value) -> Option<Value> {
     let (code, time) = match given {
         Value::String(text) if text.parse::<jiff::Timestamp>().is_ok() => {
@@ -58,11 +58,11 @@ pub(super) fn readable(draft: &mut Draft, pointer: &str, given: &Value) -> Optio
         _ => return None,
     };
     let written = time.to_string();
-    draft.found(code, pointer, given, format!("`{written}`"));
+    draft.report(code, pointer, given, format!("`{written}`"));
     Some(written.into())
 }
 
-/// Seconds since 1970, unless they are so many that they must be milli- or microseconds. `None` for
+/// Seconds since 1970, or milli- or microseconds for larger numbers. `None` for
 /// a number too large for any date.
 fn from_unix(number: f64) -> Option<Timestamp> {
     let microseconds = match number {

@@ -1,4 +1,4 @@
-//! The guide names every word, category and code there is.
+//! The guide names every word, category and code.
 
 use crate::envelope::{
     DeprecationCode, ExecutionMode, HilAction, InterventionType, SecurityLevel, ToolStatus,

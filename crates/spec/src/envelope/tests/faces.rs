@@ -1,4 +1,4 @@
-//! What an operator sees, and what a model sees.
+//! The views of an answer for operators and for models.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::failure::{Effect, ErrorCategory, Failure};
 const SECRET: &str = "postgres://root:hunter2@db";
 
 #[test]
-fn foreign_error_texts_reach_the_operator_and_not_the_model() {
+fn external_error_messages_are_shown_to_the_operator_but_not_to_the_model() {
     let failure = Failure::foreign(ErrorCategory::Unavailable, Effect::None, SECRET);
     let answer = Answer::Error {
         action: action("query"),
@@ -25,12 +25,12 @@ fn foreign_error_texts_reach_the_operator_and_not_the_model() {
     assert_eq!(operator["data"]["trace"], SECRET);
 
     let model = response.for_model();
-    let said = "the tool failed (unavailable): check that the service is up, then try again";
+    let message = "the tool failed (unavailable): check that the service is up, then try again";
     let expected = json!({
         "status": "error",
         "action": "query",
         "data": {},
-        "error": said,
+        "error": message,
         "category": "unavailable",
         "retryable": true,
         "effect": "none",
@@ -41,7 +41,7 @@ fn foreign_error_texts_reach_the_operator_and_not_the_model() {
 }
 
 #[test]
-fn an_error_written_here_is_told_to_the_model_in_the_same_words() {
+fn an_error_of_windlass_has_the_same_message_for_the_model() {
     let answer = Answer::Error {
         action: action("query"),
         failure: Failure::new(
@@ -57,7 +57,7 @@ fn an_error_written_here_is_told_to_the_model_in_the_same_words() {
 }
 
 #[test]
-fn an_error_that_was_not_written_for_a_model_is_withheld_when_read() {
+fn a_read_error_without_model_message_is_withheld_from_the_model() {
     let mut json = json!({
         "status": "error", "action": "query", "data": {}, "error": SECRET,
         "category": "tool_failure", "retryable": false, "effect": "unknown", "timestamp": TIME,
@@ -65,14 +65,17 @@ fn an_error_that_was_not_written_for_a_model_is_withheld_when_read() {
     let response = ToolResponse::from_value(json.clone()).unwrap();
     assert!(!response.for_model().to_string().contains("hunter2"));
 
-    json["model_message"] = json!("the database said no");
+    json["model_message"] = json!("the database rejected the query");
     let response = ToolResponse::from_value(json).unwrap();
-    assert_eq!(response.for_model()["error"], "the database said no");
+    assert_eq!(
+        response.for_model()["error"],
+        "the database rejected the query"
+    );
     assert_eq!(response.for_operator()["error"], SECRET);
 }
 
 #[test]
-fn credentials_pictures_and_login_addresses_are_for_people() {
+fn credentials_screenshots_and_login_urls_are_not_shown_to_models() {
     let preview = CredentialPreview::new(&text("google"), &text("vault_9"));
     let credential = CredentialAuthorization {
         credential_preview: Some(preview),
@@ -99,7 +102,7 @@ fn credentials_pictures_and_login_addresses_are_for_people() {
 }
 
 #[test]
-fn fields_of_a_request_that_nobody_knows_are_for_people() {
+fn unknown_fields_of_a_request_are_not_shown_to_models() {
     let json = json!({
         "status": "human_input_requested", "action": "ask_human", "hil_required": true,
         "message": "q", "data": {"question": "q", "cookie": SECRET}, "timestamp": TIME,

@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 use crate::envelope::{
     Action, Answer, AskHuman, AuthorizationRequest, Batch, CredentialAuthorization,
     CredentialPreview, ExecutionMode, Intervention, InterventionStatus, InterventionType, Nested,
-    Page, PendingCall, Plan, SecurityLevel, SuccessData, ToolResponse, WorkData, WorkStatus,
+    Page, PendingCall, PlanReport, SecurityLevel, SuccessData, ToolResponse, WorkData, WorkStatus,
 };
 use crate::failure::{Effect, ErrorCategory, Failure};
 use crate::names::{NonEmptyText, ToolName};
 use crate::time::Timestamp;
 
-/// Field names: mostly those that mean something somewhere.
+/// Field names, mostly known ones.
 fn names() -> impl Strategy<Value = String> {
     let known = vec![
         "status",
@@ -171,7 +171,7 @@ fn maybe() -> impl Strategy<Value = Option<String>> {
 }
 
 fn times() -> impl Strategy<Value = Timestamp> {
-    // The years 0 to 9999, outside which there is no date in a JSON Schema's sense.
+    // The years 0 to 9999, the range of dates in JSON Schema.
     (-62_167_219_200_000_000..253_402_207_200_000_000_i64).prop_map(Timestamp::from_microseconds)
 }
 
@@ -327,7 +327,7 @@ fn plans() -> impl Strategy<Value = Answer> {
     )
         .prop_map(
             |(action, status, plan_id, tasks, execution_mode, dependencies)| {
-                let plan = Plan {
+                let plan = PlanReport {
                     plan_id,
                     tasks,
                     execution_mode,
@@ -354,7 +354,7 @@ fn work() -> impl Strategy<Value = Answer> {
     })
 }
 
-/// Any answer at all, with fields nobody knows where there may be some.
+/// Any answer, with unknown fields where they are allowed.
 pub(super) fn any_response() -> impl Strategy<Value = ToolResponse> {
     let answers = prop_oneof![
         (actions(), success_data()).prop_map(|(action, data)| Answer::Success { action, data }),

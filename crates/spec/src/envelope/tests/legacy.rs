@@ -1,8 +1,8 @@
-//! Legacy answers that wait for nobody: words, times, actions, data, plans, and no envelope.
+//! Legacy answers that do not wait for a person: words, times, actions, data, plans, and no envelope.
 
 use serde_json::{Value, json};
 
-use super::{TIME, action, assert_becomes, normalised, received_at, rewritten};
+use super::{TIME, action, assert_normalised, normalised, received_at, rewritten};
 use crate::envelope::DeprecationCode as Code;
 use crate::envelope::{Answer, DeprecationCode, SuccessData, normalise_for};
 
@@ -16,7 +16,7 @@ pub(super) fn success(data: &Value) -> Value {
 fn upper_case_statuses_are_read_and_written_in_lower_case() {
     let mut json = success(&json!({}));
     json["status"] = json!("SUCCESS");
-    assert_becomes(
+    assert_normalised(
         &json,
         &success(&json!({})),
         &[(Code::WordSpelling, "/status")],
@@ -24,12 +24,12 @@ fn upper_case_statuses_are_read_and_written_in_lower_case() {
 }
 
 #[test]
-fn a_notice_says_what_was_found_where_and_what_to_write() {
+fn a_notice_has_the_found_value_its_place_and_the_replacement() {
     let mut json = success(&json!({}));
     json["status"] = json!("SUCCESS");
     let notice = &normalised(&json).notices[0];
-    let said = "word-spelling at `/status`: found \"SUCCESS\"; write `success`";
-    assert_eq!(notice.to_string(), said);
+    let message = "word-spelling at `/status`: found \"SUCCESS\"; write `success`";
+    assert_eq!(notice.to_string(), message);
     let written = json!({
         "code": "word-spelling", "pointer": "/status", "found": "\"SUCCESS\"",
         "instead": "`success`",
@@ -57,11 +57,11 @@ fn codes_are_kebab_case_and_unique() {
 }
 
 #[test]
-fn created_at_is_the_timestamp_where_there_is_no_other() {
+fn created_at_is_the_timestamp_if_there_is_no_other() {
     let mut json = success(&json!({}));
     json.as_object_mut().unwrap().remove("timestamp");
     json["created_at"] = json!(TIME);
-    assert_becomes(
+    assert_normalised(
         &json,
         &success(&json!({})),
         &[(Code::CreatedAt, "/created_at")],
@@ -70,20 +70,20 @@ fn created_at_is_the_timestamp_where_there_is_no_other() {
     json["timestamp"] = json!(TIME);
     json["created_at"] = json!("2020-01-01T00:00:00Z");
     let canonical = success(&json!({"created_at": "2020-01-01T00:00:00Z"}));
-    assert_becomes(&json, &canonical, &[(Code::FlatField, "/created_at")]);
+    assert_normalised(&json, &canonical, &[(Code::FlatField, "/created_at")]);
 }
 
 #[test]
-fn a_missing_timestamp_is_when_the_answer_was_received() {
+fn a_missing_timestamp_becomes_the_time_of_receipt() {
     let mut json = success(&json!({}));
     json.as_object_mut().unwrap().remove("timestamp");
     let mut canonical = success(&json!({}));
     canonical["timestamp"] = json!(RECEIVED);
-    assert_becomes(&json, &canonical, &[(Code::TimestampMissing, "/timestamp")]);
+    assert_normalised(&json, &canonical, &[(Code::TimestampMissing, "/timestamp")]);
 }
 
 #[test]
-fn times_without_a_zone_are_utc_and_numbers_count_from_1970() {
+fn times_without_a_zone_are_utc_and_numbers_are_unix_times() {
     let micro = "2025-10-18T09:30:00.123456Z";
     for (given, expected, code) in [
         (json!("2025-10-18T09:30:00"), TIME, Code::NaiveTimestamp),
@@ -109,25 +109,25 @@ fn times_without_a_zone_are_utc_and_numbers_count_from_1970() {
         let (mut json, mut canonical) = (success(&json!({})), success(&json!({})));
         json["timestamp"] = given;
         canonical["timestamp"] = json!(expected);
-        assert_becomes(&json, &canonical, &[(code, "/timestamp")]);
+        assert_normalised(&json, &canonical, &[(code, "/timestamp")]);
     }
 }
 
 #[test]
-fn another_zone_is_no_mistake() {
+fn another_time_zone_gets_no_notice() {
     let mut json = success(&json!({}));
     json["timestamp"] = json!("2025-10-18T11:30:00+02:00");
-    assert_becomes(&json, &success(&json!({})), &[]);
+    assert_normalised(&json, &success(&json!({})), &[]);
 }
 
 #[test]
-fn a_time_nobody_can_read_is_kept_aside() {
+fn an_unreadable_time_is_kept_as_reported() {
     for given in [json!("yesterday"), json!(-5), json!(1e300), json!(true)] {
         let mut json = success(&json!({}));
         json["timestamp"] = given.clone();
         let mut canonical = success(&json!({"reported_timestamp": given}));
         canonical["timestamp"] = json!(RECEIVED);
-        assert_becomes(
+        assert_normalised(
             &json,
             &canonical,
             &[(Code::UnreadableTimestamp, "/timestamp")],
@@ -136,12 +136,12 @@ fn a_time_nobody_can_read_is_kept_aside() {
 }
 
 #[test]
-fn a_missing_action_is_the_tool_that_was_called_or_unknown() {
+fn a_missing_action_becomes_the_called_tool_or_unknown() {
     let mut json = success(&json!({}));
     json.as_object_mut().unwrap().remove("action");
     let mut canonical = success(&json!({}));
     canonical["action"] = json!("unknown");
-    assert_becomes(&json, &canonical, &[(Code::ActionMissing, "/action")]);
+    assert_normalised(&json, &canonical, &[(Code::ActionMissing, "/action")]);
 
     let known = normalise_for(&action("web_search"), &json, received_at());
     assert_eq!(known.response.action(), "web_search");
@@ -149,14 +149,14 @@ fn a_missing_action_is_the_tool_that_was_called_or_unknown() {
 
     json["action"] = json!(7);
     canonical["data"] = json!({"reported_action": 7});
-    assert_becomes(&json, &canonical, &[(Code::ActionInvalid, "/action")]);
+    assert_normalised(&json, &canonical, &[(Code::ActionInvalid, "/action")]);
 }
 
 #[test]
 fn billing_is_dropped_with_a_notice() {
     let mut json = success(&json!({"hits": 1}));
     json["billing"] = json!({"cost": 0.1});
-    assert_becomes(
+    assert_normalised(
         &json,
         &success(&json!({"hits": 1})),
         &[(Code::Billing, "/billing")],
@@ -164,9 +164,9 @@ fn billing_is_dropped_with_a_notice() {
 }
 
 #[test]
-fn billing_inside_data_is_the_tools_own() {
+fn billing_inside_data_is_kept() {
     let json = success(&json!({"billing": {"address": "x"}}));
-    assert_becomes(&json, &json, &[]);
+    assert_normalised(&json, &json, &[]);
 }
 
 #[test]
@@ -176,8 +176,8 @@ fn flat_fields_move_into_data() {
         "hits": 3, "message": "found",
     });
     let canonical = success(&json!({"hits": 3, "message": "found"}));
-    let said = [(Code::FlatField, "/hits"), (Code::FlatField, "/message")];
-    assert_becomes(&json, &canonical, &said);
+    let expected_notices = [(Code::FlatField, "/hits"), (Code::FlatField, "/message")];
+    assert_normalised(&json, &canonical, &expected_notices);
 }
 
 #[test]
@@ -186,31 +186,31 @@ fn a_flat_field_never_overwrites_data() {
     json["hits"] = json!(4);
     json["same"] = json!(1);
     let canonical = success(&json!({"hits": 3, "same": 1, "reported_hits": 4}));
-    let said = [(Code::FlatField, "/hits"), (Code::FlatField, "/same")];
-    assert_becomes(&json, &canonical, &said);
+    let expected_notices = [(Code::FlatField, "/hits"), (Code::FlatField, "/same")];
+    assert_normalised(&json, &canonical, &expected_notices);
 }
 
 #[test]
-fn flat_fields_beside_data_that_is_no_object_become_its_metadata() {
+fn flat_fields_next_to_plain_data_become_metadata() {
     let mut json = success(&json!([1, 2]));
     json["took"] = json!(5);
     let canonical = success(&json!({"result": [1, 2], "metadata": {"took": 5}}));
-    assert_becomes(&json, &canonical, &[(Code::FlatField, "/took")]);
+    assert_normalised(&json, &canonical, &[(Code::FlatField, "/took")]);
 }
 
 #[test]
-fn missing_data_is_empty_data() {
+fn missing_data_becomes_an_empty_object() {
     let json = json!({"status": "success", "action": "web_search", "timestamp": TIME});
-    assert_becomes(&json, &success(&json!({})), &[(Code::DataMissing, "/data")]);
+    assert_normalised(&json, &success(&json!({})), &[(Code::DataMissing, "/data")]);
 }
 
 #[test]
-fn the_data_of_work_must_be_an_object() {
+fn plain_data_of_accepted_work_is_wrapped_in_an_object() {
     let mut json = success(&json!("id-7"));
     json["status"] = json!("created");
     let mut canonical = success(&json!({"value": "id-7"}));
     canonical["status"] = json!("created");
-    assert_becomes(&json, &canonical, &[(Code::DataNotObject, "/data")]);
+    assert_normalised(&json, &canonical, &[(Code::DataNotObject, "/data")]);
 }
 
 /// The form that the data of a success takes.
@@ -234,7 +234,7 @@ fn form(json: &Value) -> &'static str {
 }
 
 #[test]
-fn results_service_answers_and_batches_are_known_in_data_beside_it_and_bare() {
+fn pages_nested_answers_and_batches_are_recognised_in_data_flat_and_bare() {
     for (data, expected) in [
         (
             json!({"total": 10, "results": [1], "aggregation": {"mean": 1}}),
@@ -252,9 +252,9 @@ fn results_service_answers_and_batches_are_known_in_data_beside_it_and_bare() {
     ] {
         let documented = json!({"status": "success", "data": data});
         assert_eq!(form(&documented), expected);
-        let (written, said) = rewritten(&documented);
+        let (written, expected_notices) = rewritten(&documented);
         assert_eq!(written["data"], data);
-        let codes: Vec<_> = said.iter().map(|(code, _)| *code).collect();
+        let codes: Vec<_> = expected_notices.iter().map(|(code, _)| *code).collect();
         assert_eq!(codes, ["timestamp-missing", "action-missing"]);
 
         let mut flat = data.clone();
@@ -268,7 +268,7 @@ fn results_service_answers_and_batches_are_known_in_data_beside_it_and_bare() {
 }
 
 #[test]
-fn pattern_7_a_plan_is_completed_and_its_words_respelt() {
+fn pattern_7_a_plan_is_completed_and_its_words_get_their_canonical_spelling() {
     let json = json!({
         "status": "in_progress", "action": "create_execution_plan",
         "timestamp": TIME,
@@ -285,16 +285,16 @@ fn pattern_7_a_plan_is_completed_and_its_words_respelt() {
             "dependencies": {"2": ["1"], "3": ["2"], "4": []},
         },
     });
-    let said = [
+    let expected_notices = [
         (Code::FieldNotText, "/data/plan_id"),
         (Code::WordSpelling, "/data/execution_mode"),
         (Code::FieldNotText, "/data/dependencies"),
     ];
-    assert_becomes(&json, &canonical, &said);
+    assert_normalised(&json, &canonical, &expected_notices);
 }
 
 #[test]
-fn a_plan_that_lacks_parts_runs_in_sequence() {
+fn a_plan_with_missing_parts_runs_in_sequence() {
     let json = json!({
         "status": "created", "action": "create_execution_plan", "timestamp": TIME,
         "data": {"plan_id": "p", "dependencies": ["a"]},
@@ -306,16 +306,16 @@ fn a_plan_that_lacks_parts_runs_in_sequence() {
             "reported_dependencies": ["a"],
         },
     });
-    let said = [
+    let expected_notices = [
         (Code::FieldMissing, "/data/tasks"),
         (Code::FieldMissing, "/data/execution_mode"),
         (Code::FieldInvalid, "/data/dependencies"),
     ];
-    assert_becomes(&json, &canonical, &said);
+    assert_normalised(&json, &canonical, &expected_notices);
 }
 
 #[test]
-fn what_is_no_envelope_is_a_success_with_the_value_as_data() {
+fn a_value_that_is_not_an_envelope_is_the_data_of_a_success() {
     for json in [
         json!("plain text"),
         json!(7),
@@ -332,6 +332,6 @@ fn what_is_no_envelope_is_a_success_with_the_value_as_data() {
         let canonical = json!({
             "status": "success", "action": "unknown", "data": json, "timestamp": RECEIVED,
         });
-        assert_becomes(&json, &canonical, &[(Code::NoEnvelope, "")]);
+        assert_normalised(&json, &canonical, &[(Code::NoEnvelope, "")]);
     }
 }

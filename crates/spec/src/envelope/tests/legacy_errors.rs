@@ -1,9 +1,9 @@
-//! Legacy errors, statuses that contradict them, and statuses in other words.
+//! Legacy errors, contradictory statuses, and status words of other tools.
 
 use serde_json::{Value, json};
 
 use super::legacy::success;
-use super::{TIME, assert_becomes, normalised, rewritten};
+use super::{TIME, assert_normalised, normalised, rewritten};
 use crate::envelope::DeprecationCode as Code;
 
 fn foreign(error: &str, data: &Value) -> Value {
@@ -16,20 +16,20 @@ fn foreign(error: &str, data: &Value) -> Value {
         "retryable": false,
         "effect": "unknown",
         "model_message":
-            "the tool failed (tool_failure): see the message; report it to whoever maintains the tool",
+            "the tool failed (tool_failure): see the message; report it to the maintainer of the tool",
         "timestamp": TIME,
     })
 }
 
 #[test]
-fn pattern_2_an_error_without_category_is_completed_and_its_text_kept_from_the_model() {
+fn pattern_2_an_error_without_category_is_completed_and_its_message_withheld_from_the_model() {
     let json = json!({
         "status": "error", "action": "web_search", "data": {}, "error": "boom", "timestamp": TIME,
     });
-    let said = [(Code::ErrorIncomplete, "/category")];
-    assert_becomes(&json, &foreign("boom", &json!({})), &said);
+    let expected_notices = [(Code::ErrorIncomplete, "/category")];
+    assert_normalised(&json, &foreign("boom", &json!({})), &expected_notices);
     let instead = &normalised(&json).notices[0].instead;
-    assert_eq!(instead, "`category`, `effect`, `retryable` beside `error`");
+    assert_eq!(instead, "`category`, `effect`, `retryable` next to `error`");
     assert!(
         !normalised(&json)
             .response
@@ -70,8 +70,8 @@ fn an_error_is_found_in_data_and_under_other_names() {
         let mut json = json;
         json["action"] = json!("web_search");
         json["timestamp"] = json!(TIME);
-        let said = [(code, pointer), (Code::ErrorIncomplete, "/category")];
-        assert_becomes(&json, &foreign("boom", &rest), &said);
+        let expected_notices = [(code, pointer), (Code::ErrorIncomplete, "/category")];
+        assert_normalised(&json, &foreign("boom", &rest), &expected_notices);
     }
 }
 
@@ -82,74 +82,78 @@ fn an_error_that_is_an_object_keeps_its_details() {
         "error": {"code": 5, "message": "boom"},
     });
     let rest = json!({"reported_error": {"code": 5, "message": "boom"}});
-    let said = [
+    let expected_notices = [
         (Code::ErrorNotText, "/error"),
         (Code::ErrorIncomplete, "/category"),
     ];
-    assert_becomes(&json, &foreign("boom", &rest), &said);
+    assert_normalised(&json, &foreign("boom", &rest), &expected_notices);
 }
 
 #[test]
-fn an_error_that_says_nothing_says_so() {
+fn an_error_without_a_message_gets_a_default_message() {
     let json = json!({"status": "error", "action": "web_search", "data": null, "timestamp": TIME});
-    let said = [
+    let expected_notices = [
         (Code::ErrorTextMissing, "/error"),
         (Code::ErrorIncomplete, "/category"),
         (Code::DataNotObject, "/data"),
     ];
-    let text = "the tool reported an error and did not say which";
-    assert_becomes(&json, &foreign(text, &json!({})), &said);
+    let text = "the tool reported an error without a message";
+    assert_normalised(&json, &foreign(text, &json!({})), &expected_notices);
 }
 
 #[test]
-fn an_unknown_category_is_kept_aside() {
+fn an_unknown_category_is_kept_as_reported() {
     let json = json!({
         "status": "error", "action": "web_search", "data": {}, "timestamp": TIME, "error": "boom",
         "category": "weather", "retryable": false, "effect": "UNKNOWN",
     });
-    let said = [
+    let expected_notices = [
         (Code::WordUnknown, "/category"),
         (Code::WordSpelling, "/effect"),
     ];
-    assert_becomes(
+    assert_normalised(
         &json,
         &foreign("boom", &json!({"reported_category": "weather"})),
-        &said,
+        &expected_notices,
     );
 }
 
 #[test]
-fn a_success_beside_an_error_is_an_error() {
+fn a_success_with_an_error_field_is_an_error() {
     for status in ["success", "created", "pending", "in_progress"] {
         let json = json!({
             "status": status, "action": "web_search", "data": {"hits": 0}, "error": "boom",
             "timestamp": TIME,
         });
-        let said = [
+        let expected_notices = [
             (Code::SuccessWithError, "/status"),
             (Code::ErrorIncomplete, "/category"),
         ];
-        assert_becomes(&json, &foreign("boom", &json!({"hits": 0})), &said);
+        assert_normalised(
+            &json,
+            &foreign("boom", &json!({"hits": 0})),
+            &expected_notices,
+        );
     }
 }
 
 #[test]
-fn an_error_inside_the_data_of_a_success_is_what_the_tool_found() {
+fn an_error_inside_the_data_of_a_success_is_kept() {
     let json = success(&json!({"error": "E0308", "line": 3}));
-    assert_becomes(&json, &json, &[]);
+    assert_normalised(&json, &json, &[]);
 }
 
 #[test]
-fn an_empty_error_beside_a_success_is_dropped() {
+fn an_empty_error_field_of_a_success_is_dropped() {
     for error in [json!(null), json!(""), json!(false)] {
         let mut json = success(&json!({}));
         json["error"] = error;
-        assert_becomes(&json, &success(&json!({})), &[(Code::EmptyError, "/error")]);
+        assert_normalised(&json, &success(&json!({})), &[(Code::EmptyError, "/error")]);
     }
 }
 
 #[test]
-fn outcomes_of_other_vocabularies_become_success_or_error_with_a_category() {
+fn status_synonyms_become_success_or_error_with_a_category() {
     for (word, status, category) in [
         ("ok", "success", None),
         ("COMPLETED", "success", None),
@@ -158,16 +162,19 @@ fn outcomes_of_other_vocabularies_become_success_or_error_with_a_category() {
         ("cancelled", "error", Some("cancelled")),
     ] {
         let json = json!({"status": word, "action": "a", "data": {}, "timestamp": TIME});
-        let (written, said) = rewritten(&json);
+        let (written, expected_notices) = rewritten(&json);
         assert_eq!(written["status"], status);
         assert_eq!(written.get("category").and_then(Value::as_str), category);
         assert_eq!(written["data"]["reported_status"], word);
-        assert_eq!(said[0], ("status-unknown", "/status".to_owned()));
+        assert_eq!(
+            expected_notices[0],
+            ("status-unknown", "/status".to_owned())
+        );
     }
 }
 
 #[test]
-fn a_missing_status_is_read_from_the_rest() {
+fn a_missing_status_is_inferred_from_the_other_fields() {
     for (json, status) in [
         (
             json!({"action": "a", "data": {"hits": 1}, "timestamp": TIME}),
@@ -178,8 +185,11 @@ fn a_missing_status_is_read_from_the_rest() {
         (json!({"success": true, "rows": 3}), "success"),
         (json!({"success": false, "message": "boom"}), "error"),
     ] {
-        let (written, said) = rewritten(&json);
+        let (written, expected_notices) = rewritten(&json);
         assert_eq!(written["status"], status, "{json}");
-        assert_eq!(said[0], ("status-missing", "/status".to_owned()));
+        assert_eq!(
+            expected_notices[0],
+            ("status-missing", "/status".to_owned())
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{TIME, assert_becomes, normalised, rewritten};
+use super::{TIME, assert_normalised, normalised, rewritten};
 use crate::envelope::DeprecationCode as Code;
 use crate::envelope::{Answer, ToolStatus};
 use crate::failure::ErrorCategory;
@@ -42,11 +42,11 @@ fn pattern_3_a_question_by_status_gets_hil_required_and_the_question_as_message(
     let json = json!({
         "status": "human_input_requested", "action": "ask_human", "data": data, "timestamp": TIME,
     });
-    let said = [
+    let expected_notices = [
         (Code::HilFlagMissing, "/hil_required"),
         (Code::MessageMissing, "/message"),
     ];
-    assert_becomes(&json, &question("Which?", &data), &said);
+    assert_normalised(&json, &question("Which?", &data), &expected_notices);
 }
 
 #[test]
@@ -55,11 +55,11 @@ fn pattern_4_an_authorization_by_status_gets_hil_required_and_the_reason_as_mess
         "status": "authorization_requested", "action": "request_authorization",
         "data": authorization_data(), "timestamp": TIME,
     });
-    let said = [
+    let expected_notices = [
         (Code::HilFlagMissing, "/hil_required"),
         (Code::MessageMissing, "/message"),
     ];
-    assert_becomes(&json, &authorization("no longer needed"), &said);
+    assert_normalised(&json, &authorization("no longer needed"), &expected_notices);
 }
 
 #[test]
@@ -80,8 +80,11 @@ fn pattern_5_credential_usage_only_lacks_its_timestamp() {
             "details": "login form",
         },
     });
-    let (written, said) = rewritten(&json);
-    assert_eq!(said, [("timestamp-missing", "/timestamp".to_owned())]);
+    let (written, expected_notices) = rewritten(&json);
+    assert_eq!(
+        expected_notices,
+        [("timestamp-missing", "/timestamp".to_owned())]
+    );
     json["timestamp"] = json!("2030-01-01T00:00:00Z");
     assert_eq!(written, json);
     let response = normalised(&json).response;
@@ -93,7 +96,7 @@ fn pattern_5_credential_usage_only_lacks_its_timestamp() {
 }
 
 #[test]
-fn pattern_6_manual_intervention_says_instruction_and_not_instructions() {
+fn pattern_6_instructions_of_an_intervention_become_instruction() {
     for status in ["credential_required", "human_required"] {
         for kind in ["captcha", "login", "payment", "wallet", "verification"] {
             let json = json!({
@@ -115,7 +118,7 @@ fn pattern_6_manual_intervention_says_instruction_and_not_instructions() {
             let data = canonical["data"].as_object_mut().unwrap();
             let instruction = data.remove("instructions").unwrap();
             data.insert("instruction".into(), instruction);
-            assert_becomes(
+            assert_normalised(
                 &json,
                 &canonical,
                 &[(Code::Instructions, "/data/instructions")],
@@ -131,27 +134,31 @@ fn instructions_in_steps_become_lines() {
         "m",
         &json!({"question": "Ready?", "instruction": "open it\nsign it"}),
     );
-    let said = [(Code::Instructions, "/data/instructions")];
-    assert_becomes(&question("m", &data), &canonical, &said);
+    let expected_notices = [(Code::Instructions, "/data/instructions")];
+    assert_normalised(&question("m", &data), &canonical, &expected_notices);
 }
 
 #[test]
-fn instructions_beside_an_instruction_are_kept_aside() {
+fn instructions_next_to_an_instruction_are_kept_as_reported() {
     let data = json!({"question": "Ready?", "instruction": "sign", "instructions": "open"});
     let canonical = json!({
         "question": "Ready?", "instruction": "sign", "reported_instructions": "open",
     });
-    let said = [(Code::Instructions, "/data/instructions")];
-    assert_becomes(&question("m", &data), &question("m", &canonical), &said);
+    let expected_notices = [(Code::Instructions, "/data/instructions")];
+    assert_normalised(
+        &question("m", &data),
+        &question("m", &canonical),
+        &expected_notices,
+    );
 }
 
 #[test]
-fn instructions_in_a_success_are_the_tools_own() {
+fn instructions_in_a_success_are_kept() {
     let json = json!({
         "status": "success", "action": "recipe", "data": {"instructions": "stir"},
         "timestamp": TIME,
     });
-    assert_becomes(&json, &json, &[]);
+    assert_normalised(&json, &json, &[]);
 }
 
 #[test]
@@ -161,15 +168,15 @@ fn hil_fields_at_the_top_move_into_data() {
         "question": "Which?", "context": "two match", "message": "m", "timestamp": TIME,
     });
     let canonical = question("m", &json!({"question": "Which?", "context": "two match"}));
-    let said = [
+    let expected_notices = [
         (Code::FlatField, "/question"),
         (Code::FlatField, "/context"),
     ];
-    assert_becomes(&json, &canonical, &said);
+    assert_normalised(&json, &canonical, &expected_notices);
 }
 
 #[test]
-fn hil_required_without_a_status_is_understood_by_action_and_fields() {
+fn hil_required_without_a_status_is_classified_by_action_and_fields() {
     for (json, status) in [
         (
             json!({"action": "ask_human", "message": "Which?"}),
@@ -203,30 +210,30 @@ fn hil_required_without_a_status_is_understood_by_action_and_fields() {
             if let Some(stated) = stated {
                 json["status"] = json!(stated);
             }
-            let (written, said) = rewritten(&json);
+            let (written, expected_notices) = rewritten(&json);
             assert_eq!(written["status"], status, "{json}");
             assert!(
-                said.contains(&("hil-status-missing", "/status".to_owned())),
-                "{said:?}"
+                expected_notices.contains(&("hil-status-missing", "/status".to_owned())),
+                "{expected_notices:?}"
             );
         }
     }
 }
 
 #[test]
-fn an_error_stays_an_error_whatever_hil_required_says() {
+fn an_error_with_hil_required_stays_an_error() {
     let json = json!({"status": "error", "error": "boom", "hil_required": true, "data": {}});
-    let (written, said) = rewritten(&json);
+    let (written, expected_notices) = rewritten(&json);
     assert_eq!(written["status"], "error");
-    assert!(said.contains(&("hil-flag-misplaced", "/hil_required".to_owned())));
+    assert!(expected_notices.contains(&("hil-flag-misplaced", "/hil_required".to_owned())));
 }
 
 #[test]
-fn hil_required_false_is_dropped_where_nobody_is_asked_and_put_right_where_somebody_is() {
+fn hil_required_false_is_dropped_or_corrected_by_status() {
     let mut json = json!({"status": "success", "action": "a", "data": {}, "timestamp": TIME});
     let canonical = json.clone();
     json["hil_required"] = json!(false);
-    assert_becomes(
+    assert_normalised(
         &json,
         &canonical,
         &[(Code::HilFlagMisplaced, "/hil_required")],
@@ -235,7 +242,7 @@ fn hil_required_false_is_dropped_where_nobody_is_asked_and_put_right_where_someb
     let canonical = question("Which?", &json!({"question": "Which?"}));
     let mut json = canonical.clone();
     json["hil_required"] = json!(false);
-    assert_becomes(
+    assert_normalised(
         &json,
         &canonical,
         &[(Code::HilFlagMissing, "/hil_required")],
@@ -243,26 +250,26 @@ fn hil_required_false_is_dropped_where_nobody_is_asked_and_put_right_where_someb
 }
 
 #[test]
-fn the_action_of_a_request_is_put_right_and_kept_aside() {
+fn the_action_of_a_request_is_corrected_and_the_old_one_kept_as_reported() {
     let mut json = question("Which?", &json!({"question": "Which?"}));
     json["action"] = json!("web_automation");
     let data = json!({"question": "Which?", "reported_action": "web_automation"});
     let canonical = question("Which?", &data);
-    assert_becomes(&json, &canonical, &[(Code::HilAction, "/action")]);
+    assert_normalised(&json, &canonical, &[(Code::HilAction, "/action")]);
 
     json["action"] = json!("ASK_HUMAN");
     let canonical = question("Which?", &json!({"question": "Which?"}));
-    assert_becomes(&json, &canonical, &[(Code::WordSpelling, "/action")]);
+    assert_normalised(&json, &canonical, &[(Code::WordSpelling, "/action")]);
 
     json.as_object_mut().unwrap().remove("action");
-    assert_becomes(&json, &canonical, &[(Code::ActionMissing, "/action")]);
+    assert_normalised(&json, &canonical, &[(Code::ActionMissing, "/action")]);
 }
 
 #[test]
-fn a_question_without_a_question_is_its_message() {
+fn a_missing_question_is_taken_from_the_message() {
     let canonical = question("Which?", &json!({"question": "Which?"}));
     let json = question("Which?", &json!({}));
-    assert_becomes(
+    assert_normalised(
         &json,
         &canonical,
         &[(Code::QuestionMissing, "/data/question")],
@@ -270,21 +277,21 @@ fn a_question_without_a_question_is_its_message() {
 }
 
 #[test]
-fn a_question_that_asks_nothing_is_an_error_with_everything_under_data() {
+fn a_question_without_question_and_message_is_an_error_with_the_raw_answer() {
     let json = json!({
         "status": "human_input_requested", "action": "ask_human", "data": {"context": "c"},
         "timestamp": TIME,
     });
-    let (written, said) = rewritten(&json);
+    let (written, expected_notices) = rewritten(&json);
     assert_eq!(written["data"]["raw"], json);
     assert_eq!(written["status"], "error");
     assert_eq!(written["category"], "invalid_output");
     assert_eq!(
         written["error"],
-        "the tool's answer cannot be read: `/message` is missing"
+        "the tool's answer is invalid: `/message` is missing"
     );
     assert_eq!(
-        said.last().unwrap(),
+        expected_notices.last().unwrap(),
         &("unreadable-envelope", "/message".to_owned())
     );
     let failure = normalised(&json).response.failure().cloned().unwrap();
@@ -292,17 +299,17 @@ fn a_question_that_asks_nothing_is_an_error_with_everything_under_data() {
 }
 
 #[test]
-fn texts_that_are_something_else_become_texts() {
+fn fields_that_are_not_texts_become_texts() {
     let data = json!({"question": "Which?", "context": {"a": 1}, "user_id": 7});
     let canonical = json!({"question": "Which?", "context": "{\"a\":1}", "user_id": "7"});
-    let said = [
+    let expected_notices = [
         (Code::FieldNotText, "/data/context"),
         (Code::FieldNotText, "/data/user_id"),
     ];
-    assert_becomes(
+    assert_normalised(
         &question("Which?", &data),
         &question("Which?", &canonical),
-        &said,
+        &expected_notices,
     );
 }
 
@@ -311,28 +318,28 @@ fn authorization_required_for_one_exact_call_is_authorization_requested() {
     let canonical = authorization("May I?");
     let mut json = canonical.clone();
     json["status"] = json!("authorization_required");
-    assert_becomes(&json, &canonical, &[(Code::AuthorizationStatus, "/status")]);
+    assert_normalised(&json, &canonical, &[(Code::AuthorizationStatus, "/status")]);
 }
 
 #[test]
-fn a_request_about_credentials_stays_one_even_if_it_names_a_call() {
+fn a_credential_request_that_names_a_call_stays_a_credential_request() {
     let mut canonical = authorization("May I?");
     canonical["status"] = json!("authorization_required");
     canonical["data"]["auth_type"] = json!("social");
-    assert_becomes(&canonical, &canonical, &[]);
+    assert_normalised(&canonical, &canonical, &[]);
     let mut json = canonical.clone();
     json["status"] = json!("AUTHORIZATION_REQUIRED");
-    assert_becomes(&json, &canonical, &[(Code::WordSpelling, "/status")]);
+    assert_normalised(&json, &canonical, &[(Code::WordSpelling, "/status")]);
 }
 
 #[test]
-fn authorization_required_with_missing_fields_waits_for_them_to_be_filled() {
+fn authorization_required_with_missing_fields_is_canonical() {
     let json = json!({
         "status": "authorization_required", "action": "request_authorization",
         "hil_required": true, "message": "May I?", "timestamp": TIME,
         "data": {"tool_name": "delete_file"},
     });
-    assert_becomes(&json, &json, &[]);
+    assert_normalised(&json, &json, &[]);
     assert_eq!(
         normalised(&json).response.status(),
         ToolStatus::AuthorizationRequired
@@ -340,7 +347,7 @@ fn authorization_required_with_missing_fields_waits_for_them_to_be_filled() {
 }
 
 #[test]
-fn an_authorization_request_that_lacks_fields_is_authorization_required() {
+fn an_authorization_request_with_missing_fields_becomes_authorization_required() {
     for name in [
         "request_id",
         "tool_name",
@@ -353,7 +360,7 @@ fn an_authorization_request_that_lacks_fields_is_authorization_required() {
         let mut canonical = json.clone();
         canonical["status"] = json!("authorization_required");
         let pointer = format!("/data/{name}");
-        assert_becomes(
+        assert_normalised(
             &json,
             &canonical,
             &[(Code::AuthorizationIncomplete, &pointer)],
@@ -362,41 +369,44 @@ fn an_authorization_request_that_lacks_fields_is_authorization_required() {
 }
 
 #[test]
-fn an_authorization_request_without_a_reason_has_its_message_for_one() {
+fn a_missing_reason_is_taken_from_the_message() {
     let mut json = authorization("May I?");
     let mut canonical = json.clone();
     json["data"].as_object_mut().unwrap().remove("reason");
     canonical["data"]["reason"] = json!("May I?");
-    assert_becomes(&json, &canonical, &[(Code::FieldMissing, "/data/reason")]);
+    assert_normalised(&json, &canonical, &[(Code::FieldMissing, "/data/reason")]);
 }
 
 #[test]
-fn arguments_that_are_no_object_are_never_guessed() {
+fn arguments_that_are_not_an_object_are_not_parsed() {
     let mut json = authorization("May I?");
     json["data"]["tool_args"] = json!("{\"path\": \"/\"}");
-    let (written, said) = rewritten(&json);
+    let (written, expected_notices) = rewritten(&json);
     assert_eq!(written["status"], "authorization_required");
     assert_eq!(
         written["data"]["reported_tool_args"],
         json["data"]["tool_args"]
     );
-    assert_eq!(said[0], ("field-invalid", "/data/tool_args".to_owned()));
+    assert_eq!(
+        expected_notices[0],
+        ("field-invalid", "/data/tool_args".to_owned())
+    );
 }
 
 #[test]
-fn levels_in_any_case_and_expiries_without_a_zone_are_read() {
+fn levels_in_any_case_and_expiry_times_without_a_zone_are_read() {
     let mut json = authorization("May I?");
     json["data"]["security_level"] = json!("high");
     json["data"]["expires_at"] = json!("2025-10-19T09:30:00");
-    let said = [
+    let expected_notices = [
         (Code::WordSpelling, "/data/security_level"),
         (Code::NaiveTimestamp, "/data/expires_at"),
     ];
-    assert_becomes(&json, &authorization("May I?"), &said);
+    assert_normalised(&json, &authorization("May I?"), &expected_notices);
 }
 
 #[test]
-fn oauth_url_belongs_in_the_data_of_an_intervention() {
+fn oauth_url_moves_into_the_data_of_an_intervention() {
     let json = json!({
         "status": "credential_required", "action": "ask_human", "hil_required": true,
         "message": "Log in", "oauth_url": "https://a.example/oauth", "timestamp": TIME,
@@ -409,11 +419,11 @@ fn oauth_url_belongs_in_the_data_of_an_intervention() {
             "intervention_type": "login", "provider": "a", "oauth_url": "https://a.example/oauth",
         },
     });
-    let said = [
+    let expected_notices = [
         (Code::FlatField, "/oauth_url"),
         (Code::WordSpelling, "/data/intervention_type"),
     ];
-    assert_becomes(&json, &canonical, &said);
+    assert_normalised(&json, &canonical, &expected_notices);
     let response = normalised(&json).response;
     let Answer::Intervention(intervention) = response.answer() else {
         panic!("no intervention: {response:?}");
@@ -425,7 +435,7 @@ fn oauth_url_belongs_in_the_data_of_an_intervention() {
 }
 
 #[test]
-fn an_intervention_that_lacks_fields_is_completed_from_the_others() {
+fn missing_fields_of_an_intervention_are_filled_from_the_others() {
     let json = json!({
         "status": "human_required", "hil_required": true, "action": "ask_human", "timestamp": TIME,
         "data": {"intervention_type": "2fa", "url": "https://me@a.example:8080/x", "details": "Code?"},
@@ -438,12 +448,12 @@ fn an_intervention_that_lacks_fields_is_completed_from_the_others() {
             "provider": "a.example", "url": "https://me@a.example:8080/x", "details": "Code?",
         },
     });
-    let said = [
+    let expected_notices = [
         (Code::WordUnknown, "/data/intervention_type"),
         (Code::FieldMissing, "/data/provider"),
         (Code::MessageMissing, "/message"),
     ];
-    assert_becomes(&json, &canonical, &said);
+    assert_normalised(&json, &canonical, &expected_notices);
 
     let json = json!({"status": "credential_required"});
     let (written, _) = rewritten(&json);
@@ -451,5 +461,5 @@ fn an_intervention_that_lacks_fields_is_completed_from_the_others() {
         written["data"],
         json!({"intervention_type": "login", "provider": "unknown"})
     );
-    assert_eq!(written["message"], "A person is needed: login.");
+    assert_eq!(written["message"], "Manual work is needed: login.");
 }

@@ -1,4 +1,4 @@
-//! Tests of the envelope: each documented shape as output and as input, each rule, and properties
+//! Tests of the envelope: each documented shape as output and as input, each rule, and property tests
 //! over generated answers.
 
 mod documentation;
@@ -42,8 +42,8 @@ fn normalised(json: &Value) -> Normalised {
     normalise(json, received_at())
 }
 
-/// The canonical JSON that `json` becomes, and the codes and pointers of what was said about it.
-/// Whatever comes out must be canonical itself.
+/// The canonical JSON that `json` becomes, and the codes and pointers of its notices. Also checks that
+/// the result is canonical.
 fn rewritten(json: &Value) -> (Value, Vec<(&'static str, String)>) {
     let Normalised { response, notices } = normalised(json);
     let written = response.for_operator();
@@ -51,22 +51,26 @@ fn rewritten(json: &Value) -> (Value, Vec<(&'static str, String)>) {
     let again = normalised(&written);
     assert_eq!(again.response, response);
     assert_eq!(again.notices, []);
-    let said = notices.into_iter().map(|n| (n.code.as_str(), n.pointer));
-    (written, said.collect())
+    let notices = notices.into_iter().map(|n| (n.code.as_str(), n.pointer));
+    (written, notices.collect())
 }
 
-/// That `json` becomes `canonical`, with exactly these notices in this order.
-fn assert_becomes(json: &Value, canonical: &Value, said: &[(DeprecationCode, &str)]) {
+/// Checks that `json` becomes `canonical`, with exactly these notices in this order.
+fn assert_normalised(
+    json: &Value,
+    canonical: &Value,
+    expected_notices: &[(DeprecationCode, &str)],
+) {
     let (written, notices) = rewritten(json);
     assert_eq!(written, *canonical);
-    let said: Vec<_> = said
+    let expected_notices: Vec<_> = expected_notices
         .iter()
         .map(|(code, pointer)| (code.as_str(), (*pointer).to_owned()))
         .collect();
-    assert_eq!(notices, said);
+    assert_eq!(notices, expected_notices);
 }
 
-/// That a built answer is written as `json`, read back as itself, valid, and left alone.
+/// Checks that an answer is written as `json`, reads back, is valid, and is not changed by `normalise`.
 fn assert_canonical(response: &ToolResponse, json: &Value) {
     assert_eq!(response.for_operator(), *json);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Every documented pattern: the builders write exactly its shape, and it is read back.
+//! Every documented pattern: the constructors write exactly its shape, and it reads back.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{TIME, action, assert_canonical, text, time};
 use crate::envelope::{
     Answer, AskHuman, AuthorizationRequest, Batch, CredentialAuthorization, CredentialPreview,
     ExecutionMode, Intervention, InterventionStatus, InterventionType, Nested, Page, PendingCall,
-    Plan, SecurityLevel, SuccessData, ToolResponse, ToolStatus, WorkData, WorkStatus,
+    PlanReport, SecurityLevel, SuccessData, ToolResponse, ToolStatus, WorkData, WorkStatus,
 };
 use crate::failure::{Effect, ErrorCategory, Failure};
 use crate::names::ToolName;
@@ -43,7 +43,7 @@ fn a_success_may_hold_any_json() {
 }
 
 #[test]
-fn pattern_2_an_error_says_what_why_whether_again_and_with_which_effect() {
+fn pattern_2_an_error_has_message_category_retryable_and_effect() {
     let failure = Failure::new(ErrorCategory::Timeout, Effect::Unknown, "no answer in 30 s");
     let response = ToolResponse::error(action("web_crawl"), failure, time());
     let json = json!({
@@ -85,12 +85,12 @@ fn an_error_may_carry_data() {
 }
 
 #[test]
-fn an_error_without_words_gets_those_of_its_category() {
+fn an_error_without_a_message_gets_that_of_its_category() {
     let failure = Failure::new(ErrorCategory::NotFound, Effect::None, "  ");
     let response = ToolResponse::error(action("recall"), failure, time());
-    let said = "the tool failed (not_found): check that what you asked for exists";
-    assert_eq!(response.for_operator()["error"], said);
-    assert_eq!(response.for_model()["error"], said);
+    let message = "the tool failed (not_found): check that what you asked for exists";
+    assert_eq!(response.for_operator()["error"], message);
+    assert_eq!(response.for_model()["error"], message);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn pattern_3_a_question_is_asked_with_context_and_instruction_in_data() {
 }
 
 #[test]
-fn the_message_of_a_question_is_the_question_unless_something_else_is_said() {
+fn the_default_message_of_a_question_is_the_question() {
     let mut ask = AskHuman::new(text("Which account?"));
     let response = ToolResponse::ask_human(ask.clone(), time());
     assert_eq!(response.message(), Some("Which account?"));
@@ -178,7 +178,7 @@ fn pattern_4_an_authorization_request_names_the_exact_call() {
 }
 
 #[test]
-fn pattern_5_leave_to_use_stored_credentials_shows_a_preview_of_them() {
+fn pattern_5_a_credential_request_has_a_preview_of_the_credentials() {
     let preview = CredentialPreview::new(&text("google"), &text("vault_xxx"));
     let request = CredentialAuthorization {
         auth_type: Some("social".into()),
@@ -215,7 +215,7 @@ fn pattern_5_leave_to_use_stored_credentials_shows_a_preview_of_them() {
 }
 
 #[test]
-fn leave_to_use_credentials_becomes_a_request_for_the_call_with_the_message_as_reason() {
+fn a_credential_request_becomes_an_authorization_request_with_the_message_as_reason() {
     let request = CredentialAuthorization::new(text("Use the stored login?"));
     let request = request.into_request(call());
     assert_eq!(
@@ -225,7 +225,7 @@ fn leave_to_use_credentials_becomes_a_request_for_the_call_with_the_message_as_r
 }
 
 #[test]
-fn pattern_6_a_manual_intervention_says_what_has_to_be_done_where() {
+fn pattern_6_an_intervention_has_a_type_a_provider_and_a_url() {
     for (kind, status) in [
         (InterventionType::Captcha, "human_required"),
         (InterventionType::Login, "credential_required"),
@@ -264,7 +264,7 @@ fn pattern_6_a_manual_intervention_says_what_has_to_be_done_where() {
 }
 
 #[test]
-fn an_intervention_of_any_type_may_need_credentials_or_hands() {
+fn an_intervention_of_any_type_may_have_either_status() {
     for status in InterventionStatus::ALL {
         let intervention = Intervention {
             status,
@@ -284,7 +284,7 @@ fn pattern_7_a_plan_is_in_progress_created_or_pending() {
             (ExecutionMode::Parallel, "parallel"),
             (ExecutionMode::Sequential, "sequential"),
         ] {
-            let plan = Plan {
+            let plan = PlanReport {
                 plan_id: text("plan-1"),
                 tasks: vec![json!({"id": "a"}), json!({"id": "b"})],
                 execution_mode: mode,
@@ -309,7 +309,7 @@ fn pattern_7_a_plan_is_in_progress_created_or_pending() {
 }
 
 #[test]
-fn work_that_is_no_plan_may_be_pending_in_progress_or_created_too() {
+fn other_work_is_in_progress_created_or_pending_too() {
     for status in WorkStatus::ALL {
         let data = WorkData::new(json!({"id": 7}).as_object().unwrap().clone()).unwrap();
         let response = ToolResponse::work(action("remember"), status, data, time());
@@ -321,7 +321,7 @@ fn work_that_is_no_plan_may_be_pending_in_progress_or_created_too() {
 }
 
 #[test]
-fn a_page_has_its_results_their_total_and_what_they_amount_to() {
+fn a_page_has_results_a_total_and_an_aggregation() {
     let page = Page::new(vec![json!({"title": "a"})])
         .of_total(10)
         .with_aggregation(json!({"mean": 2.5}));
@@ -338,7 +338,7 @@ fn a_page_has_its_results_their_total_and_what_they_amount_to() {
 }
 
 #[test]
-fn a_page_never_counts_fewer_than_it_holds() {
+fn the_total_of_a_page_is_at_least_its_number_of_results() {
     assert_eq!(Page::new(vec![json!(1), json!(2)]).total(), 2);
     assert_eq!(Page::new(vec![json!(1), json!(2)]).of_total(1).total(), 2);
 }
@@ -360,7 +360,7 @@ fn a_nested_service_answer_has_a_result_and_metadata() {
 }
 
 #[test]
-fn a_batch_has_processed_what_succeeded_and_what_failed() {
+fn the_total_of_a_batch_is_the_sum_of_successes_and_failures() {
     let batch = Batch {
         successful: 4,
         failed: 1,
@@ -377,7 +377,7 @@ fn a_batch_has_processed_what_succeeded_and_what_failed() {
 }
 
 #[test]
-fn forms_are_recognised_in_plain_data_and_keep_what_stands_beside_them() {
+fn forms_are_recognised_in_plain_data_and_keep_unknown_fields() {
     let data = json!({"query": "q", "total": 1, "results": [5]});
     let response = ToolResponse::success(action("web_search"), data.clone(), time());
     let Answer::Success {
@@ -393,7 +393,7 @@ fn forms_are_recognised_in_plain_data_and_keep_what_stands_beside_them() {
 }
 
 #[test]
-fn data_that_only_resembles_a_form_is_left_as_it_is() {
+fn data_that_only_resembles_a_form_stays_plain() {
     for data in [
         json!({"total": 1, "results": [5, 6]}),
         json!({"total": 2.5, "results": []}),

@@ -1,4 +1,4 @@
-//! What holds for all answers and all JSON.
+//! Properties of all answers and all JSON.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn a_canonical_answer_is_read_back_valid_and_left_alone(response in any_response()) {
+    fn a_canonical_answer_reads_back_is_valid_and_is_not_changed(response in any_response()) {
         let json = response.for_operator();
         schemas::assert_valid(&json);
         prop_assert_eq!(&ToolResponse::from_value(json.clone()).unwrap(), &response);
@@ -20,12 +20,12 @@ proptest! {
     }
 
     #[test]
-    fn what_a_model_sees_is_valid_too(response in any_response()) {
+    fn the_view_for_models_is_valid(response in any_response()) {
         schemas::assert_valid(&response.for_model());
     }
 
     #[test]
-    fn normalising_never_fails_and_once_is_enough(
+    fn normalising_never_fails_and_is_idempotent(
         json in prop_oneof![any_envelope_like(), any_envelope_like(), any_json()],
     ) {
         let once = normalised(&json);
@@ -37,7 +37,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_reader_takes_is_normalised_to_the_same(json in any_envelope_like()) {
+    fn strict_reading_and_normalising_agree(json in any_envelope_like()) {
         if let Ok(read) = ToolResponse::from_value(json.clone()) {
             prop_assert_eq!(normalised(&json).response, read);
         }
@@ -45,8 +45,8 @@ proptest! {
 
     #[test]
     fn an_error_is_never_normalised_to_a_success(json in any_envelope_like()) {
-        let says_error = json["status"].as_str().is_some_and(|word| word.eq_ignore_ascii_case("error"));
-        if says_error {
+        let has_error_status = json["status"].as_str().is_some_and(|word| word.eq_ignore_ascii_case("error"));
+        if has_error_status {
             let is_error = matches!(normalised(&json).response.answer(), Answer::Error { .. });
             prop_assert!(is_error);
         }

@@ -1,4 +1,4 @@
-//! The committed schemas are those of the types, and say the same as the reader.
+//! The committed schemas are up to date and agree with the strict reader.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -59,7 +59,7 @@ fn the_committed_schema_of_stream_frame_is_the_generated_one() {
 }
 
 #[test]
-fn the_schema_of_stream_frame_takes_frames_and_nothing_else() {
+fn the_schema_of_stream_frame_accepts_only_frames() {
     let schema = validator(&stream_frame_schema());
     for frame in [
         json!({"type": "progress", "content": "Processing...", "step": 1, "total": 5}),
@@ -80,7 +80,7 @@ fn the_schema_of_stream_frame_takes_frames_and_nothing_else() {
 }
 
 #[test]
-fn what_the_schema_of_tool_response_refuses_the_reader_refuses_too() {
+fn json_that_the_schema_rejects_is_rejected_by_the_reader_too() {
     for json in [
         json!({}),
         json!({"status": "success", "action": "a", "data": {}}),

@@ -18,7 +18,7 @@ fn example() -> Vec<StreamFrame> {
 }
 
 #[test]
-fn frames_are_told_apart_by_type() {
+fn frames_are_distinguished_by_type() {
     let json: Vec<_> = example()
         .iter()
         .map(|frame| serde_json::to_value(frame).unwrap())
@@ -53,7 +53,7 @@ fn data_lines_are_read_with_and_without_blank_lines_between() {
 }
 
 #[test]
-fn comments_other_fields_and_a_byte_order_mark_are_passed_over() {
+fn comments_other_fields_and_a_byte_order_mark_are_skipped() {
     let text = "\u{feff}data:{\"type\":\"done\"}\n\n: keep-alive\n\nevent: x\nid: 1\nretry: 5\n\n";
     assert_eq!(frames(text), [StreamFrame::Done]);
 }
@@ -79,14 +79,14 @@ fn a_step_counts_from_one_to_the_total() {
 }
 
 #[test]
-fn an_event_that_is_no_frame_does_not_hide_the_next() {
+fn the_event_after_an_invalid_one_is_read() {
     let read = read_frames("data: [DONE]\n\ndata: {\"type\":\"done\"}\n\n");
     assert!(matches!(read[0], Err(FrameError::NotAFrame(_))), "{read:?}");
     assert_eq!(read[1..], [Ok(StreamFrame::Done)]);
 }
 
 #[test]
-fn an_event_without_end_is_given_up_once_and_the_next_is_read() {
+fn an_endless_event_is_one_error_and_the_next_is_read() {
     let mut reader = FrameReader::default();
     let mut read = reader.push(b"data: ");
     let chunk = vec![b'x'; 1 << 20];
@@ -109,7 +109,7 @@ fn any_frame() -> impl Strategy<Value = StreamFrame> {
 
 proptest! {
     #[test]
-    fn what_is_sent_is_received_however_it_is_cut(
+    fn frames_are_received_from_chunks_of_any_size(
         sent in prop::collection::vec(any_frame(), 0..6),
         size in 1..40_usize,
     ) {
@@ -125,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_break_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_do_not_break_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut reader = FrameReader::default();
         reader.push(&bytes);
         reader.finish();

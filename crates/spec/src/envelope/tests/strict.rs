@@ -1,11 +1,11 @@
-//! Reading canonical JSON: what is wrong is refused, and the error names the field.
+//! Strict reading of canonical JSON: the error names the invalid field.
 
 use serde_json::{Value, json};
 
 use super::{TIME, action, time};
 use crate::envelope::{ToolResponse, WorkData, WorkStatus};
 
-/// `json` with changes: a pointer to a field and what to put there; `null` removes it.
+/// `json` with changes: pointers to fields and their new values; `null` removes a field.
 fn changed(mut json: Value, changes: &[(&str, Value)]) -> Value {
     for (pointer, value) in changes {
         let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -19,16 +19,16 @@ fn changed(mut json: Value, changes: &[(&str, Value)]) -> Value {
     json
 }
 
-fn refusal(json: Value) -> String {
+fn error_message(json: Value) -> String {
     let direct = ToolResponse::from_value(json.clone()).unwrap_err();
     let through_serde = serde_json::from_value::<ToolResponse>(json).unwrap_err();
     assert_eq!(through_serde.to_string(), direct.to_string());
     direct.to_string()
 }
 
-fn assert_refused(json: &Value, changes: &[(&str, Value)], expected: &str) {
+fn assert_rejected(json: &Value, changes: &[(&str, Value)], expected: &str) {
     ToolResponse::from_value(json.clone()).unwrap();
-    assert_eq!(refusal(changed(json.clone(), changes)), expected);
+    assert_eq!(error_message(changed(json.clone(), changes)), expected);
 }
 
 fn success() -> Value {
@@ -75,8 +75,8 @@ fn plan() -> Value {
 }
 
 #[test]
-fn an_answer_is_an_object() {
-    assert_eq!(refusal(json!([])), "the answer must be an object");
+fn an_answer_must_be_an_object() {
+    assert_eq!(error_message(json!([])), "the answer must be an object");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn every_answer_has_status_action_data_and_timestamp() {
         plan(),
     ] {
         for name in ["/status", "/action", "/data", "/timestamp"] {
-            assert_refused(
+            assert_rejected(
                 &json,
                 &[(name, Value::Null)],
                 &format!("`{name}` is missing"),
@@ -100,61 +100,61 @@ fn every_answer_has_status_action_data_and_timestamp() {
 }
 
 #[test]
-fn a_status_and_a_time_must_be_readable() {
-    assert_refused(
+fn status_timestamp_and_action_must_be_valid() {
+    assert_rejected(
         &success(),
         &[("/status", json!("fine"))],
-        "`/status` holds `fine`, which is no status; write one of success, error, pending, \
+        "`/status` is `fine`, which is not a valid status; write one of success, error, pending, \
          in_progress, created, human_input_requested, authorization_requested, \
          authorization_required, credential_required, human_required",
     );
-    assert_refused(
+    assert_rejected(
         &success(),
         &[("/timestamp", json!("yesterday"))],
-        "`/timestamp` is refused: `yesterday` is no point in time; write it as \
-         2026-01-31T12:00:00Z",
+        "`/timestamp` is invalid: `yesterday` is not a timestamp; write it as \
+         `2026-01-31T12:00:00Z`",
     );
-    assert_refused(
+    assert_rejected(
         &success(),
         &[("/action", json!(" "))],
-        "`/action` is refused: it is empty",
+        "`/action` is invalid: it is empty",
     );
 }
 
 #[test]
-fn nothing_else_stands_beside_data() {
-    let expected = "does not belong here; what a tool has to say stands in `data`";
+fn other_fields_next_to_data_are_rejected() {
+    let expected = "is not allowed here; put the fields of a tool into `data`";
     for name in ["billing", "error", "message", "hil_required", "a/b"] {
         let mut json = success();
         json[name] = json!(true);
         let pointer = name.replace('/', "~1");
-        assert_eq!(refusal(json), format!("`/{pointer}` {expected}"));
+        assert_eq!(error_message(json), format!("`/{pointer}` {expected}"));
     }
 }
 
 #[test]
 fn an_error_needs_its_text_category_retryable_and_effect() {
     for name in ["/error", "/category", "/retryable", "/effect"] {
-        assert_refused(
+        assert_rejected(
             &error(),
             &[(name, Value::Null)],
             &format!("`{name}` is missing"),
         );
     }
-    assert_refused(
+    assert_rejected(
         &error(),
         &[("/retryable", json!("no"))],
         "`/retryable` must be true or false",
     );
-    assert_refused(
+    assert_rejected(
         &error(),
         &[("/data", json!("x"))],
         "`/data` must be an object",
     );
-    assert_refused(
+    assert_rejected(
         &error(),
         &[("/effect", json!("some"))],
-        "`/effect` holds `some`, which is no effect; write one of none, applied, unknown",
+        "`/effect` is `some`, which is not a valid effect; write one of none, applied, unknown",
     );
 }
 
@@ -162,33 +162,33 @@ fn an_error_needs_its_text_category_retryable_and_effect() {
 fn an_answer_that_waits_for_a_person_has_hil_required_and_a_message() {
     for json in [question(), authorization(), intervention()] {
         for name in ["/hil_required", "/message"] {
-            assert_refused(
+            assert_rejected(
                 &json,
                 &[(name, Value::Null)],
                 &format!("`{name}` is missing"),
             );
         }
-        assert_refused(
+        assert_rejected(
             &json,
             &[("/hil_required", json!(false))],
             "`/hil_required` must be `true` in an answer of this status",
         );
-        assert_refused(
+        assert_rejected(
             &json,
             &[("/message", json!(""))],
-            "`/message` is refused: it is empty",
+            "`/message` is invalid: it is empty",
         );
     }
 }
 
 #[test]
 fn the_action_of_an_answer_that_waits_for_a_person_is_fixed() {
-    assert_refused(
+    assert_rejected(
         &question(),
         &[("/action", json!("web_automation"))],
         "`/action` must be `ask_human` in an answer of this status",
     );
-    assert_refused(
+    assert_rejected(
         &authorization(),
         &[("/action", json!("ask_human"))],
         "`/action` must be `request_authorization` in an answer of this status",
@@ -198,13 +198,13 @@ fn the_action_of_an_answer_that_waits_for_a_person_is_fixed() {
 #[test]
 fn a_question_needs_a_question() {
     let missing = "`/data/question` is missing";
-    assert_refused(&question(), &[("/data/question", Value::Null)], missing);
-    assert_refused(
+    assert_rejected(&question(), &[("/data/question", Value::Null)], missing);
+    assert_rejected(
         &question(),
         &[("/data/question", json!("  "))],
-        "`/data/question` is refused: it is empty",
+        "`/data/question` is invalid: it is empty",
     );
-    assert_refused(
+    assert_rejected(
         &question(),
         &[("/data/context", json!({}))],
         "`/data/context` must be a text",
@@ -222,17 +222,17 @@ fn an_authorization_request_needs_id_tool_arguments_reason_level_and_expiry() {
         "/data/expires_at",
     ] {
         let expected = format!("`{name}` is missing");
-        assert_refused(&authorization(), &[(name, Value::Null)], &expected);
+        assert_rejected(&authorization(), &[(name, Value::Null)], &expected);
     }
-    assert_refused(
+    assert_rejected(
         &authorization(),
         &[("/data/tool_args", json!([]))],
         "`/data/tool_args` must be an object",
     );
-    assert_refused(
+    assert_rejected(
         &authorization(),
         &[("/data/security_level", json!("SEVERE"))],
-        "`/data/security_level` holds `SEVERE`, which is no security level; write one of LOW, \
+        "`/data/security_level` is `SEVERE`, which is not a valid security level; write one of LOW, \
          MEDIUM, HIGH, CRITICAL",
     );
 }
@@ -241,20 +241,20 @@ fn an_authorization_request_needs_id_tool_arguments_reason_level_and_expiry() {
 fn an_intervention_needs_a_type_and_a_provider() {
     for name in ["/data/intervention_type", "/data/provider"] {
         let expected = format!("`{name}` is missing");
-        assert_refused(&intervention(), &[(name, Value::Null)], &expected);
+        assert_rejected(&intervention(), &[(name, Value::Null)], &expected);
     }
 }
 
 #[test]
 fn a_plan_needs_tasks_a_mode_and_dependencies_between_names() {
     for name in ["/data/tasks", "/data/execution_mode", "/data/dependencies"] {
-        assert_refused(
+        assert_rejected(
             &plan(),
             &[(name, Value::Null)],
             &format!("`{name}` is missing"),
         );
     }
-    assert_refused(
+    assert_rejected(
         &plan(),
         &[("/data/dependencies", json!({"b": [1]}))],
         "`/data/dependencies/b` must be a list of task names",
@@ -262,7 +262,7 @@ fn a_plan_needs_tasks_a_mode_and_dependencies_between_names() {
 }
 
 #[test]
-fn what_has_a_plan_id_cannot_pass_for_other_work() {
+fn data_with_a_plan_id_is_not_other_work() {
     let data = json!({"plan_id": "p"}).as_object().unwrap().clone();
     assert_eq!(WorkData::new(data).unwrap_err().pointer, "/data/plan_id");
     let work = ToolResponse::work(
@@ -275,9 +275,9 @@ fn what_has_a_plan_id_cannot_pass_for_other_work() {
 }
 
 #[test]
-fn an_instruction_has_one_name() {
+fn the_older_name_of_instruction_is_rejected() {
     for json in [question(), authorization(), intervention()] {
-        assert_refused(
+        assert_rejected(
             &json,
             &[("/data/instructions", json!("sign"))],
             "`/data/instructions` is called `instruction`",
@@ -299,7 +299,7 @@ fn words_are_read_in_any_case() {
 }
 
 #[test]
-fn fields_nobody_knows_stay_in_the_data_of_a_request() {
+fn unknown_fields_are_kept_in_the_data_of_a_request() {
     for json in [question(), authorization(), intervention(), plan()] {
         let json = changed(json, &[("/data/thread", json!([1, null]))]);
         let response = ToolResponse::from_value(json.clone()).unwrap();
@@ -309,7 +309,7 @@ fn fields_nobody_knows_stay_in_the_data_of_a_request() {
 }
 
 #[test]
-fn null_in_place_of_an_optional_field_is_nothing() {
+fn null_in_an_optional_field_means_absent() {
     let mut json = question();
     json["data"]["context"] = Value::Null;
     let response = ToolResponse::from_value(json).unwrap();

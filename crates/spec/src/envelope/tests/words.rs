@@ -55,15 +55,16 @@ fn words_are_read_in_any_case_and_written_in_one() {
 }
 
 #[test]
-fn an_unknown_word_is_refused_with_the_known_ones() {
+fn an_unknown_word_is_rejected_with_the_known_ones() {
     let error = serde_json::from_str::<SecurityLevel>("\"SEVERE\"").unwrap_err();
-    let expected = "`SEVERE` is no security level; write one of LOW, MEDIUM, HIGH, CRITICAL";
+    let expected =
+        "`SEVERE` is not a valid security level; write one of LOW, MEDIUM, HIGH, CRITICAL";
     assert_eq!(error.to_string(), expected);
     assert!("severe".parse::<SecurityLevel>().is_err());
 }
 
 #[test]
-fn security_levels_are_ordered_by_care() {
+fn security_levels_are_ordered() {
     assert!(SecurityLevel::ALL.is_sorted());
     assert!(SecurityLevel::Critical > SecurityLevel::High);
 }
@@ -86,7 +87,7 @@ fn five_statuses_wait_for_a_person() {
 }
 
 #[test]
-fn every_action_of_the_known_tools_is_an_action() {
+fn names_of_known_tools_are_valid_actions() {
     let actions = [
         "ask_human",
         "request_authorization",

@@ -1,4 +1,4 @@
-//! The stored form of a record, before it is checked: what the journal holds.
+//! The stored form of a record in the journal, before validation.
 
 use std::num::NonZeroU32;
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CallChange, CallChangeError, Progress};
+use super::{CallChange, CallChangeError, CallLifecycle};
 use crate::failure::Failure;
 use crate::names::ToolName;
 use crate::records::confidence::Confidence;
@@ -19,23 +19,23 @@ use crate::time::Timestamp;
 #[serde(deny_unknown_fields)]
 #[schemars(transform = schema::call_record)]
 pub(super) struct CallRecord {
-    /// Which call, from its position: run:turn:call.
+    /// The id of the call, from its position: run:turn:call.
     call_id: CallId,
-    /// The tool that was asked for.
+    /// The requested tool.
     #[schemars(with = "schema::Name")]
     tool_name: ToolName,
-    /// What it was asked with.
+    /// The arguments of the call.
     arguments: Map<String, Value>,
-    /// How sure the model was, if it said so.
+    /// The model's confidence, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     confidence: Option<Confidence>,
-    /// Where the call stands.
+    /// The state of the call.
     state: CallState,
     /// Whether it got a permit. A call without one never starts.
     permitted: bool,
-    /// How often it was tried; zero without a permit.
+    /// The number of attempts; zero without a permit.
     attempts: u32,
-    /// When it was asked for.
+    /// When it was requested.
     #[schemars(with = "schema::Time")]
     requested_at: Timestamp,
     /// When it started.
@@ -46,7 +46,7 @@ pub(super) struct CallRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Time>")]
     ended_at: Option<Timestamp>,
-    /// What a success returned.
+    /// The result of a success.
     #[serde(
         default,
         deserialize_with = "present",
@@ -54,35 +54,35 @@ pub(super) struct CallRecord {
     )]
     #[schemars(with = "Value")]
     result: Option<Value>,
-    /// Why it is no success.
+    /// The failure, if it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Failure>")]
     failure: Option<Failure>,
 }
 
-/// Reads a result that is there, so that a tool which returned `null` has a result.
+/// Reads a present result, so that a tool that returned `null` has a result.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Why a stored record is none.
+/// Why a stored record is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum StoredCallError {
     #[error(transparent)]
     Change(#[from] CallChangeError),
-    #[error("a call that is {state} has {what}")]
+    #[error("a call that is {state} must have {what}")]
     Missing {
         state: CallState,
         what: &'static str,
     },
-    #[error("a call that is {state} has no {what}")]
+    #[error("a call that is {state} must have no {what}")]
     Surplus {
         state: CallState,
         what: &'static str,
     },
     #[error("`permitted` and `attempts` do not fit: {0}")]
     Permit(&'static str),
-    #[error("requested_at, started_at and ended_at are not in this order")]
+    #[error("requested_at, started_at and ended_at are not in order")]
     Order,
 }
 
@@ -113,7 +113,7 @@ impl From<super::CallRecord> for CallRecord {
 impl TryFrom<CallRecord> for super::CallRecord {
     type Error = StoredCallError;
 
-    /// Replays the stored states through `advance`, so that reading allows only what happens.
+    /// Replays the stored states through `advance`, so that reading allows only valid transitions.
     fn try_from(mut raw: CallRecord) -> Result<Self, StoredCallError> {
         raw.check_permit()?;
         raw.check_order()?;
@@ -123,7 +123,7 @@ impl TryFrom<CallRecord> for super::CallRecord {
         record.confidence = raw.confidence;
         if let Some(started_at) = raw.started_at {
             record.advance(CallChange::Start, started_at)?;
-            if let Progress::Started(execution) = &mut record.progress {
+            if let CallLifecycle::Started(execution) = &mut record.progress {
                 execution.attempts = NonZeroU32::new(raw.attempts).unwrap_or(NonZeroU32::MIN);
             }
         }
@@ -138,10 +138,10 @@ impl CallRecord {
     fn check_permit(&self) -> Result<(), StoredCallError> {
         let reason = match (self.permitted, self.attempts, self.started_at) {
             (true, 1.., Some(_)) | (false, 0, None) => return Ok(()),
-            (false, _, Some(_)) => "a call without a permit never starts",
-            (false, _, None) => "a call without a permit has no attempts",
-            (true, _, None) => "a permitted call has a start",
-            (true, 0, Some(_)) => "a permitted call has at least one attempt",
+            (false, _, Some(_)) => "a call without a permit must have no start",
+            (false, _, None) => "a call without a permit must have no attempts",
+            (true, _, None) => "a permitted call must have a start",
+            (true, 0, Some(_)) => "a permitted call must have at least one attempt",
         };
         Err(StoredCallError::Permit(reason))
     }
@@ -178,7 +178,9 @@ impl CallRecord {
                 return surplus("ended_at");
             }
             if self.permitted != (state == CallState::Running) {
-                return Err(StoredCallError::Permit("running means permitted"));
+                return Err(StoredCallError::Permit(
+                    "a running call must be permitted, a pending one must not",
+                ));
             }
             return Ok(None);
         }
@@ -191,7 +193,7 @@ impl CallRecord {
         let change = match state {
             CallState::Timeout => CallChange::TimeOut(failure),
             CallState::Cancelled => CallChange::Cancel(failure),
-            CallState::Unknown => CallChange::LoseTrack(failure),
+            CallState::Unknown => CallChange::MarkUnknown(failure),
             _ => CallChange::Fail(failure),
         };
         Ok(Some((change, at)))

@@ -1,4 +1,4 @@
-//! The JSON form of messages and conversations, before they are checked.
+//! The JSON form of messages and conversations, before validation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::records::schema;
 use crate::records::words::words;
 
 words! {
-    /// The word for who speaks.
+    /// The word for a role.
     Role {
         /// A person.
         User = "user",
@@ -18,7 +18,7 @@ words! {
         Assistant = "assistant",
         /// A tool.
         Function = "function",
-        /// Whoever set the agent up.
+        /// The author of the agent.
         System = "system",
     }
 }
@@ -26,18 +26,18 @@ words! {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(transform = schema::message)]
 pub(super) struct Message {
-    /// Who speaks.
+    /// The role of the author.
     role: Role,
-    /// What they say.
+    /// The content.
     content: String,
-    /// The tool that speaks; only functions have a name, and they must.
+    /// The name of the tool; required for functions, not allowed for other roles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Name>")]
     name: Option<ToolName>,
     /// The call that a function answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     call_id: Option<CallId>,
-    /// The calls that an assistant asks for.
+    /// The calls that an assistant requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     calls: Vec<MessageCall>,
 }
@@ -50,7 +50,7 @@ pub(super) struct Conversation {
     /// Whether the first message is the task, which is never dropped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pinned: bool,
-    /// How many messages were dropped.
+    /// The number of dropped messages.
     #[serde(default, skip_serializing_if = "is_zero")]
     dropped: u64,
 }
@@ -85,10 +85,10 @@ impl TryFrom<Message> for super::Message {
 
     fn try_from(raw: Message) -> Result<Self, &'static str> {
         if raw.role != Role::Function && (raw.name.is_some() || raw.call_id.is_some()) {
-            return Err("only a function message has a name or a call_id");
+            return Err("only a function message can have a name or a call_id");
         }
         if raw.role != Role::Assistant && !raw.calls.is_empty() {
-            return Err("only an assistant message asks for calls");
+            return Err("only an assistant message can have calls");
         }
         let role = match raw.role {
             Role::User => MessageRole::User,
@@ -98,7 +98,7 @@ impl TryFrom<Message> for super::Message {
             Role::Function => MessageRole::Function {
                 name: raw
                     .name
-                    .ok_or("a function message has the name of its tool")?,
+                    .ok_or("a function message must have the name of its tool")?,
                 call_id: raw.call_id,
             },
         };
@@ -121,7 +121,7 @@ impl From<super::Conversation> for Conversation {
 }
 
 impl From<Conversation> for super::Conversation {
-    /// A longer list than is kept loses its oldest, as if it had been said message by message.
+    /// Drops the oldest messages of a list that is too long, as if the messages were pushed one by one.
     fn from(raw: Conversation) -> Self {
         let mut messages = raw.messages.into_iter();
         let mut conversation = Self {

@@ -1,5 +1,5 @@
-//! Rules between the fields of a record, as JSON Schema. They say what the readers of the raw forms
-//! check; a test holds one against the other.
+//! Rules between the fields of a record, as JSON Schema. They are the same as the checks of the raw
+//! forms; a test compares both.
 
 use schemars::Schema;
 use serde_json::{Map, Value, json};
@@ -160,12 +160,12 @@ fn add_rules<const N: usize>(schema: &mut Schema, rules: [(Value, Value); N]) {
     schema.insert("allOf".to_owned(), Value::Array(rules));
 }
 
-/// The condition that a field is there with one of these values.
+/// The condition that a field is present with one of these values.
 fn field_is(field: &str, values: &[&str]) -> Value {
     json!({ "properties": { field: { "enum": values } }, "required": [field] })
 }
 
-/// The rule that these fields are there and not null.
+/// The rule that these fields are present and not null.
 fn has(fields: &[&str]) -> Value {
     let present = fields
         .iter()

@@ -1,10 +1,10 @@
-//! The JSON form of a step, before it is checked.
+//! The JSON form of a step, before validation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Deed, StepAction, StepError, check_turns};
+use super::{StepAction, StepContent, StepError, check_turns};
 use crate::names::{NonEmptyText, ToolName};
 use crate::records::id::{CallId, Turn};
 use crate::records::state::CallState;
@@ -13,48 +13,48 @@ use crate::records::{schema, units};
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(transform = schema::reasoning_step)]
 pub(super) struct ReasoningStep {
-    /// Which turn; the first is 1.
+    /// The number of the turn; the first is 1.
     #[schemars(range(min = 1))]
     iteration: i64,
-    /// What the agent thought.
+    /// The agent's thought.
     #[schemars(with = "schema::Text")]
     thought: String,
-    /// What it decided to do.
+    /// Its action.
     action: StepAction,
     /// The first tool it called.
     #[serde(default)]
     #[schemars(with = "Option<schema::Name>")]
     tool_name: Option<ToolName>,
-    /// What it called the first tool with.
+    /// The arguments of the first call.
     #[serde(default)]
     tool_args: Option<Map<String, Value>>,
-    /// What it saw, or its answer.
+    /// Its observation, or its answer.
     #[serde(default)]
     observation: Option<String>,
-    /// All calls of the turn, also those that were never permitted.
+    /// All calls of the turn, including those that were never permitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     calls: Option<Vec<super::StepCall>>,
-    /// When the turn began, in seconds since 1970.
+    /// When the turn started, in seconds since 1970.
     timestamp: f64,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     #[schemars(with = "schema::ZeroOrMore")]
     duration_ms: f64,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(super) struct StepCall {
-    /// Which call, from its position: run:turn:call.
+    /// The id of the call, from its position: run:turn:call.
     call_id: CallId,
-    /// The tool that was asked for.
+    /// The requested tool.
     #[schemars(with = "schema::Name")]
     tool_name: ToolName,
-    /// What it was asked with.
+    /// The arguments of the call.
     tool_args: Map<String, Value>,
-    /// Where the call stood when the turn ended.
+    /// The state of the call at the end of the turn.
     state: CallState,
     /// Whether it got a permit.
     permitted: bool,
-    /// What the model saw of it.
+    /// The model's observation of it.
     #[serde(default)]
     observation: Option<String>,
 }
@@ -62,14 +62,14 @@ pub(super) struct StepCall {
 impl From<super::ReasoningStep> for ReasoningStep {
     fn from(step: super::ReasoningStep) -> Self {
         let action = step.action();
-        let (tool_name, tool_args, observation, calls) = match step.deed {
-            Deed::CallTool {
+        let (tool_name, tool_args, observation, calls) = match step.content {
+            StepContent::CallTool {
                 tool_name,
                 tool_args,
                 observation,
                 calls,
             } => (Some(tool_name), Some(tool_args), observation, calls),
-            Deed::Finish { answer } => (None, None, Some(answer.into()), Vec::new()),
+            StepContent::Finish { answer } => (None, None, Some(answer.into()), Vec::new()),
         };
         Self {
             iteration: i64::from(step.iteration.number()),
@@ -92,9 +92,9 @@ impl TryFrom<ReasoningStep> for super::ReasoningStep {
         let iteration = u32::try_from(raw.iteration)
             .ok()
             .and_then(|number| Turn::try_from(number).ok())
-            .ok_or_else(|| format!("iteration is 1 or more, not {}", raw.iteration))?;
+            .ok_or_else(|| format!("iteration must be 1 or more, not {}", raw.iteration))?;
         let calls = raw.calls.unwrap_or_default();
-        let deed = match (raw.action, raw.tool_name, raw.tool_args) {
+        let content = match (raw.action, raw.tool_name, raw.tool_args) {
             (StepAction::CallTool, Some(tool_name), Some(tool_args)) => {
                 if let Some(first) = calls.first()
                     && (first.tool_name != tool_name || first.tool_args != tool_args)
@@ -102,7 +102,7 @@ impl TryFrom<ReasoningStep> for super::ReasoningStep {
                     return Err(StepError::NotTheFirstCall.to_string());
                 }
                 check_turns(iteration, &calls).map_err(|error| error.to_string())?;
-                Deed::CallTool {
+                StepContent::CallTool {
                     tool_name,
                     tool_args,
                     observation: raw.observation,
@@ -110,25 +110,25 @@ impl TryFrom<ReasoningStep> for super::ReasoningStep {
                 }
             }
             (StepAction::CallTool, None, _) => {
-                return Err("a call_tool step has a tool_name".to_owned());
+                return Err("a call_tool step must have a tool_name".to_owned());
             }
             (StepAction::CallTool, _, None) => {
-                return Err("a call_tool step has tool_args".to_owned());
+                return Err("a call_tool step must have tool_args".to_owned());
             }
             (StepAction::Finish, None, None) if calls.is_empty() => {
                 let answer = NonEmptyText::new(raw.observation.unwrap_or_default());
-                Deed::Finish {
-                    answer: answer
-                        .map_err(|_| "a finish step has the final answer as its observation")?,
+                StepContent::Finish {
+                    answer: answer.map_err(
+                        |_| "a finish step must have the final answer as its observation",
+                    )?,
                 }
             }
-            (StepAction::Finish, ..) => return Err("a finish step calls no tool".to_owned()),
+            (StepAction::Finish, ..) => return Err("a finish step must not call a tool".to_owned()),
         };
         Ok(Self {
             iteration,
-            thought: NonEmptyText::new(raw.thought)
-                .map_err(|_| "thought: an agent thinks before it acts; it is empty")?,
-            deed,
+            thought: NonEmptyText::new(raw.thought).map_err(|_| "thought: it is empty")?,
+            content,
             timestamp: units::from_unix_seconds(raw.timestamp)
                 .map_err(|error| format!("timestamp: {error}"))?,
             duration: units::from_milliseconds(raw.duration_ms)
@@ -163,7 +163,7 @@ impl TryFrom<StepCall> for super::StepCall {
         };
         if !possible {
             let with = if raw.permitted { "with" } else { "without" };
-            return Err(format!("a call is not {} {with} a permit", raw.state));
+            return Err(format!("a call cannot be {} {with} a permit", raw.state));
         }
         Ok(Self {
             call_id: raw.call_id,

@@ -1,5 +1,5 @@
-//! Strategies from a text with one in each line (JSON Lines), as people may have changed it. A line that
-//! cannot be used is named and kept as it is; the others are used.
+//! Reads strategies from JSON Lines, which people may have edited. An invalid line is reported and kept
+//! unchanged; the other lines are used.
 
 use std::fmt;
 
@@ -10,24 +10,24 @@ use super::{StrategyId, ToolCallingStrategy};
 /// A line that is a strategy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StrategyLine {
-    /// Which line; the first is 1.
+    /// The number of the line; the first is 1.
     pub line: usize,
     /// The strategy.
     pub strategy: ToolCallingStrategy,
 }
 
-/// A line that is none.
+/// A line that is not a strategy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StrategyLineError {
-    /// Which line; the first is 1.
+    /// The number of the line; the first is 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Why it is not one.
     pub reason: String,
     /// The line.
     pub text: String,
-    /// The id that stands in it, if one can be made out: whoever wrote it meant that strategy.
+    /// The id in the line, if one can be found: the line is meant as that strategy.
     pub id: Option<StrategyId>,
-    /// Whether it is the last line and only begun: whoever wrote it was stopped.
+    /// Whether it is an incomplete last line, because its writer was interrupted.
     pub is_torn: bool,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for StrategyLineError {
     }
 }
 
-/// What a text of strategies holds.
+/// The lines of a text of strategies.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StrategyLines {
     /// The strategies.
@@ -59,13 +59,13 @@ pub fn read_strategies(text: &str) -> StrategyLines {
         }
         let line = index + 1;
         match serde_json::from_str::<ToolCallingStrategy>(content) {
-            // An array of the values in order would be read as well, and nobody means one.
+            // Serde would also accept an array of the values in order, which is not intended.
             Ok(strategy) if content.trim_start().starts_with('{') => {
                 read.strategies.push(StrategyLine { line, strategy });
             }
             Ok(_) => read.errors.push(StrategyLineError {
                 line,
-                reason: "a strategy is a JSON object, which starts with {".to_owned(),
+                reason: "a strategy must be a JSON object, which starts with {".to_owned(),
                 text: content.to_owned(),
                 id: None,
                 is_torn: false,
@@ -89,8 +89,8 @@ pub fn read_strategies(text: &str) -> StrategyLines {
     read
 }
 
-/// The id that stands in a line that is no JSON. Quotation marks inside texts are written with a backslash before them,
-/// so only a field is called like this.
+/// The id in a line that is not valid JSON. Quotation marks inside texts are escaped, so `"id"` without a
+/// backslash is always a field name.
 fn id_in(line: &str) -> Option<&str> {
     let mut rest = line;
     while let Some((before, after)) = rest.split_once("\"id\"") {
@@ -104,13 +104,13 @@ fn id_in(line: &str) -> Option<&str> {
     None
 }
 
-/// Where in the line it is only helps if it is no JSON; the line in the message is always the first.
+/// The reason of an error. The column helps only if the line is not JSON; serde's line number is always 1.
 fn reason(error: &serde_json::Error, is_json: bool) -> String {
     let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
-    let bare = message.strip_suffix(&place).unwrap_or(&message);
+    let without_place = message.strip_suffix(&place).unwrap_or(&message);
     match is_json {
-        true => bare.to_owned(),
-        false => format!("column {}: {bare}", error.column().max(1)),
+        true => without_place.to_owned(),
+        false => format!("column {}: {without_place}", error.column().max(1)),
     }
 }

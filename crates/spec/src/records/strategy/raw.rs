@@ -1,4 +1,4 @@
-//! The JSON form of a strategy, and back.
+//! The JSON form of a strategy.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,33 +12,33 @@ use crate::records::id::RunId;
 use crate::records::schema;
 use crate::time::Timestamp;
 
-/// The JSON form of a strategy, before it is checked.
+/// The JSON form of a strategy, before validation.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ToolCallingStrategy")]
 pub(super) struct RawStrategy {
-    /// What to do, or what not to.
+    /// What to do or to avoid.
     #[schemars(with = "schema::Text")]
     content: String,
-    /// What it is: Strategies, Pitfalls or Observations.
+    /// The kind: Strategies, Pitfalls or Observations.
     section: StrategySection,
-    /// In how many runs it led to success.
+    /// The number of runs in which it led to success.
     #[serde(default)]
     helpful_count: u64,
-    /// In how many runs following it led to failure; of a pitfall, how often it was seen.
+    /// The number of runs in which it led to failure; for a pitfall, the number of occurrences.
     #[serde(default)]
     harmful_count: u64,
-    /// What it is about.
+    /// Its topics.
     #[serde(default)]
     tags: Vec<String>,
     /// The tools to call, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<schema::Name>>", length(min = 1))]
     tool_sequence: Option<Vec<String>>,
-    /// How often the sequence succeeded.
+    /// The success rate of the sequence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::ZeroToOne>")]
     tool_success_rate: Option<f64>,
-    /// How many turns it took on average where it succeeded, rounded.
+    /// The average number of turns of successful runs, rounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::ZeroOrMore>")]
     avg_iterations: Option<Value>,
@@ -53,35 +53,35 @@ pub(super) struct RawStrategy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Time>")]
     last_updated: Option<String>,
-    /// Which strategy.
+    /// The id of the strategy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     id: Option<StrategyId>,
     /// Other tasks for which it worked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     examples: Vec<String>,
-    /// Runs that prove it, the latest ones.
+    /// The latest runs that support it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<schema::RunId>")]
     runs: Vec<RunId>,
-    /// Ids under which it was known before it was merged.
+    /// The ids of strategies merged into it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     aliases: Vec<StrategyId>,
-    /// Whether it stays, whatever is learned.
+    /// Whether it is kept regardless of later runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pinned: bool,
-    /// Whether a person switched it off.
+    /// Whether a person disabled it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     disabled: bool,
-    /// Why it is no longer used, if it is not.
+    /// Why it is retired, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retired: Option<String>,
-    /// The version of the data model; none means 1.0.0.
+    /// The version of the data model; absent means 1.0.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     data_model_version: Option<DataVersion>,
-    /// What a newer program wrote beside this.
+    /// Unknown fields, written by a newer program.
     #[serde(flatten)]
     #[schemars(skip)]
     other: Map<String, Value>,
@@ -98,7 +98,7 @@ impl From<ToolCallingStrategy> for RawStrategy {
             tags: strategy.tags,
             tool_sequence: strategy.tool_sequence.map(names),
             tool_success_rate: strategy.tool_success_rate,
-            // A mean is a fraction, and is written as the whole number it is nearest to.
+            // The mean is written as the nearest integer.
             avg_iterations: strategy
                 .avg_iterations
                 .map(|mean| Value::from(mean.round().min(u32::MAX.into()) as u64)),
@@ -130,7 +130,7 @@ impl TryFrom<RawStrategy> for ToolCallingStrategy {
         let text = |field, text: String| {
             NonEmptyText::new(text).map_err(|error| StrategyError::Text { field, error })
         };
-        // An example of nothing says nothing, and is no reason to refuse the rest.
+        // An empty example is dropped, not an error.
         let example = |text: String| NonEmptyText::new(text).ok();
         let time = |field, written: Option<String>| {
             let read = written.map(|written| written.parse::<Timestamp>());
@@ -147,7 +147,7 @@ impl TryFrom<RawStrategy> for ToolCallingStrategy {
             });
             strategy = strategy.with_sequence(names.collect::<Result<_, _>>()?)?;
         }
-        // What is no number is refused by the same rule as one that makes no sense.
+        // A value that is not a number becomes NaN, which `with_figures` rejects.
         let number = |value: Value| value.as_f64().unwrap_or(f64::NAN);
         let iterations = raw.avg_iterations.map(number);
         strategy = strategy.with_figures(raw.tool_success_rate, iterations)?;

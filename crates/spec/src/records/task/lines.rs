@@ -1,31 +1,31 @@
-//! Tasks from a text with one in each line (JSON Lines). Every line that is wrong is reported, so
-//! that a batch is corrected once; the others can be used all the same.
+//! Reads tasks from JSON Lines. Every invalid line is reported, so that a batch is corrected in one
+//! step; the other lines can still be used.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use super::{RawTask, TaskError, TaskInput};
 
-/// A line that is no task.
+/// A line that is not a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskLineError {
-    /// Which line; the first is 1.
+    /// The number of the line; the first is 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Its problem.
     pub problem: TaskLineProblem,
 }
 
-/// What is wrong with a line.
+/// The problem of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskLineProblem {
-    /// It is no JSON, or has other keys or values than a task.
+    /// It is not JSON, or its keys or values are not those of a task.
     Json {
-        /// Where in the line, in bytes from 1.
+        /// The place in the line, in bytes from 1.
         column: usize,
-        /// What was wrong there.
+        /// The reason.
         reason: String,
     },
-    /// A value breaks a rule of tasks.
+    /// A value violates a rule of tasks.
     Task(TaskError),
     /// An earlier line has the same id.
     Duplicate {
@@ -37,7 +37,7 @@ pub enum TaskLineProblem {
 }
 
 impl TaskLineError {
-    /// What is wrong, with the place in the file as editors know it.
+    /// The message with the place in the file, in the form `file:line:column`.
     #[must_use]
     pub fn in_file(&self, file: impl fmt::Display) -> String {
         let Self { line, problem } = self;
@@ -74,7 +74,7 @@ impl fmt::Display for TaskLineProblem {
                 first_line,
             } => write!(
                 f,
-                "the task_id `{task_id}` is that of line {first_line}; every task has its own"
+                "the task_id `{task_id}` is already used on line {first_line}; give every task its own"
             ),
         }
     }
@@ -82,13 +82,13 @@ impl fmt::Display for TaskLineProblem {
 
 impl std::error::Error for TaskLineError {}
 
-/// What stands in a text of tasks.
+/// The lines of a text of tasks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskLines {
-    /// The tasks that can be used, in order, each with its line. Of those with the same id it is the
-    /// first.
+    /// The valid tasks, in order, each with its line. Of tasks with the same id only the first is
+    /// included.
     pub tasks: Vec<(usize, TaskInput)>,
-    /// Every line that is no task, and every task whose id an earlier line has.
+    /// Every line that is not a task, and every task with the id of an earlier line.
     pub errors: Vec<TaskLineError>,
 }
 
@@ -98,30 +98,30 @@ pub fn read_tasks(text: &str) -> TaskLines {
     let mut tasks = Vec::new();
     let mut errors = Vec::new();
     let mut first_lines = HashMap::new();
-    // Editors on Windows put a mark of three bytes first that is no part of the text.
+    // Some editors write a byte order mark first.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().enumerate();
     for (index, content) in lines.filter(|(_, content)| !content.trim().is_empty()) {
         let line = index + 1;
-        let mut refuse = |problem| errors.push(TaskLineError { line, problem });
-        // An array of the values in order would be read as well, and nobody means one.
+        let mut report = |problem| errors.push(TaskLineError { line, problem });
+        // Serde would also accept an array of the values in order, which is not intended.
         if !content.trim_start().starts_with('{') {
             let column = content.len() - content.trim_start().len() + 1;
-            let reason = "a task is a JSON object, which starts with {".to_owned();
-            refuse(TaskLineProblem::Json { column, reason });
+            let reason = "a task must be a JSON object, which starts with {".to_owned();
+            report(TaskLineProblem::Json { column, reason });
             continue;
         }
         let raw: RawTask = match serde_json::from_str(content) {
             Ok(raw) => raw,
             Err(error) => {
-                refuse(json_problem(&error));
+                report(json_problem(&error));
                 continue;
             }
         };
-        // Only a task that can be used has its id to itself.
+        // Only a valid task reserves its id.
         let first_line = first_lines.get(&raw.task_id).copied();
         if let Some(first_line) = first_line {
-            refuse(TaskLineProblem::Duplicate {
+            report(TaskLineProblem::Duplicate {
                 task_id: raw.task_id.clone(),
                 first_line,
             });
@@ -133,7 +133,7 @@ pub fn read_tasks(text: &str) -> TaskLines {
                 tasks.push((line, task));
             }
             Ok(_) => {}
-            Err(error) => refuse(TaskLineProblem::Task(error)),
+            Err(error) => report(TaskLineProblem::Task(error)),
         }
     }
     TaskLines { tasks, errors }
@@ -141,7 +141,7 @@ pub fn read_tasks(text: &str) -> TaskLines {
 
 fn json_problem(error: &serde_json::Error) -> TaskLineProblem {
     let message = error.to_string();
-    // The message ends with a place whose line is always the first, which would mislead.
+    // Serde's message ends with a place whose line is always 1, which would be misleading.
     let place = format!(" at line {} column {}", error.line(), error.column());
     TaskLineProblem::Json {
         column: error.column().max(1),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{at, made, refusal, refused, text, tool, turn, with, without};
+use super::{at, denied, made, read_error, text, tool, turn, with, without};
 use crate::records::{
     AgentReply, AgentResponse, CallRecord, CallState, Confidence, GapMoment, MissingCapability,
     NearestTool, OutputError, ReasoningStep, TaskOutput, ToolGapReport,
@@ -27,7 +27,7 @@ fn finished(iteration: u32) -> ReasoningStep {
 }
 
 fn trace() -> Vec<ReasoningStep> {
-    let calls = [refused("r:1:0"), made("r:1:1", CallState::Success)];
+    let calls = [denied("r:1:0"), made("r:1:1", CallState::Success)];
     vec![called(1, &calls), finished(2)]
 }
 
@@ -70,10 +70,10 @@ fn a_task_output_has_the_documented_keys() {
 #[test]
 fn structured_trace_length_equals_total_iterations() {
     assert_eq!(
-        refusal::<TaskOutput>(with(written(), "total_iterations", json!(3))),
+        read_error::<TaskOutput>(with(written(), "total_iterations", json!(3))),
         "total_iterations is 3, but structured_trace has 2 steps"
     );
-    refusal::<TaskOutput>(with(written(), "total_iterations", json!(-1)));
+    read_error::<TaskOutput>(with(written(), "total_iterations", json!(-1)));
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn steps_of_a_trace_are_counted_from_1_without_gaps() {
 #[test]
 fn answer_is_empty_only_at_the_iteration_limit() {
     assert_eq!(
-        refusal::<TaskOutput>(with(written(), "answer", json!(" "))),
-        "answer is empty only if iteration_limit_reached"
+        read_error::<TaskOutput>(with(written(), "answer", json!(" "))),
+        "answer can be empty only if iteration_limit_reached is true"
     );
     let calls = [made("r:1:0", CallState::Success)];
     let trace = vec![called(1, &calls)];
@@ -106,9 +106,9 @@ fn answer_is_empty_only_at_the_iteration_limit() {
 }
 
 #[test]
-fn the_limit_is_reached_only_without_finishing() {
+fn a_run_at_the_limit_must_not_finish() {
     assert_eq!(
-        refusal::<TaskOutput>(with(written(), "iteration_limit_reached", json!(true))),
+        read_error::<TaskOutput>(with(written(), "iteration_limit_reached", json!(true))),
         "only the last step can finish, and not with iteration_limit_reached"
     );
     let twice = vec![finished(1), finished(2)];
@@ -119,7 +119,7 @@ fn the_limit_is_reached_only_without_finishing() {
 }
 
 #[test]
-fn confidence_should_be_lower_at_the_limit() {
+fn high_confidence_at_the_limit_is_overconfident() {
     let at_limit = |confidence| {
         TaskOutput::at_limit(text("t1"), String::new(), confidence, Vec::new()).unwrap()
     };
@@ -130,29 +130,29 @@ fn confidence_should_be_lower_at_the_limit() {
 
 #[test]
 fn task_output_confidence_is_between_0_and_1() {
-    refusal::<TaskOutput>(with(written(), "confidence", json!(1.01)));
-    refusal::<TaskOutput>(without(written(), "confidence"));
+    read_error::<TaskOutput>(with(written(), "confidence", json!(1.01)));
+    read_error::<TaskOutput>(without(written(), "confidence"));
 }
 
 #[test]
-fn tools_used_of_an_output_are_unique_and_were_permitted() {
+fn tools_used_of_an_output_are_unique_and_permitted() {
     let twice = json!(["web_search", "web_search"]);
     assert_eq!(
-        refusal::<TaskOutput>(with(written(), "tools_used", twice)),
+        read_error::<TaskOutput>(with(written(), "tools_used", twice)),
         "tools_used names `web_search` more than once"
     );
     assert_eq!(
-        refusal::<TaskOutput>(with(written(), "tools_used", json!(["read_file"]))),
-        "tools_used is not what the calls of structured_trace say: web_search"
+        read_error::<TaskOutput>(with(written(), "tools_used", json!(["read_file"]))),
+        "tools_used differs from the tools in structured_trace: web_search"
     );
-    let only_refused = vec![called(1, &[refused("r:1:0")]), finished(2)];
+    let only_refused = vec![called(1, &[denied("r:1:0")]), finished(2)];
     let output =
         TaskOutput::finished(text("t1"), text("Paris"), Confidence::FULL, only_refused).unwrap();
     assert!(output.tools_used().is_empty());
 }
 
 #[test]
-fn an_output_without_tools_needs_none_of_their_fields() {
+fn an_output_without_tools_omits_their_fields() {
     let plain = json!({
         "task_id": "t1", "answer": "42", "reasoning_trace": "I thought", "confidence": 0.5,
         "metadata": {},
@@ -169,7 +169,7 @@ fn an_output_without_tools_needs_none_of_their_fields() {
 }
 
 #[test]
-fn an_output_of_others_may_list_its_tools_without_its_calls() {
+fn an_external_output_may_list_its_tools_without_its_calls() {
     let mut foreign = written();
     foreign["structured_trace"][0]
         .as_object_mut()
@@ -187,7 +187,7 @@ fn an_output_of_others_may_list_its_tools_without_its_calls() {
 
 fn response() -> AgentResponse {
     let calls = [
-        refused("r:1:0"),
+        denied("r:1:0"),
         made("r:1:1", CallState::Error),
         made("r:2:0", CallState::Success),
     ];
@@ -196,7 +196,7 @@ fn response() -> AgentResponse {
 }
 
 #[test]
-fn a_response_lists_only_calls_that_were_made() {
+fn a_response_lists_only_permitted_calls() {
     let statuses: Vec<_> = response()
         .tool_calls
         .iter()
@@ -213,18 +213,18 @@ fn answer_and_reasoning_are_not_empty() {
         response()
     );
     for key in ["answer", "reasoning"] {
-        refusal::<AgentResponse>(with(written.clone(), key, json!("")));
-        refusal::<AgentResponse>(without(written.clone(), key));
+        read_error::<AgentResponse>(with(written.clone(), key, json!("")));
+        read_error::<AgentResponse>(without(written.clone(), key));
     }
-    refusal::<AgentResponse>(with(written.clone(), "confidence", json!(1.5)));
+    read_error::<AgentResponse>(with(written.clone(), "confidence", json!(1.5)));
     let without_calls: AgentResponse =
         serde_json::from_value(without(written, "tool_calls")).unwrap();
     assert!(without_calls.tool_calls.is_empty());
 }
 
 #[test]
-fn a_reply_is_the_content_and_the_invocations() {
-    let calls = [refused("r:1:0"), made("r:2:0", CallState::Success)];
+fn a_reply_has_content_and_invocations() {
+    let calls = [denied("r:1:0"), made("r:2:0", CallState::Success)];
     let reply = AgentReply::of(&response(), &calls);
     let written = serde_json::to_value(&reply).unwrap();
     assert_eq!(
@@ -245,11 +245,11 @@ fn a_reply_is_the_content_and_the_invocations() {
 }
 
 #[test]
-fn the_content_of_a_reply_is_empty_only_after_an_error() {
+fn the_content_of_a_reply_may_be_empty_only_after_an_error() {
     let empty = json!({ "responseContent": "", "responseToolsUsed": [] });
     assert_eq!(
-        refusal::<AgentReply>(empty.clone()),
-        "responseContent is empty only if an invocation failed"
+        read_error::<AgentReply>(empty.clone()),
+        "responseContent can be empty only if an invocation failed"
     );
     let failed = json!([{
         "invocationToolName": "sayHello", "invocationArgs": {}, "invocationResult": { "Left": "no" }
@@ -271,8 +271,8 @@ fn missing_tools_has_at_least_one_entry() {
     let report = ToolGapReport::new(vec![text("account_access")], text("task"), Vec::new());
     let written = serde_json::to_value(report.unwrap()).unwrap();
     assert_eq!(
-        refusal::<ToolGapReport>(with(written, "missing_tools", json!([]))),
-        "missing_tools has at least one entry; without one there is no gap"
+        read_error::<ToolGapReport>(with(written, "missing_tools", json!([]))),
+        "missing_tools must have at least one entry"
     );
 }
 
@@ -281,14 +281,14 @@ fn attempted_task_is_not_empty() {
     let report = super::examples::tool_gap_report();
     let read: ToolGapReport = serde_json::from_value(report.clone()).unwrap();
     assert_eq!(serde_json::to_value(read).unwrap(), report);
-    refusal::<ToolGapReport>(with(report.clone(), "attempted_task", json!("")));
-    refusal::<ToolGapReport>(without(report.clone(), "existing_tools_checked"));
+    read_error::<ToolGapReport>(with(report.clone(), "attempted_task", json!("")));
+    read_error::<ToolGapReport>(without(report.clone(), "existing_tools_checked"));
     let none_checked = with(report, "existing_tools_checked", json!([]));
     assert!(serde_json::from_value::<ToolGapReport>(none_checked).is_ok());
 }
 
 #[test]
-fn a_report_of_earlier_times_reads_and_says_no_more_than_it_did() {
+fn an_older_report_reads_and_is_written_unchanged() {
     let old = super::examples::tool_gap_report();
     let read: ToolGapReport = serde_json::from_value(old.clone()).unwrap();
     assert_eq!((read.confidence(), read.moment()), (None, None));
@@ -297,7 +297,7 @@ fn a_report_of_earlier_times_reads_and_says_no_more_than_it_did() {
 }
 
 #[test]
-fn a_report_tells_more_only_of_what_it_says_is_missing() {
+fn capabilities_must_be_among_the_missing_tools() {
     let missing = MissingCapability {
         capability: text("send an SMS"),
         wanted_tool: Some("send_sms".parse().unwrap()),
@@ -318,11 +318,11 @@ fn a_report_tells_more_only_of_what_it_says_is_missing() {
     let read: ToolGapReport = serde_json::from_value(written.clone()).unwrap();
     assert_eq!(read, report);
     assert_eq!(
-        refusal::<ToolGapReport>(with(written.clone(), "missing_tools", json!(["fly"]))),
-        "capabilities tells only of what missing_tools names"
+        read_error::<ToolGapReport>(with(written.clone(), "missing_tools", json!(["fly"]))),
+        "every entry of capabilities must be named in missing_tools"
     );
-    refusal::<ToolGapReport>(with(written.clone(), "confidence", json!(1.5)));
-    refusal::<ToolGapReport>(with(written, "moment", json!("later")));
+    read_error::<ToolGapReport>(with(written.clone(), "confidence", json!(1.5)));
+    read_error::<ToolGapReport>(with(written, "moment", json!("later")));
     assert_eq!(
         ToolGapReport::of_capabilities(Vec::new(), text("t"), Vec::new()),
         None

@@ -1,8 +1,8 @@
-//! The record of a call: its states, what it holds in each, and its stored form.
+//! The record of a call: its states, its data in each, and its stored form.
 
 use serde_json::{Value, json};
 
-use super::{at, change_to, failure_for, made, pending, refusal, refused, with, without};
+use super::{at, change_to, denied, failure_for, made, pending, read_error, with, without};
 use crate::records::{CallChange, CallChangeError, CallRecord, CallState, Confidence};
 use crate::{Effect, ErrorCategory, Failure};
 
@@ -34,7 +34,7 @@ fn only_the_listed_transitions_are_allowed() {
 }
 
 #[test]
-fn a_record_advances_exactly_where_its_state_may() {
+fn a_record_allows_exactly_the_transitions_of_its_state() {
     for (from, to) in every_pair() {
         let Some(change) = change_to(to) else {
             continue;
@@ -49,22 +49,22 @@ fn a_record_advances_exactly_where_its_state_may() {
             assert_eq!((advanced, call.state()), (Ok(()), to));
         } else {
             assert_eq!(advanced, Err(CallChangeError::NotAllowed { from, to }));
-            assert_eq!(call, before, "a refused change changes nothing");
+            assert_eq!(call, before, "a rejected change changes nothing");
         }
     }
 }
 
 #[test]
-fn a_refused_call_stays_refused() {
+fn a_denied_call_cannot_change() {
     for to in CallState::ALL {
         if let Some(change) = change_to(to) {
-            assert!(refused("r:1:0").advance(change, at(9)).is_err(), "{to}");
+            assert!(denied("r:1:0").advance(change, at(9)).is_err(), "{to}");
         }
     }
 }
 
 #[test]
-fn a_state_is_final_if_nothing_follows_it() {
+fn a_state_is_final_if_it_has_no_transitions() {
     for from in CallState::ALL {
         let followed = CallState::ALL.into_iter().any(|to| from.may_become(to));
         assert_eq!(from.is_final(), !followed, "{from}");
@@ -88,7 +88,7 @@ fn a_call_without_a_permit_has_no_start() {
     let mut undone = pending("r:1:0");
     let cancel = CallChange::Cancel(failure_for(CallState::Cancelled));
     undone.advance(cancel, at(5)).unwrap();
-    for call in [pending("r:1:0"), refused("r:1:0"), undone] {
+    for call in [pending("r:1:0"), denied("r:1:0"), undone] {
         assert!(!call.was_permitted());
         assert_eq!((call.started_at(), call.duration()), (None, None));
         assert_eq!(call.attempts(), 0);
@@ -98,12 +98,12 @@ fn a_call_without_a_permit_has_no_start() {
 #[test]
 fn a_call_that_never_started_has_no_effect() {
     let failure = Failure::new(ErrorCategory::Rejected, Effect::Applied, "no");
-    let refused = pending("r:1:0").advance(CallChange::Fail(failure), at(1));
-    assert_eq!(refused, Err(CallChangeError::EffectWithoutStart));
+    let denied = pending("r:1:0").advance(CallChange::Fail(failure), at(1));
+    assert_eq!(denied, Err(CallChangeError::EffectWithoutStart));
 }
 
 #[test]
-fn the_failure_of_a_call_fits_its_state() {
+fn the_failure_of_a_call_must_fit_its_state() {
     let failure = |category, effect| Failure::new(category, effect, "it broke");
     let other = failure(ErrorCategory::ToolFailure, Effect::None);
     let mut call = made("r:1:0", CallState::Running);
@@ -122,14 +122,14 @@ fn the_failure_of_a_call_fits_its_state() {
         })
     );
     assert_eq!(
-        call.advance(CallChange::LoseTrack(other), at(9)),
+        call.advance(CallChange::MarkUnknown(other), at(9)),
         Err(CallChangeError::EffectOfUnknown)
     );
     assert_eq!(call.state(), CallState::Running);
 }
 
 #[test]
-fn a_clock_that_was_set_back_does_not_make_a_call_end_before_it_started() {
+fn a_call_never_ends_before_its_start_even_if_the_clock_is_set_back() {
     let mut call = pending("r:1:0");
     call.advance(CallChange::Start, at(-5)).unwrap();
     assert_eq!(call.started_at(), Some(at(0)));
@@ -176,10 +176,10 @@ fn a_stored_call_has_these_keys() {
             "result": "Paris"
         })
     );
-    let refused = serde_json::to_value(refused("r:1:1")).unwrap();
-    assert_eq!(refused["permitted"], json!(false));
-    assert_eq!(refused["failure"]["category"], json!("rejected"));
-    assert_eq!(refused.get("started_at"), None);
+    let denied = serde_json::to_value(denied("r:1:1")).unwrap();
+    assert_eq!(denied["permitted"], json!(false));
+    assert_eq!(denied["failure"]["category"], json!("rejected"));
+    assert_eq!(denied.get("started_at"), None);
 }
 
 #[test]
@@ -192,18 +192,18 @@ fn a_tool_that_returned_null_succeeded() {
     let read: CallRecord = serde_json::from_value(stored.clone()).unwrap();
     assert_eq!(read.outcome(), Some(Ok(&Value::Null)));
     assert_eq!(
-        refusal::<CallRecord>(without(stored, "result")),
-        "a call that is success has a result"
+        read_error::<CallRecord>(without(stored, "result")),
+        "a call that is success must have a result"
     );
 }
 
 #[test]
-fn a_stored_call_that_contradicts_itself_is_refused() {
+fn a_contradictory_stored_call_is_rejected() {
     let success = serde_json::to_value(made("r:1:0", CallState::Success)).unwrap();
     let error = serde_json::to_value(made("r:1:0", CallState::Error)).unwrap();
     let running = serde_json::to_value(made("r:1:0", CallState::Running)).unwrap();
-    let waiting = serde_json::to_value(pending("r:1:0")).unwrap();
-    let never = serde_json::to_value(refused("r:1:0")).unwrap();
+    let pending_call = serde_json::to_value(pending("r:1:0")).unwrap();
+    let denied_call = serde_json::to_value(denied("r:1:0")).unwrap();
     let early = json!("2001-01-01T00:00:00Z");
     let broken = [
         with(success.clone(), "failure", error["failure"].clone()),
@@ -227,17 +227,21 @@ fn a_stored_call_that_contradicts_itself_is_refused() {
         with(running.clone(), "ended_at", json!("2030-01-01T00:00:00Z")),
         with(running.clone(), "state", json!("pending")),
         without(running, "started_at"),
-        with(waiting.clone(), "state", json!("running")),
-        with(waiting, "attempts", json!(1)),
-        with(never.clone(), "state", json!("success")),
-        with(never.clone(), "permitted", json!(true)),
-        with(never.clone(), "started_at", json!("2030-01-01T00:00:00Z")),
+        with(pending_call.clone(), "state", json!("running")),
+        with(pending_call, "attempts", json!(1)),
+        with(denied_call.clone(), "state", json!("success")),
+        with(denied_call.clone(), "permitted", json!(true)),
         with(
-            never.clone(),
+            denied_call.clone(),
+            "started_at",
+            json!("2030-01-01T00:00:00Z"),
+        ),
+        with(
+            denied_call.clone(),
             "failure",
-            with(never["failure"].clone(), "effect", json!("applied")),
+            with(denied_call["failure"].clone(), "effect", json!("applied")),
         ),
     ];
-    let refusals: Vec<_> = broken.into_iter().map(refusal::<CallRecord>).collect();
-    insta::assert_snapshot!(refusals.join("\n"));
+    let errors: Vec<_> = broken.into_iter().map(read_error::<CallRecord>).collect();
+    insta::assert_snapshot!(errors.join("\n"));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{call_id, object, refusal, tool};
+use super::{call_id, object, read_error, tool};
 use crate::records::{Conversation, Message, MessageCall, MessageRole};
 
 fn numbered(count: usize) -> impl Iterator<Item = Message> {
@@ -16,7 +16,7 @@ fn contents(conversation: &Conversation) -> Vec<&str> {
         .collect()
 }
 
-fn asking(id: &str) -> Message {
+fn call_request(id: &str) -> Message {
     let call = MessageCall {
         call_id: call_id(id),
         tool_name: tool("sayHello"),
@@ -25,7 +25,7 @@ fn asking(id: &str) -> Message {
     Message::new(MessageRole::AssistantCalls(vec![call]), "")
 }
 
-fn answering(id: &str) -> Message {
+fn call_answer(id: &str) -> Message {
     let role = MessageRole::Function {
         name: tool("sayHello"),
         call_id: Some(call_id(id)),
@@ -53,7 +53,7 @@ fn messages_have_a_role_and_content() {
             json!({ "role": "system", "content": "be kind" }),
         ),
         (
-            asking("r:1:0"),
+            call_request("r:1:0"),
             json!({
                 "role": "assistant",
                 "content": "",
@@ -72,17 +72,17 @@ fn messages_have_a_role_and_content() {
 #[test]
 fn function_messages_must_have_a_name() {
     assert_eq!(
-        refusal::<Message>(json!({ "role": "function", "content": "Hello" })),
-        "a function message has the name of its tool"
+        read_error::<Message>(json!({ "role": "function", "content": "Hello" })),
+        "a function message must have the name of its tool"
     );
-    refusal::<Message>(json!({ "role": "function", "content": "Hello", "name": "" }));
+    read_error::<Message>(json!({ "role": "function", "content": "Hello", "name": "" }));
     assert_eq!(
-        refusal::<Message>(json!({ "role": "user", "content": "Hello", "name": "ada" })),
-        "only a function message has a name or a call_id"
+        read_error::<Message>(json!({ "role": "user", "content": "Hello", "name": "ada" })),
+        "only a function message can have a name or a call_id"
     );
-    let calls = serde_json::to_value(asking("r:1:0")).unwrap()["calls"].clone();
-    refusal::<Message>(json!({ "role": "user", "content": "", "calls": calls }));
-    refusal::<Message>(json!({ "role": "robot", "content": "Hello" }));
+    let calls = serde_json::to_value(call_request("r:1:0")).unwrap()["calls"].clone();
+    read_error::<Message>(json!({ "role": "user", "content": "", "calls": calls }));
+    read_error::<Message>(json!({ "role": "robot", "content": "Hello" }));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_conversation_can_be_empty() {
 }
 
 #[test]
-fn at_most_100_messages_are_kept_and_the_oldest_go() {
+fn at_most_100_messages_are_kept_and_the_oldest_are_dropped() {
     let mut conversation: Conversation = numbered(100).collect();
     assert_eq!((conversation.len(), conversation.dropped()), (100, 0));
     assert_eq!(conversation.push(Message::user("new")), 1);
@@ -114,15 +114,19 @@ fn the_task_is_never_dropped() {
 }
 
 #[test]
-fn answers_to_calls_go_with_the_message_that_asked() {
+fn answers_to_calls_are_dropped_with_their_request() {
     let mut conversation = Conversation::about(Message::user("the task"));
-    conversation.extend([asking("r:1:0"), answering("r:1:0"), answering("r:9:9")]);
+    conversation.extend([
+        call_request("r:1:0"),
+        call_answer("r:1:0"),
+        call_answer("r:9:9"),
+    ]);
     conversation.extend(numbered(96));
     assert_eq!(conversation.len(), 100);
     assert_eq!(conversation.push(Message::user("new")), 2);
     let kept: Vec<_> = conversation.messages().take(2).collect();
     assert_eq!(kept[0].content, "the task");
-    assert_eq!(*kept[1], answering("r:9:9"));
+    assert_eq!(*kept[1], call_answer("r:9:9"));
 }
 
 #[test]
@@ -137,7 +141,7 @@ fn a_conversation_reads_back_with_its_task_pinned() {
 }
 
 #[test]
-fn a_longer_list_is_cut_when_it_is_read() {
+fn a_list_that_is_too_long_is_cut_when_read() {
     let messages: Vec<_> = numbered(130)
         .map(|message| serde_json::to_value(message).unwrap())
         .collect();

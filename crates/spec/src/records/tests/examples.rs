@@ -40,7 +40,7 @@ pub(super) fn agent_response_without_calls() -> Value {
     })
 }
 
-/// The documented example of what must be refused.
+/// The documented example of an invalid response.
 pub(super) fn invalid_agent_response() -> Value {
     json!({ "answer": "Paris", "reasoning": "", "tool_calls": [], "confidence": 1.5 })
 }
@@ -86,7 +86,7 @@ fn the_documented_examples_are_read() {
     let response: AgentResponse = serde_json::from_value(agent_response()).unwrap();
     assert_eq!(response.tool_calls.len(), 1);
     assert!(serde_json::from_value::<AgentResponse>(agent_response_without_calls()).is_ok());
-    super::refusal::<AgentResponse>(invalid_agent_response());
+    super::read_error::<AgentResponse>(invalid_agent_response());
 
     let invocation: ToolInvocation = serde_json::from_value(say_hello_invocation()).unwrap();
     assert_eq!(

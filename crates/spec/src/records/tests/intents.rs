@@ -1,4 +1,4 @@
-//! The rules of what a person wants, one test each.
+//! The rules of user intents, one test each.
 
 use serde_json::{Value, json};
 
@@ -39,14 +39,14 @@ fn checked(value: Value) -> Result<UserIntent, UserIntentError> {
     raw.check(TYPES, &tools())
 }
 
-fn refused(key: &str, value: Value) -> String {
+fn check_error(key: &str, value: Value) -> String {
     checked(with(example(), key, value))
         .unwrap_err()
         .to_string()
 }
 
 #[test]
-fn an_intent_that_keeps_every_rule_reads_back_as_it_was() {
+fn a_valid_intent_is_written_unchanged() {
     let intent = checked(example()).unwrap();
     assert_eq!(serde_json::to_value(&intent).unwrap(), example());
     assert_eq!(intent.intent_type(), "fetch");
@@ -61,9 +61,9 @@ fn an_intent_that_keeps_every_rule_reads_back_as_it_was() {
 }
 
 #[test]
-fn intent_type_must_be_one_that_is_declared() {
+fn intent_type_must_be_declared() {
     assert_eq!(
-        refused("intent_type", json!("fetsh")),
+        check_error("intent_type", json!("fetsh")),
         "intent_type: `fetsh` is not declared; did you mean `fetch`?"
     );
     for declared in TYPES {
@@ -75,8 +75,8 @@ fn intent_type_must_be_one_that_is_declared() {
 fn confidence_must_be_between_zero_and_one() {
     for number in [-0.1, 1.01] {
         assert_eq!(
-            refused("confidence", json!(number)),
-            format!("confidence: a confidence is between 0.0 and 1.0, not {number}")
+            check_error("confidence", json!(number)),
+            format!("confidence: a confidence must be between 0.0 and 1.0, not {number}")
         );
     }
     for number in [0.0, 1.0] {
@@ -87,14 +87,14 @@ fn confidence_must_be_between_zero_and_one() {
 #[test]
 fn parameters_must_fit_the_schema_of_a_suggested_tool() {
     assert_eq!(
-        refused("parameters", json!({ "url": 7 })),
+        check_error("parameters", json!({ "url": 7 })),
         "parameters: they do not fit `http_get`: /url: expected Text, got 7"
     );
     assert_eq!(
-        refused("parameters", json!({ "path": "a", "url": "b", "limit": 1 })),
+        check_error("parameters", json!({ "path": "a", "url": "b", "limit": 1 })),
         "parameters: they do not fit `http_get`: /path: expected no such key, got a value"
     );
-    // Of the second tool only.
+    // Fits only the second tool.
     assert!(
         checked(with(
             example(),
@@ -106,17 +106,17 @@ fn parameters_must_fit_the_schema_of_a_suggested_tool() {
 }
 
 #[test]
-fn a_required_parameter_may_still_be_missing() {
+fn a_required_parameter_may_be_missing() {
     for parameters in [json!({}), json!({ "limit": 3 })] {
         assert!(checked(with(example(), "parameters", parameters)).is_ok());
     }
 }
 
 #[test]
-fn parameters_need_a_tool_to_take_them() {
+fn parameters_need_a_suggested_tool() {
     assert_eq!(
-        refused("suggested_tools", json!([])),
-        "parameters: there are some, but no suggested tool that could take them"
+        check_error("suggested_tools", json!([])),
+        "parameters: there is no suggested tool for them; add one to suggested_tools"
     );
     let without_both = with(example(), "suggested_tools", json!([]));
     assert!(checked(with(without_both, "parameters", json!({}))).is_ok());
@@ -125,25 +125,25 @@ fn parameters_need_a_tool_to_take_them() {
 #[test]
 fn suggested_tools_must_exist() {
     assert_eq!(
-        refused("suggested_tools", json!(["http_get", "read_fil"])),
+        check_error("suggested_tools", json!(["http_get", "read_fil"])),
         "suggested_tools: there is no tool `read_fil`; did you mean `read_file`?"
     );
 }
 
 #[test]
-fn no_requirement_and_no_fallback_is_empty() {
+fn requirements_and_fallbacks_must_not_be_empty() {
     assert_eq!(
-        refused("context_requirements", json!(["a", " "])),
+        check_error("context_requirements", json!(["a", " "])),
         "context_requirements: entry 2: it is empty"
     );
     assert_eq!(
-        refused("fallback_options", json!([""])),
+        check_error("fallback_options", json!([""])),
         "fallback_options: entry 1: it is empty"
     );
 }
 
 #[test]
-fn the_schema_of_an_intent_says_what_can_be_said_without_the_tools() {
+fn the_schema_of_an_intent_has_the_rules_that_do_not_need_the_tools() {
     let schemas = record_schemas();
     let (_, schema) = schemas
         .iter()

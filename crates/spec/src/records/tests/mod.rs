@@ -1,4 +1,4 @@
-//! Tests of the records, one file a subject, and the calls they are made with.
+//! Tests of the records, one file per subject, and shared fixtures.
 
 mod answers;
 mod calls;
@@ -45,7 +45,7 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// A call of `web_search` that nothing has happened to.
+/// A pending call of `web_search`.
 fn pending(id: &str) -> CallRecord {
     let arguments = object(json!({ "query": "capital of France", "max_results": 5 }));
     CallRecord::requested(call_id(id), tool("web_search"), arguments, at(0))
@@ -71,7 +71,7 @@ fn change_to(state: CallState) -> Option<CallChange> {
         CallState::Error => CallChange::Fail(failure_for(state)),
         CallState::Timeout => CallChange::TimeOut(failure_for(state)),
         CallState::Cancelled => CallChange::Cancel(failure_for(state)),
-        CallState::Unknown => CallChange::LoseTrack(failure_for(state)),
+        CallState::Unknown => CallChange::MarkUnknown(failure_for(state)),
     })
 }
 
@@ -87,15 +87,19 @@ fn made(id: &str, state: CallState) -> CallRecord {
 }
 
 /// A call that was never permitted.
-fn refused(id: &str) -> CallRecord {
+fn denied(id: &str) -> CallRecord {
     let mut call = pending(id);
-    let failure = Failure::new(ErrorCategory::Rejected, Effect::None, "a person said no");
+    let failure = Failure::new(
+        ErrorCategory::Rejected,
+        Effect::None,
+        "the approver rejected it",
+    );
     call.advance(CallChange::Fail(failure), at(2_000)).unwrap();
     call
 }
 
-/// What reading a value as `T` says against it.
-fn refusal<T: serde::de::DeserializeOwned + std::fmt::Debug>(value: Value) -> String {
+/// The error of reading a value as `T`.
+fn read_error<T: serde::de::DeserializeOwned + std::fmt::Debug>(value: Value) -> String {
     match serde_json::from_value::<T>(value.clone()) {
         Ok(read) => panic!("{value} was read as {read:?}"),
         Err(error) => error.to_string(),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::refusal;
+use super::read_error;
 use crate::records::{CallId, CallState, Confidence, IdError, RunId, ToolCallStatus, Turn};
 
 #[test]
@@ -14,15 +14,15 @@ fn confidence_is_between_0_and_1() {
         assert!(Confidence::try_from(number).is_err(), "{number}");
     }
     assert_eq!(
-        refusal::<Confidence>(json!(1.5)),
-        "a confidence is between 0.0 and 1.0, not 1.5"
+        read_error::<Confidence>(json!(1.5)),
+        "a confidence must be between 0.0 and 1.0, not 1.5"
     );
     let whole: Confidence = serde_json::from_str("1").unwrap();
     assert_eq!(whole, Confidence::FULL);
 }
 
 #[test]
-fn a_confidence_out_of_range_is_clamped_and_said_to_be() {
+fn a_confidence_out_of_range_is_clamped_and_flagged() {
     let clamped = |number| {
         let (confidence, was_clamped) = Confidence::clamped(number);
         (confidence.get(), was_clamped)
@@ -36,12 +36,12 @@ fn a_confidence_out_of_range_is_clamped_and_said_to_be() {
 }
 
 #[test]
-fn a_confidence_that_is_not_a_number_is_none() {
+fn a_nan_confidence_counts_as_none() {
     assert_eq!(Confidence::clamped(f64::NAN), (Confidence::NONE, true));
 }
 
 #[test]
-fn there_is_one_zero_confidence() {
+fn negative_zero_becomes_positive_zero() {
     let zero = Confidence::try_from(-0.0).unwrap();
     assert!(zero.get().is_sign_positive());
     assert_eq!(zero.cmp(&Confidence::NONE), std::cmp::Ordering::Equal);
@@ -70,7 +70,7 @@ fn a_run_may_be_named_after_the_call_that_started_it() {
 }
 
 #[test]
-fn a_call_has_one_id() {
+fn invalid_call_ids_are_rejected() {
     for text in [
         "",
         "r",
@@ -99,7 +99,7 @@ fn calls_are_ordered_by_turn_and_index_as_numbers() {
 }
 
 #[test]
-fn a_run_id_can_stand_anywhere() {
+fn a_run_id_has_only_safe_characters() {
     for id in ["r", "01J9ZK", "nightly-2026.01_a"] {
         assert_eq!(RunId::new(id).unwrap().as_str(), id);
     }
@@ -114,7 +114,7 @@ fn a_run_id_can_stand_anywhere() {
 fn turns_are_counted_from_1() {
     assert_eq!(Turn::FIRST.number(), 1);
     assert_eq!(Turn::try_from(0), Err(IdError::TurnZero));
-    assert_eq!(refusal::<Turn>(json!(0)), "turns are counted from 1");
+    assert_eq!(read_error::<Turn>(json!(0)), "turns are counted from 1");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn words_are_read_in_any_case_and_written_in_lower_case() {
     }
     assert_eq!("RUNNING".parse(), Ok(CallState::Running));
     assert_eq!(
-        refusal::<ToolCallStatus>(json!("done")),
+        read_error::<ToolCallStatus>(json!("done")),
         "`done` is not one of success, failed, timeout"
     );
 }

@@ -1,4 +1,4 @@
-//! What holds for every call, whatever happens to it.
+//! Properties of every call after any changes.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -22,7 +22,7 @@ fn call_after(changes: &[(CallState, i64)]) -> CallRecord {
     let mut call = pending("r:1:0");
     for &(state, time) in changes {
         if let Some(change) = change_to(state) {
-            // A refused change is part of what is tried here.
+            // Rejected changes are part of the test.
             let _ = call.advance(change, at(time));
         }
     }
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn a_view_exists_exactly_for_a_call_that_was_made(changes in any_changes()) {
+    fn a_view_exists_exactly_for_a_permitted_call_that_ended(changes in any_changes()) {
         let call = call_after(&changes);
         let made = call.was_permitted() && call.state().is_final();
         prop_assert_eq!(ToolCallRecord::of(&call).is_some(), made);

@@ -1,11 +1,11 @@
-//! The committed JSON Schemas: up to date, and in agreement with what is read and written.
+//! The committed JSON Schemas are up to date and agree with serialization and deserialization.
 
 use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{examples, made, pending, refused, with, without};
+use super::{denied, examples, made, pending, with, without};
 use crate::records::*;
 
 fn folder() -> PathBuf {
@@ -24,7 +24,7 @@ fn file_name(name: &str) -> String {
     file + ".json"
 }
 
-/// Set `UPDATE_SCHEMAS=1` to write them anew.
+/// Set `UPDATE_SCHEMAS=1` to regenerate them.
 #[test]
 fn committed_schemas_are_up_to_date() {
     for (name, schema) in record_schemas() {
@@ -61,7 +61,7 @@ fn assert_invalid(name: &str, value: &Value) {
 }
 
 #[test]
-fn every_schema_is_one() {
+fn every_schema_is_valid() {
     for (name, schema) in record_schemas() {
         assert!(jsonschema::meta::is_valid(&schema), "{name}");
     }
@@ -79,8 +79,8 @@ fn documented_examples_validate() {
 }
 
 #[test]
-fn what_is_written_validates() {
-    let mut calls = vec![pending("r:1:0"), refused("r:1:1")];
+fn written_records_are_valid_by_their_schemas() {
+    let mut calls = vec![pending("r:1:0"), denied("r:1:1")];
     let states = CallState::ALL.into_iter().enumerate().skip(1);
     calls.extend(states.map(|(index, state)| made(&format!("r:1:{}", index + 1), state)));
     for call in &calls {
@@ -118,7 +118,7 @@ fn what_is_written_validates() {
 }
 
 #[test]
-fn what_the_schemas_refuse_is_refused() {
+fn records_that_the_schemas_reject_are_rejected() {
     let step = examples::reasoning_step();
     let finish = with(step.clone(), "action", json!("finish"));
     let call = json!(made("r:1:0", CallState::Success));

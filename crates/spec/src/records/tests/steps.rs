@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::examples::reasoning_step;
-use super::{at, made, refusal, refused, text, turn, with, without};
+use super::{at, denied, made, read_error, text, turn, with, without};
 use crate::records::{CallState, ReasoningStep, StepAction, StepCall, StepError};
 
-fn calling(calls: &[crate::CallRecord]) -> Result<ReasoningStep, StepError> {
+fn call_step(calls: &[crate::CallRecord]) -> Result<ReasoningStep, StepError> {
     let thought = text("I should look it up");
     ReasoningStep::call_tool(
         turn(1),
@@ -19,7 +19,7 @@ fn calling(calls: &[crate::CallRecord]) -> Result<ReasoningStep, StepError> {
     )
 }
 
-fn finishing() -> ReasoningStep {
+fn finish_step() -> ReasoningStep {
     let thought = text("that is all");
     ReasoningStep::finish(turn(2), thought, text("Paris"), at(0), Duration::ZERO)
 }
@@ -37,50 +37,54 @@ fn reasoning_step_keeps_its_documented_form() {
 #[test]
 fn reasoning_step_needs_a_thought() {
     for empty in ["", "  \n"] {
-        let refusal = refusal::<ReasoningStep>(with(reasoning_step(), "thought", json!(empty)));
-        assert!(refusal.starts_with("thought:"), "{refusal}");
+        let read_error =
+            read_error::<ReasoningStep>(with(reasoning_step(), "thought", json!(empty)));
+        assert!(read_error.starts_with("thought:"), "{read_error}");
     }
 }
 
 #[test]
 fn iteration_is_a_positive_integer() {
     for number in [json!(0), json!(-1), json!(4_294_967_296_u64)] {
-        let refusal = refusal::<ReasoningStep>(with(reasoning_step(), "iteration", number));
-        assert!(refusal.starts_with("iteration is 1 or more"), "{refusal}");
+        let read_error = read_error::<ReasoningStep>(with(reasoning_step(), "iteration", number));
+        assert!(
+            read_error.starts_with("iteration must be 1 or more"),
+            "{read_error}"
+        );
     }
 }
 
 #[test]
 fn call_tool_needs_a_tool_name_and_tool_args() {
-    for (key, refused) in [
-        ("tool_name", "a call_tool step has a tool_name"),
-        ("tool_args", "a call_tool step has tool_args"),
+    for (key, expected) in [
+        ("tool_name", "a call_tool step must have a tool_name"),
+        ("tool_args", "a call_tool step must have tool_args"),
     ] {
         assert_eq!(
-            refusal::<ReasoningStep>(without(reasoning_step(), key)),
-            refused
+            read_error::<ReasoningStep>(without(reasoning_step(), key)),
+            expected
         );
-        refusal::<ReasoningStep>(with(reasoning_step(), key, Value::Null));
+        read_error::<ReasoningStep>(with(reasoning_step(), key, Value::Null));
     }
-    refusal::<ReasoningStep>(with(reasoning_step(), "tool_args", json!([1])));
+    read_error::<ReasoningStep>(with(reasoning_step(), "tool_args", json!([1])));
 }
 
 #[test]
 fn finish_has_the_answer_as_observation() {
-    let step = finishing();
+    let step = finish_step();
     assert_eq!(step.observation(), Some("Paris"));
     let written = serde_json::to_value(&step).unwrap();
     assert_eq!(written["action"], json!("finish"));
     assert_eq!(written["tool_name"], Value::Null);
     for empty in [json!(""), Value::Null] {
         assert_eq!(
-            refusal::<ReasoningStep>(with(written.clone(), "observation", empty)),
-            "a finish step has the final answer as its observation"
+            read_error::<ReasoningStep>(with(written.clone(), "observation", empty)),
+            "a finish step must have the final answer as its observation"
         );
     }
     assert_eq!(
-        refusal::<ReasoningStep>(with(written, "tool_name", json!("web_search"))),
-        "a finish step calls no tool"
+        read_error::<ReasoningStep>(with(written, "tool_name", json!("web_search"))),
+        "a finish step must not call a tool"
     );
 }
 
@@ -90,24 +94,24 @@ fn there_are_two_actions() {
         StepAction::ALL.map(StepAction::as_str),
         ["call_tool", "finish"]
     );
-    refusal::<ReasoningStep>(with(reasoning_step(), "action", json!("think")));
+    read_error::<ReasoningStep>(with(reasoning_step(), "action", json!("think")));
 }
 
 #[test]
-fn times_and_durations_of_a_step_are_possible() {
-    refusal::<ReasoningStep>(with(reasoning_step(), "duration_ms", json!(-1)));
-    refusal::<ReasoningStep>(with(reasoning_step(), "duration_ms", json!(1e300)));
-    refusal::<ReasoningStep>(with(reasoning_step(), "timestamp", json!(1e300)));
-    refusal::<ReasoningStep>(with(reasoning_step(), "timestamp", json!("today")));
+fn times_and_durations_of_a_step_must_be_valid() {
+    read_error::<ReasoningStep>(with(reasoning_step(), "duration_ms", json!(-1)));
+    read_error::<ReasoningStep>(with(reasoning_step(), "duration_ms", json!(1e300)));
+    read_error::<ReasoningStep>(with(reasoning_step(), "timestamp", json!(1e300)));
+    read_error::<ReasoningStep>(with(reasoning_step(), "timestamp", json!("today")));
 }
 
 #[test]
-fn a_step_tells_of_all_calls_of_its_turn_also_of_refused_ones() {
-    let step = calling(&[refused("r:1:0"), made("r:1:1", CallState::Success)]).unwrap();
+fn a_step_has_all_calls_of_its_turn_including_denied_ones() {
+    let step = call_step(&[denied("r:1:0"), made("r:1:1", CallState::Success)]).unwrap();
     assert_eq!(step.tool_name().unwrap().as_str(), "web_search");
     assert_eq!(
         step.observation(),
-        Some("web_search: a person said no\nweb_search: Paris")
+        Some("web_search: the approver rejected it\nweb_search: Paris")
     );
     let permitted: Vec<_> = step.calls().iter().map(StepCall::was_permitted).collect();
     assert_eq!(permitted, [false, true]);
@@ -120,7 +124,7 @@ fn a_step_tells_of_all_calls_of_its_turn_also_of_refused_ones() {
             "tool_args": { "query": "capital of France", "max_results": 5 },
             "state": "error",
             "permitted": false,
-            "observation": "a person said no"
+            "observation": "the approver rejected it"
         })
     );
     assert_eq!(
@@ -130,24 +134,24 @@ fn a_step_tells_of_all_calls_of_its_turn_also_of_refused_ones() {
 }
 
 #[test]
-fn a_step_never_tells_what_only_the_operator_may_hear() {
-    let step = calling(&[made("r:1:0", CallState::Error)]).unwrap();
+fn a_step_never_contains_the_message_for_the_operator() {
+    let step = call_step(&[made("r:1:0", CallState::Error)]).unwrap();
     let written = serde_json::to_string(&step).unwrap();
     assert!(!written.contains("10.0.0.7"), "{written}");
 }
 
 #[test]
-fn a_call_that_has_not_ended_has_no_observation_yet() {
-    let step = calling(&[super::pending("r:1:0")]).unwrap();
+fn a_call_that_has_not_ended_has_no_observation() {
+    let step = call_step(&[super::pending("r:1:0")]).unwrap();
     assert_eq!(step.observation(), None);
     let both = [super::pending("r:1:0"), made("r:1:1", CallState::Running)];
-    assert_eq!(calling(&both).unwrap().observation(), None);
+    assert_eq!(call_step(&both).unwrap().observation(), None);
 }
 
 #[test]
-fn a_step_holds_only_calls_of_its_own_turn() {
-    assert_eq!(calling(&[]), Err(StepError::NoCalls));
-    let stray = calling(&[
+fn a_step_has_only_calls_of_its_own_turn() {
+    assert_eq!(call_step(&[]), Err(StepError::NoCalls));
+    let stray = call_step(&[
         made("r:1:0", CallState::Success),
         made("r:2:0", CallState::Success),
     ]);
@@ -158,21 +162,21 @@ fn a_step_holds_only_calls_of_its_own_turn() {
 }
 
 #[test]
-fn the_named_tool_is_that_of_the_first_call() {
-    let step = serde_json::to_value(calling(&[made("r:1:0", CallState::Success)]).unwrap());
+fn the_tool_name_must_be_that_of_the_first_call() {
+    let step = serde_json::to_value(call_step(&[made("r:1:0", CallState::Success)]).unwrap());
     let step = step.unwrap();
     for (key, other) in [("tool_name", json!("other")), ("tool_args", json!({}))] {
         assert_eq!(
-            refusal::<ReasoningStep>(with(step.clone(), key, other)),
-            "tool_name and tool_args are those of the first of `calls`"
+            read_error::<ReasoningStep>(with(step.clone(), key, other)),
+            "tool_name and tool_args must be those of the first entry of `calls`"
         );
     }
-    refusal::<ReasoningStep>(with(step, "iteration", json!(2)));
+    read_error::<ReasoningStep>(with(step, "iteration", json!(2)));
 }
 
 #[test]
-fn a_call_of_a_step_is_permitted_where_its_state_says_so() {
-    let step = calling(&[made("r:1:0", CallState::Error)]).unwrap();
+fn the_state_of_a_call_must_fit_its_permit() {
+    let step = call_step(&[made("r:1:0", CallState::Error)]).unwrap();
     let call = serde_json::to_value(&step.calls()[0]).unwrap();
     for state in CallState::ALL {
         for permitted in [true, false] {

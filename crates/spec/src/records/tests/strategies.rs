@@ -1,4 +1,4 @@
-//! Strategies: what a line of a playbook may hold, and what is refused.
+//! Strategies: valid and invalid lines of a playbook.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn a_strategy_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn a_bullet_without_tools_is_taken_unchanged() {
+fn a_strategy_without_tools_is_written_unchanged() {
     let line = json!({
         "content": "Ask for the region first.", "section": "Observations",
         "helpful_count": 1, "harmful_count": 0, "tags": [],
@@ -68,7 +68,7 @@ fn tool_success_rate_is_between_0_and_1() {
 }
 
 #[test]
-fn a_helpful_strategy_that_rarely_succeeds_is_a_warning() {
+fn a_helpful_strategy_that_rarely_succeeds_gets_a_warning() {
     let strategy = with("tool_success_rate", json!(0.5)).unwrap();
     let warning = StrategyWarning::RarelySucceeds {
         helpful: 15,
@@ -127,7 +127,7 @@ fn a_newer_minor_version_is_read_and_its_fields_are_kept() {
 }
 
 #[test]
-fn a_newer_major_version_is_refused() {
+fn a_newer_major_version_is_rejected() {
     let error = with("data_model_version", json!("2.0.0")).unwrap_err();
     assert!(
         error.contains("2.0.0") && error.contains("newer"),
@@ -145,14 +145,14 @@ fn a_strategy_id_is_short_and_plain() {
 }
 
 #[test]
-fn lines_that_are_no_strategy_are_named_and_the_rest_is_used() {
+fn invalid_lines_are_reported_and_the_others_are_used() {
     let mut wrong = full();
     wrong["tool_success_rate"] = json!(1.2);
     wrong["id"] = json!("s-1");
     let text = format!("{}\nnot json\n\n{wrong}\n[1]\n{{\"content\": \"cut", full());
     let read = read_strategies(&text);
     assert_eq!(read.strategies.len(), 1);
-    let told: Vec<String> = read.errors.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = read.errors.iter().map(ToString::to_string).collect();
     assert_eq!(
         read.errors
             .iter()
@@ -160,7 +160,7 @@ fn lines_that_are_no_strategy_are_named_and_the_rest_is_used() {
             .collect::<Vec<_>>(),
         [2, 4, 5, 6]
     );
-    assert!(told[1].contains("between 0.0 and 1.0"), "{told:?}");
+    assert!(messages[1].contains("between 0.0 and 1.0"), "{messages:?}");
     assert_eq!(read.errors[1].id, StrategyId::new("s-1").ok());
     assert_eq!(
         read.errors
@@ -172,7 +172,7 @@ fn lines_that_are_no_strategy_are_named_and_the_rest_is_used() {
 }
 
 #[test]
-fn the_id_in_a_line_that_is_no_json_is_made_out() {
+fn the_id_of_an_invalid_line_is_found() {
     let id = |line: &str| {
         let read = read_strategies(line);
         let id = read.errors[0].id.as_ref();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{refusal, text, with};
+use super::{read_error, text, with};
 use crate::records::{TaskInput, TaskLineProblem, TaskLines, read_tasks};
 
 fn full() -> Value {
@@ -46,39 +46,42 @@ fn a_task_needs_only_an_id_and_a_description() {
 #[test]
 fn description_cannot_be_empty() {
     assert_eq!(
-        refusal::<TaskInput>(with(full(), "description", json!("  "))),
+        read_error::<TaskInput>(with(full(), "description", json!("  "))),
         "description: it is empty"
     );
-    refusal::<TaskInput>(with(full(), "task_id", json!("")));
-    refusal::<TaskInput>(with(full(), "domain", json!("")));
+    read_error::<TaskInput>(with(full(), "task_id", json!("")));
+    read_error::<TaskInput>(with(full(), "domain", json!("")));
 }
 
 #[test]
 fn max_iterations_is_positive() {
     for number in [0, -5, 4_294_967_296_i64] {
-        let refusal = refusal::<TaskInput>(with(full(), "max_iterations", json!(number)));
-        assert!(refusal.starts_with("max_iterations is 1"), "{refusal}");
+        let read_error = read_error::<TaskInput>(with(full(), "max_iterations", json!(number)));
+        assert!(
+            read_error.starts_with("max_iterations must be 1"),
+            "{read_error}"
+        );
     }
 }
 
 #[test]
-fn unknown_keys_of_a_task_are_refused() {
-    let refusal = refusal::<TaskInput>(with(full(), "max_iteration", json!(3)));
+fn unknown_keys_of_a_task_are_rejected() {
+    let read_error = read_error::<TaskInput>(with(full(), "max_iteration", json!(3)));
     assert!(
-        refusal.starts_with("unknown field `max_iteration`"),
-        "{refusal}"
+        read_error.starts_with("unknown field `max_iteration`"),
+        "{read_error}"
     );
 }
 
 #[test]
-fn available_tools_are_registered_or_the_nearest_names_are_told() {
+fn available_tools_must_be_registered() {
     let task: TaskInput = serde_json::from_value(full()).unwrap();
     let all = ["search_database", "rank_results", "format"];
     assert_eq!(task.check_tools(all), Ok(()));
     let missing = task.check_tools(["searchDatabase", "format"]).unwrap_err();
-    let told: Vec<_> = missing.iter().map(ToString::to_string).collect();
+    let messages: Vec<_> = missing.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        messages,
         [
             "there is no tool `search_database`; did you mean `searchDatabase`?",
             "there is no tool `rank_results`"
@@ -89,7 +92,7 @@ fn available_tools_are_registered_or_the_nearest_names_are_told() {
 }
 
 #[test]
-fn a_batch_is_one_task_a_line() {
+fn a_batch_has_one_task_per_line() {
     let rows = lines(&[full(), with(full(), "task_id", json!("t2"))]);
     let text = format!("\u{feff}{}\r\n\n   \n", rows.replace('\n', "\r\n"));
     let read = read_tasks(&text);
@@ -114,10 +117,10 @@ fn every_bad_line_of_a_batch_is_reported() {
         json!({ "task_id": "t8", "description": "x", "available_tools": [""] }).to_string(),
     ];
     let read = read_tasks(&batch.join("\n"));
-    let told: Vec<_> = read.errors.iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(told.join("\n"));
+    let messages: Vec<_> = read.errors.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(messages.join("\n"));
     let used: Vec<usize> = read.tasks.iter().map(|(line, _)| *line).collect();
-    assert_eq!(used, [1], "what is right can be used");
+    assert_eq!(used, [1], "valid lines are used");
 }
 
 #[test]
@@ -135,9 +138,9 @@ fn a_duplicate_task_id_is_reported_with_both_lines() {
         })
         .collect();
     assert_eq!(duplicates, [(2, "t1", 1), (3, "t1", 1)]);
-    assert_eq!(errors.len(), 3, "the empty description is told as well");
+    assert_eq!(errors.len(), 3, "the empty description is reported as well");
     let unusable = with(full(), "description", json!(""));
     let read = read_tasks(&lines(&[unusable, full()]));
     let used: Vec<usize> = read.tasks.iter().map(|(line, _)| *line).collect();
-    assert_eq!(used, [2], "what cannot be used takes nobody's id");
+    assert_eq!(used, [2], "an invalid task does not reserve its id");
 }

@@ -1,8 +1,8 @@
-//! Views of a call: their keys, their words, and which calls have them.
+//! Views of a call: their keys, their words, and the calls that have them.
 
 use serde_json::{Value, json};
 
-use super::{made, pending, refusal, refused, tool, with, without};
+use super::{denied, made, pending, read_error, tool, with, without};
 use crate::ToolResponse;
 use crate::records::{
     CallRecord, CallState, ExecutionStatus, ToolCall, ToolCallRecord, ToolCallStatus, ToolCounters,
@@ -19,7 +19,7 @@ fn ended() -> impl Iterator<Item = CallState> {
 
 #[test]
 fn a_call_that_was_never_permitted_has_no_view() {
-    for call in [pending("r:1:0"), refused("r:1:0")] {
+    for call in [pending("r:1:0"), denied("r:1:0")] {
         assert_eq!(ToolCallRecord::of(&call), None);
         assert_eq!(ToolCall::of(&call), None);
         assert_eq!(ToolExecutionResult::of(&call), None);
@@ -28,7 +28,7 @@ fn a_call_that_was_never_permitted_has_no_view() {
 }
 
 #[test]
-fn a_call_that_runs_is_an_execution_and_nothing_else_yet() {
+fn a_running_call_has_only_the_execution_view() {
     let call = made("r:1:0", CallState::Running);
     assert_eq!(ToolCallRecord::of(&call), None);
     assert_eq!(ToolCall::of(&call), None);
@@ -79,11 +79,11 @@ fn every_end_has_one_of_three_statuses() {
 }
 
 #[test]
-fn a_tool_call_record_obeys_its_rules() {
+fn a_tool_call_record_is_validated() {
     let record = written(ToolCallRecord::of(&made("r:1:0", CallState::Success)));
     assert_eq!(
-        refusal::<ToolCallRecord>(with(record.clone(), "status", json!("FAILED"))),
-        "a call that is failed has no result"
+        read_error::<ToolCallRecord>(with(record.clone(), "status", json!("FAILED"))),
+        "a call that is failed must have no result"
     );
     for (key, value) in [
         ("tool_name", json!("")),
@@ -92,7 +92,7 @@ fn a_tool_call_record_obeys_its_rules() {
         ("status", json!("error")),
         ("parameters", json!("query")),
     ] {
-        refusal::<ToolCallRecord>(with(record.clone(), key, value));
+        read_error::<ToolCallRecord>(with(record.clone(), key, value));
     }
     let failed = with(without(record, "result"), "status", json!("TIMEOUT"));
     let failed: ToolCallRecord = serde_json::from_value(failed).unwrap();
@@ -115,7 +115,7 @@ fn a_tool_call_has_the_documented_keys() {
 }
 
 #[test]
-fn a_failed_tool_call_explains_why_in_words_for_the_model() {
+fn a_failed_tool_call_has_the_message_for_the_model() {
     for state in ended().filter(|state| *state != CallState::Success) {
         let call = written(ToolCall::of(&made("r:1:0", state)));
         assert_eq!(call["success"], json!(false), "{state}");
@@ -127,22 +127,22 @@ fn a_failed_tool_call_explains_why_in_words_for_the_model() {
 }
 
 #[test]
-fn a_tool_call_obeys_its_rules() {
+fn a_tool_call_is_validated() {
     let call = written(ToolCall::of(&made("r:1:0", CallState::Success)));
     let failed = with(call.clone(), "success", json!(false));
     assert_eq!(
-        refusal::<ToolCall>(failed.clone()),
-        "a call that failed says why in error_message"
+        read_error::<ToolCall>(failed.clone()),
+        "a failed call must have an error_message"
     );
     assert_eq!(
-        refusal::<ToolCall>(with(failed.clone(), "error_message", json!("it broke"))),
-        "a call that failed has no result"
+        read_error::<ToolCall>(with(failed.clone(), "error_message", json!("it broke"))),
+        "a failed call must have no result"
     );
-    refusal::<ToolCall>(with(failed, "error_message", json!(" ")));
-    refusal::<ToolCall>(with(call.clone(), "error_message", json!("it broke")));
+    read_error::<ToolCall>(with(failed, "error_message", json!(" ")));
+    read_error::<ToolCall>(with(call.clone(), "error_message", json!("it broke")));
     assert_eq!(
-        refusal::<ToolCall>(with(call, "duration_ms", json!(-0.5))),
-        "duration_ms: a duration is zero milliseconds or more"
+        read_error::<ToolCall>(with(call, "duration_ms", json!(-0.5))),
+        "duration_ms: a duration must be zero milliseconds or more"
     );
 }
 
@@ -185,7 +185,7 @@ fn an_execution_result_is_a_text_or_json() {
 }
 
 #[test]
-fn an_execution_error_is_told_to_the_operator() {
+fn an_execution_has_the_error_message_for_the_operator() {
     let view = ToolExecutionResult::of(&made("r:1:0", CallState::Error)).unwrap();
     assert_eq!(view.error_message(), Some("no route to 10.0.0.7"));
 }
@@ -209,7 +209,7 @@ fn an_execution_has_either_a_result_or_an_error() {
         with(running.clone(), "duration_ms", json!(1)),
         with(running, "status", json!("pending")),
     ] {
-        refusal::<ToolExecutionResult>(broken);
+        read_error::<ToolExecutionResult>(broken);
     }
 }
 
@@ -217,10 +217,10 @@ fn an_execution_has_either_a_result_or_an_error() {
 fn the_duration_of_an_execution_is_calculated_from_its_times() {
     let success = written(ToolExecutionResult::of(&made("r:1:0", CallState::Success)));
     assert_eq!(
-        refusal::<ToolExecutionResult>(with(success.clone(), "duration_ms", json!(99))),
-        "duration_ms is 99, but 1234 lie between start_time and end_time"
+        read_error::<ToolExecutionResult>(with(success.clone(), "duration_ms", json!(99))),
+        "duration_ms is 99, but start_time and end_time are 1234 ms apart"
     );
-    refusal::<ToolExecutionResult>(with(
+    read_error::<ToolExecutionResult>(with(
         success.clone(),
         "end_time",
         json!("2001-01-01T00:00:00"),
@@ -234,7 +234,7 @@ fn the_duration_of_an_execution_is_calculated_from_its_times() {
 }
 
 #[test]
-fn execution_statuses_are_these() {
+fn there_are_five_execution_statuses() {
     let words = ExecutionStatus::ALL.map(ExecutionStatus::as_str);
     assert_eq!(
         words,
@@ -260,7 +260,7 @@ fn an_invocation_is_right_with_a_result_and_left_with_a_message() {
 }
 
 #[test]
-fn a_failure_without_words_is_told_by_its_category() {
+fn a_failure_without_a_message_gets_that_of_its_category() {
     let mut call = made("r:1:0", CallState::Running);
     let failure = crate::Failure::new(crate::ErrorCategory::NotFound, crate::Effect::None, " ");
     call.advance(crate::CallChange::Fail(failure), super::at(9_000))
@@ -275,7 +275,7 @@ fn a_failure_without_words_is_told_by_its_category() {
 }
 
 #[test]
-fn every_view_reads_back_as_itself() {
+fn every_view_reads_back() {
     fn check<T>(view: Option<T>)
     where
         T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug,
@@ -294,7 +294,7 @@ fn every_view_reads_back_as_itself() {
 }
 
 #[test]
-fn tools_used_are_unique_in_order_of_first_use_and_were_permitted() {
+fn tools_used_are_unique_permitted_and_in_order_of_first_use() {
     let named = |name: &str, call: CallRecord| {
         let stored = with(
             serde_json::to_value(call).unwrap(),
@@ -304,7 +304,7 @@ fn tools_used_are_unique_in_order_of_first_use_and_were_permitted() {
         serde_json::from_value::<CallRecord>(stored).unwrap()
     };
     let calls = [
-        named("delete_file", refused("r:1:0")),
+        named("delete_file", denied("r:1:0")),
         named("read_file", made("r:1:1", CallState::Error)),
         named("web_search", made("r:2:0", CallState::Success)),
         named("read_file", made("r:3:0", CallState::Success)),
@@ -326,11 +326,11 @@ fn tools_used_are_unique_in_order_of_first_use_and_were_permitted() {
 }
 
 #[test]
-fn counters_count_only_calls_that_were_made_and_are_over() {
+fn counters_count_only_permitted_calls_that_ended() {
     let mut counters = ToolCounters::default();
     for call in [
         pending("r:1:0"),
-        refused("r:1:0"),
+        denied("r:1:0"),
         made("r:1:0", CallState::Running),
     ] {
         counters.count(&call);
@@ -342,8 +342,8 @@ fn counters_count_only_calls_that_were_made_and_are_over() {
     assert_eq!((counters.success_count, counters.failure_count), (1, 4));
 }
 
-/// What the tools about plans return, as far as it goes.
-fn told(status: &str) -> Value {
+/// The result of a plan tool.
+fn plan_result(status: &str) -> Value {
     json!({
         "plan_id": "r:1:0",
         "status": status,
@@ -354,7 +354,7 @@ fn told(status: &str) -> Value {
 }
 
 #[test]
-fn pattern_7_a_call_about_plans_is_answered_as_a_plan() {
+fn pattern_7_a_call_of_a_plan_tool_is_answered_with_a_plan() {
     let at = crate::Timestamp::from_microseconds(0);
     let answer = |tool: &str, result: &Value| {
         let tool = crate::ToolName::new(tool).unwrap();
@@ -367,7 +367,7 @@ fn pattern_7_a_call_about_plans_is_answered_as_a_plan() {
         "get_execution_status",
     );
     assert_eq!(
-        answer(create, &told("pending")),
+        answer(create, &plan_result("pending")),
         json!({
             "status": "created",
             "action": create,
@@ -386,21 +386,21 @@ fn pattern_7_a_call_about_plans_is_answered_as_a_plan() {
         (create, "error", "created"),
         (update, "in_progress", "in_progress"),
         (get, "pending", "pending"),
-        // What is over has not the form of what goes on.
+        // A plan that has ended is answered with a success.
         (update, "success", "success"),
         (get, "error", "success"),
     ] {
-        let answer = answer(tool, &told(of_plan));
+        let answer = answer(tool, &plan_result(of_plan));
         assert_eq!(answer["status"], answered, "{tool}, {of_plan}");
         assert_eq!(answer["action"], tool);
     }
-    // A tool that only has the name of one of them is answered like any other.
+    // A tool with the same name but another result is answered like any other.
     let other = answer(create, &json!({"made": true}));
     assert_eq!(other["status"], "success");
 }
 
 #[test]
-fn every_call_that_is_over_is_answered() {
+fn every_call_that_ended_has_an_answer() {
     for state in ended() {
         let call = made("r:1:0", state);
         let answer = serde_json::to_value(ToolResponse::of(&call).unwrap()).unwrap();
@@ -409,5 +409,5 @@ fn every_call_that_is_over_is_answered() {
         assert_eq!(answer["status"] == "success", is_success, "{state:?}");
     }
     assert_eq!(ToolResponse::of(&pending("r:1:0")), None);
-    assert!(ToolResponse::of(&refused("r:1:0")).is_some());
+    assert!(ToolResponse::of(&denied("r:1:0")).is_some());
 }

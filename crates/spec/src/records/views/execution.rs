@@ -1,12 +1,12 @@
-//! An execution as whoever runs this sees it: with its id, its times, and the error message written
-//! for operators. It exists from the start of a call; a call that waits has not begun to execute.
+//! An execution as the operator sees it: with its id, its times, and the error message for operators.
+//! It exists from the start of a call; a pending call is not an execution.
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{result_text, told_to_operator};
+use super::{operator_message, result_text};
 use crate::failure::ErrorCategory;
 use crate::names::{NonEmptyText, ToolName};
 use crate::records::call::CallRecord;
@@ -16,17 +16,17 @@ use crate::records::{schema, units};
 use crate::time::Timestamp;
 
 words! {
-    /// How an execution stands.
+    /// The status of an execution.
     ExecutionStatus {
         /// It has not ended.
         Running = "running",
         /// It ended with a result.
         Success = "success",
-        /// It failed, or nobody knows how it ended.
+        /// It failed, or its end is unknown.
         Error = "error",
         /// It took too long.
         Timeout = "timeout",
-        /// Somebody stopped it.
+        /// It was cancelled.
         Cancelled = "cancelled",
     }
 }
@@ -58,7 +58,7 @@ enum Outcome {
 }
 
 impl ToolExecutionResult {
-    /// The view of a call; nothing if it was never permitted. Its id is the call's.
+    /// The view of a call; `None` if it was never permitted. Its id is that of the call.
     #[must_use]
     pub fn of(call: &CallRecord) -> Option<Self> {
         let end = match (call.outcome(), call.ended_at()) {
@@ -72,7 +72,7 @@ impl ToolExecutionResult {
                             CallState::Cancelled => ExecutionStatus::Cancelled,
                             _ => ExecutionStatus::Error,
                         },
-                        message: NonEmptyText::new(told_to_operator(failure)).ok()?,
+                        message: NonEmptyText::new(operator_message(failure)).ok()?,
                         category: Some(failure.category),
                     },
                 },
@@ -87,7 +87,7 @@ impl ToolExecutionResult {
         })
     }
 
-    /// Which execution; no two have the same.
+    /// The unique id of the execution.
     #[must_use]
     pub fn execution_id(&self) -> &str {
         self.execution_id.as_str()
@@ -99,7 +99,7 @@ impl ToolExecutionResult {
         &self.tool_name
     }
 
-    /// How it stands.
+    /// Its status.
     #[must_use]
     pub fn status(&self) -> ExecutionStatus {
         match self.end.as_ref().map(|end| &end.outcome) {
@@ -109,7 +109,7 @@ impl ToolExecutionResult {
         }
     }
 
-    /// What a success returned: a text as it is, anything else as JSON.
+    /// The result of a success: a text unchanged, any other value as JSON.
     #[must_use]
     pub fn result_data(&self) -> Option<&str> {
         match &self.end.as_ref()?.outcome {
@@ -118,7 +118,7 @@ impl ToolExecutionResult {
         }
     }
 
-    /// What went wrong, for whoever runs this.
+    /// The error message for the operator.
     #[must_use]
     pub fn error_message(&self) -> Option<&str> {
         match &self.end.as_ref()?.outcome {
@@ -127,7 +127,7 @@ impl ToolExecutionResult {
         }
     }
 
-    /// What kind of thing went wrong.
+    /// The category of the error.
     #[must_use]
     pub fn error_category(&self) -> Option<ErrorCategory> {
         match &self.end.as_ref()?.outcome {
@@ -136,7 +136,7 @@ impl ToolExecutionResult {
         }
     }
 
-    /// When it began.
+    /// When it started.
     #[must_use]
     pub fn start_time(&self) -> Timestamp {
         self.start_time
@@ -148,7 +148,7 @@ impl ToolExecutionResult {
         self.end.as_ref().map(|end| end.at)
     }
 
-    /// How long it took, if it ended. Always the time between start and end.
+    /// The time from start to end, if it has ended.
     #[must_use]
     pub fn duration(&self) -> Option<Duration> {
         let microseconds = self.end_time()?.microseconds_since(self.start_time);
@@ -159,33 +159,33 @@ impl ToolExecutionResult {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(transform = schema::tool_execution_result)]
 struct Raw {
-    /// Which execution; no two have the same.
+    /// The unique id of the execution.
     #[schemars(with = "schema::Text")]
     execution_id: NonEmptyText,
     /// The tool that was executed.
     #[schemars(with = "schema::Name")]
     tool_name: ToolName,
-    /// How it stands.
+    /// Its status.
     status: ExecutionStatus,
-    /// What a success returned.
+    /// The result of a success.
     #[serde(default)]
     result_data: Option<String>,
-    /// What went wrong.
+    /// The error message.
     #[serde(default)]
     #[schemars(with = "Option<schema::Text>")]
     error_message: Option<NonEmptyText>,
-    /// What kind of thing went wrong.
+    /// The category of the error.
     #[serde(default)]
     #[schemars(with = "Option<schema::Category>")]
     error_category: Option<ErrorCategory>,
-    /// When it began.
+    /// When it started.
     #[schemars(with = "schema::Time")]
     start_time: Timestamp,
     /// When it ended.
     #[serde(default)]
     #[schemars(with = "Option<schema::Time>")]
     end_time: Option<Timestamp>,
-    /// How long it took in milliseconds, from its start and end.
+    /// The duration in milliseconds, from start to end.
     #[serde(default)]
     duration_ms: Option<u64>,
 }
@@ -224,14 +224,16 @@ impl TryFrom<Raw> for ToolExecutionResult {
         let end = match (status, parts) {
             (ExecutionStatus::Running, (None, None, None)) => None,
             (ExecutionStatus::Running, _) => {
-                return Err("an execution that runs has no result, error or end".to_owned());
+                return Err("a running execution must have no result, error or end".to_owned());
             }
             (ExecutionStatus::Success, (Some(result), None, Some(at))) => Some(End {
                 at,
                 outcome: Outcome::Success(result),
             }),
             (ExecutionStatus::Success, _) => {
-                return Err("a success has result_data and end_time, no error_message".to_owned());
+                return Err(
+                    "a success must have result_data and end_time, and no error_message".to_owned(),
+                );
             }
             (_, (None, Some(message), Some(at))) => Some(End {
                 at,
@@ -243,7 +245,7 @@ impl TryFrom<Raw> for ToolExecutionResult {
             }),
             _ => {
                 return Err(format!(
-                    "an execution that is {status} has error_message and end_time, no result_data"
+                    "an execution that is {status} must have error_message and end_time, and no result_data"
                 ));
             }
         };
@@ -265,7 +267,7 @@ impl ToolExecutionResult {
         duration_ms: Option<u64>,
     ) -> Result<(), String> {
         if category.is_some() && self.error_message().is_none() {
-            return Err("error_category stands only with an error_message".to_owned());
+            return Err("error_category is allowed only with an error_message".to_owned());
         }
         if self.end_time().is_some_and(|end| end < self.start_time) {
             return Err("end_time is before start_time".to_owned());
@@ -273,12 +275,12 @@ impl ToolExecutionResult {
         let calculated = self.duration().map(units::to_whole_milliseconds);
         match (duration_ms, calculated) {
             (None, _) => Ok(()),
-            // Others may round where this cuts off.
+            // Other programs may round where this one truncates.
             (Some(given), Some(calculated)) if given.abs_diff(calculated) <= 1 => Ok(()),
             (Some(given), Some(calculated)) => Err(format!(
-                "duration_ms is {given}, but {calculated} lie between start_time and end_time"
+                "duration_ms is {given}, but start_time and end_time are {calculated} ms apart"
             )),
-            (Some(_), None) => Err("an execution that runs has no duration_ms".to_owned()),
+            (Some(_), None) => Err("a running execution must have no duration_ms".to_owned()),
         }
     }
 }

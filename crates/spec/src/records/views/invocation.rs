@@ -1,36 +1,36 @@
 //! An invocation as part of an [`AgentReply`](crate::AgentReply): the tool, the arguments, and
-//! either a result (`Right`) or a message (`Left`), which is the one written for models.
+//! either a result (`Right`) or the message for models (`Left`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{MadeCall, told_to_model};
+use super::{EndedCall, model_message};
 use crate::names::ToolName;
 use crate::records::call::CallRecord;
 use crate::records::schema;
 
-/// One invocation of a tool while an answer was made.
+/// One invocation of a tool in a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Raw", into = "Raw")]
 pub struct ToolInvocation {
     /// The tool that was invoked.
     pub tool_name: ToolName,
-    /// What it was invoked with.
+    /// The arguments of the invocation.
     pub arguments: Map<String, Value>,
-    /// Its result, or what went wrong.
+    /// Its result or its error message.
     pub result: Result<Value, String>,
 }
 
 impl ToolInvocation {
-    /// The view of a call; nothing if it was never permitted or is not over.
+    /// The view of a call; `None` if it was never permitted or has not ended.
     #[must_use]
     pub fn of(call: &CallRecord) -> Option<Self> {
-        let made = MadeCall::of(call)?;
+        let ended = EndedCall::of(call)?;
         Some(Self {
-            tool_name: made.record.tool_name().clone(),
-            arguments: made.record.arguments().clone(),
-            result: made.outcome.cloned().map_err(told_to_model),
+            tool_name: ended.record.tool_name().clone(),
+            arguments: ended.record.arguments().clone(),
+            result: ended.outcome.cloned().map_err(model_message),
         })
     }
 }
@@ -41,10 +41,10 @@ struct Raw {
     #[serde(rename = "invocationToolName")]
     #[schemars(with = "schema::Name")]
     tool_name: ToolName,
-    /// What it was invoked with.
+    /// The arguments of the invocation.
     #[serde(rename = "invocationArgs")]
     arguments: Map<String, Value>,
-    /// Its result under `Right`, or what went wrong under `Left`.
+    /// Its result under `Right`, or its error message under `Left`.
     #[serde(rename = "invocationResult")]
     result: Either,
 }

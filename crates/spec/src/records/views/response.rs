@@ -1,16 +1,16 @@
-//! A call as a tool answers it: the envelope. Most calls are answered as a success or an error; those about
-//! plans as a plan that exists, with the status it has.
+//! The envelope of a call. Most calls are answered with a success or an error; calls of the plan tools are
+//! answered with a plan and its status.
 
 use serde_json::Value;
 
-use crate::envelope::{ExecutionMode, Plan, ToolResponse, WorkStatus};
+use crate::envelope::{ExecutionMode, PlanReport, ToolResponse, WorkStatus};
 use crate::names::{NonEmptyText, ToolName};
 use crate::plan::{CREATE_EXECUTION_PLAN, GET_EXECUTION_STATUS, UPDATE_TASK_STATUS};
 use crate::records::call::CallRecord;
 use crate::time::Timestamp;
 
 impl ToolResponse {
-    /// The view of a call; nothing if it is not over. One that was refused is answered, too.
+    /// The view of a call; `None` if it has not ended. A denied call has an answer, too.
     #[must_use]
     pub fn of(call: &CallRecord) -> Option<Self> {
         let at = call.ended_at()?;
@@ -20,19 +20,19 @@ impl ToolResponse {
         })
     }
 
-    /// The answer of a tool that gave this result.
+    /// The answer of a tool with this result.
     #[must_use]
     pub fn of_result(tool: &ToolName, result: &Value, at: Timestamp) -> Self {
-        match of_plan(tool.as_str(), result) {
+        match plan_in_result(tool.as_str(), result) {
             Some((status, plan)) => Self::plan(tool, status, plan, at),
             None => Self::success(tool, result.clone(), at),
         }
     }
 }
 
-/// The plan that a call about plans tells of, unless it asked for one that is over. Whoever makes a plan is
-/// answered that it exists, also if it was carried out at once.
-fn of_plan(tool: &str, result: &Value) -> Option<(WorkStatus, Plan)> {
+/// The plan in the result of a plan tool; `None` for the status of a plan that has ended. Creating a plan
+/// is always answered with the plan, also if it was executed at once.
+fn plan_in_result(tool: &str, result: &Value) -> Option<(WorkStatus, PlanReport)> {
     let status = match (tool, result.get("status")?.as_str()?) {
         (CREATE_EXECUTION_PLAN | UPDATE_TASK_STATUS | GET_EXECUTION_STATUS, "in_progress") => {
             WorkStatus::InProgress
@@ -42,7 +42,7 @@ fn of_plan(tool: &str, result: &Value) -> Option<(WorkStatus, Plan)> {
         _ => return None,
     };
     let mode: ExecutionMode = result.get("execution_mode")?.as_str()?.parse().ok()?;
-    let plan = Plan {
+    let plan = PlanReport {
         plan_id: NonEmptyText::new(result.get("plan_id")?.as_str()?).ok()?,
         tasks: result.get("tasks")?.as_array()?.clone(),
         execution_mode: mode,

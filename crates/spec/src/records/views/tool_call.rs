@@ -1,5 +1,5 @@
-//! One invocation of a tool within a reasoning trace, as learning reads it. It may be shown to a
-//! model, so its error message is the one written for models.
+//! One invocation of a tool within a reasoning trace, for learning. It may be shown to a
+//! model, so its error message is the one for models.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{MadeCall, told_to_model};
+use super::{EndedCall, model_message};
 use crate::names::{NonEmptyText, ToolName};
 use crate::records::call::CallRecord;
 use crate::records::{schema, units};
@@ -18,28 +18,28 @@ use crate::records::{schema, units};
 pub struct ToolCall {
     /// The tool that was called.
     pub tool_name: ToolName,
-    /// What it was called with.
+    /// The arguments of the call.
     pub arguments: Map<String, Value>,
-    /// What it returned, or why it failed.
+    /// Its result, or the reason of its failure.
     pub outcome: Result<Value, NonEmptyText>,
-    /// How long it took.
+    /// Its duration.
     pub duration: Duration,
 }
 
 impl ToolCall {
-    /// The view of a call; nothing if it was never permitted or is not over.
+    /// The view of a call; `None` if it was never permitted or has not ended.
     #[must_use]
     pub fn of(call: &CallRecord) -> Option<Self> {
-        let made = MadeCall::of(call)?;
-        let outcome = match made.outcome {
+        let ended = EndedCall::of(call)?;
+        let outcome = match ended.outcome {
             Ok(result) => Ok(result.clone()),
-            Err(failure) => Err(NonEmptyText::new(told_to_model(failure)).ok()?),
+            Err(failure) => Err(NonEmptyText::new(model_message(failure)).ok()?),
         };
         Some(Self {
-            tool_name: made.record.tool_name().clone(),
-            arguments: made.record.arguments().clone(),
+            tool_name: ended.record.tool_name().clone(),
+            arguments: ended.record.arguments().clone(),
             outcome,
-            duration: made.duration,
+            duration: ended.duration,
         })
     }
 }
@@ -50,9 +50,9 @@ struct Raw {
     /// The tool that was called.
     #[schemars(with = "schema::Name")]
     tool_name: ToolName,
-    /// What it was called with.
+    /// The arguments of the call.
     arguments: Map<String, Value>,
-    /// What it returned; null if it failed.
+    /// The result; null if it failed.
     #[serde(default)]
     result: Value,
     /// Whether it succeeded; false if it failed or took too long.
@@ -61,7 +61,7 @@ struct Raw {
     #[serde(default)]
     #[schemars(with = "Option<schema::Text>")]
     error_message: Option<NonEmptyText>,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     #[schemars(with = "schema::ZeroOrMore")]
     duration_ms: f64,
 }
@@ -90,12 +90,14 @@ impl TryFrom<Raw> for ToolCall {
     fn try_from(raw: Raw) -> Result<Self, String> {
         let outcome = match (raw.success, raw.error_message) {
             (true, None) => Ok(raw.result),
-            (true, Some(_)) => return Err("a call that succeeded has no error_message".to_owned()),
+            (true, Some(_)) => {
+                return Err("a successful call must have no error_message".to_owned());
+            }
             (false, None) => {
-                return Err("a call that failed says why in error_message".to_owned());
+                return Err("a failed call must have an error_message".to_owned());
             }
             (false, Some(_)) if !raw.result.is_null() => {
-                return Err("a call that failed has no result".to_owned());
+                return Err("a failed call must have no result".to_owned());
             }
             (false, Some(message)) => Err(message),
         };

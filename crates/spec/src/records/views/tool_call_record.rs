@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::MadeCall;
+use super::EndedCall;
 use crate::names::ToolName;
 use crate::records::call::CallRecord;
 use crate::records::state::CallState;
@@ -14,18 +14,18 @@ use crate::records::words::words;
 use crate::records::{schema, units};
 
 words! {
-    /// How a call ended, in three words. Written in lower case.
+    /// The outcome of a call, as one of three words. Written in lower case.
     ToolCallStatus {
-        /// With a result.
+        /// It has a result.
         Success = "success",
-        /// Without one: it failed, was stopped, or nobody knows.
+        /// It failed, was cancelled, or its end is unknown.
         Failed = "failed",
         /// It took too long.
         Timeout = "timeout",
     }
 }
 
-/// One call of an answer: which tool, with what, and what came of it.
+/// One call of an answer: the tool, the arguments and the result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Raw", into = "Raw")]
 pub struct ToolCallRecord {
@@ -37,16 +37,16 @@ pub struct ToolCallRecord {
 }
 
 impl ToolCallRecord {
-    /// The view of a call; nothing if it was never permitted or is not over.
+    /// The view of a call; `None` if it was never permitted or has not ended.
     #[must_use]
     pub fn of(call: &CallRecord) -> Option<Self> {
-        let made = MadeCall::of(call)?;
+        let ended = EndedCall::of(call)?;
         Some(Self {
-            tool_name: made.record.tool_name().clone(),
-            parameters: made.record.arguments().clone(),
-            result: made.outcome.ok().cloned().filter(|value| !value.is_null()),
-            duration_ms: units::to_whole_milliseconds(made.duration),
-            status: match made.record.state() {
+            tool_name: ended.record.tool_name().clone(),
+            parameters: ended.record.arguments().clone(),
+            result: ended.outcome.ok().cloned().filter(|value| !value.is_null()),
+            duration_ms: units::to_whole_milliseconds(ended.duration),
+            status: match ended.record.state() {
                 CallState::Success => ToolCallStatus::Success,
                 CallState::Timeout => ToolCallStatus::Timeout,
                 _ => ToolCallStatus::Failed,
@@ -60,25 +60,25 @@ impl ToolCallRecord {
         &self.tool_name
     }
 
-    /// What it was called with.
+    /// The arguments of the call.
     #[must_use]
     pub fn parameters(&self) -> &Map<String, Value> {
         &self.parameters
     }
 
-    /// What it returned; nothing if it failed, took too long, or returned null.
+    /// The result; `None` if it failed, took too long, or returned null.
     #[must_use]
     pub fn result(&self) -> Option<&Value> {
         self.result.as_ref()
     }
 
-    /// How long it took, to the millisecond.
+    /// The duration, to the millisecond.
     #[must_use]
     pub fn duration(&self) -> Duration {
         Duration::from_millis(self.duration_ms)
     }
 
-    /// How it ended.
+    /// The outcome.
     #[must_use]
     pub fn status(&self) -> ToolCallStatus {
         self.status
@@ -91,15 +91,15 @@ struct Raw {
     /// The tool that was called.
     #[schemars(with = "schema::Name")]
     tool_name: ToolName,
-    /// What it was called with.
+    /// The arguments of the call.
     parameters: Map<String, Value>,
-    /// What it returned; null if it failed or took too long.
+    /// The result; null if it failed or took too long.
     #[serde(default)]
     #[schemars(with = "Value")]
     result: Option<Value>,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     duration_ms: u64,
-    /// How it ended. Read in any case, written in lower case.
+    /// The outcome. Read in any case, written in lower case.
     #[schemars(with = "schema::StatusInAnyCase")]
     status: ToolCallStatus,
 }
@@ -121,7 +121,7 @@ impl TryFrom<Raw> for ToolCallRecord {
 
     fn try_from(raw: Raw) -> Result<Self, String> {
         if raw.status != ToolCallStatus::Success && raw.result.is_some() {
-            return Err(format!("a call that is {} has no result", raw.status));
+            return Err(format!("a call that is {} must have no result", raw.status));
         }
         Ok(Self {
             tool_name: raw.tool_name,

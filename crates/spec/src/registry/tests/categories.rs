@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::refusal;
+use super::read_error;
 use crate::registry::*;
 
 #[test]
@@ -44,20 +44,17 @@ fn a_category_has_exactly_these_keys() {
     });
     let read: ToolCategory = serde_json::from_value(full.clone()).unwrap();
     assert_eq!(json!(read), full);
-    let refused = refusal::<ToolCategory>(json!({ "name": "slack_tools", "tool": {} }));
-    assert!(refused.contains("`tool`"), "{refused}");
-    let refused = refusal::<ToolCategory>(json!({ "name": "slack_tools", "permissions": ["X"] }));
-    assert!(refused.contains("is not a permission"), "{refused}");
+    let error = read_error::<ToolCategory>(json!({ "name": "slack_tools", "tool": {} }));
+    assert!(error.contains("`tool`"), "{error}");
+    let error = read_error::<ToolCategory>(json!({ "name": "slack_tools", "permissions": ["X"] }));
+    assert!(error.contains("is not a permission"), "{error}");
 }
 
 #[test]
-fn a_category_knows_its_tools_by_their_names() {
+fn the_key_of_a_tool_must_be_its_tool_name() {
     let other = json!({ "name": "slack_tools", "tools": { "a": { "tool_name": "b" } } });
-    let refused = refusal::<ToolCategory>(other);
-    assert!(
-        refused.contains("tools.a: its tool_name is `b`"),
-        "{refused}"
-    );
+    let error = read_error::<ToolCategory>(other);
+    assert!(error.contains("tools.a: its tool_name is `b`"), "{error}");
     let mut category = ToolCategory::new(CategoryName::SLACK_TOOLS);
     category.configure(ToolConfiguration::new("post".parse().unwrap()));
     assert!(category.tools().contains_key("post"));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::refusal;
+use super::read_error;
 use crate::Message;
 use crate::registry::*;
 
@@ -28,8 +28,8 @@ fn with(key: &str, value: Value) -> Value {
 fn a_context_has_exactly_these_keys() {
     let read: ToolExecutionContext = serde_json::from_value(example()).unwrap();
     assert_eq!(json!(read), example());
-    let refused = refusal::<ToolExecutionContext>(with("channel", json!("C024BE91L")));
-    assert!(refused.contains("channel"), "{refused}");
+    let error = read_error::<ToolExecutionContext>(with("channel", json!("C024BE91L")));
+    assert!(error.contains("channel"), "{error}");
 }
 
 #[test]
@@ -41,17 +41,17 @@ fn user_request_is_1_to_2000_characters() {
         );
     }
     for (bad, why) in [
-        (String::new(), "says something"),
-        (" \n".to_owned(), "says something"),
+        (String::new(), "the request is empty"),
+        (" \n".to_owned(), "the request is empty"),
         ("x".repeat(2001), "at most 2000 characters, not 2001"),
     ] {
-        let refused = refusal::<ToolExecutionContext>(with("user_request", json!(bad)));
-        assert!(refused.contains(why), "{refused}");
+        let error = read_error::<ToolExecutionContext>(with("user_request", json!(bad)));
+        assert!(error.contains(why), "{error}");
     }
 }
 
 #[test]
-fn a_longer_request_becomes_a_marked_excerpt() {
+fn a_longer_request_becomes_an_excerpt() {
     let long = format!("{}{}", "a".repeat(5000), "ö".repeat(600));
     let context = ToolExecutionContext::for_request(&long, Environment::DEVELOPMENT).unwrap();
     let kept = context.user_request();
@@ -83,10 +83,10 @@ fn channel_id_has_slack_format() {
     ] {
         assert!(ChannelId::new(bad).is_err(), "{bad}");
     }
-    let refused = refusal::<ToolExecutionContext>(with("channel_id", json!("general")));
+    let error = read_error::<ToolExecutionContext>(with("channel_id", json!("general")));
     assert!(
-        refused.contains("`general` is not a channel id of Slack"),
-        "{refused}"
+        error.contains("`general` is not a channel id of Slack"),
+        "{error}"
     );
 }
 
@@ -115,7 +115,7 @@ fn thread_ts_has_slack_format() {
 }
 
 #[test]
-fn off_slack_there_is_no_channel() {
+fn outside_of_slack_there_is_no_channel() {
     let read: ToolExecutionContext =
         serde_json::from_value(json!({ "user_request": "hi", "environment": "qa" })).unwrap();
     assert_eq!(read.channel_id(), None);
@@ -134,12 +134,9 @@ fn messages(count: usize) -> Vec<Message> {
 fn conversation_history_has_at_most_100_messages() {
     let fits = with("conversation_history", json!(messages(100)));
     assert!(serde_json::from_value::<ToolExecutionContext>(fits).is_ok());
-    let refused =
-        refusal::<ToolExecutionContext>(with("conversation_history", json!(messages(101))));
-    assert!(
-        refused.contains("at most 100 messages, not 101"),
-        "{refused}"
-    );
+    let error =
+        read_error::<ToolExecutionContext>(with("conversation_history", json!(messages(101))));
+    assert!(error.contains("at most 100 messages, not 101"), "{error}");
 }
 
 #[test]
@@ -154,14 +151,14 @@ fn the_last_100_messages_are_kept() {
 }
 
 #[test]
-fn environment_is_one_of_those_declared() {
+fn the_environment_must_be_declared() {
     let read: ToolExecutionContext =
         serde_json::from_value(with("environment", json!("qa"))).unwrap();
     let mut known = Environments::default();
     assert!(read.check_environment(&known).is_err());
     known.declare("qa".parse().unwrap());
     assert_eq!(read.check_environment(&known), Ok(()));
-    assert!(refusal::<ToolExecutionContext>(with("environment", json!("QA"))).contains("`QA`"));
+    assert!(read_error::<ToolExecutionContext>(with("environment", json!("QA"))).contains("`QA`"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::refusal;
+use super::read_error;
 use crate::Signature;
 use crate::registry::*;
 
@@ -16,8 +16,8 @@ fn limits(value: Value) -> RateLimits {
 #[test]
 fn rate_limits_are_positive() {
     for bad in [0, -1, i64::from(u32::MAX) + 1] {
-        let refused = refusal::<RateLimits>(json!({ "per_minute": bad }));
-        assert!(refused.contains("positive integer"), "{refused}");
+        let error = read_error::<RateLimits>(json!({ "per_minute": bad }));
+        assert!(error.contains("positive integer"), "{error}");
     }
     assert!(serde_json::from_value::<RateLimits>(json!({ "per_minute": 1.5 })).is_err());
     let good = limits(json!({ "per_minute": 1 }));
@@ -35,17 +35,17 @@ fn windows_are_a_closed_set() {
         "concurrent",
     ];
     assert_eq!(Window::ALL.map(Window::as_str), words);
-    let refused = refusal::<RateLimits>(json!({ "per_week": 1 }));
+    let error = read_error::<RateLimits>(json!({ "per_week": 1 }));
     assert!(
-        refused.contains("`per_week` is not one of per_second"),
-        "{refused}"
+        error.contains("`per_week` is not one of per_second"),
+        "{error}"
     );
     let seconds = Window::ALL.map(Window::seconds);
     assert_eq!(seconds, [Some(1), Some(60), Some(3600), Some(86400), None]);
 }
 
 #[test]
-fn a_ceiling_lowers_and_never_raises() {
+fn a_ceiling_lowers_limits_and_never_raises_them() {
     let own = limits(json!({ "per_minute": 10, "per_hour": 20 }));
     let ceiling = limits(json!({ "per_minute": 5, "per_hour": 100, "concurrent": 2 }));
     let lowered = own.lowered_to(&ceiling);
@@ -54,7 +54,7 @@ fn a_ceiling_lowers_and_never_raises() {
 }
 
 #[test]
-fn capping_adds_no_limit() {
+fn capping_does_not_add_a_limit() {
     let own = limits(json!({ "per_minute": 10, "per_hour": 20 }));
     let ceiling = limits(json!({ "per_minute": 5, "concurrent": 2 }));
     let expected = json!({ "per_minute": 5, "per_hour": 20 });
@@ -74,7 +74,7 @@ fn any_limits() -> impl Strategy<Value = RateLimits> {
 
 proptest! {
     #[test]
-    fn lowered_limits_are_below_both(a in any_limits(), b in any_limits()) {
+    fn lowered_limits_are_the_minimum_of_both(a in any_limits(), b in any_limits()) {
         let lowered = a.lowered_to(&b);
         prop_assert_eq!(&lowered, &b.lowered_to(&a));
         prop_assert_eq!(&lowered, &lowered.lowered_to(&a));
@@ -88,9 +88,9 @@ proptest! {
 #[test]
 fn timeout_is_1_to_300_seconds() {
     for bad in [0, -1, 301] {
-        let refused =
-            refusal::<ToolConfiguration>(json!({ "tool_name": "t", "timeout_seconds": bad }));
-        assert!(refused.contains("1 to 300 seconds"), "{refused}");
+        let error =
+            read_error::<ToolConfiguration>(json!({ "tool_name": "t", "timeout_seconds": bad }));
+        assert!(error.contains("1 to 300 seconds"), "{error}");
     }
     for good in [1, 300] {
         let read = json!({ "tool_name": "t", "timeout_seconds": good });
@@ -118,21 +118,21 @@ fn a_configuration_has_exactly_these_keys() {
     });
     let read: ToolConfiguration = serde_json::from_value(full.clone()).unwrap();
     assert_eq!(json!(read), full);
-    let refused = refusal::<ToolConfiguration>(json!({ "tool_name": "t", "timout": 1 }));
-    assert!(refused.contains("timout"), "{refused}");
+    let error = read_error::<ToolConfiguration>(json!({ "tool_name": "t", "timout": 1 }));
+    assert!(error.contains("timout"), "{error}");
     let overridden = json!({ "tool_name": "t", "environment_overrides": { "qa": { "risk": 1 } } });
-    assert!(refusal::<ToolConfiguration>(overridden).contains("risk"));
+    assert!(read_error::<ToolConfiguration>(overridden).contains("risk"));
 }
 
 #[test]
-fn a_tool_is_enabled_unless_it_says_otherwise() {
+fn a_tool_is_enabled_by_default() {
     let tool: ToolConfiguration = serde_json::from_value(json!({ "tool_name": "t" })).unwrap();
     assert!(tool.enabled);
     assert_eq!(tool, ToolConfiguration::new("t".parse().unwrap()));
 }
 
 #[test]
-fn an_override_wins_in_its_environment_only() {
+fn an_override_applies_only_in_its_environment() {
     let tool: ToolConfiguration = serde_json::from_value(json!({
         "tool_name": "t",
         "parameters": { "a": 1, "b": 2 },
@@ -162,13 +162,13 @@ fn an_override_wins_in_its_environment_only() {
 }
 
 #[test]
-fn an_override_is_for_an_environment() {
+fn the_key_of_an_override_must_be_an_environment_name() {
     let bad = json!({ "tool_name": "t", "environment_overrides": { "Prod": {} } });
-    assert!(refusal::<ToolConfiguration>(bad).contains("is not the name of an environment"));
+    assert!(read_error::<ToolConfiguration>(bad).contains("is not the name of an environment"));
 }
 
 #[test]
-fn parameters_fit_the_tool() {
+fn parameters_must_fit_the_signature_of_the_tool() {
     let signature = Signature::parse("(query: Text, page_size: Int) --> Text").unwrap();
     let tool: ToolConfiguration = serde_json::from_value(json!({
         "tool_name": "t",

@@ -1,4 +1,4 @@
-//! The committed JSON Schemas: up to date, and in agreement with what is read.
+//! The committed JSON Schemas are up to date and agree with deserialization.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::registry::*;
 
-/// Set `UPDATE_SCHEMAS=1` to write them anew.
+/// Set `UPDATE_SCHEMAS=1` to regenerate them.
 #[test]
 fn committed_schemas_are_up_to_date() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("schemas");
@@ -44,7 +44,7 @@ fn is_read(name: &str, value: Value) -> bool {
 }
 
 #[test]
-fn schemas_and_readers_agree() {
+fn schemas_and_deserialization_agree() {
     let context = |key: &str, value: Value| {
         let mut context = json!({ "user_request": "hi", "environment": "staging" });
         context[key] = value;

@@ -63,7 +63,7 @@ fn permissions_are_nouns_with_verbs() {
 }
 
 #[test]
-fn the_vocabulary_holds_slacks_scopes_and_ours() {
+fn the_vocabulary_has_slack_scopes_and_built_in_permissions() {
     let vocabulary = Vocabulary::default();
     for word in SLACK_SCOPES.iter().chain(&OWN_PERMISSIONS) {
         let permission: Permission = word.parse().unwrap();
@@ -81,7 +81,7 @@ fn the_vocabulary_holds_slacks_scopes_and_ours() {
 }
 
 #[test]
-fn an_unknown_permission_names_the_nearest() {
+fn an_unknown_permission_suggests_the_nearest() {
     let mut vocabulary = Vocabulary::default();
     let unknown = vocabulary.require("channel:history").unwrap_err();
     assert_eq!(
@@ -95,19 +95,16 @@ fn an_unknown_permission_names_the_nearest() {
 }
 
 #[test]
-fn words_are_checked_when_they_are_read() {
+fn words_are_validated_on_deserialization() {
     let good: Environment = serde_json::from_value(json!("qa")).unwrap();
     assert_eq!(json!(good), json!("qa"));
-    let refused = super::refusal::<Environment>(json!("QA"));
+    let error = super::read_error::<Environment>(json!("QA"));
     assert!(
-        refused.contains("`QA` is not the name of an environment"),
-        "{refused}"
+        error.contains("`QA` is not the name of an environment"),
+        "{error}"
     );
-    let refused = super::refusal::<Permission>(json!("files read"));
-    assert!(refused.contains("is not a permission"), "{refused}");
-    let refused = super::refusal::<CategoryName>(json!("Slack"));
-    assert!(
-        refused.contains("is not the name of a category"),
-        "{refused}"
-    );
+    let error = super::read_error::<Permission>(json!("files read"));
+    assert!(error.contains("is not a permission"), "{error}");
+    let error = super::read_error::<CategoryName>(json!("Slack"));
+    assert!(error.contains("is not the name of a category"), "{error}");
 }

@@ -1,15 +1,15 @@
-//! How much one schema may cost to read. References let a short schema describe an exponentially
-//! long type, so what is built is counted, not what is read.
+//! The limit on the cost of reading one schema. References let a short schema describe an exponentially
+//! large type, so the budget counts what is built, not what is read.
 
 use serde_json::Value;
 
-/// How many types, fields and options one schema may become.
+/// The largest number of types, fields and options built from one schema.
 pub(super) const MAX_TYPES: usize = 10_000;
 
-/// How many bytes of names, texts and values may be looked at and copied along the way.
+/// The largest number of bytes of names, texts and values read and copied.
 const MAX_BYTES: usize = 32 << 20;
 
-/// What is left to spend.
+/// The remaining budget.
 #[derive(Debug)]
 pub(super) struct Budget {
     types: usize,
@@ -26,19 +26,19 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Pays for building `count` parts; false once there is nothing left.
+    /// Spends the budget for building `count` parts; false once it is used up.
     #[must_use]
     pub(super) fn types(&mut self, count: usize) -> bool {
         spend(&mut self.types, count)
     }
 
-    /// Pays for handling `count` bytes; false once there is nothing left.
+    /// Spends the budget for handling `count` bytes; false once it is used up.
     #[must_use]
     pub(super) fn bytes(&mut self, count: usize) -> bool {
         spend(&mut self.bytes, count)
     }
 
-    /// Pays for handling a value, which must not nest too deep to walk.
+    /// Spends the budget for handling a value, whose nesting must be bounded by the caller.
     #[must_use]
     pub(super) fn value(&mut self, value: &Value) -> bool {
         const EACH: usize = 16;

@@ -1,12 +1,11 @@
-//! The parts of a schema that refer to or list other things: references, lists of options, and
-//! schemas combined of schemas.
+//! Reads references, lists of options, and combinations of schemas.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use super::keywords::{Kind, accepts_only_null};
-use super::place::Place;
+use super::place::SchemaPath;
 use super::reader::{Depth, Noted, Reader, Shape};
 use crate::signature::check::is_integer;
 use crate::signature::{Type, shortened};
@@ -16,19 +15,19 @@ impl<'s> Reader<'s> {
     pub(super) fn reference(
         &mut self,
         reference: &Value,
-        place: &Place<'_>,
+        place: &SchemaPath<'_>,
         depth: Depth,
     ) -> Result<Shape, Noted> {
         let Some(reference) = reference.as_str() else {
-            return Err(self.note(place, "a reference is a string"));
+            return Err(self.note(place, "a reference must be a string"));
         };
-        let recursive = "it refers to itself, directly or through others; no type can";
+        let recursive = "it refers to itself, directly or indirectly, which no type can express";
         if reference == "#" {
             return Err(self.note(place, recursive));
         }
         let Some((table, name)) = definition(reference).filter(|_| self.embedded == 0) else {
             let target = shortened(reference);
-            let reason = format!("`{target}` is not followed: only `#/$defs/name` is");
+            let reason = format!("`{target}` is not followed; only `#/$defs/name` references are");
             return Err(self.note(place, reason));
         };
         let root = self.root;
@@ -44,16 +43,20 @@ impl<'s> Reader<'s> {
         }
         let name = step.1.clone();
         self.following.push(step);
-        let shape = self.read(target, &Place::Root.key(table).key(&name), depth.beside());
+        let shape = self.read(
+            target,
+            &SchemaPath::Root.key(table).key(&name),
+            depth.next_hop(),
+        );
         self.following.pop();
         shape
     }
 
-    /// The kinds of values `type` allows; none if it is not there and so allows all.
+    /// The kinds of values that `type` allows; `None` if it is absent and so allows all.
     pub(super) fn kinds(
         &mut self,
         keywords: &Map<String, Value>,
-        place: &Place<'_>,
+        place: &SchemaPath<'_>,
     ) -> Result<Option<Vec<Kind>>, Noted> {
         let names = match keywords.get("type") {
             None => return Ok(None),
@@ -63,7 +66,7 @@ impl<'s> Reader<'s> {
         let place = place.key("type");
         let mut kinds = Vec::new();
         for name in names {
-            let Some(kind) = name.as_str().and_then(Kind::named) else {
+            let Some(kind) = name.as_str().and_then(Kind::from_name) else {
                 let found = shortened(&name.as_str().map_or_else(String::new, str::to_owned));
                 let reason = format!("`{found}` is not a type of JSON Schema");
                 return Err(self.note(&place, reason));
@@ -80,7 +83,7 @@ impl<'s> Reader<'s> {
         &mut self,
         keywords: &'s Map<String, Value>,
         kinds: Option<&[Kind]>,
-        place: &Place<'_>,
+        place: &SchemaPath<'_>,
     ) -> Result<Shape, Noted> {
         let only = keywords.get("const");
         let values = match keywords.get("enum") {
@@ -127,19 +130,19 @@ impl<'s> Reader<'s> {
         if options.is_empty() {
             return Err(self.note(place, nothing_but_null(nullable)));
         }
-        self.unrestricted(keywords, Kind::Text, place)?;
+        self.check_unrestricted(keywords, Kind::Text, place)?;
         Ok(Shape {
             ty: Type::Enum(options),
             nullable,
         })
     }
 
-    /// Reads a schema made of others by `anyOf`, `oneOf` or `allOf`.
+    /// Reads a schema composed of others by `anyOf`, `oneOf` or `allOf`.
     pub(super) fn choice(
         &mut self,
         keyword: &str,
         branches: &'s Value,
-        place: &Place<'_>,
+        place: &SchemaPath<'_>,
         depth: Depth,
     ) -> Result<Shape, Noted> {
         let branches = match branches.as_array() {
@@ -157,7 +160,7 @@ impl<'s> Reader<'s> {
                 nulls += 1;
                 continue;
             }
-            match self.read(branch, &place.index(index), depth.beside()) {
+            match self.read(branch, &place.index(index), depth.next_hop()) {
                 Ok(shape) => {
                     nulls += usize::from(shape.nullable);
                     shapes.push(shape.ty);
@@ -166,7 +169,7 @@ impl<'s> Reader<'s> {
             }
         }
         outcome?;
-        // What `oneOf` finds in two branches it refuses.
+        // `oneOf` rejects values that two branches accept.
         let exclusive = keyword == "oneOf";
         let nullable = if exclusive { nulls == 1 } else { nulls > 0 };
         let mut shapes = shapes.into_iter();
@@ -174,7 +177,7 @@ impl<'s> Reader<'s> {
             return Err(self.note(place, nothing_but_null(nullable)));
         };
         let rest: Vec<Type> = shapes.collect();
-        // What one branch accepts and another too, `oneOf` refuses, and one of them accepts everything.
+        // With a branch that accepts everything, `oneOf` rejects all values of the other branches.
         let has_any = first == Type::Any || rest.contains(&Type::Any);
         if has_any && exclusive && branches.len() > 1 {
             return Err(self.note(place, "a choice between types cannot be expressed"));
@@ -203,7 +206,7 @@ fn nothing_but_null(nullable: bool) -> &'static str {
     }
 }
 
-/// The type of the values of any of these types, or of exactly one of them; none if no type is.
+/// The type of the values of any of these types, or of exactly one of them; `None` if no type fits.
 fn union(first: Type, rest: Vec<Type>, exclusive: bool) -> Option<Type> {
     if let Some(options) = union_of_options(&first, &rest, exclusive) {
         return Some(Type::Enum(options));
@@ -237,8 +240,8 @@ fn union_of_options(first: &Type, rest: &[Type], exclusive: bool) -> Option<Vec<
             }
         }
     }
-    let wanted = |option: &&String| !exclusive || counts.get(option.as_str()) == Some(&1);
-    Some(listed.into_iter().filter(wanted).cloned().collect())
+    let is_included = |option: &&String| !exclusive || counts.get(option.as_str()) == Some(&1);
+    Some(listed.into_iter().filter(is_included).cloned().collect())
 }
 
 fn has_kind(value: &Value, kind: Kind) -> bool {
@@ -262,12 +265,12 @@ fn definition(reference: &str) -> Option<(&'static str, String)> {
     if name.contains('/') {
         return None;
     }
-    let name = without_percents(name)?;
+    let name = percent_decoded(name)?;
     Some((table, name.replace("~1", "/").replace("~0", "~")))
 }
 
 /// Undoes the percent-encoding of a URI.
-fn without_percents(text: &str) -> Option<String> {
+fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {

@@ -1,6 +1,5 @@
-//! What the keywords of JSON Schema do: which ones accept or refuse values, which kind of value
-//! each applies to, and which settings of them refuse nothing. A keyword not named here is an
-//! annotation.
+//! The keywords of JSON Schema: the kinds of value each restricts, and the settings that restrict
+//! nothing. A keyword not named here is an annotation.
 
 use serde_json::{Map, Value};
 
@@ -17,8 +16,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind `type` calls by that name.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    /// The kind with that name in `type`.
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "null" => Self::Null,
             "boolean" => Self::Boolean,
@@ -31,7 +30,7 @@ impl Kind {
         })
     }
 
-    /// The keywords that refuse some values of this kind and that no type expresses.
+    /// The keywords that reject some values of this kind and that no type expresses.
     pub(super) fn restrictions(self) -> &'static [&'static str] {
         match self {
             Self::Null | Self::Boolean => &[],
@@ -86,15 +85,15 @@ const DESCRIPTIVE: [&str; 8] = [
     "$ref",
 ];
 
-/// Whether a keyword with this setting refuses nothing, whatever it applies to.
-pub(super) fn is_idle(keyword: &str, setting: &Value) -> bool {
+/// Whether a keyword with this setting rejects no value.
+pub(super) fn is_without_effect(keyword: &str, setting: &Value) -> bool {
     match keyword {
         "minLength" | "minItems" | "minProperties" => setting.as_f64() == Some(0.0),
         "uniqueItems" => *setting == Value::Bool(false),
         "patternProperties" | "dependentRequired" | "dependentSchemas" | "dependencies" => {
             setting.as_object().is_some_and(Map::is_empty)
         }
-        // Looked at only on the surface: a schema of any depth may stand here.
+        // Only the top level is examined, because a schema of any depth may be here.
         "unevaluatedItems" | "unevaluatedProperties" | "propertyNames" => {
             *setting == Value::Bool(true) || setting.as_object().is_some_and(Map::is_empty)
         }
@@ -104,7 +103,7 @@ pub(super) fn is_idle(keyword: &str, setting: &Value) -> bool {
     }
 }
 
-/// Keywords of `schema`, other than `except`, that may refuse values.
+/// Keywords of `schema`, other than `except`, that may reject values.
 pub(super) fn effective<'s>(schema: &'s Map<String, Value>, except: &str) -> Vec<&'s str> {
     let every_kind = [Kind::Number, Kind::Text, Kind::Array, Kind::Object];
     let known = |keyword: &str| {
@@ -118,13 +117,13 @@ pub(super) fn effective<'s>(schema: &'s Map<String, Value>, except: &str) -> Vec
     schema
         .iter()
         .filter(|(keyword, setting)| {
-            *keyword != except && known(keyword) && !is_idle(keyword, setting)
+            *keyword != except && known(keyword) && !is_without_effect(keyword, setting)
         })
         .map(|(keyword, _)| keyword.as_str())
         .collect()
 }
 
-/// Whether a schema plainly accepts every value.
+/// Whether a schema obviously accepts every value.
 pub(super) fn accepts_all(schema: &Value) -> bool {
     match schema {
         Value::Bool(accepts) => *accepts,
@@ -133,7 +132,7 @@ pub(super) fn accepts_all(schema: &Value) -> bool {
     }
 }
 
-/// Whether a schema plainly accepts `null` and nothing else.
+/// Whether a schema obviously accepts only `null`.
 pub(super) fn accepts_only_null(schema: &Value) -> bool {
     let Some(keywords) = schema.as_object() else {
         return false;
@@ -155,7 +154,7 @@ pub(super) fn accepts_only_null(schema: &Value) -> bool {
     }
 }
 
-/// Whether a schema plainly accepts no value.
+/// Whether a schema obviously accepts no value.
 pub(super) fn accepts_none(schema: &Value) -> bool {
     match schema {
         Value::Bool(accepts) => !accepts,

@@ -1,12 +1,12 @@
-//! Signatures from JSON Schemas written elsewhere. The conversion is exact or fails: the schema of
-//! the result accepts the same JSON values as the schema that was read (draft 2020-12), and where
-//! no type can do that, every reason is given with the place it applies to. Annotations, which
-//! accept and refuse nothing, are dropped, except descriptions and defaults of properties.
+//! Signatures from external JSON Schemas. The conversion is exact or fails: the schema of
+//! the result accepts the same JSON values as the schema that was read (draft 2020-12). If no type
+//! does, all reasons are returned with their places. Annotations, which do not restrict values,
+//! are dropped, except descriptions and defaults of properties.
 
+mod approximate;
 mod budget;
 mod choices;
 mod keywords;
-mod loose;
 mod objects;
 mod place;
 mod reader;
@@ -16,7 +16,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::{Field, Signature, Type};
-pub use loose::NoSignature;
+pub use approximate::NoSignature;
 use reader::Reader;
 
 /// Something in a schema that no type expresses.
@@ -24,7 +24,7 @@ use reader::Reader;
 pub struct Inexpressible {
     /// The place in the schema, as a JSON pointer.
     pub pointer: String,
-    /// What cannot be expressed, in words for people.
+    /// What cannot be expressed, as a message for people.
     pub reason: String,
 }
 
@@ -42,8 +42,8 @@ impl Signature {
     /// The signature whose arguments and result these schemas describe.
     ///
     /// # Errors
-    /// Everything that cannot be expressed. Pointers begin with `/parameters` or `/returns`, to
-    /// tell the two schemas apart.
+    /// All parts that cannot be expressed. Pointers begin with `/parameters` or `/returns`, to
+    /// distinguish the two schemas.
     pub fn from_schemas(parameters: &Value, returns: &Value) -> Result<Self, Vec<Inexpressible>> {
         let prefixed = |prefix: &str, problems: Vec<Inexpressible>| {
             let prefix = prefix.to_owned();
@@ -73,11 +73,11 @@ impl Signature {
     }
 }
 
-/// The parameters of a tool whose object of arguments `schema` describes, for schemas that come
-/// without one for the result.
+/// The parameters of a tool whose arguments `schema` describes, for tools without a schema of the
+/// result.
 ///
 /// # Errors
-/// Everything that cannot be expressed, with pointers into `schema`.
+/// All parts that cannot be expressed, with pointers into `schema`.
 pub fn parameters_from_schema(schema: &Value) -> Result<Vec<Field>, Vec<Inexpressible>> {
     let mut reader = Reader::new(schema);
     let parameters = reader.parameters();
@@ -88,7 +88,7 @@ impl Type {
     /// The type of exactly the values that `schema` accepts.
     ///
     /// # Errors
-    /// Everything that cannot be expressed, with pointers into `schema`.
+    /// All parts that cannot be expressed, with pointers into `schema`.
     pub fn from_schema(schema: &Value) -> Result<Self, Vec<Inexpressible>> {
         let mut reader = Reader::new(schema);
         let shape = reader.root();

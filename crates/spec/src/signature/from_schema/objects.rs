@@ -1,12 +1,11 @@
-//! The parts of a schema that describe objects: which keys there are, which must be, and whether
-//! there may be others.
+//! Reads schemas of objects: their keys, the required ones, and whether other keys are allowed.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
 use super::keywords::{accepts_all, accepts_none};
-use super::place::Place;
+use super::place::SchemaPath;
 use super::reader::{Depth, Noted, Reader};
 use crate::signature::{Field, Presence, Type, shortened};
 
@@ -15,7 +14,7 @@ impl<'s> Reader<'s> {
     pub(super) fn object(
         &mut self,
         keywords: &'s Map<String, Value>,
-        place: &Place<'_>,
+        place: &SchemaPath<'_>,
         depth: Depth,
     ) -> Result<Type, Noted> {
         let nothing = Map::new();
@@ -62,7 +61,7 @@ impl<'s> Reader<'s> {
     fn required(
         &mut self,
         keywords: &'s Map<String, Value>,
-        place: &Place<'_>,
+        place: &SchemaPath<'_>,
     ) -> Result<HashSet<&'s str>, Noted> {
         let names: Option<HashSet<&str>> = match keywords.get("required") {
             None => Some(HashSet::new()),
@@ -82,7 +81,7 @@ impl<'s> Reader<'s> {
         name: &str,
         schema: &'s Value,
         required: bool,
-        properties: &Place<'_>,
+        properties: &SchemaPath<'_>,
         depth: Depth,
     ) -> Result<Field, Noted> {
         let place = &properties.key(name);
@@ -94,7 +93,7 @@ impl<'s> Reader<'s> {
         let (description, default) = (setting("description"), setting("default"));
         let mut outcome = Ok(());
         if name.is_empty() {
-            outcome = Err(self.note(place, "a key that is empty cannot be expressed"));
+            outcome = Err(self.note(place, "an empty key cannot be expressed"));
         }
         if required && default.is_some() {
             let reason = "it is required and has a default, which cannot be expressed";
@@ -102,7 +101,7 @@ impl<'s> Reader<'s> {
         }
         let shape = self.read(schema, place, depth.below())?;
         if shape.nullable {
-            let reason = "it may be null: a field can be left out, but its value is never null";
+            let reason = "it may be null; a field can be absent, but its value is never null";
             outcome = Err(self.note(place, reason));
         }
         let description = description.and_then(Value::as_str);

@@ -1,33 +1,33 @@
-//! Where in a schema reading has got to. Places are chained on the stack and written out only when
-//! something is said about them, so that going deeper costs nothing.
+//! The current path in a schema. Paths are linked on the stack and converted to pointers only for
+//! messages, so that descending costs nothing.
 
-/// A place in a JSON document.
+/// A path in a JSON document.
 #[derive(Debug)]
-pub(super) enum Place<'p> {
+pub(super) enum SchemaPath<'p> {
     /// The whole document.
     Root,
-    /// The value under a key of another place.
-    Key(&'p Place<'p>, &'p str),
-    /// An item of the list at another place.
-    Index(&'p Place<'p>, usize),
+    /// The value under a key of the parent.
+    Key(&'p SchemaPath<'p>, &'p str),
+    /// An item of the list at the parent.
+    Index(&'p SchemaPath<'p>, usize),
 }
 
-impl Place<'_> {
+impl SchemaPath<'_> {
     /// The value under `key` here.
-    pub(super) fn key<'p>(&'p self, key: &'p str) -> Place<'p> {
-        Place::Key(self, key)
+    pub(super) fn key<'p>(&'p self, key: &'p str) -> SchemaPath<'p> {
+        SchemaPath::Key(self, key)
     }
 
     /// The item `index` of the list here.
-    pub(super) fn index(&self, index: usize) -> Place<'_> {
-        Place::Index(self, index)
+    pub(super) fn index(&self, index: usize) -> SchemaPath<'_> {
+        SchemaPath::Index(self, index)
     }
 
     pub(super) fn is_root(&self) -> bool {
         matches!(self, Self::Root)
     }
 
-    /// The place as a JSON pointer.
+    /// The path as a JSON pointer.
     pub(super) fn pointer(&self) -> String {
         let mut steps = Vec::new();
         let mut place = self;

@@ -1,5 +1,5 @@
-//! Reads one schema. What it cannot express it notes and goes on, so that all of it is found; the
-//! depth of nesting and the amount of work are bounded whatever the schema.
+//! Reads one schema. It notes what cannot be expressed and continues, so that all problems are found.
+//! The nesting depth and the amount of work are bounded for any schema.
 
 use std::collections::HashSet;
 
@@ -7,30 +7,30 @@ use serde_json::{Map, Value};
 
 use super::Inexpressible;
 use super::budget::{Budget, MAX_TYPES};
-use super::keywords::{COMBINING, Kind, LOGICAL, accepts_all, effective, is_idle};
-use super::place::Place;
+use super::keywords::{COMBINING, Kind, LOGICAL, accepts_all, effective, is_without_effect};
+use super::place::SchemaPath;
 use crate::signature::check::{misfit, nests_within};
 use crate::signature::{Field, MAX_DEPTH, Type, shortened};
 
-/// How many references and choices may lie on the way to a type. Each level of types commonly
+/// The largest number of references and choices on the way to a type. Each level of types commonly
 /// takes two: a choice with null, and a reference.
 const MAX_HOPS: usize = 2 * MAX_DEPTH;
 
-/// How many problems of one schema are told.
+/// The largest number of reported problems of one schema.
 const MAX_PROBLEMS: usize = 100;
 
-/// Something could not be expressed and has been noted.
+/// A problem that is noted already.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Noted;
 
-/// What a schema accepts: the values of a type, and perhaps null.
+/// The values a schema accepts: those of a type, and perhaps null.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
     pub(super) ty: Type,
     pub(super) nullable: bool,
 }
 
-/// What accepts every value.
+/// The shape that accepts every value.
 const ANYTHING: Shape = Shape {
     ty: Type::Any,
     nullable: false,
@@ -46,7 +46,7 @@ impl Shape {
     }
 }
 
-/// How far down a schema lies.
+/// The depth of a schema.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Depth {
     pub(super) level: usize,
@@ -61,7 +61,7 @@ impl Depth {
         }
     }
 
-    pub(super) fn beside(self) -> Self {
+    pub(super) fn next_hop(self) -> Self {
         Self {
             hops: self.hops + 1,
             ..self
@@ -75,8 +75,7 @@ pub(super) struct Reader<'s> {
     pub(super) budget: Budget,
     /// The references being followed, by the key and name of their definitions.
     pub(super) following: Vec<(&'static str, String)>,
-    /// How many of the schemas around the present one bear an `$id`, and so change what
-    /// references mean.
+    /// The number of enclosing schemas with an `$id`, which changes the meaning of references.
     pub(super) embedded: usize,
     problems: Vec<Inexpressible>,
     known: HashSet<Inexpressible>,
@@ -96,7 +95,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// The outcome, if nothing was noted on the way to it.
+    /// The outcome, or the noted problems.
     pub(super) fn finish<T>(self, outcome: Result<T, Noted>) -> Result<T, Vec<Inexpressible>> {
         match outcome {
             Ok(value) if self.problems.is_empty() => Ok(value),
@@ -104,9 +103,9 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Notes what cannot be expressed. Schemas referred to more than once are read more than once,
-    /// but their problems are told once.
-    pub(super) fn note(&mut self, place: &Place<'_>, reason: impl Into<String>) -> Noted {
+    /// Notes a problem. Schemas referred to more than once are read more than once,
+    /// but their problems are noted once.
+    pub(super) fn note(&mut self, place: &SchemaPath<'_>, reason: impl Into<String>) -> Noted {
         if self.problems.len() < MAX_PROBLEMS {
             let problem = Inexpressible {
                 pointer: place.pointer(),
@@ -120,7 +119,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Notes, once, that the schema is too large.
-    pub(super) fn exhaust(&mut self, place: &Place<'_>) -> Noted {
+    pub(super) fn exhaust(&mut self, place: &SchemaPath<'_>) -> Noted {
         if !self.exhausted {
             self.exhausted = true;
             let reason = format!("the schema is too large: it describes over {MAX_TYPES} types");
@@ -131,17 +130,17 @@ impl<'s> Reader<'s> {
 
     /// Reads the whole schema as a type.
     pub(super) fn root(&mut self) -> Result<Shape, Noted> {
-        self.read(self.root, &Place::Root, Depth { level: 1, hops: 0 })
+        self.read(self.root, &SchemaPath::Root, Depth { level: 1, hops: 0 })
     }
 
     /// Reads the whole schema as that of an object of arguments.
     pub(super) fn parameters(&mut self) -> Result<Vec<Field>, Noted> {
-        // The object of arguments is no level of its own: its properties are the first.
-        let shape = self.read(self.root, &Place::Root, Depth { level: 0, hops: 0 })?;
+        // The object of arguments is not a level: its properties are the first level.
+        let shape = self.read(self.root, &SchemaPath::Root, Depth { level: 0, hops: 0 })?;
         match shape {
             Shape { nullable: true, .. } => Err(self.note(
-                &Place::Root,
-                "null is accepted, but arguments are always given",
+                &SchemaPath::Root,
+                "null is accepted, but arguments must be an object",
             )),
             Shape {
                 ty: Type::Record(fields),
@@ -149,16 +148,16 @@ impl<'s> Reader<'s> {
             } => Ok(fields),
             Shape {
                 ty: Type::Object, ..
-            } => Err(self.open(&Place::Root)),
+            } => Err(self.open(&SchemaPath::Root)),
             Shape { ty, .. } => {
                 let found = shortened(&ty.to_string());
-                let reason = format!("arguments are an object with named fields, not {found}");
-                Err(self.note(&Place::Root, reason))
+                let reason = format!("arguments must be an object with named fields, not {found}");
+                Err(self.note(&SchemaPath::Root, reason))
             }
         }
     }
 
-    pub(super) fn open(&mut self, place: &Place<'_>) -> Noted {
+    pub(super) fn open(&mut self, place: &SchemaPath<'_>) -> Noted {
         self.note(
             place,
             "extra keys are allowed: `additionalProperties` is not `false`",
@@ -169,7 +168,7 @@ impl<'s> Reader<'s> {
     pub(super) fn read(
         &mut self,
         schema: &'s Value,
-        place: &Place<'_>,
+        place: &SchemaPath<'_>,
         depth: Depth,
     ) -> Result<Shape, Noted> {
         if self.exhausted {
@@ -186,7 +185,7 @@ impl<'s> Reader<'s> {
             Value::Bool(true) => return Ok(ANYTHING),
             Value::Bool(false) => return Err(self.note(place, "no value is accepted")),
             Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                return Err(self.note(place, "a schema is an object or a boolean"));
+                return Err(self.note(place, "a schema must be an object or a boolean"));
             }
         };
         if !self.budget.types(1) || !self.budget.bytes(16 * keywords.len()) {
@@ -207,7 +206,7 @@ impl<'s> Reader<'s> {
         &mut self,
         default: &Value,
         shape: &Shape,
-        place: &Place<'_>,
+        place: &SchemaPath<'_>,
     ) -> Result<(), Noted> {
         if !nests_within(default, MAX_DEPTH) {
             return Err(self.note(
@@ -233,7 +232,7 @@ impl<'s> Reader<'s> {
     fn described(
         &mut self,
         keywords: &'s Map<String, Value>,
-        place: &Place<'_>,
+        place: &SchemaPath<'_>,
         depth: Depth,
     ) -> Result<Shape, Noted> {
         if keywords.get("not").is_some_and(accepts_all) {
@@ -250,13 +249,13 @@ impl<'s> Reader<'s> {
             .into_iter()
             .find(|keyword| keywords.contains_key(*keyword));
         let shape = if let Some(reference) = keywords.get("$ref") {
-            let alone = self.alone(keywords, "$ref", place);
+            let alone = self.check_alone(keywords, "$ref", place);
             let shape = self.reference(reference, &place.key("$ref"), depth);
             alone.and(shape)
         } else if let Some((keyword, branches)) =
             combining.and_then(|keyword| Some((keyword, keywords.get(keyword)?)))
         {
-            let alone = self.alone(keywords, keyword, place);
+            let alone = self.check_alone(keywords, keyword, place);
             let shape = self.choice(keyword, branches, &place.key(keyword), depth);
             alone.and(shape)
         } else {
@@ -266,21 +265,21 @@ impl<'s> Reader<'s> {
     }
 
     /// Checks that no other keyword narrows what `keyword` describes. Drafts differ in whether
-    /// keywords beside a reference count, so with this none has to.
-    fn alone(
+    /// keywords next to a reference count, so none are allowed.
+    fn check_alone(
         &mut self,
         keywords: &Map<String, Value>,
         keyword: &str,
-        place: &Place<'_>,
+        place: &SchemaPath<'_>,
     ) -> Result<(), Noted> {
-        let mut beside = effective(keywords, keyword);
-        beside.retain(|keyword| !LOGICAL.contains(keyword));
-        if beside.is_empty() {
+        let mut others = effective(keywords, keyword);
+        others.retain(|keyword| !LOGICAL.contains(keyword));
+        if others.is_empty() {
             return Ok(());
         }
         let reason = format!(
             "`{keyword}` together with `{}` cannot be expressed",
-            beside.join("`, `")
+            others.join("`, `")
         );
         Err(self.note(place, reason))
     }
@@ -289,7 +288,7 @@ impl<'s> Reader<'s> {
     fn direct(
         &mut self,
         keywords: &'s Map<String, Value>,
-        place: &Place<'_>,
+        place: &SchemaPath<'_>,
         depth: Depth,
     ) -> Result<Shape, Noted> {
         let kinds = self.kinds(keywords, place)?;
@@ -316,7 +315,7 @@ impl<'s> Reader<'s> {
                 return Err(self.note(&place.key("type"), reason));
             }
         };
-        let unrestricted = self.unrestricted(keywords, kind, place);
+        let unrestricted = self.check_unrestricted(keywords, kind, place);
         let ty = match kind {
             Kind::Null => Err(self.note(place, "only null is accepted")),
             Kind::Boolean => Ok(Type::Boolean),
@@ -329,18 +328,18 @@ impl<'s> Reader<'s> {
         unrestricted.and(ty).map(|ty| Shape { ty, nullable })
     }
 
-    /// Checks that no keyword refuses some values of `kind`.
-    pub(super) fn unrestricted(
+    /// Checks that no keyword rejects some values of `kind`.
+    pub(super) fn check_unrestricted(
         &mut self,
         keywords: &Map<String, Value>,
         kind: Kind,
-        place: &Place<'_>,
+        place: &SchemaPath<'_>,
     ) -> Result<(), Noted> {
         let mut outcome = Ok(());
         for &keyword in kind.restrictions() {
             if keywords
                 .get(keyword)
-                .is_some_and(|setting| !is_idle(keyword, setting))
+                .is_some_and(|setting| !is_without_effect(keyword, setting))
             {
                 outcome = Err(self.note(&place.key(keyword), cannot_be_expressed(keyword)));
             }
@@ -351,7 +350,7 @@ impl<'s> Reader<'s> {
     fn array(
         &mut self,
         keywords: &'s Map<String, Value>,
-        place: &Place<'_>,
+        place: &SchemaPath<'_>,
         depth: Depth,
     ) -> Result<Type, Noted> {
         match keywords.get("items") {

@@ -1,9 +1,9 @@
-//! Compatibility: each rule, and that refusals are right by constructing what would go wrong.
+//! Compatibility of types: each rule, and a counterexample for each rejection.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::generate::{fields, sample, sample_fields, standing_types, unlisted, values};
+use super::generate::{fields, nullable_types, sample, sample_fields, unlisted, values};
 use crate::signature::{
     Field, Mismatch, Presence, Signature, Type, accepts_parameters, parameters_from_schema,
 };
@@ -19,7 +19,7 @@ fn mismatches(ours: &str, theirs: &str) -> Vec<String> {
 }
 
 #[test]
-fn any_takes_everything_and_only_any_takes_it() {
+fn any_accepts_every_type_and_only_any_accepts_any() {
     let signature = Signature::parse("(a: Any, b: Maybe Any) --> IO Any").unwrap();
     let (takes, gives) = signature.clone().into_parts();
     assert_eq!(gives, Type::Any);
@@ -40,7 +40,7 @@ fn any_takes_everything_and_only_any_takes_it() {
         assert_eq!(other.accepts(&Type::Any).is_ok(), other == Type::Any);
     }
     assert!(Type::Any.misfits(&json!(null)).is_empty());
-    // What both branches accept, `oneOf` refuses.
+    // `oneOf` rejects values that both branches accept.
     let either = json!({"oneOf": [{}, {"type": "null"}]});
     assert!(Type::from_schema(&either).is_err());
 }
@@ -71,60 +71,60 @@ fn wider_types_accept_narrower_ones() {
 }
 
 #[test]
-fn narrower_types_refuse_wider_ones_and_say_where() {
-    let refused = |ours, theirs, expected: &[&str]| {
+fn narrower_types_reject_wider_ones_with_the_place() {
+    let rejected = |ours, theirs, expected: &[&str]| {
         assert_eq!(
             mismatches(ours, theirs),
             expected,
-            "{ours} refuses {theirs}"
+            "{ours} rejects {theirs}"
         );
     };
-    refused(
+    rejected(
         "Int",
         "Double",
         &["takes Int, the specification allows Double"],
     );
-    refused(
+    rejected(
         "\"a\"",
         "Text",
         &["takes \"a\", the specification allows Text"],
     );
-    refused(
+    rejected(
         "\"a\"",
         "\"a\" | \"b\"",
         &["does not take \"b\", which the specification allows"],
     );
-    refused(
+    rejected(
         "Int",
         "Maybe Int",
         &["takes Int, the specification allows null as well"],
     );
-    refused(
+    rejected(
         "[Int]",
         "Array",
         &["takes [Int], the specification allows Array"],
     );
-    refused(
+    rejected(
         "{}",
         "Object",
         &["takes {}, the specification allows Object"],
     );
-    refused(
+    rejected(
         "[Int]",
         "[Text]",
         &["`[]`: takes Int, the specification allows Text"],
     );
-    refused(
+    rejected(
         "{a: Int}",
         "{a: Maybe Int}",
         &["`a`: is required, but the specification lets it be left out"],
     );
-    refused(
+    rejected(
         "{a: Int}",
         "{a: Int = 1}",
         &["`a`: is required, but the specification lets it be left out"],
     );
-    refused(
+    rejected(
         "{address: {zip: Int, city: Text}, tags: [Int]}",
         "{address: {zip: Text}, tags: [Text], more: Int}",
         &[
@@ -182,7 +182,9 @@ fn counterexample(ours: &Type, theirs: &Type) -> Option<Value> {
             .find(|option| !ours.contains(option))
             .map(|option| json!(option)),
         (Type::Enum(options), Type::Text) => Some(json!(unlisted(options))),
-        (Type::List(item), Type::Array) => Some(json!([super::generate::stranger(item)])),
+        (Type::List(item), Type::Array) => {
+            Some(json!([super::generate::value_of_other_type(item)]))
+        }
         (Type::Record(fields), Type::Object) => {
             let names: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
             Some(json!({ unlisted(&names): 1 }))
@@ -215,7 +217,7 @@ fn counterexample_record(ours: &[Field], theirs: &[Field]) -> Option<Value> {
     absent.then(|| Value::Object(sample_fields(theirs, false)))
 }
 
-/// A type near `ty`: sometimes wider, sometimes narrower, sometimes neither. `choice` is used up
+/// A variation of `ty`: sometimes wider, sometimes narrower, sometimes neither. `choice` is consumed
 /// digit by digit.
 fn varied(ty: &Type, choice: &mut u64) -> Type {
     let digit = *choice % 8;
@@ -304,8 +306,8 @@ proptest! {
 
     #[test]
     fn a_type_accepts_another_exactly_if_no_value_contradicts(
-        ours in standing_types(2),
-        (theirs, value) in standing_types(2).prop_flat_map(|ty| {
+        ours in nullable_types(2),
+        (theirs, value) in nullable_types(2).prop_flat_map(|ty| {
             let value = values(&ty);
             (Just(ty), value)
         }),

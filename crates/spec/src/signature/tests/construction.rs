@@ -1,10 +1,10 @@
-//! What `Signature::new` refuses, and the schemas of what it makes.
+//! The errors of `Signature::new`, and the schemas of its results.
 
 use serde_json::{Value, json};
 
 use crate::signature::{Field, MAX_DEPTH, Signature, SignatureError, Type};
 
-fn refusal(parameters: Vec<Field>) -> String {
+fn error_message(parameters: Vec<Field>) -> String {
     Signature::new(parameters, Type::Text)
         .unwrap_err()
         .to_string()
@@ -16,21 +16,21 @@ fn names_are_unique_and_not_empty_at_every_level() {
         Field::required("a", Type::Text),
         Field::optional("a", Type::Integer),
     ];
-    assert_eq!(refusal(twice.clone()), "`a` is declared twice");
+    assert_eq!(error_message(twice.clone()), "`a` is declared twice");
     assert_eq!(
-        refusal(vec![Field::required("r", Type::list(Type::Record(twice)))]),
+        error_message(vec![Field::required("r", Type::list(Type::Record(twice)))]),
         "`r[].a` is declared twice"
     );
     let unnamed = vec![Field::required("", Type::Text)];
-    assert_eq!(refusal(unnamed.clone()), "a parameter has no name");
+    assert_eq!(error_message(unnamed.clone()), "a parameter has no name");
     assert_eq!(
-        refusal(vec![Field::required("r", Type::Record(unnamed))]),
+        error_message(vec![Field::required("r", Type::Record(unnamed))]),
         "a field of `r` has no name"
     );
 }
 
 #[test]
-fn enums_have_options_and_each_once() {
+fn enum_options_are_not_empty_and_unique() {
     let none = Type::options::<String>([]);
     assert_eq!(
         Signature::new(vec![], none),
@@ -39,51 +39,58 @@ fn enums_have_options_and_each_once() {
         })
     );
     let twice = vec![Field::required("a", Type::options(["x", "y", "x"]))];
-    assert_eq!(refusal(twice), "the enum at `a` lists \"x\" twice");
+    assert_eq!(error_message(twice), "the enum at `a` lists \"x\" twice");
 }
 
 #[test]
-fn defaults_fit_their_types_at_every_level() {
-    let refused = |ty: Type, value: Value, reason: &str| {
+fn defaults_must_fit_their_types_at_every_level() {
+    let assert_rejected = |ty: Type, value: Value, reason: &str| {
         let expected = format!("the default of `a` does not fit: {reason}");
-        assert_eq!(refusal(vec![Field::with_default("a", ty, value)]), expected);
+        assert_eq!(
+            error_message(vec![Field::with_default("a", ty, value)]),
+            expected
+        );
     };
-    refused(Type::Integer, json!("x"), "expected Int, found \"x\"");
-    refused(Type::Integer, json!(0.5), "expected Int, found 0.5");
-    refused(Type::Text, Value::Null, "expected Text, found null");
-    refused(
+    assert_rejected(Type::Integer, json!("x"), "expected Int, found \"x\"");
+    assert_rejected(Type::Integer, json!(0.5), "expected Int, found 0.5");
+    assert_rejected(Type::Text, Value::Null, "expected Text, found null");
+    assert_rejected(
         Type::options(["x"]),
         json!("y"),
         "expected \"x\", found \"y\"",
     );
-    refused(
+    assert_rejected(
         Type::list(Type::Text),
         json!(["x", 1]),
         "`[]`: expected Text, found 1",
     );
     let record = || Type::Record(vec![Field::required("b", Type::list(Type::Boolean))]);
-    refused(record(), json!({}), "the field `b` is missing");
-    refused(record(), json!({"b": [], "c": 1}), "there is no field `c`");
-    refused(
+    assert_rejected(record(), json!({}), "the field `b` is missing");
+    assert_rejected(record(), json!({"b": [], "c": 1}), "there is no field `c`");
+    assert_rejected(
         record(),
         json!({"b": [[]]}),
         "`b[]`: expected Bool, found an array",
     );
     let inner = Field::with_default("b", Type::Integer, "x");
     assert_eq!(
-        refusal(vec![Field::required("a", Type::Record(vec![inner]))]),
+        error_message(vec![Field::required("a", Type::Record(vec![inner]))]),
         "the default of `a.b` does not fit: expected Int, found \"x\""
     );
 }
 
 #[test]
-fn nullable_types_stand_only_where_a_value_must() {
+fn nullable_types_are_allowed_only_for_list_items_and_return_types() {
     let nullable = Type::nullable(Type::Text);
     let list = Type::list(nullable.clone());
     assert!(Signature::new(vec![Field::required("a", list)], nullable.clone()).is_ok());
-    assert!(refusal(vec![Field::required("a", nullable.clone())]).contains("cannot be nullable"));
+    assert!(
+        error_message(vec![Field::required("a", nullable.clone())]).contains("cannot be nullable")
+    );
     let twice = Type::Nullable(Box::new(nullable));
-    assert!(refusal(vec![Field::required("a", Type::list(twice))]).contains("cannot be nullable"));
+    assert!(
+        error_message(vec![Field::required("a", Type::list(twice))]).contains("cannot be nullable")
+    );
 }
 
 #[test]

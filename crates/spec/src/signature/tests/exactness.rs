@@ -1,14 +1,14 @@
-//! That what is read from a schema accepts the same values as the schema, for schemas made of
-//! every keyword at random.
+//! A type read from a schema accepts the same values as the schema, for schemas composed of
+//! random keywords.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::{Map, Value, json};
 
-use super::generate::{any_json, sample, stranger, values};
+use super::generate::{any_json, sample, value_of_other_type, values};
 use crate::signature::Type;
 
-/// Keywords with plain settings: expressible, inexpressible and idle ones.
+/// Keywords with plain settings: expressible ones, inexpressible ones and ones without effect.
 fn plain_keywords() -> impl Strategy<Value = (&'static str, Value)> {
     prop::sample::select(vec![
         ("enum", json!(["x", "y"])),
@@ -141,7 +141,7 @@ proptest! {
     })]
 
     #[test]
-    fn what_is_read_from_any_schema_accepts_what_the_schema_accepts(
+    fn a_type_read_from_any_schema_accepts_the_same_values(
         mut schema in schemas(), definition in schemas(), anything in any_json()
     ) {
         schema["$defs"] = json!({"d": definition});
@@ -153,7 +153,7 @@ proptest! {
         let read = jsonschema::validator_for(&ty.schema()).unwrap();
         let mut runner = proptest::test_runner::TestRunner::deterministic();
         let of_type = (0..4).map(|_| values(&ty).new_tree(&mut runner).unwrap().current());
-        let made = [sample(&ty, true), sample(&ty, false), stranger(&ty), anything];
+        let made = [sample(&ty, true), sample(&ty, false), value_of_other_type(&ty), anything];
         for value in probes().into_iter().chain(of_type).chain(made) {
             prop_assert_eq!(
                 written.is_valid(&value), read.is_valid(&value), "{} as {} on {}", schema, ty, value
@@ -163,7 +163,7 @@ proptest! {
 }
 
 #[test]
-fn enough_random_schemas_are_read_for_the_comparison_to_mean_something() {
+fn enough_random_schemas_are_expressible_for_a_meaningful_comparison() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut read = 0;
     for _ in 0..500 {

@@ -1,4 +1,4 @@
-//! Reading schemas written elsewhere: what is exact, and what is refused with which reason.
+//! Reading external schemas: exact conversions, and rejections with their reasons.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn read(schema: Value) -> String {
 }
 
 fn reasons(schema: &Value) -> Vec<String> {
-    let problems = Type::from_schema(schema).expect_err("the schema should be refused");
+    let problems = Type::from_schema(schema).expect_err("the schema should be rejected");
     problems.iter().map(Inexpressible::to_string).collect()
 }
 
@@ -36,7 +36,7 @@ fn annotations_are_dropped() {
 }
 
 #[test]
-fn keywords_that_refuse_nothing_are_dropped() {
+fn keywords_without_effect_are_dropped() {
     assert_eq!(
         read(json!({"type": "string", "minimum": 3, "minLength": 0})),
         "Text"
@@ -113,7 +113,7 @@ fn null_among_the_choices_makes_a_type_nullable() {
 }
 
 #[test]
-fn combinations_that_come_to_one_type_are_read() {
+fn combinations_equivalent_to_one_type_are_read() {
     assert_eq!(
         read(json!({"allOf": [{"type": "string"}], "description": "d"})),
         "Text"
@@ -140,7 +140,7 @@ fn local_references_are_followed() {
 }
 
 #[test]
-fn what_cannot_be_expressed_is_said_with_its_place_all_at_once() {
+fn all_inexpressible_parts_are_reported_with_their_places() {
     let schema = closed(
         json!({
             "a": {"type": "string", "pattern": "x", "maxLength": 3},
@@ -177,7 +177,7 @@ fn what_cannot_be_expressed_is_said_with_its_place_all_at_once() {
             "/properties/c~1d/oneOf: a choice between types cannot be expressed",
             "/properties/e/type: a choice between kinds of values cannot be expressed",
             "/properties/f: extra keys are allowed: `additionalProperties` is not `false`",
-            "/properties/h: it may be null: a field can be left out, but its value is never null",
+            "/properties/h: it may be null; a field can be absent, but its value is never null",
             "/properties/i: it is required and has a default, which cannot be expressed",
             "/properties/j/default: the default does not fit its schema: expected Text, found 1",
             "/properties/k/enum: only strings can be listed as options, not other values",
@@ -187,7 +187,7 @@ fn what_cannot_be_expressed_is_said_with_its_place_all_at_once() {
             "/properties/p: only null is accepted",
             "/properties/q/type: `strin` is not a type of JSON Schema",
             "/properties/r: no value is accepted",
-            "/properties/s/$ref: `https://example.org/schema` is not followed: only `#/$defs/name` is",
+            "/properties/s/$ref: `https://example.org/schema` is not followed; only `#/$defs/name` references are",
             "/properties/t/$ref: `#/$defs/none` does not exist",
             "/properties/u/allOf: `allOf` of several schemas cannot be expressed",
             "/properties/v: `anyOf` together with `minLength` cannot be expressed",
@@ -210,14 +210,14 @@ fn parameters_must_be_a_closed_object() {
     );
     assert_eq!(
         reason(json!({"type": "string"})),
-        "arguments are an object with named fields, not Text"
+        "arguments must be an object with named fields, not Text"
     );
     assert!(
         reason(json!({"type": ["object", "null"], "additionalProperties": false})).contains("null")
     );
     assert_eq!(
         reason(json!(true)),
-        "arguments are an object with named fields, not Any"
+        "arguments must be an object with named fields, not Any"
     );
     let schema = json!({"$ref": "#/$defs/a", "$defs": {"a": closed(json!({}), json!([]))}});
     assert_eq!(parameters_from_schema(&schema), Ok(vec![]));
@@ -232,7 +232,7 @@ fn parameters_must_be_a_closed_object() {
 }
 
 #[test]
-fn problems_of_both_schemas_are_told_apart() {
+fn problems_of_the_two_schemas_have_different_prefixes() {
     let problems = Signature::from_schemas(&json!({"type": "object"}), &json!({"type": "null"}));
     let problems = problems.unwrap_err();
     let pointers: Vec<&str> = problems
@@ -243,8 +243,8 @@ fn problems_of_both_schemas_are_told_apart() {
 }
 
 #[test]
-fn references_in_circles_are_refused() {
-    let circle = json!({
+fn cyclic_references_are_rejected() {
+    let cyclic = json!({
         "$ref": "#/$defs/a",
         "$defs": {
             "a": {"type": "array", "items": {"$ref": "#/$defs/b"}},
@@ -252,9 +252,9 @@ fn references_in_circles_are_refused() {
         },
     });
     assert!(
-        reasons(&circle)[0].contains("refers to itself"),
+        reasons(&cyclic)[0].contains("refers to itself"),
         "{:?}",
-        reasons(&circle)
+        reasons(&cyclic)
     );
     assert!(reasons(&json!({"type": "array", "items": {"$ref": "#"}}))[0].contains("itself"));
     assert!(
@@ -264,7 +264,7 @@ fn references_in_circles_are_refused() {
 }
 
 #[test]
-fn references_inside_another_resource_are_not_mistaken_for_local_ones() {
+fn references_inside_another_resource_are_not_resolved_locally() {
     let schema = json!({
         "type": "array",
         "items": {"$id": "https://example.org/i", "$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}},
@@ -274,7 +274,7 @@ fn references_inside_another_resource_are_not_mistaken_for_local_ones() {
 }
 
 #[test]
-fn references_that_multiply_are_bounded() {
+fn exponential_references_are_bounded() {
     let mut definitions = serde_json::Map::new();
     definitions.insert(
         "d0".to_owned(),
@@ -297,8 +297,8 @@ fn references_that_multiply_are_bounded() {
 }
 
 #[test]
-fn schemas_nested_too_deep_are_refused() {
-    // `json!` would walk what it is given, and so overflow before the reader could.
+fn schemas_nested_too_deep_are_rejected() {
+    // `json!` traverses its argument recursively, so it would overflow before the reader.
     let object = |entries: Vec<(&str, Value)>| {
         Value::Object(
             entries
@@ -336,7 +336,7 @@ fn schemas_nested_too_deep_are_refused() {
 }
 
 #[test]
-fn what_is_read_accepts_the_same_values_as_what_was_written() {
+fn the_read_type_accepts_the_same_values_as_the_schema() {
     let schemas = [
         json!({"type": "string", "enum": ["a", 1, null]}),
         json!({"enum": ["a", null]}),

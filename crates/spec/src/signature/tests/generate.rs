@@ -1,4 +1,4 @@
-//! Strategies that generate sound types, signatures, and values that fit them.
+//! Strategies that generate valid types, signatures, and values that fit them.
 
 use std::collections::HashSet;
 
@@ -57,7 +57,7 @@ pub(super) fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Types that may stand as a field's own.
+/// Types allowed for a field.
 pub(super) fn types(depth: u32) -> BoxedStrategy<Type> {
     let enums = prop::collection::vec(texts(), 1..4).prop_map(|options| {
         let mut seen = HashSet::new();
@@ -82,14 +82,14 @@ pub(super) fn types(depth: u32) -> BoxedStrategy<Type> {
     }
     prop_oneof![
         3 => leaf,
-        2 => standing_types(depth - 1).prop_map(Type::list),
+        2 => nullable_types(depth - 1).prop_map(Type::list),
         2 => fields(depth - 1).prop_map(Type::Record),
     ]
     .boxed()
 }
 
-/// Types that may stand as a list's item or as a return type.
-pub(super) fn standing_types(depth: u32) -> BoxedStrategy<Type> {
+/// Types allowed for a list's item or as a return type.
+pub(super) fn nullable_types(depth: u32) -> BoxedStrategy<Type> {
     let plain = types(depth);
     prop_oneof![3 => plain.clone(), 1 => plain.prop_map(Type::nullable)].boxed()
 }
@@ -123,7 +123,7 @@ fn field(depth: u32) -> impl Strategy<Value = Field> {
 }
 
 pub(super) fn signatures() -> impl Strategy<Value = Signature> {
-    (fields(2), standing_types(2))
+    (fields(2), nullable_types(2))
         .prop_map(|(parameters, returns)| Signature::new(parameters, returns).unwrap())
 }
 
@@ -152,7 +152,7 @@ pub(super) fn values(ty: &Type) -> BoxedStrategy<Value> {
     }
 }
 
-/// Objects with these fields, those that may be left out sometimes left out.
+/// Objects with these fields, sometimes without the optional ones.
 pub(super) fn objects(fields: &[Field]) -> BoxedStrategy<Value> {
     let entries: Vec<BoxedStrategy<Option<(String, Value)>>> = fields
         .iter()
@@ -171,7 +171,7 @@ pub(super) fn objects(fields: &[Field]) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// Some value of a type, the same each time. Records come with all their fields, or the fewest.
+/// A fixed value of a type. Records have all their fields, or only the required ones.
 pub(super) fn sample(ty: &Type, full: bool) -> Value {
     match ty {
         Type::Text => json!(""),
@@ -196,7 +196,7 @@ pub(super) fn sample_fields(fields: &[Field], full: bool) -> Map<String, Value> 
 }
 
 /// A value that is not of the type.
-pub(super) fn stranger(ty: &Type) -> Value {
+pub(super) fn value_of_other_type(ty: &Type) -> Value {
     match ty {
         Type::Text | Type::Enum(_) => json!(1),
         Type::Integer => json!(0.5),
@@ -205,9 +205,9 @@ pub(super) fn stranger(ty: &Type) -> Value {
         | Type::Object
         | Type::Array
         | Type::List(_)
-        | Type::Record(_) => json!("stranger"),
-        Type::Nullable(inner) => stranger(inner),
-        // There is none; whoever needs one does not ask for this type.
+        | Type::Record(_) => json!("value_of_other_type"),
+        Type::Nullable(inner) => value_of_other_type(inner),
+        // There is no such value; no caller passes this type.
         Type::Any => Value::Null,
     }
 }

@@ -7,4 +7,4 @@ mod from_schema;
 mod generate;
 mod properties;
 mod text;
-mod text_mistakes;
+mod text_errors;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::generate::{
-    objects, sample_fields, signatures, standing_types, stranger, unlisted, values,
+    nullable_types, objects, sample_fields, signatures, unlisted, value_of_other_type, values,
 };
 use crate::signature::{Presence, Signature, Type, parameters_from_schema};
 
@@ -24,20 +24,20 @@ proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
-    fn printing_and_reading_a_signature_gives_it_back(signature in signatures()) {
+    fn a_printed_signature_parses_back(signature in signatures()) {
         let text = signature.to_string();
         prop_assert_eq!(Signature::parse(&text), Ok(signature), "{}", text);
     }
 
     #[test]
-    fn printing_and_reading_a_type_gives_it_back(ty in standing_types(3)) {
+    fn a_printed_type_parses_back(ty in nullable_types(3)) {
         let (read, optional) = Type::parse(&ty.to_string()).unwrap();
         let read = if optional { Type::nullable(read) } else { read };
         prop_assert_eq!(read, ty);
     }
 
     #[test]
-    fn a_signature_survives_the_way_through_its_schemas(signature in signatures()) {
+    fn a_signature_round_trips_through_its_schemas(signature in signatures()) {
         let parameters = signature.parameters_schema();
         let returns = signature.returns_schema();
         let read = Signature::from_schemas(&parameters, &returns).unwrap();
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn arguments_that_conform_are_accepted(
+    fn arguments_that_fit_are_accepted_by_the_schema(
         (signature, arguments) in signatures().prop_flat_map(|signature| {
             let arguments = objects(signature.parameters());
             (Just(signature), arguments)
@@ -58,7 +58,7 @@ proptest! {
 
     #[test]
     fn values_of_a_type_fit_its_schema(
-        (ty, value) in standing_types(2).prop_flat_map(|ty| {
+        (ty, value) in nullable_types(2).prop_flat_map(|ty| {
             let value = values(&ty);
             (Just(ty), value)
         })
@@ -69,8 +69,8 @@ proptest! {
 
     #[test]
     fn checking_a_value_agrees_with_the_schema(
-        ty in standing_types(2),
-        (_, value) in standing_types(2).prop_flat_map(|other| {
+        ty in nullable_types(2),
+        (_, value) in nullable_types(2).prop_flat_map(|other| {
             let value = values(&other);
             (Just(other), value)
         })
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn arguments_that_do_not_conform_are_refused(signature in signatures()) {
+    fn arguments_that_do_not_fit_are_rejected_by_the_schema(signature in signatures()) {
         let schema = signature.parameters_schema();
         let validator = jsonschema::validator_for(&schema).unwrap();
         let arguments = sample_fields(signature.parameters(), true);
@@ -93,7 +93,7 @@ proptest! {
 
         for field in signature.parameters() {
             let mut changed = arguments.clone();
-            changed.insert(field.name.clone(), stranger(&field.ty));
+            changed.insert(field.name.clone(), value_of_other_type(&field.ty));
             prop_assert!(!validator.is_valid(&Value::Object(changed)));
 
             let mut null = arguments.clone();
@@ -128,8 +128,8 @@ proptest! {
     }
 }
 
-/// Fragments of the notation, so that soup made of them gets deep into the parser.
-fn soup() -> impl Strategy<Value = String> {
+/// Random concatenations of fragments of the notation, which reach deep into the parser.
+fn random_fragments() -> impl Strategy<Value = String> {
     let pieces = vec![
         "(", ")", "[", "]", "{", "}", ",", ":", "=", "|", "?", "-->", "->", "=>", "-", "IO",
         "Maybe", "Text", "Int", "List", "Optional", "or", "null", "true", "a", "b", "\"x\"", "\"",
@@ -162,24 +162,24 @@ proptest! {
     #![proptest_config(cases(1500))]
 
     #[test]
-    fn no_text_of_fragments_breaks_the_reader(text in soup()) {
+    fn texts_of_fragments_do_not_break_the_parser(text in random_fragments()) {
         check_any_text(&text)?;
         check_any_text(&format!("(a: {text}) --> IO Text"))?;
     }
 
     #[test]
-    fn no_printable_text_breaks_the_reader(text in "\\PC{0,40}") {
+    fn printable_texts_do_not_break_the_parser(text in "\\PC{0,40}") {
         check_any_text(&text)?;
         check_any_text(&format!("({text}"))?;
     }
 
     #[test]
-    fn no_bytes_break_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn arbitrary_bytes_do_not_break_the_parser(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         check_any_text(&String::from_utf8_lossy(&bytes))?;
     }
 
     #[test]
-    fn a_signature_with_pieces_cut_out_never_breaks_the_reader(
+    fn a_signature_with_a_part_removed_does_not_break_the_parser(
         signature in signatures(), from in 0..200_usize, length in 1..20_usize
     ) {
         let text = signature.to_string();

@@ -1,4 +1,4 @@
-//! What the text form means when it is right.
+//! The meaning of valid text forms.
 
 use serde_json::json;
 
@@ -48,7 +48,7 @@ fn every_scalar_has_its_names() {
 }
 
 #[test]
-fn io_parentheses_and_trailing_commas_are_free() {
+fn io_parentheses_and_trailing_commas_are_optional() {
     let plain = signature("(a: Text, b: {c: Int}) --> IO Text");
     for text in [
         "(a: Text, b: {c: Int}) --> Text",
@@ -66,7 +66,7 @@ fn io_parentheses_and_trailing_commas_are_free() {
 }
 
 #[test]
-fn maybe_means_leaving_out_for_a_field_and_null_elsewhere() {
+fn maybe_makes_a_field_optional_and_other_types_nullable() {
     assert_eq!(
         parameter("a: Maybe Int"),
         Field::optional("a", Type::Integer)
@@ -124,7 +124,7 @@ fn fields_have_defaults_and_descriptions() {
 }
 
 #[test]
-fn an_enum_is_string_literals_and_what_follows_it_describes() {
+fn an_enum_is_string_literals_followed_by_a_description() {
     assert_eq!(
         parameter("unit: \"celsius\" | 'fahrenheit' \"of the result\""),
         Field::required("unit", Type::options(["celsius", "fahrenheit"]))
@@ -145,7 +145,7 @@ fn an_enum_is_string_literals_and_what_follows_it_describes() {
 }
 
 #[test]
-fn names_may_be_anything_in_quotes_and_keywords_bare() {
+fn quoted_names_may_be_any_text_and_keywords_may_be_bare_names() {
     assert_eq!(parameter("IO: Text").name, "IO");
     assert_eq!(parameter("Maybe: Text").name, "Maybe");
     assert_eq!(parameter("x-1.y_z: Text").name, "x-1.y_z");

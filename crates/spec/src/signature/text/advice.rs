@@ -1,5 +1,4 @@
-//! What to suggest to someone who wrote a type that does not exist, or a type in the notation of
-//! another language.
+//! Hints for a type that does not exist, or that is written in the notation of another language.
 
 use super::shortened;
 use crate::nearest::nearest;
@@ -21,7 +20,7 @@ const SCALARS: [(&str, Type); 12] = [
     ("Any", Type::Any),
 ];
 
-/// Names other notations have, in lower case, and the name here.
+/// Type names of other notations, in lower case, and the corresponding name here.
 const FOREIGN: [(&str, &str); 30] = [
     ("str", "Text"),
     ("char", "Text"),
@@ -61,7 +60,7 @@ pub(super) fn scalar(name: &str) -> Option<Type> {
     Some(ty.clone())
 }
 
-/// Whether a word of this name, followed by a type, means a list of that type elsewhere.
+/// Whether the word followed by a type means a list of that type in other notations.
 pub(super) fn means_list(word: &str) -> bool {
     matches_ignoring_case(
         word,
@@ -69,7 +68,7 @@ pub(super) fn means_list(word: &str) -> bool {
     )
 }
 
-/// Whether a word of this name, followed by a type, means that nothing need be given elsewhere.
+/// Whether the word followed by a type means an optional value in other notations.
 pub(super) fn means_optional(word: &str) -> bool {
     matches_ignoring_case(word, &["optional", "option", "nullable", "opt", "maybe"])
 }
@@ -78,7 +77,7 @@ fn matches_ignoring_case(word: &str, known: &[&str]) -> bool {
     known.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// The advice for an unknown type name that stands alone.
+/// The hint for an unknown type name without an argument.
 pub(super) fn unknown_type(name: &str) -> String {
     let names = SCALARS.map(|(known, _)| known);
     let known = format!("the types are {}, [T] and {{name: T}}", names.join(", "));
@@ -92,11 +91,11 @@ pub(super) fn unknown_type(name: &str) -> String {
         "undefined",
     ];
     if matches_ignoring_case(name, &nothing) {
-        return format!("there is no type for nothing; {known}");
+        return format!("there is no type for an empty result; {known}");
     }
     if name.eq_ignore_ascii_case("io") {
         return format!(
-            "`IO` is no type; it may stand before the type a text signature returns; {known}"
+            "`IO` is not a type; it is allowed only before the return type of a text signature; {known}"
         );
     }
     let exact = names
@@ -114,7 +113,7 @@ pub(super) fn unknown_type(name: &str) -> String {
     }
 }
 
-/// The advice for `name` followed by a type, such as `List Text` or `Optional Int`.
+/// The hint for `name` followed by a type, such as `List Text` or `Optional Int`.
 pub(super) fn applied_type(name: &str, argument: Option<&str>) -> Option<String> {
     let argument = argument.map_or_else(|| "T".to_owned(), shortened);
     if means_list(name) {

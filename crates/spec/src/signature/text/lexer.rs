@@ -1,26 +1,26 @@
-//! Cuts the text form of a signature into tokens in one pass. Problems inside a token, such as an
-//! unknown escape, are reported here; what the tokens mean together is the parser's business.
+//! Splits the text form of a signature into tokens in one pass. Errors inside a token, such as an
+//! unknown escape, are reported here; all other errors are reported by the parser.
 
 use serde_json::Number;
 use windlass_gram::{Diagnostic, Span};
 
 use super::{Report, code};
 
-/// A piece of the text.
+/// A token of the text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
     pub(super) span: Span,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
     /// One of `( ) [ ] { } , : = | ?`.
     Mark(char),
     /// `-->`.
     Arrow,
-    /// Something that was probably meant as `-->`.
+    /// Probably a misspelt `-->`.
     WrongArrow,
     /// A name, a type's name or a keyword.
     Word(String),
@@ -30,7 +30,7 @@ pub(super) enum Kind {
     Backticked(String),
     /// A number literal.
     Number(Number),
-    /// A character that begins no token, or a literal that was reported already.
+    /// A character that starts no token, or a literal that is reported already.
     Unknown,
     /// The end of the text.
     End,
@@ -59,7 +59,7 @@ pub(super) fn tokens(source: &str, report: &mut Report) -> Vec<Token> {
     }
 }
 
-/// A span of offsets that may exceed what a span can say; then it points at the last place it can.
+/// A span of offsets, clamped to the largest offset of a span.
 pub(super) fn span(start: usize, end: usize) -> Span {
     let offset = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
     Span::new(offset(start), offset(end))
@@ -113,8 +113,8 @@ impl<'s> Lexer<'s, '_> {
         }
     }
 
-    /// Anything that looks like an arrow: up to four dashes or equals signs and a `>`, or a drawn
-    /// one. The bound keeps a long row of dashes from being scanned again and again.
+    /// Anything that looks like an arrow: up to four dashes or equals signs and a `>`, or an arrow
+    /// character. The limit avoids scanning a long row of dashes repeatedly.
     fn arrow(&mut self) -> Option<Kind> {
         let rest = self.rest();
         let mut length = 0;
@@ -233,7 +233,7 @@ impl<'s> Lexer<'s, '_> {
                     self.offset += 1;
                     return Kind::Text(text);
                 }
-                // A string ends with its line: a forgotten quote must not swallow the rest.
+                // A string ends with its line, so that a missing quote does not affect the rest.
                 _ => {
                     self.unterminated(start, "string", quote);
                     return Kind::Text(text);
@@ -248,7 +248,7 @@ impl<'s> Lexer<'s, '_> {
         if quote == '`' {
             hint = "close it with a backtick".to_owned();
         } else if self.peek() == Some('\n') {
-            hint.push_str("; a line break inside a string is written `\\n`");
+            hint.push_str("; write a line break inside a string as `\\n`");
         }
         let span = span(start, self.offset);
         self.report
@@ -288,7 +288,7 @@ impl<'s> Lexer<'s, '_> {
         let end = self
             .peek()
             .map_or(self.offset, |next| self.offset + next.len_utf8());
-        let message = "this is not an escape of a JSON string".to_owned();
+        let message = "this is not a JSON string escape".to_owned();
         let hint = r#"the escapes are \" \\ \/ \b \f \n \r \t and \u with four hexadecimal digits"#;
         let diagnostic = Diagnostic::error(code::ESCAPE, span(start, end), message);
         self.report.push(diagnostic.with_hint(hint));

@@ -1,5 +1,5 @@
 //! Default values in the text form: JSON, read from the same tokens as the rest, so single-quoted
-//! strings and line breaks are as free here as elsewhere.
+//! strings and line breaks are allowed here too.
 
 use serde_json::{Map, Value};
 use windlass_gram::Diagnostic;
@@ -80,10 +80,9 @@ impl Parser<'_> {
                 "True" | "TRUE" => "write `true`".to_owned(),
                 "False" | "FALSE" => "write `false`".to_owned(),
                 "None" | "Nothing" | "nil" | "undefined" => {
-                    "leave the default away; `Maybe` alone says that nothing need be given"
-                        .to_owned()
+                    "remove the default; `Maybe` alone makes the value optional".to_owned()
                 }
-                _ => format!("a string stands in quotes: \"{}\"", super::shortened(word)),
+                _ => format!("put a string in quotes: \"{}\"", super::shortened(word)),
             },
             _ => "a default is a JSON value, such as `3`, `\"text\"`, `true` or `[]`".to_owned(),
         };

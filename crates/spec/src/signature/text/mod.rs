@@ -1,6 +1,6 @@
 //! The text form of types and signatures, such as
-//! `(name: Text, age: Maybe Int = 3 "in years") --> IO [Text]`, read with all its mistakes reported
-//! at once. Writing it is the business of `display`.
+//! `(name: Text, age: Maybe Int = 3 "in years") --> IO [Text]`. All errors are reported
+//! at once. `display` writes it.
 //!
 //! ```text
 //! signature = "(" [ fields ] ")" "-->" [ "IO" ] type ;
@@ -11,9 +11,9 @@
 //! ```
 
 mod advice;
+mod errors;
 mod lexer;
 mod literal;
-mod mistakes;
 mod parser;
 mod types;
 
@@ -22,7 +22,7 @@ use windlass_gram::Diagnostic;
 use super::{Signature, Type, shortened};
 use parser::Parser;
 
-/// Stable names of what can be wrong with the text.
+/// The stable codes of the diagnostics.
 mod code {
     pub(super) const ARROW: &str = "signature-arrow";
     pub(super) const DEFAULT: &str = "default-type";
@@ -40,21 +40,21 @@ mod code {
     pub(super) const UNKNOWN: &str = "unknown-type";
 }
 
-/// How many mistakes are reported of one text; a reader gains nothing from more.
+/// The largest number of reported errors of one text.
 const MAX_DIAGNOSTICS: usize = 100;
 
 impl Signature {
     /// Reads the text form of a signature.
     ///
     /// # Errors
-    /// Everything found wrong, in the order of the text, with spans in bytes of `text`.
+    /// All errors, in the order of the text, with spans in bytes of `text`.
     pub fn parse(text: &str) -> Result<Self, Vec<Diagnostic>> {
         let mut report = Report::default();
         let tokens = lexer::tokens(text, &mut report);
         let mut parser = Parser::new(text, tokens, report);
         let parts = parser.signature();
         let (parameters, returns) = parser.report.finish(parts)?;
-        // What the parser lets through is sound; this is what makes it so for certain.
+        // The parser accepts only valid parts; this check guarantees it.
         Self::new(parameters, returns).map_err(|error| {
             let whole = lexer::span(0, text.len());
             vec![Diagnostic::error(code::SYNTAX, whole, error.to_string())]
@@ -63,29 +63,29 @@ impl Signature {
 }
 
 impl Type {
-    /// Reads the text form of a type, and whether it was marked as optional by `Maybe` or `?`;
-    /// what that means depends on where the type stands, so the caller decides.
+    /// Reads the text form of a type, and whether it is marked as optional by `Maybe` or `?`. The
+    /// meaning of the mark depends on the place of the type, so the caller decides.
     ///
     /// # Errors
-    /// Everything found wrong, in the order of the text, with spans in bytes of `text`.
+    /// All errors, in the order of the text, with spans in bytes of `text`.
     pub fn parse(text: &str) -> Result<(Self, bool), Vec<Diagnostic>> {
         let mut report = Report::default();
         let tokens = lexer::tokens(text, &mut report);
         let mut parser = Parser::new(text, tokens, report);
-        let parsed = parser.lone_type();
+        let parsed = parser.whole_type();
         parser.report.finish(parsed)
     }
 }
 
-/// Something was wrong and has been reported; there is nothing to go on with here.
+/// An error that is reported already; the construct has no result.
 #[derive(Debug, Clone, Copy)]
 struct Reported;
 
-/// The mistakes found so far.
+/// The errors reported so far.
 #[derive(Debug, Default)]
 struct Report {
     diagnostics: Vec<Diagnostic>,
-    /// After nesting too deep nothing more is said: the reader lost its place.
+    /// Set after nesting too deep: the parser lost its place, so it reports nothing more.
     closed: bool,
 }
 
@@ -100,7 +100,7 @@ impl Report {
         match outcome {
             Ok(value) if self.diagnostics.is_empty() => Ok(value),
             _ => {
-                // Tokens are reported before what they mean together; readers want text order.
+                // Errors of the lexer precede those of the parser; readers need text order.
                 self.diagnostics.sort_by_key(|diagnostic| diagnostic.span);
                 Err(self.diagnostics)
             }

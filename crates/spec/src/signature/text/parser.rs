@@ -1,23 +1,23 @@
-//! Reads tokens into the parts of a signature. A mistake inside one field is reported and the next
-//! field is read all the same, so that one pass finds them all.
+//! Reads tokens into the parts of a signature. An error inside one field is reported and the next
+//! field is still read, so that one pass finds all errors.
 
 use std::collections::HashSet;
 
 use windlass_gram::{Diagnostic, Span};
 
 use super::lexer::{Kind, Token, span};
-use super::types::Written;
+use super::types::ParsedType;
 use super::{Report, Reported, code, shortened};
 use crate::signature::check::misfit;
 use crate::signature::display::is_bare_name;
 use crate::signature::{Field, MAX_DEPTH, Presence, Type};
 
-/// A place in the tokens of a text, and what was found wrong before it.
+/// A position in the tokens of a text, and the errors found before it.
 pub(super) struct Parser<'s> {
     source: &'s str,
     tokens: Vec<Token>,
     position: usize,
-    /// Parentheses around types do not nest types but do nest calls, so they are counted apart.
+    /// Parentheses around types do not nest types but do nest calls, so they are counted separately.
     pub(super) parentheses: usize,
     pub(super) report: Report,
 }
@@ -131,7 +131,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Reads a type that is the whole text, and whether it is marked as optional.
-    pub(super) fn lone_type(&mut self) -> Result<(Type, bool), Reported> {
+    pub(super) fn whole_type(&mut self) -> Result<(Type, bool), Reported> {
         let written = self.ty(1)?;
         self.end("the end of the type")?;
         Ok((written.ty, written.optional))
@@ -157,7 +157,7 @@ impl<'s> Parser<'s> {
             }
             Kind::End => return Err(self.no_return_type()),
             _ => {
-                let hint = "the return type stands after an arrow: `() --> IO Text`".to_owned();
+                let hint = "write the return type after an arrow: `() --> IO Text`".to_owned();
                 return Err(self.expected_with("`-->` after the parameters", Some(hint)));
             }
         }
@@ -167,7 +167,7 @@ impl<'s> Parser<'s> {
 
     fn no_return_type(&mut self) -> Reported {
         let message = "the return type is missing";
-        let hint = "say what is returned, such as `--> IO Text`; use Object for any JSON object";
+        let hint = "add the return type, such as `--> IO Text`; use Object for any JSON object";
         let diagnostic = Diagnostic::error(code::RETURN, self.span(), message);
         self.report.push(diagnostic.with_hint(hint));
         Reported
@@ -193,8 +193,8 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// Reads fields up to and including `closing`. It fails only where there is no next field to
-    /// go on with.
+    /// Reads fields up to and including `closing`. It fails only if there is no next field to
+    /// continue with.
     pub(super) fn fields(&mut self, closing: char, level: usize) -> Result<Vec<Field>, Reported> {
         let mut fields = Vec::new();
         let mut names = HashSet::new();
@@ -205,7 +205,7 @@ impl<'s> Parser<'s> {
                     self.after_type(&format!("`,` or `{closing}`"));
                 }
             }
-            // A field left out here has been reported, so the list never becomes a signature.
+            // A field skipped here is reported, so the list never becomes a signature.
             self.skip_field();
             if !self.take_mark(',') && !self.at_mark(closing) {
                 return Err(self.expected(&format!("`{closing}`")));
@@ -214,7 +214,7 @@ impl<'s> Parser<'s> {
         Ok(fields)
     }
 
-    /// Goes to the comma or bracket that ends the present field, past brackets opened in between.
+    /// Skips to the comma or bracket that ends the current field, past brackets opened in between.
     pub(super) fn skip_field(&mut self) {
         let mut open = 0_usize;
         loop {
@@ -239,7 +239,7 @@ impl<'s> Parser<'s> {
     ) -> Result<Field, Reported> {
         let name = self.name(closing, names)?;
         if self.at_mark('?') && *self.following() == Kind::Mark(':') {
-            let message = "`?` stands after the type, not after the name".to_owned();
+            let message = "`?` belongs after the type, not after the name".to_owned();
             let hint = format!("write `{}: Maybe T`", shortened(&name));
             let diagnostic = Diagnostic::error(code::SYNTAX, self.span(), message);
             self.report.push(diagnostic.with_hint(hint));
@@ -301,12 +301,12 @@ impl<'s> Parser<'s> {
         Ok(name)
     }
 
-    fn default(&mut self, written: &Written) -> Result<Presence, Reported> {
+    fn default(&mut self, written: &ParsedType) -> Result<Presence, Reported> {
         let start = self.span().start;
         let value = self.json(MAX_DEPTH)?;
         let span = self.span_since(start);
         if value.is_null() {
-            let hint = "`Maybe` without a default says that it may be left out";
+            let hint = "for an optional value, write `Maybe` without a default";
             let diagnostic = Diagnostic::error(code::DEFAULT, span, "a default cannot be null");
             self.report.push(diagnostic.with_hint(hint));
         } else if written.known

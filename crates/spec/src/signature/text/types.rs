@@ -1,4 +1,4 @@
-//! Reads types: the part of the grammar that nests, and so the part that counts its depth.
+//! Reads types. This part of the grammar nests, so it counts its depth.
 
 use std::collections::HashSet;
 
@@ -10,16 +10,16 @@ use super::{Reported, advice, code, shortened};
 use crate::signature::{MAX_DEPTH, Type};
 
 /// A type as written.
-pub(super) struct Written {
+pub(super) struct ParsedType {
     pub(super) ty: Type,
     pub(super) optional: bool,
-    /// Whether it is what was written, not a stand-in for a type that does not exist.
+    /// False for a placeholder of a type that does not exist.
     pub(super) known: bool,
 }
 
 impl Parser<'_> {
     /// Reads a type at `level`, optional or not.
-    pub(super) fn ty(&mut self, level: usize) -> Result<Written, Reported> {
+    pub(super) fn ty(&mut self, level: usize) -> Result<ParsedType, Reported> {
         if level > MAX_DEPTH || self.parentheses > MAX_DEPTH {
             let message = format!("types are nested deeper than {MAX_DEPTH} levels here");
             self.report
@@ -54,7 +54,7 @@ impl Parser<'_> {
         *marked = true;
     }
 
-    fn atom(&mut self, level: usize) -> Result<Written, Reported> {
+    fn atom(&mut self, level: usize) -> Result<ParsedType, Reported> {
         match self.kind() {
             Kind::Word(word) => {
                 let word = word.clone();
@@ -70,7 +70,7 @@ impl Parser<'_> {
                 } else {
                     item.ty
                 };
-                Ok(Written {
+                Ok(ParsedType {
                     ty: Type::list(ty),
                     optional: false,
                     known: item.known,
@@ -81,7 +81,7 @@ impl Parser<'_> {
                 let before = self.report.diagnostics.len();
                 let ty = Type::Record(self.fields('}', level + 1)?);
                 let known = self.report.diagnostics.len() == before;
-                Ok(Written {
+                Ok(ParsedType {
                     ty,
                     optional: false,
                     known,
@@ -99,12 +99,12 @@ impl Parser<'_> {
     }
 
     /// Reads the bracket after a type. If there is something else, the rest up to the bracket is
-    /// passed over: it has been reported and would only be misread as what comes after.
+    /// skipped: it is reported already and would be misread as the next construct.
     fn close(
         &mut self,
         closing: char,
-        inner: Result<Written, Reported>,
-    ) -> Result<Written, Reported> {
+        inner: Result<ParsedType, Reported>,
+    ) -> Result<ParsedType, Reported> {
         if inner.is_ok() && self.take_mark(closing) {
             return inner;
         }
@@ -120,14 +120,14 @@ impl Parser<'_> {
     }
 
     /// Reads a type that begins with a word.
-    fn named(&mut self, word: &str, level: usize) -> Result<Written, Reported> {
+    fn named(&mut self, word: &str, level: usize) -> Result<ParsedType, Reported> {
         let span = self.span();
         self.advance();
         if (advice::means_list(word) || advice::means_optional(word)) && self.at_argument() {
             return self.applied(word, span, level);
         }
         if let Some(ty) = advice::scalar(word) {
-            return Ok(Written {
+            return Ok(ParsedType {
                 ty,
                 optional: false,
                 known: true,
@@ -137,7 +137,7 @@ impl Parser<'_> {
         let diagnostic = Diagnostic::error(code::UNKNOWN, span, message);
         self.report
             .push(diagnostic.with_hint(advice::unknown_type(word)));
-        Ok(Written {
+        Ok(ParsedType {
             ty: Type::Object,
             optional: false,
             known: false,
@@ -153,8 +153,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads past the argument of a type in the notation of other languages, to quote it in advice.
-    fn applied(&mut self, word: &str, at: Span, level: usize) -> Result<Written, Reported> {
+    /// Reads past the argument of a type in the notation of other languages, to quote it in a hint.
+    fn applied(&mut self, word: &str, at: Span, level: usize) -> Result<ParsedType, Reported> {
         let angled = self.at_unknown("<");
         if angled {
             self.advance();
@@ -169,14 +169,14 @@ impl Parser<'_> {
         let mut diagnostic = Diagnostic::error(code::UNKNOWN, at, message);
         diagnostic.hint = advice::applied_type(word, argument.is_ok().then_some(quoted));
         self.report.push(diagnostic);
-        argument.map(|written| Written {
+        argument.map(|written| ParsedType {
             known: false,
             ..written
         })
     }
 
     /// Reads an enum: string literals joined by `|`.
-    fn options(&mut self) -> Result<Written, Reported> {
+    fn options(&mut self) -> Result<ParsedType, Reported> {
         let mut options = Vec::new();
         let mut seen = HashSet::new();
         loop {
@@ -194,7 +194,7 @@ impl Parser<'_> {
             }
             self.advance();
             if !self.take_mark('|') {
-                return Ok(Written {
+                return Ok(ParsedType {
                     ty: Type::Enum(options),
                     optional: false,
                     known: true,

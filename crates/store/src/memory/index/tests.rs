@@ -1,14 +1,14 @@
-//! What is kept in memory when there is too much of it.
+//! Tests of which indexes stay in memory when the limit is exceeded.
 
 use std::sync::{Arc, PoisonError};
 
 use windlass_spec::Timestamp;
 
 use crate::store::Store;
-use crate::{Memory, MemoryScope, NewDocument, Reach};
+use crate::{Memory, MemoryScope, NewDocument, ScopeReach};
 
 fn scope(name: &str) -> MemoryScope {
-    MemoryScope::new("acme", "ada", Reach::Agent(name.to_owned()))
+    MemoryScope::new("acme", "ada", ScopeReach::Agent(name.to_owned()))
 }
 
 fn found(memory: &Memory, name: &str) -> usize {
@@ -16,25 +16,25 @@ fn found(memory: &Memory, name: &str) -> usize {
 }
 
 /// How many vectors of how many scopes are in memory.
-fn kept(memory: &Memory) -> (usize, usize) {
-    let kept = memory
+fn cached(memory: &Memory) -> (usize, usize) {
+    let cache = memory
         .indexes
         .0
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
-    let sizes = kept.scopes.values().map(|(_, index)| {
+    let sizes = cache.scopes.values().map(|(_, index)| {
         let index = index.read().unwrap_or_else(PoisonError::into_inner);
         index.index.len()
     });
-    (sizes.sum(), kept.scopes.len())
+    (sizes.sum(), cache.scopes.len())
 }
 
 #[test]
-fn what_was_searched_longest_ago_goes_first_and_is_loaded_again_when_it_is_searched() {
+fn least_recently_searched_index_is_evicted_and_loaded_again_on_search() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path().join("windlass.db")).unwrap();
     let memory = Memory::new(Arc::new(store));
-    memory.indexes.0.lock().unwrap().most = 5;
+    memory.indexes.0.lock().unwrap().max_vectors = 5;
     for (name, count) in [("first", 2), ("second", 3), ("third", 1), ("large", 9)] {
         for number in 0..count {
             let what = format!("Lot {number} is kept.");
@@ -43,17 +43,17 @@ fn what_was_searched_longest_ago_goes_first_and_is_loaded_again_when_it_is_searc
         }
     }
     assert_eq!((found(&memory, "first"), found(&memory, "second")), (2, 3));
-    assert_eq!(kept(&memory), (5, 2), "as much as may be kept");
+    assert_eq!(cached(&memory), (5, 2), "the limit is not exceeded");
     assert_eq!(found(&memory, "third"), 1);
-    // Room is made before something is loaded, so that one more is seen now.
+    // Eviction runs before an index is loaded, so the limit is enforced at the next search.
     assert_eq!(found(&memory, "third"), 1);
-    assert_eq!(kept(&memory), (4, 2), "the first went");
+    assert_eq!(cached(&memory), (4, 2), "the first index is evicted");
     assert_eq!(found(&memory, "first"), 2);
     assert_eq!(found(&memory, "large"), 9);
     assert_eq!(found(&memory, "large"), 9);
     assert_eq!(
-        kept(&memory),
+        cached(&memory),
         (9, 1),
-        "what is searched stays, however large"
+        "the searched index stays, however large"
     );
 }

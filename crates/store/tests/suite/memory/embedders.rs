@@ -1,4 +1,4 @@
-//! Vectors of two embedders are never mixed, and one can take over from the other.
+//! Tests that vectors of two embedders are never mixed, and of re-embedding.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,14 +8,14 @@ use windlass_store::{Memory, MemoryError, NewDocument, Store};
 
 use super::{at, found, opened, scope};
 
-/// Counts letters; fails when it was asked for so many texts.
-struct Letters {
+/// An embedder that counts letters, and fails after a number of texts.
+struct LetterEmbedder {
     hash: EmbedderHash,
     left: AtomicUsize,
 }
 
-impl Letters {
-    fn that_embeds(texts: usize) -> Arc<Self> {
+impl LetterEmbedder {
+    fn with_text_limit(texts: usize) -> Arc<Self> {
         Arc::new(Self {
             hash: EmbedderHash::of(&[b"letters"]),
             left: AtomicUsize::new(texts),
@@ -23,7 +23,7 @@ impl Letters {
     }
 }
 
-impl Embedder for Letters {
+impl Embedder for LetterEmbedder {
     fn embed_all<'a>(
         &'a self,
         texts: &'a [&'a str],
@@ -79,13 +79,13 @@ fn a_memory_of_another_embedder_is_refused_and_names_both() {
         )
         .unwrap();
     let store = Arc::new(Store::open(directory.path().join("windlass.db")).unwrap());
-    let other = Memory::with_embedder(store, Letters::that_embeds(100));
+    let other = Memory::with_embedder(store, LetterEmbedder::with_text_limit(100));
     let refused = other.search(&own, "mill", 5).unwrap_err().to_string();
     assert_eq!(
         refused,
-        "the memory was made with the embedder `static-256` (256 components), and this is `letters` (26 \
-         components); their vectors cannot be compared\n\
-         hint: `windlass memory reembed` makes all vectors anew; nothing else is changed"
+        "the memory was made with the embedder `static-256` (256 components), but the current embedder is \
+         `letters` (26 components); their vectors cannot be compared\n\
+         hint: run `windlass memory reembed` to recompute all vectors; it changes nothing else"
     );
     let refused = other
         .remember(&own[0], NewDocument::new("Another.", at(2)))
@@ -95,7 +95,7 @@ fn a_memory_of_another_embedder_is_refused_and_names_both() {
 }
 
 #[test]
-fn re_embedding_goes_on_where_it_was_broken_off() {
+fn re_embedding_resumes_where_it_was_interrupted() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let own = [scope("principal")];
@@ -106,25 +106,25 @@ fn re_embedding_goes_on_where_it_was_broken_off() {
             .unwrap();
     }
     assert_eq!(found(&memory, &own, "lot").len(), 10);
-    let with = |embedder: Arc<Letters>| {
+    let with = |embedder: Arc<LetterEmbedder>| {
         let store = Arc::new(Store::open(directory.path().join("windlass.db")).unwrap());
         Memory::with_embedder(store, embedder)
     };
-    let broken = with(Letters::that_embeds(300));
-    let mut told = Vec::new();
+    let broken = with(LetterEmbedder::with_text_limit(300));
+    let mut progress = Vec::new();
     let failure = broken
-        .reembed(|done, all| told.push((done, all)))
+        .reembed(|done, all| progress.push((done, all)))
         .unwrap_err();
     assert!(
         failure.to_string().contains("the server went away"),
         "{failure}"
     );
-    assert_eq!(told, [(256, 600)]);
-    for half in [&memory, &with(Letters::that_embeds(9))] {
+    assert_eq!(progress, [(256, 600)]);
+    for half in [&memory, &with(LetterEmbedder::with_text_limit(9))] {
         let refused = half.search(&own, "lot", 5).unwrap_err();
         assert!(matches!(refused, MemoryError::Reembedding(_)), "{refused}");
     }
-    let other = with(Letters::that_embeds(2_000));
+    let other = with(LetterEmbedder::with_text_limit(2_000));
     assert_eq!(other.reembed(|_, _| ()).unwrap().chunks, 600 - 256);
     let hits = other.search(&own, "Lot 599 is kept.", 5).unwrap();
     assert!((hits[0].cosine - 1.0).abs() < 1e-4);
@@ -132,7 +132,7 @@ fn re_embedding_goes_on_where_it_was_broken_off() {
     assert_eq!(other.reembed(|_, _| ()).unwrap().chunks, 0);
     let refused = memory.search(&own, "lot", 5).unwrap_err();
     assert!(matches!(refused, MemoryError::OtherEmbedder { .. }));
-    // And back, in the process that was there all the time.
+    // Back to the first embedder, in the first process.
     assert_eq!(memory.reembed(|_, _| ()).unwrap().chunks, 600);
     assert_eq!(found(&memory, &own, "lot 17")[0], "Lot 17 is kept.");
 }

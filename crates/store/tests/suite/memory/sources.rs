@@ -1,4 +1,4 @@
-//! The same text may come from several files: it is one document, and stays as long as one of them says it.
+//! Tests of documents with several sources: a document stays as long as one of its sources has it.
 
 use windlass_store::{Memory, NewDocument, RememberOutcome, StoredDocument};
 
@@ -17,7 +17,7 @@ fn file(name: &str, what: &str) -> NewDocument {
     }
 }
 
-fn imported(memory: &Memory, name: &str, what: &str) -> RememberOutcome {
+fn import(memory: &Memory, name: &str, what: &str) -> RememberOutcome {
     let own = scope("principal");
     let file = file(name, what);
     let is_unchanged = memory.unchanged(&own, &file).unwrap().is_some();
@@ -38,65 +38,65 @@ fn all(memory: &Memory) -> Vec<String> {
 }
 
 #[test]
-fn a_file_that_comes_to_say_what_another_says_leaves_nothing_old_behind() {
+fn a_file_that_becomes_equal_to_another_leaves_no_old_document() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
-    imported(&memory, "a.txt", NEW);
-    imported(&memory, "z.txt", OLD);
+    import(&memory, "a.txt", NEW);
+    import(&memory, "z.txt", OLD);
     assert_eq!(
         memory
             .unchanged(&scope("principal"), &file("z.txt", NEW))
             .unwrap(),
         None,
-        "though the text is there"
+        "although the text is stored"
     );
-    assert_eq!(imported(&memory, "z.txt", NEW), RememberOutcome::Replaced);
+    assert_eq!(import(&memory, "z.txt", NEW), RememberOutcome::Replaced);
     assert_eq!(all(&memory), [NEW]);
-    assert_eq!(imported(&memory, "z.txt", NEW), RememberOutcome::Known);
+    assert_eq!(import(&memory, "z.txt", NEW), RememberOutcome::Known);
 }
 
 #[test]
-fn a_document_stays_while_another_file_says_it() {
+fn a_document_stays_while_another_file_has_it() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
-    imported(&memory, "z.txt", OLD);
-    assert_eq!(imported(&memory, "a.txt", OLD), RememberOutcome::Known);
+    import(&memory, "z.txt", OLD);
+    assert_eq!(import(&memory, "a.txt", OLD), RememberOutcome::Known);
     assert_eq!(documents(&memory)[0].title.as_deref(), Some("z.txt"));
 
-    assert_eq!(imported(&memory, "z.txt", NEW), RememberOutcome::Replaced);
+    assert_eq!(import(&memory, "z.txt", NEW), RememberOutcome::Replaced);
     assert_eq!(all(&memory), [OLD, NEW]);
     let old = documents(&memory)
         .into_iter()
         .find(|document| document.source.as_deref() == Some("/notes/a.txt"));
     assert_eq!(old.unwrap().title.as_deref(), Some("a.txt"));
 
-    assert_eq!(imported(&memory, "a.txt", NEW), RememberOutcome::Replaced);
-    assert_eq!(all(&memory), [NEW], "now nobody says it");
+    assert_eq!(import(&memory, "a.txt", NEW), RememberOutcome::Replaced);
+    assert_eq!(all(&memory), [NEW], "no source has it any more");
 }
 
 #[test]
-fn what_was_told_by_itself_stays_when_a_file_no_longer_says_it() {
+fn a_document_stored_without_a_source_stays_when_a_file_changes() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let own = scope("principal");
     let id = memory.remember(&own, text(OLD)).unwrap().id;
-    imported(&memory, "a.txt", OLD);
-    imported(&memory, "a.txt", NEW);
+    import(&memory, "a.txt", OLD);
+    import(&memory, "a.txt", NEW);
     assert_eq!(all(&memory), [OLD, NEW]);
     memory.forget(std::slice::from_ref(&own), &id).unwrap();
     assert_eq!(all(&memory), [NEW]);
-    // Nothing is left that would keep it if it is told by a file alone.
-    imported(&memory, "a.txt", OLD);
-    imported(&memory, "a.txt", NEW);
+    // The forgotten entry without a source does not keep a document that comes only from a file.
+    import(&memory, "a.txt", OLD);
+    import(&memory, "a.txt", NEW);
     assert_eq!(all(&memory), [NEW]);
 }
 
 #[test]
-fn a_text_that_is_tainted_now_is_not_unchanged() {
+fn a_newly_tainted_text_is_not_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let own = scope("principal");
-    imported(&memory, "a.txt", OLD);
+    import(&memory, "a.txt", OLD);
     let tainted = NewDocument {
         is_tainted: true,
         ..file("a.txt", OLD)

@@ -1,4 +1,4 @@
-//! Search by words alone: texts of which the embedder knows nothing, so that meaning finds none of them.
+//! Tests of search by words alone. The embedder does not know the words, so meaning finds none of the texts.
 
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -7,7 +7,7 @@ use windlass_store::{Memory, NewDocument};
 
 use super::{at, found, opened, scope, text};
 
-/// A word in the letters of Tifinagh, of which no vocabulary knows anything.
+/// A word in Tifinagh letters, which is in no vocabulary.
 fn word(number: usize) -> String {
     let letter = |digit: usize| char::from_u32(0x2d30 + digit as u32).unwrap();
     [number / 400 % 20, number / 20 % 20, number % 20]
@@ -16,7 +16,7 @@ fn word(number: usize) -> String {
         .collect()
 }
 
-/// A chunk of its own: paragraphs of so many words that no two fit into one.
+/// A paragraph so long that no two fit into one chunk.
 fn paragraph(words: &[String]) -> String {
     let filler = (0..130).map(|number| word(7_000 + number % 10));
     let words = words.iter().cloned().chain(filler);
@@ -29,7 +29,7 @@ fn remember(memory: &Memory, paragraphs: &[String]) {
     assert_eq!(stored.chunks, paragraphs.len());
 }
 
-/// What the best hit's words are worth, and its text.
+/// The word score and the text of the best hit.
 fn best(memory: &Memory, query: &str) -> (f32, String) {
     let hits = memory.search(&[scope("principal")], query, 1).unwrap();
     let best = hits.into_iter().next().unwrap();
@@ -38,15 +38,15 @@ fn best(memory: &Memory, query: &str) -> (f32, String) {
 }
 
 #[test]
-fn the_best_by_words_is_found_among_hundreds_that_have_them() {
+fn the_best_word_match_is_found_among_hundreds() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     assert!(StaticEmbedder::new().embed(&word(1)).is_zero());
-    // The first says it often and little else; whatever comes later has all words, too.
+    // The first text is short and repeats the word. All later texts also have the words.
     let mut texts = vec![[word(1), word(1), word(1), word(2)].join(" ")];
     for number in 0..400 {
-        let said = [word(1), word(2), word(3), word(100 + number)];
-        texts.push(said.join(" ") + &format!(" {}", word(4)).repeat(number % 30));
+        let words = [word(1), word(2), word(3), word(100 + number)];
+        texts.push(words.join(" ") + &format!(" {}", word(4)).repeat(number % 30));
     }
     for what in &texts {
         memory.remember(&scope("principal"), text(what)).unwrap();
@@ -57,15 +57,15 @@ fn the_best_by_words_is_found_among_hundreds_that_have_them() {
         format!("{} {} {}", word(3), word(4), word(1)),
     ] {
         let scores = Bm25Index::build(&texts).scores(&query);
-        let (worth, _) = best(&memory, &query);
+        let (score, _) = best(&memory, &query);
         let expected = scores.iter().copied().fold(0.0, f32::max);
-        assert!((worth - expected).abs() < 1e-4, "{worth} {expected}");
+        assert!((score - expected).abs() < 1e-4, "{score} {expected}");
     }
     assert_eq!(best(&memory, &word(1)).1, texts[0]);
 }
 
 #[test]
-fn a_word_in_more_chunks_than_the_limit_is_worth_little_and_finds_none_beside_others() {
+fn a_very_frequent_word_finds_no_chunks_next_to_rarer_words() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let (common, rare) = (word(1), word(2));
@@ -77,21 +77,21 @@ fn a_word_in_more_chunks_than_the_limit_is_worth_little_and_finds_none_beside_ot
 
     let more = paragraph(&[common.clone(), common.clone()]);
     memory.remember(&scope("principal"), text(&more)).unwrap();
-    let (worth, newest) = best(&memory, &common);
-    assert!(worth > 0.5, "2,001 are not counted: {worth}");
-    assert_eq!(newest, more, "of words that are everywhere, the newest");
+    let (score, newest) = best(&memory, &common);
+    assert!(score > 0.5, "2,001 are not counted: {score}");
+    assert_eq!(newest, more, "a frequent word finds the newest chunk");
 
     let hits = memory.search(&[scope("principal")], &format!("{common} {rare}"), 10);
     let hits = hits.unwrap();
-    assert_eq!(hits.len(), 1, "only the rare one finds");
+    assert_eq!(hits.len(), 1, "only the rare word finds chunks");
     assert!(hits[0].text.contains(&rare));
-    assert!(hits[0].why.contains(&common), "but both count");
+    assert!(hits[0].why.contains(&common), "both words are scored");
     let (alone, _) = best(&memory, &rare);
     assert!(hits[0].words > alone + 0.5);
 }
 
 #[test]
-fn words_that_are_everywhere_find_the_chunks_that_have_them_all() {
+fn frequent_words_find_the_chunks_that_have_all_of_them() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let (left, right) = (word(1), word(2));
@@ -101,7 +101,7 @@ fn words_that_are_everywhere_find_the_chunks_that_have_them_all() {
     }
     remember(&memory, &paragraphs);
     let query = format!("{left} {right}");
-    // Also beside a word that is nowhere.
+    // Also together with a word that is in no chunk.
     for query in [query.clone(), format!("{query} {}", word(9))] {
         let hits = found(&memory, &[scope("principal")], &query);
         let hits: Vec<&str> = hits.iter().map(|hit| hit.trim_end()).collect();
@@ -110,8 +110,8 @@ fn words_that_are_everywhere_find_the_chunks_that_have_them_all() {
     assert!(found(&memory, &[scope("principal")], &word(9)).is_empty());
 }
 
-/// The words of an older database stood with the scope beside them.
-fn make_old(directory: &TempDir) {
+/// Restores the earlier schema, in which scope and words were separate columns.
+fn restore_old_schema(directory: &TempDir) {
     let connection = Connection::open(directory.path().join("windlass.db")).unwrap();
     connection
         .execute_batch(
@@ -142,7 +142,7 @@ fn make_old(directory: &TempDir) {
 }
 
 #[test]
-fn the_words_of_an_older_database_are_found_after_it_is_brought_up_to_date() {
+fn the_words_of_a_migrated_database_are_found() {
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let texts = [
@@ -158,11 +158,11 @@ fn the_words_of_an_older_database_are_found_after_it_is_brought_up_to_date() {
         }
     }
     let queries = ["creme 10€", "天気", "mill river", "s1 s2 scope"];
-    let asked =
+    let search_all =
         |memory: &Memory| queries.map(|query| memory.search(&scopes[1..], query, 10).unwrap());
-    let expected = asked(&memory);
+    let expected = search_all(&memory);
     assert!(expected[..3].iter().all(|hits| hits[0].words > 0.0));
     drop(memory);
-    make_old(&directory);
-    assert_eq!(asked(&opened(&directory)), expected);
+    restore_old_schema(&directory);
+    assert_eq!(search_all(&opened(&directory)), expected);
 }

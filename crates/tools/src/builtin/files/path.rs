@@ -1,31 +1,31 @@
-//! Paths as they are written in calls. They are relative, forward only, and begin with the name of a
-//! root where there are several. Nothing is looked up here.
+//! Paths as calls write them. They are relative, without `..`, and begin with the name of a
+//! root if there are several. This module does not access the file system.
 
 use windlass_spec::nearest;
 use windlass_spec::text::{TextUse, escape_line, is_clean};
 
-/// The longest path that is taken, as systems have it.
-const LONGEST: usize = 4096;
+/// The maximum length of a path in bytes, as on most systems.
+const MAX_PATH_BYTES: usize = 4096;
 
-/// Where a path points.
+/// The target of a path.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Above all roots, where only their names are.
-    Top,
-    /// Into one root.
-    Below {
-        /// The position of the root.
+pub(super) enum PathTarget {
+    /// The list of roots.
+    Roots,
+    /// A file or directory in a root.
+    InRoot {
+        /// The index of the root.
         root: usize,
-        /// The way from there.
+        /// The path from the root.
         steps: Steps,
     },
 }
 
-/// The way from a root to a file or directory: names, none of which is `.` or `..`.
+/// The path from a root to a file or directory: names, none of which is `.` or `..`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Steps {
     names: Vec<String>,
-    /// Whether it ends in a slash, so that only a directory can be meant.
+    /// Whether it ends in a slash, so that it must be a directory.
     ends_in_slash: bool,
 }
 
@@ -34,13 +34,13 @@ impl Steps {
         &self.names
     }
 
-    /// Whether a file may be meant.
+    /// Whether it can be a file.
     pub(super) fn is_file(&self) -> bool {
         !self.names.is_empty() && !self.ends_in_slash
     }
 
-    /// Whether a file of this name should come into being: one whose name nobody can see or type is
-    /// made by mistake, or to deceive.
+    /// Checks that a file of this name may be created. A name with invisible characters is a mistake or
+    /// a deception.
     pub(super) fn check_for_writing(&self) -> Result<(), String> {
         match self
             .names
@@ -48,7 +48,7 @@ impl Steps {
             .find(|name| !is_clean(name, TextUse::Name))
         {
             Some(name) => Err(format!(
-                "\"{}\" has characters that cannot be seen; take them out",
+                "\"{}\" has invisible characters; remove them",
                 escape_line(name, TextUse::Exact)
             )),
             None => Ok(()),
@@ -56,15 +56,15 @@ impl Steps {
     }
 }
 
-impl Place {
+impl PathTarget {
     /// Reads a path, given the names of the roots.
     pub(super) fn parse(path: &str, roots: &[&str]) -> Result<Self, String> {
         if path.is_empty() {
             return Err("the path is empty; `.` is the directory itself".to_owned());
         }
-        if path.len() > LONGEST {
+        if path.len() > MAX_PATH_BYTES {
             return Err(format!(
-                "the path has {} bytes; at most {LONGEST} are possible",
+                "the path has {} bytes; the limit is {MAX_PATH_BYTES} bytes",
                 path.len()
             ));
         }
@@ -78,12 +78,12 @@ impl Place {
                 "plan.txt".to_owned()
             };
             return Err(format!(
-                "the path {path:?} is absolute; paths are relative to what is allowed, such as `{example}`"
+                "the path {path:?} is absolute; write a path relative to a root, such as `{example}`"
             ));
         }
         if path.split('/').any(|step| step == "..") {
             return Err(format!(
-                "the path {path:?} has `..` in it; write the way down from the root"
+                "the path {path:?} has `..` in it; write the path down from the root"
             ));
         }
         let mut names: Vec<String> = path
@@ -94,14 +94,14 @@ impl Place {
         let ends_in_slash = path.ends_with('/') || path.ends_with("/.");
         let root = match roots {
             [_] => 0,
-            _ if names.is_empty() => return Ok(Self::Top),
+            _ if names.is_empty() => return Ok(Self::Roots),
             _ => {
                 let first = names.remove(0);
                 let position = roots.iter().position(|root| *root == first);
                 position.ok_or_else(|| not_a_root(path, &first, roots))?
             }
         };
-        Ok(Self::Below {
+        Ok(Self::InRoot {
             root,
             steps: Steps {
                 names,
@@ -121,12 +121,12 @@ fn not_a_root(path: &str, first: &str, roots: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Place;
+    use super::PathTarget;
 
     fn steps(path: &str, roots: &[&str]) -> Result<String, String> {
-        Place::parse(path, roots).map(|place| match place {
-            Place::Top => "top".to_owned(),
-            Place::Below { root, steps } => format!("{root}:{}", steps.names().join("/")),
+        PathTarget::parse(path, roots).map(|target| match target {
+            PathTarget::Roots => "top".to_owned(),
+            PathTarget::InRoot { root, steps } => format!("{root}:{}", steps.names().join("/")),
         })
     }
 
@@ -149,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn absolute_paths_and_steps_up_are_refused_as_written() {
+    fn absolute_paths_and_parent_segments_are_refused() {
         for path in ["/etc/passwd", "..", "../x", "a/../../x", "a/..", "", "a\0b"] {
             assert!(steps(path, &["x"]).is_err(), "{path:?}");
             assert!(steps(path, &["a", "b"]).is_err(), "{path:?}");
         }
-        // These are ordinary, if odd, names.
+        // These names are unusual but valid.
         assert_eq!(steps("..a/b..", &["x"]).unwrap(), "0:..a/b..");
     }
 }

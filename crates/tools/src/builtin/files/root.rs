@@ -1,7 +1,7 @@
-//! Reaching files below a root without ever leaving it. A path is walked one step at a time, each step
-//! opened from the directory before it and never through a link; what was opened is what is used. A
-//! directory that is swapped for a link on the way is therefore an error and not a way out: there is
-//! no moment between looking and using. That also holds on systems that cannot confine a whole path.
+//! Access to files below a root without ever leaving it. A path is opened one step at a time, each
+//! from the directory before it and never through a link. There is no time between check and use, so a
+//! directory that is swapped for a link is an error and not an escape. This also works
+//! on systems that cannot confine a whole path.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -18,42 +18,42 @@ use serde::{Deserialize, Serialize};
 
 use super::path::Steps;
 
-/// What stands in the way of using a file.
+/// Why a file cannot be used.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Problem {
-    /// This step is not there; the empty one is the root.
+pub(super) enum FileProblem {
+    /// This step does not exist; the empty one is the root.
     Missing(String),
     /// This step is a link.
     Link(String),
-    /// This step is something other than a directory.
+    /// This step is not a directory.
     NotDirectory(String),
-    /// A file is wanted, and this is a directory.
+    /// The path is a directory and not a file.
     IsDirectory,
-    /// Neither a regular file nor a directory, or made up by the kernel.
+    /// Neither a regular file nor a directory, or in a virtual file system of the kernel.
     Special,
-    /// More than may be read.
+    /// The file is larger than the limit.
     TooLarge {
-        /// How much it is, where that is known.
+        /// Its size, if it is known.
         bytes: Option<u64>,
-        /// How much it may be.
+        /// The limit.
         max_bytes: usize,
     },
-    /// More entries than this are in the directory.
+    /// The directory has more entries than this.
     TooMany(usize),
-    /// It is there already, and is not to be replaced.
+    /// It exists, and must not be replaced.
     Exists,
-    /// The system says no.
+    /// The system denies access.
     Denied,
-    /// Anything else.
+    /// Any other error.
     Failed {
-        /// What the system says.
+        /// The message of the system.
         what: String,
         /// Whether something may have changed.
         had_effect: bool,
     },
 }
 
-impl Problem {
+impl FileProblem {
     fn of(error: Errno, step: &str) -> Self {
         match error {
             Errno::NOENT => Self::Missing(step.to_owned()),
@@ -75,17 +75,17 @@ impl Problem {
     }
 }
 
-/// What an entry of a directory is.
+/// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     File,
     Directory,
     Link,
     Other,
 }
 
-impl Kind {
+impl EntryKind {
     fn of(stat: &Stat) -> Self {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Self::File,
@@ -95,22 +95,22 @@ impl Kind {
         }
     }
 
-    /// Whether it is a regular file; the problem if it is not.
-    fn check_file(self, step: &str) -> Result<(), Problem> {
+    /// Checks that it is a regular file.
+    fn check_file(self, step: &str) -> Result<(), FileProblem> {
         match self {
             Self::File => Ok(()),
-            Self::Directory => Err(Problem::IsDirectory),
-            Self::Link => Err(Problem::Link(step.to_owned())),
-            Self::Other => Err(Problem::Special),
+            Self::Directory => Err(FileProblem::IsDirectory),
+            Self::Link => Err(FileProblem::Link(step.to_owned())),
+            Self::Other => Err(FileProblem::Special),
         }
     }
 }
 
-/// What writing does about a file that is there.
+/// What writing does if the file exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Mode {
-    /// Leaves it alone. That it has this very content already is no error: then the same call was
+pub(super) enum WriteMode {
+    /// Keeps it. If it already has the same content, that is not an error: the same call was
     /// made before.
     #[default]
     Create,
@@ -119,33 +119,33 @@ pub(super) enum Mode {
 }
 
 /// The bytes of a file, if it has at most `max_bytes`.
-pub(super) fn read(root: &Path, steps: &Steps, max_bytes: usize) -> Result<Vec<u8>, Problem> {
+pub(super) fn read(root: &Path, steps: &Steps, max_bytes: usize) -> Result<Vec<u8>, FileProblem> {
     let (directory, name) = parent(root, steps)?;
     let (file, stat) = open_file(&directory, name)?;
     contents(file, &stat, max_bytes)
 }
 
-/// Writes a file whole or not at all, and says whether it took the place of another.
+/// Writes a file atomically, and returns whether it replaced another.
 pub(super) fn write(
     root: &Path,
     steps: &Steps,
     content: &[u8],
-    mode: Mode,
-) -> Result<bool, Problem> {
+    mode: WriteMode,
+) -> Result<bool, FileProblem> {
     let (directory, name) = parent(root, steps)?;
-    check_holds_files(&directory)?;
+    check_file_system(&directory)?;
     let before = match stat(&directory, name) {
         Ok(stat) => {
-            Kind::of(&stat).check_file(name)?;
+            EntryKind::of(&stat).check_file(name)?;
             Some(stat)
         }
-        Err(Problem::Missing(_)) => None,
+        Err(FileProblem::Missing(_)) => None,
         Err(problem) => return Err(problem),
     };
-    if before.is_some() && mode == Mode::Create {
-        return same_content(&directory, name, content).map(|()| false);
+    if before.is_some() && mode == WriteMode::Create {
+        return check_same_content(&directory, name, content).map(|()| false);
     }
-    // Neither wider nor narrower than what it replaces, and never more than that on the way.
+    // The same permissions as the replaced file, also for the temporary file.
     let permissions = before.map(|stat| Permissions::from_raw_mode(stat.st_mode & 0o777));
     let (temporary, mut file) = create_temporary(&directory, permissions)?;
     let written = file
@@ -155,114 +155,116 @@ pub(super) fn write(
             None => Ok(()),
         })
         .and_then(|()| file.sync_all())
-        .map_err(Problem::failed)
+        .map_err(FileProblem::failed)
         .and_then(|()| put_in_place(&directory, &temporary, name, mode));
     if let Err(problem) = written {
-        // What cannot be removed now stays under a name that says whose it is.
+        // A temporary file that cannot be removed stays. Its name shows that Windlass created it.
         let _ = sys::unlinkat(&directory, &temporary, AtFlags::empty());
         return match problem {
-            Problem::Exists => same_content(&directory, name, content).map(|()| false),
+            FileProblem::Exists => check_same_content(&directory, name, content).map(|()| false),
             other => Err(other),
         };
     }
-    sys::fsync(&directory).map_err(|error| Problem::Failed {
+    sys::fsync(&directory).map_err(|error| FileProblem::Failed {
         what: format!("written, but it may not survive a power failure: {error}"),
         had_effect: true,
     })?;
     Ok(before.is_some())
 }
 
-/// Deletes a file and says how large it was.
-pub(super) fn delete(root: &Path, steps: &Steps) -> Result<u64, Problem> {
+/// Deletes a file and returns its size.
+pub(super) fn delete(root: &Path, steps: &Steps) -> Result<u64, FileProblem> {
     let (directory, name) = parent(root, steps)?;
-    check_holds_files(&directory)?;
+    check_file_system(&directory)?;
     let stat = stat(&directory, name)?;
-    Kind::of(&stat).check_file(name)?;
-    sys::unlinkat(&directory, name, AtFlags::empty()).map_err(|error| Problem::of(error, name))?;
+    EntryKind::of(&stat).check_file(name)?;
+    sys::unlinkat(&directory, name, AtFlags::empty())
+        .map_err(|error| FileProblem::of(error, name))?;
     Ok(size(&stat))
 }
 
-/// What is in a directory, in no order.
+/// The entries of a directory, in no order.
 pub(super) fn list(
     root: &Path,
     steps: &Steps,
-    most: usize,
-) -> Result<Vec<(String, Kind, Option<u64>)>, Problem> {
+    max_entries: usize,
+) -> Result<Vec<(String, EntryKind, Option<u64>)>, FileProblem> {
     let directory = open_directory(root, steps.names())?;
-    check_holds_files(&directory)?;
-    let entries = Dir::read_from(&directory).map_err(|error| Problem::of(error, ""))?;
+    check_file_system(&directory)?;
+    let entries = Dir::read_from(&directory).map_err(|error| FileProblem::of(error, ""))?;
     let mut listed = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|error| Problem::of(error, ""))?;
+        let entry = entry.map_err(|error| FileProblem::of(error, ""))?;
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
-        if listed.len() == most {
-            return Err(Problem::TooMany(most));
+        if listed.len() == max_entries {
+            return Err(FileProblem::TooMany(max_entries));
         }
-        // One that is gone again is not there.
+        // An entry that was removed meanwhile is skipped.
         let Ok(stat) = sys::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
             continue;
         };
-        let kind = Kind::of(&stat);
-        let bytes = (kind == Kind::File).then(|| size(&stat));
+        let kind = EntryKind::of(&stat);
+        let bytes = (kind == EntryKind::File).then(|| size(&stat));
         listed.push((name.to_string_lossy().into_owned(), kind, bytes));
     }
     Ok(listed)
 }
 
-/// The directory a file is in, opened, and the name of the file there.
-fn parent<'a>(root: &Path, steps: &'a Steps) -> Result<(OwnedFd, &'a str), Problem> {
-    let (name, way) = steps.names().split_last().ok_or(Problem::IsDirectory)?;
-    Ok((open_directory(root, way)?, name))
+/// The opened directory of a file, and the file's name in it.
+fn parent<'a>(root: &Path, steps: &'a Steps) -> Result<(OwnedFd, &'a str), FileProblem> {
+    let (name, parents) = steps.names().split_last().ok_or(FileProblem::IsDirectory)?;
+    Ok((open_directory(root, parents)?, name))
 }
 
-/// Walks down from the root. The root itself may be a link: the operator wrote it.
-fn open_directory(root: &Path, names: &[String]) -> Result<OwnedFd, Problem> {
+/// Opens a directory step by step from the root. The root itself may be a link, because the operator configured it.
+fn open_directory(root: &Path, names: &[String]) -> Result<OwnedFd, FileProblem> {
     const DIRECTORY: OFlags = OFlags::RDONLY
         .union(OFlags::DIRECTORY)
         .union(OFlags::CLOEXEC);
-    let mut directory =
-        sys::open(root, DIRECTORY, Permissions::empty()).map_err(|error| Problem::of(error, ""))?;
+    let mut directory = sys::open(root, DIRECTORY, Permissions::empty())
+        .map_err(|error| FileProblem::of(error, ""))?;
     for name in names {
         let flags = DIRECTORY | OFlags::NOFOLLOW;
         directory =
             sys::openat(&directory, name, flags, Permissions::empty()).map_err(|error| {
-                // For a link some systems say that it is no directory.
-                let is_link = || stat(&directory, name).is_ok_and(|it| Kind::of(&it) == Kind::Link);
+                // For a link some systems return NOTDIR.
+                let is_link =
+                    || stat(&directory, name).is_ok_and(|it| EntryKind::of(&it) == EntryKind::Link);
                 if error == Errno::NOTDIR && is_link() {
-                    Problem::Link(name.clone())
+                    FileProblem::Link(name.clone())
                 } else {
-                    Problem::of(error, name)
+                    FileProblem::of(error, name)
                 }
             })?;
     }
     Ok(directory)
 }
 
-fn stat(directory: &OwnedFd, name: &str) -> Result<Stat, Problem> {
+fn stat(directory: &OwnedFd, name: &str) -> Result<Stat, FileProblem> {
     sys::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
-        .map_err(|error| Problem::of(error, name))
+        .map_err(|error| FileProblem::of(error, name))
 }
 
-/// Opens a regular file for reading. It is looked at first, so that devices are not even opened, and
-/// again once it is open, because only then it cannot become something else.
-fn open_file(directory: &OwnedFd, name: &str) -> Result<(File, Stat), Problem> {
-    Kind::of(&stat(directory, name)?).check_file(name)?;
-    // A pipe that took its place would otherwise block until somebody writes to it.
+/// Opens a regular file for reading. Its kind is checked before, so that devices are not opened, and
+/// after, because only an open file cannot be replaced.
+fn open_file(directory: &OwnedFd, name: &str) -> Result<(File, Stat), FileProblem> {
+    EntryKind::of(&stat(directory, name)?).check_file(name)?;
+    // A pipe that replaced it would otherwise block until a process writes to it.
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = sys::openat(directory, name, flags, Permissions::empty())
-        .map_err(|error| Problem::of(error, name))?;
-    let stat = sys::fstat(&file).map_err(|error| Problem::of(error, name))?;
-    Kind::of(&stat).check_file(name)?;
-    check_holds_files(&file)?;
+        .map_err(|error| FileProblem::of(error, name))?;
+    let stat = sys::fstat(&file).map_err(|error| FileProblem::of(error, name))?;
+    EntryKind::of(&stat).check_file(name)?;
+    check_file_system(&file)?;
     Ok((File::from(file), stat))
 }
 
-fn contents(file: File, stat: &Stat, max_bytes: usize) -> Result<Vec<u8>, Problem> {
-    let too_large = |bytes| Problem::TooLarge { bytes, max_bytes };
+fn contents(file: File, stat: &Stat, max_bytes: usize) -> Result<Vec<u8>, FileProblem> {
+    let too_large = |bytes| FileProblem::TooLarge { bytes, max_bytes };
     let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX);
     if size(stat) > limit {
         return Err(too_large(Some(size(stat))));
@@ -271,19 +273,19 @@ fn contents(file: File, stat: &Stat, max_bytes: usize) -> Result<Vec<u8>, Proble
     // It may grow while it is read.
     file.take(limit.saturating_add(1))
         .read_to_end(&mut bytes)
-        .map_err(Problem::failed)?;
+        .map_err(FileProblem::failed)?;
     if bytes.len() > max_bytes {
         return Err(too_large(None));
     }
     Ok(bytes)
 }
 
-/// Whether the file that is there has this content already.
-fn same_content(directory: &OwnedFd, name: &str, content: &[u8]) -> Result<(), Problem> {
+/// Checks that the existing file has this content.
+fn check_same_content(directory: &OwnedFd, name: &str, content: &[u8]) -> Result<(), FileProblem> {
     let (file, stat) = open_file(directory, name)?;
     match contents(file, &stat, content.len()) {
-        Ok(there) if there == content => Ok(()),
-        Ok(_) | Err(Problem::TooLarge { .. }) => Err(Problem::Exists),
+        Ok(existing) if existing == content => Ok(()),
+        Ok(_) | Err(FileProblem::TooLarge { .. }) => Err(FileProblem::Exists),
         Err(problem) => Err(problem),
     }
 }
@@ -291,7 +293,7 @@ fn same_content(directory: &OwnedFd, name: &str, content: &[u8]) -> Result<(), P
 fn create_temporary(
     directory: &OwnedFd,
     permissions: Option<Permissions>,
-) -> Result<(String, File), Problem> {
+) -> Result<(String, File), FileProblem> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let name = format!(
@@ -303,20 +305,20 @@ fn create_temporary(
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let permissions = permissions.unwrap_or(Permissions::from_raw_mode(0o666));
     let file = sys::openat(directory, &name, flags, permissions)
-        .map_err(|error| Problem::of(error, &name))?;
+        .map_err(|error| FileProblem::of(error, &name))?;
     Ok((name, File::from(file)))
 }
 
-/// Gives a file that is written its name.
+/// Renames the temporary file to its final name.
 fn put_in_place(
     directory: &OwnedFd,
     temporary: &str,
     name: &str,
-    mode: Mode,
-) -> Result<(), Problem> {
+    mode: WriteMode,
+) -> Result<(), FileProblem> {
     let placed = match mode {
-        Mode::Overwrite => sys::renameat(directory, temporary, directory, name),
-        Mode::Create => {
+        WriteMode::Overwrite => sys::renameat(directory, temporary, directory, name),
+        WriteMode::Create => {
             match sys::renameat_with(
                 directory,
                 temporary,
@@ -324,10 +326,10 @@ fn put_in_place(
                 name,
                 RenameFlags::NOREPLACE,
             ) {
-                // Some file systems cannot do this, but can link, which never replaces either.
+                // Some file systems do not support this, but support links, which never replace either.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                     sys::linkat(directory, temporary, directory, name, AtFlags::empty()).map(|()| {
-                        // The file is in its place, so that its other name stays is no failure.
+                        // The file has its final name, so a temporary name that stays is not a failure.
                         let _ = sys::unlinkat(directory, temporary, AtFlags::empty());
                     })
                 }
@@ -335,18 +337,18 @@ fn put_in_place(
             }
         }
     };
-    placed.map_err(|error| Problem::of(error, name))
+    placed.map_err(|error| FileProblem::of(error, name))
 }
 
 fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()
 }
 
-/// Refuses what the kernel makes up: its files look regular, but reading one may wait for ever, tell
-/// about other processes, or change something.
+/// Refuses virtual file systems of the kernel. Their files look regular, but reading one may block forever,
+/// reveal data of other processes, or change something.
 #[cfg(target_os = "linux")]
-fn check_holds_files(file: impl AsFd) -> Result<(), Problem> {
-    const MADE_UP: [u32; 17] = [
+fn check_file_system(file: impl AsFd) -> Result<(), FileProblem> {
+    const VIRTUAL: [u32; 17] = [
         0x0000_9fa0, // proc
         0x6265_6572, // sysfs
         0x6462_6720, // debugfs
@@ -365,17 +367,17 @@ fn check_holds_files(file: impl AsFd) -> Result<(), Problem> {
         0x1980_0202, // mqueue
         0x6e73_6673, // nsfs
     ];
-    let system = sys::fstatfs(file).map_err(|error| Problem::of(error, ""))?;
+    let system = sys::fstatfs(file).map_err(|error| FileProblem::of(error, ""))?;
     // The numbers have 32 bits; the field is wider or signed on some machines.
     let magic = system.f_type as u32;
-    if MADE_UP.contains(&magic) {
-        return Err(Problem::Special);
+    if VIRTUAL.contains(&magic) {
+        return Err(FileProblem::Special);
     }
     Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn check_holds_files(_: impl AsFd) -> Result<(), Problem> {
+fn check_file_system(_: impl AsFd) -> Result<(), FileProblem> {
     Ok(())
 }
 

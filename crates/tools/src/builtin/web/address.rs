@@ -1,9 +1,9 @@
-//! Which addresses are public. Everything that is not surely reachable by anybody on the internet is
-//! private here: this machine, its networks, what clouds tell their machines, and ranges without a use.
+//! Which addresses are public. Every address that may not be globally reachable counts as
+//! private: this machine, its networks, cloud metadata services, and unassigned ranges.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether anybody on the internet could reach this address, so that asking it reveals nothing that is
+/// Whether this address is globally reachable, so that a request to it reveals nothing that is
 /// only meant for this machine or its network.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
@@ -17,7 +17,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     let is_private = match (a, b, c) {
         // This network, private networks, loopback, link-local with the metadata of most clouds.
         (0 | 10 | 127, _, _) | (172, 16..=31, _) | (192, 168, _) | (169, 254, _) => true,
-        // Behind a carrier's translation.
+        // Carrier-grade NAT.
         (100, 64..=127, _) => true,
         // For protocols (one cloud has its metadata there), documentation, old relays, benchmarks.
         (192, 0, 0 | 2) | (198, 51, 100) | (203, 0, 113) | (192, 88, 99) | (198, 18 | 19, _) => {
@@ -27,7 +27,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         (224..=255, _, _) => true,
         _ => false,
     };
-    // In a public range, but what answers there is the host of an Azure machine.
+    // In a public range, but it is the host of an Azure machine.
     const AZURE_HOST: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
     !is_private && address != AZURE_HOST
 }
@@ -39,13 +39,13 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         Ipv4Addr::new(g[0], g[1], h[0], h[1])
     };
     match (a, b) {
-        // An IPv4 address in other clothes.
+        // An IPv4-mapped address.
         (0, 0) if [c, d, e] == [0, 0, 0] && f == 0xffff => is_public_v4(last_four()),
-        // The well-known prefix by which networks with IPv6 alone reach IPv4.
+        // The well-known NAT64 prefix.
         (0x64, 0xff9b) if [c, d, e, f] == [0, 0, 0, 0] => is_public_v4(last_four()),
-        // For protocols, among them tunnels that hide an IPv4 address; documentation; old tunnels.
+        // For protocols, including tunnels that contain an IPv4 address; documentation; old tunnels.
         (0x2001, 0..=0x01ff | 0x0db8) | (0x2002, _) | (0x3fff, 0..=0x0fff) => false,
-        // All that is given out as global; anything else is local, multicast or without a use.
+        // The global unicast range. Everything else is local, multicast or unassigned.
         _ => (0x2000..=0x3fff).contains(&a),
     }
 }

@@ -1,6 +1,6 @@
-//! Reading pages as text, and following their links within one site. It is polite: it does what
-//! `robots.txt` asks, makes one request at a time, and waits in between. It is bounded in pages, depth
-//! and time, and says what it left out.
+//! Reads pages as text, and follows their links within one site. It obeys
+//! `robots.txt`, makes one request at a time, and waits in between. Pages, depth
+//! and time are limited, and skipped pages are reported.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -13,27 +13,27 @@ use windlass_spec::text::{TextUse, strip};
 
 use super::fetch::{Fetcher, Page, is_private, shown};
 use super::html;
-use super::robots::{LONGEST_DELAY, Robots};
+use super::robots::{MAX_DELAY, Robots};
 use crate::builtin::{invalid, refused};
 use crate::error::ToolError;
 
 /// How many characters of a page are kept.
 const MAX_CHARACTERS: usize = 40_000;
 
-/// How many links are noted; a page with more is an index of everything.
+/// The maximum number of queued links.
 const MAX_LINKS: usize = 500;
 
-/// How many pages are asked for, whether they can be read or not.
-const MOST_REQUESTS: usize = 40;
+/// The maximum number of requests, whether the pages can be read or not.
+const MAX_REQUESTS: usize = 40;
 
-/// How many pages that were left out are told about.
+/// How many skipped pages are reported.
 const MAX_SKIPPED: usize = 50;
 
-/// How long to wait between two requests to a public site that does not say.
-const PAUSE: Duration = Duration::from_millis(500);
+/// The delay between two requests to a public site that sets none.
+const DEFAULT_DELAY: Duration = Duration::from_millis(500);
 
-/// No request is begun after this time; it leaves the last one its own limit within that of a call.
-const ENOUGH: Duration = Duration::from_secs(90);
+/// No request starts after this time, so that the last one can end within the time limit of the call.
+const TIME_LIMIT: Duration = Duration::from_secs(90);
 
 #[derive(Deserialize)]
 pub(super) struct Arguments {
@@ -50,12 +50,12 @@ fn one() -> i64 {
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Crawled {
-    pages: Vec<Readable>,
+    pages: Vec<CrawledPage>,
     skipped: Vec<Skipped>,
 }
 
 #[derive(Debug, Serialize)]
-struct Readable {
+struct CrawledPage {
     url: String,
     title: String,
     text: String,
@@ -73,7 +73,7 @@ pub(super) struct Crawl<'a> {
     start: String,
     max_pages: usize,
     depth: usize,
-    /// Pages to read, each with how many links away it is.
+    /// Pages to read, each with its distance in links from the first page.
     waiting: VecDeque<(Url, usize)>,
     seen: HashSet<String>,
     done: Crawled,
@@ -81,12 +81,10 @@ pub(super) struct Crawl<'a> {
 
 impl<'a> Crawl<'a> {
     pub(super) fn new(fetcher: &'a Fetcher, arguments: Arguments) -> Result<Self, ToolError> {
-        let within = |name: &str, value: i64, most: usize, least: usize| {
+        let within = |name: &str, value: i64, max: usize, min: usize| {
             let number = usize::try_from(value).ok();
-            let number = number.filter(|number| (least..=most).contains(number));
-            number.ok_or_else(|| {
-                invalid(format!("`{name}` is {value}; it must be {least} to {most}"))
-            })
+            let number = number.filter(|number| (min..=max).contains(number));
+            number.ok_or_else(|| invalid(format!("`{name}` is {value}; it must be {min} to {max}")))
         };
         Ok(Self {
             fetcher,
@@ -110,7 +108,7 @@ impl<'a> Crawl<'a> {
         }
         let first = self.fetcher.fetch(start.as_str()).await?;
         let home = first.url.clone();
-        // Sent on to another site, whose wishes are not known yet.
+        // After a redirect to another site, its rules must be read too.
         let robots = if site(&home) == site(&start) {
             robots
         } else {
@@ -128,32 +126,32 @@ impl<'a> Crawl<'a> {
             if self.done.pages.len() == self.max_pages {
                 break;
             }
-            if requests == MOST_REQUESTS {
+            if requests == MAX_REQUESTS {
                 self.skip(&url, "too many pages could not be read");
                 continue;
             }
-            if begun.elapsed() + pause > ENOUGH {
-                self.skip(&url, "the time is up");
+            if begun.elapsed() + pause > TIME_LIMIT {
+                self.skip(&url, "the time limit is reached");
                 continue;
             }
-            if robots.delay.is_some_and(|delay| delay > LONGEST_DELAY) {
-                self.skip(&url, "the site asks for longer pauses than a call can make");
+            if robots.delay.is_some_and(|delay| delay > MAX_DELAY) {
+                self.skip(&url, "the site's crawl delay is too long for a call");
                 continue;
             }
             if !robots.allows(&path(&url)) {
-                self.skip(&url, "the site asks programs not to read it");
+                self.skip(&url, "the site's `robots.txt` disallows it");
                 continue;
             }
             tokio::time::sleep(pause).await;
             requests += 1;
             match self.fetcher.fetch(url.as_str()).await {
                 Ok(page) if site(&page.url) != site(&home) => {
-                    self.skip(&url, "it leads to another site");
+                    self.skip(&url, "it redirects to another site");
                 }
-                // Another way to a page that was read.
+                // A redirect to a page that was already read.
                 Ok(page) if key(&page.url) != key(&url) && !self.seen.insert(key(&page.url)) => {}
                 Ok(page) if !robots.allows(&path(&page.url)) => {
-                    self.skip(&url, "the site asks programs not to read it");
+                    self.skip(&url, "the site's `robots.txt` disallows it");
                 }
                 Ok(page) => {
                     if let Err(error) = self.take(&page, depth, &home) {
@@ -166,7 +164,7 @@ impl<'a> Crawl<'a> {
         Ok(self.done)
     }
 
-    /// What the site asks of programs. If it has no such file, it asks nothing.
+    /// The `robots.txt` rules of the site. A site without the file has no rules.
     async fn robots(&self, url: &Url) -> Result<Robots, ToolError> {
         let mut file = url.clone();
         file.set_path("/robots.txt");
@@ -198,14 +196,14 @@ impl<'a> Crawl<'a> {
         if depth < self.depth {
             let base = readable.base.as_deref();
             let base = base.and_then(|base| page.url.join(base).ok());
-            self.note_links(
+            self.queue_links(
                 &readable.links,
                 base.as_ref().unwrap_or(&page.url),
                 depth + 1,
                 home,
             );
         }
-        self.done.pages.push(Readable {
+        self.done.pages.push(CrawledPage {
             url: page.url.to_string(),
             title: beginning(&readable.title, 300),
             text: beginning(&readable.text, MAX_CHARACTERS),
@@ -213,7 +211,7 @@ impl<'a> Crawl<'a> {
         Ok(())
     }
 
-    fn note_links(&mut self, links: &[String], base: &Url, depth: usize, home: &Url) {
+    fn queue_links(&mut self, links: &[String], base: &Url, depth: usize, home: &Url) {
         for link in links {
             if self.waiting.len() >= MAX_LINKS {
                 return;
@@ -222,8 +220,8 @@ impl<'a> Crawl<'a> {
                 continue;
             };
             url.set_fragment(None);
-            let is_of_site = site(&url) == site(home);
-            if is_of_site && self.fetcher.check(&url).is_ok() && self.seen.insert(key(&url)) {
+            let is_same_site = site(&url) == site(home);
+            if is_same_site && self.fetcher.check(&url).is_ok() && self.seen.insert(key(&url)) {
                 self.waiting.push_back((url, depth));
             }
         }
@@ -239,23 +237,23 @@ impl<'a> Crawl<'a> {
     }
 }
 
-/// How long to wait between two requests to the site of `url`.
+/// The delay between two requests to the site of `url`.
 fn pause(robots: &Robots, url: &Url) -> Duration {
     match robots.delay {
-        Some(delay) => delay.min(LONGEST_DELAY),
+        Some(delay) => delay.min(MAX_DELAY),
         None if is_private(url) => Duration::ZERO,
-        None => PAUSE,
+        None => DEFAULT_DELAY,
     }
 }
 
 fn forbidden(url: &Url) -> ToolError {
     refused(format!(
-        "the `robots.txt` of the site asks programs not to read `{}`",
+        "the site's `robots.txt` disallows `{}`",
         shown(url)
     ))
 }
 
-/// Why a page was left out, without what a server says about its own troubles.
+/// Why a page was skipped, without error texts of the server.
 fn reason(error: &ToolError) -> String {
     match error.category() {
         ErrorCategory::Unavailable => "the server does not answer".to_owned(),
@@ -264,12 +262,12 @@ fn reason(error: &ToolError) -> String {
     }
 }
 
-/// Which site a URL is of. A page by `https` is of the same site as one by `http`.
+/// The site of a URL. `https` and `http` pages are of the same site.
 fn site(url: &Url) -> (Option<&str>, Option<u16>) {
     (url.host_str(), url.port())
 }
 
-/// What makes two URLs the same page.
+/// The key of a page: URLs with the same key are the same page.
 fn key(url: &Url) -> String {
     let mut url = url.clone();
     url.set_fragment(None);
@@ -283,9 +281,9 @@ fn path(url: &Url) -> String {
     }
 }
 
-/// The beginning of a text without hidden characters, with a note of what is left out.
+/// The beginning of a text without hidden characters, with a note of how much is omitted.
 fn beginning(text: &str, characters: usize) -> String {
-    // A carriage return before a line feed is no more than the line feed.
+    // CRLF counts as one line break.
     let text = text.replace("\r\n", "\n");
     let text = strip(&text, TextUse::Model);
     match text.char_indices().nth(characters) {

@@ -1,7 +1,7 @@
-//! Bytes from the web as text. Only what is text is decoded, in the few encodings that pages still
-//! come in; anything else is named, not guessed at.
+//! Decodes bytes from the web as text. Only text types are decoded, in the few encodings that pages still
+//! use. Everything else is an error; nothing is guessed.
 
-/// What a server says that it sends.
+/// The kind of content that a server declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     Html,
@@ -16,7 +16,7 @@ impl Content {
         let kind = kind.trim().to_ascii_lowercase();
         match kind.as_str() {
             "text/html" | "application/xhtml+xml" => Self::Html,
-            // A server that does not say may well send text; what is not UTF-8 is refused later.
+            // A server that declares no type may send text. Other data than UTF-8 is refused later.
             ""
             | "application/json"
             | "application/xml"
@@ -33,7 +33,7 @@ impl Content {
     }
 }
 
-/// The text, or why it is none.
+/// The text, or why it cannot be decoded.
 pub(super) fn text(bytes: &[u8], content_type: &str) -> Result<String, String> {
     let content = Content::of(content_type);
     if content == Content::NotText {
@@ -46,44 +46,44 @@ pub(super) fn text(bytes: &[u8], content_type: &str) -> Result<String, String> {
         [0xff, 0xfe, rest @ ..] => return Ok(utf_16(rest, u16::from_le_bytes)),
         _ => bytes,
     };
-    let stated = stated(content_type).or_else(|| {
+    let charset = charset_in_header(content_type).or_else(|| {
         let is_html = content == Content::Html;
-        is_html.then(|| stated_in_page(bytes)).flatten()
+        is_html.then(|| charset_in_page(bytes)).flatten()
     });
-    match stated.as_deref() {
-        // Browsers read both as the latter.
+    match charset.as_deref() {
+        // Browsers read these encodings as windows-1252.
         Some(
             "iso-8859-1" | "latin1" | "windows-1252" | "cp1252" | "iso-8859-15" | "us-ascii"
             | "ascii",
         ) => Ok(bytes.iter().map(|&byte| windows_1252(byte)).collect()),
         None | Some("utf-8" | "utf8") => match std::str::from_utf8(bytes) {
             Ok(text) => Ok(text.to_owned()),
-            // A page with one broken character is still worth reading.
-            Err(_) if stated.is_some() || content == Content::Html => {
+            // A page with a few invalid characters is still useful.
+            Err(_) if charset.is_some() || content == Content::Html => {
                 Ok(String::from_utf8_lossy(bytes).into_owned())
             }
-            Err(_) => Err("is not text in UTF-8, and does not say what it is".to_owned()),
+            Err(_) => Err("is not UTF-8 text and declares no encoding".to_owned()),
         },
         Some(other) => {
             let other: String = other.chars().take(40).collect();
             Err(format!(
-                "is written in the encoding {other:?}, which is not understood"
+                "uses the encoding {other:?}, which is not supported"
             ))
         }
     }
 }
 
-fn stated(content_type: &str) -> Option<String> {
+fn charset_in_header(content_type: &str) -> Option<String> {
     let parameters = content_type.split(';').skip(1);
     let mut pairs = parameters.filter_map(|parameter| parameter.split_once('='));
     let (_, value) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))?;
     Some(value.trim().trim_matches(['"', '\'']).to_ascii_lowercase())
 }
 
-/// What a page says about itself, near its beginning.
-fn stated_in_page(bytes: &[u8]) -> Option<String> {
-    const LOOKED_AT: usize = 1024;
-    let beginning = String::from_utf8_lossy(&bytes[..bytes.len().min(LOOKED_AT)]);
+/// The encoding that a page declares near its beginning.
+fn charset_in_page(bytes: &[u8]) -> Option<String> {
+    const SEARCHED_BYTES: usize = 1024;
+    let beginning = String::from_utf8_lossy(&bytes[..bytes.len().min(SEARCHED_BYTES)]);
     let beginning = beginning.to_ascii_lowercase();
     let (_, after) = beginning.split_once("charset=")?;
     let after = after.trim_start_matches(['"', '\'', ' ']);
@@ -116,7 +116,7 @@ mod tests {
     use super::text;
 
     #[test]
-    fn text_is_decoded_as_header_or_page_say() {
+    fn text_is_decoded_with_the_charset_of_header_or_page() {
         assert_eq!(text("é".as_bytes(), "text/plain").unwrap(), "é");
         assert_eq!(
             text(b"\xe9\x80", "text/plain; charset=ISO-8859-1").unwrap(),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_named() {
+    fn other_content_than_text_is_refused() {
         assert_eq!(
             text(b"x", "image/png").unwrap_err(),
             "is \"image/png\" and not text"

@@ -1,5 +1,5 @@
-//! Characters that pages write as references, such as `&amp;` and `&#8211;`. Only the common names
-//! are known; an unknown one stays as it is written, which readers still understand.
+//! HTML character references, such as `&amp;` and `&#8211;`. Only the common names
+//! are known; unknown ones stay unchanged.
 
 use std::borrow::Cow;
 
@@ -64,8 +64,8 @@ const NAMES: [(&str, &str); 58] = [
     ("zwj", ""),
 ];
 
-/// The longest reference that is looked for.
-const LONGEST: usize = 12;
+/// The maximum length of a reference.
+const MAX_LENGTH: usize = 12;
 
 /// The text with its references replaced.
 pub(super) fn decoded(text: &str) -> Cow<'_, str> {
@@ -77,7 +77,7 @@ pub(super) fn decoded(text: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let end = rest.bytes().take(LONGEST).position(|byte| byte == b';');
+        let end = rest.bytes().take(MAX_LENGTH).position(|byte| byte == b';');
         match end.and_then(|end| Some((end, replacement(&rest[1..end])?))) {
             Some((end, replacement)) => {
                 out.push_str(&replacement);
@@ -112,7 +112,7 @@ mod tests {
     use super::decoded;
 
     #[test]
-    fn references_become_characters_and_others_stay() {
+    fn known_references_are_decoded_and_others_stay() {
         assert_eq!(decoded("a &amp; b &#233;&#xE9; &lt;i&gt;"), "a & b éé <i>");
         assert_eq!(
             decoded("R&D &unknown; & &;&#; &#xD800;"),

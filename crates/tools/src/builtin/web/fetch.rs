@@ -1,6 +1,6 @@
-//! One request, made so that it reaches only what the operator allows. Host and port are checked at
-//! every redirect, names are resolved here and only public addresses are connected to, so that what was
-//! checked is what is asked. No proxy takes part: it would resolve names by itself.
+//! One request that reaches only hosts that the operator allows. Host and port are checked at
+//! every redirect. Names are resolved here, and the client connects only to the public addresses that were
+//! checked. No proxy is used, because it would resolve names itself.
 
 use std::fmt;
 use std::io;
@@ -28,24 +28,24 @@ const MAX_REDIRECTS: usize = 5;
 /// How long a server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest URL that is asked for.
-const LONGEST_URL: usize = 8 * 1024;
+/// The maximum length of a URL in bytes.
+const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// How this program introduces itself to servers.
+/// The user agent of requests.
 pub(super) const USER_AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
 
-/// What a server sent.
+/// A successful response.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Where it came from in the end.
+    /// The URL after redirects.
     pub(super) url: Url,
-    /// What the server says it is.
+    /// The header `Content-Type`.
     pub(super) content_type: String,
     body: Vec<u8>,
 }
 
 impl Page {
-    /// It as text, if it is text.
+    /// The body as text, if it is text.
     pub(super) fn text(&self) -> Result<String, ToolError> {
         decode::text(&self.body, &self.content_type)
             .map_err(|why| ToolError::new(format!("`{}` {why}", shown(&self.url))).without_effect())
@@ -56,28 +56,28 @@ impl Page {
     }
 }
 
-/// Makes requests.
+/// Sends requests to allowed hosts.
 #[derive(Debug)]
 pub(super) struct Fetcher {
     settings: HttpSettings,
-    names: PublicNames,
+    resolver: PublicResolver,
     client: OnceLock<Client>,
 }
 
 impl Fetcher {
     pub(super) fn new(settings: HttpSettings) -> Self {
-        Self::with_names(settings, PublicNames::of_the_system())
+        Self::with_resolver(settings, PublicResolver::system())
     }
 
-    fn with_names(settings: HttpSettings, names: PublicNames) -> Self {
+    fn with_resolver(settings: HttpSettings, resolver: PublicResolver) -> Self {
         Self {
             settings,
-            names,
+            resolver,
             client: OnceLock::new(),
         }
     }
 
-    /// What the server sends for `url`, within the limits on time and size.
+    /// Fetches `url`, within the limits on time and size.
     pub(super) async fn fetch(&self, url: &str) -> Result<Page, ToolError> {
         let url = parse(url)?;
         let timeout = self.settings.timeout();
@@ -90,18 +90,16 @@ impl Fetcher {
         }
     }
 
-    /// Whether this URL may be asked for, as far as it says itself.
+    /// Checks that this URL may be requested. Names are checked later, when they are resolved.
     pub(super) fn check(&self, url: &Url) -> Result<(), ToolError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(refused(format!(
-                "`{}:` is not asked for; only http and https are",
+                "`{}:` URLs are not supported; use http or https",
                 url.scheme()
             )));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refused(
-                "a URL with a user name or password in it is not asked for",
-            ));
+            return Err(refused("a URL must not contain a user name or password"));
         }
         let host = host_of(url).ok_or_else(|| invalid("the URL has no host"))?;
         let hosts = self.settings.hosts();
@@ -111,7 +109,7 @@ impl Fetcher {
             .peekable();
         if covering.peek().is_none() {
             return Err(refused(format!(
-                "the host of `{}` is not among those that may be asked (`[http] hosts` in windlass.toml)",
+                "the host of `{}` is not allowed (`[http] hosts` in windlass.toml)",
                 shown(url)
             )));
         }
@@ -124,7 +122,7 @@ impl Fetcher {
             return Ok(());
         }
         Err(refused(format!(
-            "`{}` is a private address, which is asked only if it is listed in `[http] hosts` and `allow_private` is set",
+            "`{}` is a private address, which is allowed only if it is listed in `[http] hosts` and `allow_private` is set",
             shown(url)
         )))
     }
@@ -153,7 +151,7 @@ impl Fetcher {
     async fn page(&self, url: Url, mut response: Response) -> Result<Page, ToolError> {
         let status = response.status();
         if !status.is_success() {
-            return Err(answered(&url, status));
+            return Err(status_error(&url, status));
         }
         let of_header = |name| {
             let value = response.headers().get(name)?;
@@ -162,7 +160,7 @@ impl Fetcher {
         if let Some(encoding) = of_header(CONTENT_ENCODING)
             && !encoding.eq_ignore_ascii_case("identity")
         {
-            let message = "the server sent compressed data, although it was not asked to";
+            let message = "the server sent compressed data, although the request did not allow it";
             return Err(ToolError::new(message).without_effect());
         }
         let content_type = of_header(CONTENT_TYPE).unwrap_or_default();
@@ -193,7 +191,7 @@ impl Fetcher {
         })
     }
 
-    /// The client, made for the first request: making one reads the system's certificates.
+    /// The client, created for the first request: creating one reads the system's certificates.
     fn client(&self) -> Result<&Client, ToolError> {
         if let Some(client) = self.client.get() {
             return Ok(client);
@@ -204,37 +202,37 @@ impl Fetcher {
             .referer(false)
             .no_proxy()
             .redirect(redirect::Policy::none())
-            .dns_resolver(Arc::new(self.names.clone()))
+            .dns_resolver(Arc::new(self.resolver.clone()))
             .build()
             .map_err(|error| {
-                let message = format!("no HTTP client can be made: {}", causes(&error));
+                let message = format!("cannot create an HTTP client: {}", causes(&error));
                 ToolError::foreign(ErrorCategory::Internal, message).without_effect()
             })?;
         Ok(self.client.get_or_init(|| client))
     }
 }
 
-/// Whether the URL is of this machine or its network, which the operator opened.
+/// Whether the host of the URL is a private address.
 pub(super) fn is_private(url: &Url) -> bool {
     matches!(host_of(url), Some(UrlHost::Address(address)) if !is_public(address))
 }
 
 fn parse(url: &str) -> Result<Url, ToolError> {
-    if url.len() > LONGEST_URL {
+    if url.len() > MAX_URL_BYTES {
         return Err(invalid(format!(
-            "the URL has {} bytes; at most {LONGEST_URL} are taken",
+            "the URL has {} bytes; the limit is {MAX_URL_BYTES} bytes",
             url.len()
         )));
     }
     Url::parse(url.trim()).map_err(|error| {
         let shown: String = url.chars().take(100).collect();
         invalid(format!(
-            "{shown:?} is no URL ({error}); write it out, such as `https://example.org/page`"
+            "{shown:?} is not a URL ({error}); write a full URL, such as `https://example.org/page`"
         ))
     })
 }
 
-/// Where an answer sends the request on to.
+/// The target of a redirect response.
 fn redirection(response: &Response, url: &Url) -> Result<Option<Url>, ToolError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
@@ -247,15 +245,15 @@ fn redirection(response: &Response, url: &Url) -> Result<Option<Url>, ToolError>
         .ok()
         .and_then(|location| url.join(location).ok());
     let next = next.ok_or_else(|| {
-        let message = format!("`{}` redirects to something that is no URL", shown(url));
+        let message = format!("`{}` redirects to an invalid URL", shown(url));
         ToolError::new(message).without_effect()
     })?;
     Ok(Some(next))
 }
 
-fn answered(url: &Url, status: StatusCode) -> ToolError {
+fn status_error(url: &Url, status: StatusCode) -> ToolError {
     let message = format!("`{}` answers {}", shown(url), status.as_u16());
-    // What the server refuses is not for the caller to correct: there is only the URL.
+    // The caller cannot fix these: the only argument is the URL.
     let category = match category(status) {
         ErrorCategory::InvalidArguments | ErrorCategory::Authentication => {
             ErrorCategory::ToolFailure
@@ -270,7 +268,7 @@ fn not_sent(url: &Url, error: reqwest::Error) -> ToolError {
     while let Some(inner) = cause {
         if inner.is::<NotPublic>() {
             return refused(format!(
-                "`{}` has a private address; names that mean one are not asked",
+                "`{}` resolves to a private address, which is not allowed",
                 shown(url)
             ));
         }
@@ -281,7 +279,7 @@ fn not_sent(url: &Url, error: reqwest::Error) -> ToolError {
     ToolError::foreign(ErrorCategory::Unavailable, message).without_effect()
 }
 
-/// A URL for messages: which server and which page, without what may be a key.
+/// A URL for messages: server and path, without the query, which may contain a key.
 pub(super) fn shown(url: &Url) -> String {
     const SHOWN: usize = 200;
     let host = url.host_str().unwrap_or_default();
@@ -293,18 +291,18 @@ pub(super) fn shown(url: &Url) -> String {
     whole.chars().take(SHOWN).collect()
 }
 
-type Found = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Resolves names to public addresses alone. The client connects to what this gives and to nothing
-/// else, so a name cannot mean one address when it is checked and another when it is asked.
+/// Resolves names to public addresses only. The client connects only to these addresses,
+/// so a name cannot resolve to one address for the check and to another for the request.
 #[derive(Clone)]
-struct PublicNames {
-    lookup: Arc<dyn Fn(String) -> Found + Send + Sync>,
+struct PublicResolver {
+    lookup: Arc<dyn Fn(String) -> LookupFuture + Send + Sync>,
     is_public: fn(IpAddr) -> bool,
 }
 
-impl PublicNames {
-    fn of_the_system() -> Self {
+impl PublicResolver {
+    fn system() -> Self {
         Self {
             lookup: Arc::new(|name| {
                 Box::pin(async move {
@@ -317,13 +315,13 @@ impl PublicNames {
     }
 }
 
-impl fmt::Debug for PublicNames {
+impl fmt::Debug for PublicResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PublicNames")
+        f.write_str("PublicResolver")
     }
 }
 
-impl Resolve for PublicNames {
+impl Resolve for PublicResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Self { lookup, is_public } = self.clone();
         Box::pin(async move {

@@ -1,5 +1,5 @@
-//! Hosts as the operator lists them: a name, everything below a name, an address, or all that are
-//! public. A list says which hosts may be asked; it does not say that their addresses may be private.
+//! Host patterns as the operator lists them: a name, all subdomains of a name, an address, or all public
+//! hosts. A pattern allows requests to a host; it does not allow private addresses.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,11 +9,11 @@ use reqwest::Url;
 
 use crate::builtin::settings::SettingsError;
 
-/// One host, or several, that may be asked.
+/// A pattern for one or several hosts that may be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
     host: Host,
-    /// The only port; without one it is the usual port of `http` and `https`.
+    /// The only port; by default the default port of `http` and `https`.
     port: Option<u16>,
 }
 
@@ -21,7 +21,7 @@ pub struct HostPattern {
 enum Host {
     /// Every host with a public address.
     Any,
-    /// The host of this name.
+    /// The host with this name.
     Name(String),
     /// Every host whose name ends in a dot and this.
     Below(String),
@@ -30,10 +30,10 @@ enum Host {
 }
 
 impl HostPattern {
-    /// Whether the URL is of such a host.
+    /// Whether the pattern matches the host and port of the URL.
     pub(super) fn covers(&self, url: &Url) -> bool {
-        // A URL keeps no port that is the usual one of its scheme.
-        if url.port() != self.port.filter(|&port| Some(port) != usual_port(url)) {
+        // A parsed URL omits the default port of its scheme.
+        if url.port() != self.port.filter(|&port| Some(port) != default_port(url)) {
             return false;
         }
         match (&self.host, host_of(url)) {
@@ -47,13 +47,13 @@ impl HostPattern {
         }
     }
 
-    /// Whether it names an address, so that the operator knows whether that is private.
+    /// Whether it is an address, so that the operator knows whether it is private.
     pub(super) fn is_address(&self) -> bool {
         matches!(self.host, Host::Address(_))
     }
 }
 
-fn usual_port(url: &Url) -> Option<u16> {
+fn default_port(url: &Url) -> Option<u16> {
     match url.scheme() {
         "http" => Some(80),
         "https" => Some(443),
@@ -74,7 +74,7 @@ pub(super) fn host_of(url: &Url) -> Option<UrlHost<'_>> {
     if let Ok(address) = bare.parse() {
         return Some(UrlHost::Address(address));
     }
-    // The dot at the end of a complete name changes nothing about which host it is.
+    // A dot at the end of a name does not change the host.
     let name = host.strip_suffix('.').unwrap_or(host);
     (!name.is_empty()).then_some(UrlHost::Name(name))
 }
@@ -99,20 +99,20 @@ impl FromStr for HostPattern {
     type Err = SettingsError;
 
     fn from_str(text: &str) -> Result<Self, SettingsError> {
-        let mistake = |why: &str| SettingsError::new("http.hosts", format!("{text:?} {why}"));
-        const EXPECTED: &str = "is no host; write one such as `example.org`, `*.example.org`, `example.org:8443` or `*`";
+        let invalid = |why: &str| SettingsError::new("http.hosts", format!("{text:?} {why}"));
+        const EXPECTED: &str = "is not a host; write one such as `example.org`, `*.example.org`, `example.org:8443` or `*`";
         if text.contains("://") {
-            return Err(mistake(
+            return Err(invalid(
                 "is a URL; write the host alone, such as `example.org`",
             ));
         }
         if text.contains(['/', '?', '#', '@']) {
-            return Err(mistake(
-                "is more than a host; leave out the path and what stands before an `@`",
+            return Err(invalid(
+                "is more than a host; remove the path and everything before an `@`",
             ));
         }
         if text.is_empty() || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return Err(mistake(EXPECTED));
+            return Err(invalid(EXPECTED));
         }
         // An IPv6 address needs no brackets as long as no port follows.
         if let Ok(address) = text.parse::<IpAddr>() {
@@ -126,7 +126,7 @@ impl FromStr for HostPattern {
                 let port = port.parse().ok().filter(|&port: &u16| port > 0);
                 (
                     host,
-                    Some(port.ok_or_else(|| mistake("has a port that is not 1 to 65535"))?),
+                    Some(port.ok_or_else(|| invalid("has a port that is not 1 to 65535"))?),
                 )
             }
             _ => (text, None),
@@ -142,20 +142,20 @@ impl FromStr for HostPattern {
             None => (false, host),
         };
         if name.contains('*') {
-            return Err(mistake(
-                "has a `*` elsewhere than at its beginning; write `*.example.org`",
+            return Err(invalid(
+                "has a `*` that is not at its beginning; write `*.example.org`",
             ));
         }
-        // As URLs read it, so that both are spelt alike.
-        let url = Url::parse(&format!("http://{name}/")).map_err(|_| mistake(EXPECTED))?;
+        // Parsed as a URL, so that the pattern has the same normal form.
+        let url = Url::parse(&format!("http://{name}/")).map_err(|_| invalid(EXPECTED))?;
         let host = match (host_of(&url), is_below) {
             (Some(UrlHost::Address(address)), false) => Host::Address(address),
             (Some(UrlHost::Address(_)), true) => {
-                return Err(mistake("is an address, and nothing is below an address"));
+                return Err(invalid("is an address, and an address has no subdomains"));
             }
             (Some(UrlHost::Name(name)), false) => Host::Name(name.to_owned()),
             (Some(UrlHost::Name(name)), true) => Host::Below(name.to_owned()),
-            (None, _) => return Err(mistake(EXPECTED)),
+            (None, _) => return Err(invalid(EXPECTED)),
         };
         Ok(Self { host, port })
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_covers_itself_alone() {
+    fn a_name_matches_only_itself() {
         assert!(covers("example.org", "https://example.org/x"));
         assert!(covers("Example.ORG", "http://EXAMPLE.org./"));
         assert!(!covers("example.org", "https://www.example.org/"));
@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn a_star_covers_what_is_below_and_not_the_name_itself() {
+    fn a_star_matches_subdomains_and_not_the_name_itself() {
         assert!(covers("*.example.org", "https://a.b.example.org/"));
         assert!(!covers("*.example.org", "https://example.org/"));
         assert!(!covers("*.example.org", "https://badexample.org/"));
     }
 
     #[test]
-    fn a_port_other_than_the_usual_must_be_listed() {
+    fn a_port_other_than_the_default_must_be_listed() {
         assert!(!covers("example.org", "https://example.org:8443/"));
         assert!(!covers("example.org", "http://example.org:443/"));
         assert!(covers("example.org:8443", "https://example.org:8443/"));
@@ -211,21 +211,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused_with_what_to_write() {
+    fn invalid_hosts_are_refused_with_a_fix() {
         for (text, why) in [
             ("https://example.org", "is a URL"),
             ("example.org/path", "more than a host"),
             ("user@example.org", "more than a host"),
-            ("www.*.org", "`*` elsewhere"),
-            ("*example.org", "`*` elsewhere"),
-            ("*.127.0.0.1", "nothing is below an address"),
-            ("*.1.2.3", "nothing is below an address"),
+            ("www.*.org", "`*` that is not at its beginning"),
+            ("*example.org", "`*` that is not at its beginning"),
+            ("*.127.0.0.1", "an address has no subdomains"),
+            ("*.1.2.3", "an address has no subdomains"),
             ("example.org:0", "port"),
             ("example.org:99999", "port"),
-            ("", "is no host"),
-            ("exa mple.org", "is no host"),
-            ("*.", "is no host"),
-            (".", "is no host"),
+            ("", "is not a host"),
+            ("exa mple.org", "is not a host"),
+            ("*.", "is not a host"),
+            (".", "is not a host"),
         ] {
             let error = text.parse::<HostPattern>().unwrap_err();
             assert_eq!(error.key, "http.hosts");

@@ -1,29 +1,29 @@
-//! What a person would read on a page, and where its links lead. It is no browser: it goes through
-//! the tags once, whatever state they are in, leaves out what is not shown, and keeps headings, lists
-//! and lines apart. The time it takes grows with the page and no faster.
+//! Extracts the readable text and the links of a page. It is not a browser: it reads
+//! the tags once, even if they are broken, omits hidden content, and separates headings, lists
+//! and lines. Its time is linear in the size of the page.
 
 use super::entity::decoded;
 
-/// A page, read.
+/// The readable content of a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Readable {
     /// Its title, on one line; empty if it has none.
     pub(super) title: String,
     /// Its text: headings marked with `#`, items of lists with `-`.
     pub(super) text: String,
-    /// Where its links lead, as written, those aside that ask not to be followed.
+    /// The targets of its links, as written, without `nofollow` links.
     pub(super) links: Vec<String>,
-    /// What its links are relative to, if not to the page itself.
+    /// The base URL of its links, if it is not the page itself.
     pub(super) base: Option<String>,
 }
 
-/// What is between the tags of these is not for reading.
-const UNREAD: [&str; 13] = [
+/// Elements whose content is not readable text.
+const SKIPPED: [&str; 13] = [
     "script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas",
     "audio", "video", "select", "textarea",
 ];
 
-/// These stand on lines of their own.
+/// Block elements, which start a new line.
 const BLOCKS: [&str; 33] = [
     "address",
     "article",
@@ -70,9 +70,9 @@ pub(super) fn read(html: &str) -> Readable {
 #[derive(Default)]
 struct Reader {
     page: Readable,
-    /// How many `pre` are open: line breaks in them are kept.
+    /// The number of open `pre` elements, in which line breaks are kept.
     preformatted: usize,
-    follows_no_links: bool,
+    is_nofollow: bool,
 }
 
 impl Reader {
@@ -95,7 +95,7 @@ impl Reader {
         self.text(rest);
     }
 
-    /// Takes in a tag and gives what is to be read after it.
+    /// Processes a tag and returns the text to read after it.
     fn tag<'a>(&mut self, tag: &Tag, after: &'a str) -> &'a str {
         let name = tag.name.as_str();
         match name {
@@ -110,7 +110,7 @@ impl Reader {
             "base" => self.base(tag),
             _ => {}
         }
-        if UNREAD.contains(&name) && !tag.closes && !tag.closes_itself {
+        if SKIPPED.contains(&name) && !tag.closes && !tag.closes_itself {
             return until_closed(after, name).1;
         }
         match name {
@@ -136,7 +136,7 @@ impl Reader {
                 if matches!(name, "p" | "table" | "ul" | "ol" | "pre" | "blockquote")
                     || heading(name).is_some() && tag.closes
                 {
-                    // Two in a row become one in the end.
+                    // `finish` merges repeated empty lines.
                     self.page.text.push('\n');
                 }
                 if name == "pre" {
@@ -159,7 +159,7 @@ impl Reader {
         let content = content.to_ascii_lowercase();
         let mut words = content.split([',', ' ']);
         if is_about_robots && words.any(|word| matches!(word, "nofollow" | "none")) {
-            self.follows_no_links = true;
+            self.is_nofollow = true;
         }
     }
 
@@ -192,13 +192,13 @@ impl Reader {
     }
 
     fn finish(mut self) -> Readable {
-        if self.follows_no_links {
+        if self.is_nofollow {
             self.page.links.clear();
         }
         let mut text = String::with_capacity(self.page.text.len());
         let mut was_empty = true;
         for line in self.page.text.lines().map(str::trim_end) {
-            // Marks without anything after them.
+            // List and cell markers without content.
             let is_empty = line.trim().is_empty() || matches!(line.trim(), "-" | "|");
             let is_bare_heading = !line.is_empty() && line.chars().all(|c| c == '#');
             if (is_empty && was_empty) || is_bare_heading {
@@ -232,7 +232,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What stands before the closing tag of that name, and what follows it.
+/// The text before the closing tag with this name, and the text after it.
 fn until_closed<'a>(html: &'a str, name: &str) -> (&'a str, &'a str) {
     let mut from = 0;
     while let Some(at) = html[from..].find("</") {
@@ -260,7 +260,7 @@ struct Tag {
 }
 
 impl Tag {
-    /// The tag that `html` begins with, and what follows it. One that never ends takes the rest.
+    /// The tag at the beginning of `html`, and the text after it. An unclosed tag takes the rest.
     fn parse(html: &str) -> Option<(Self, &str)> {
         let inner = html.strip_prefix('<')?;
         let (closes, inner) = match inner.strip_prefix('/') {
@@ -295,7 +295,7 @@ impl Tag {
         }
     }
 
-    /// Takes in the attribute that `rest` begins with. At least one character is taken.
+    /// Parses the attribute at the beginning of `rest`. It consumes at least one character.
     fn take_attribute<'a>(&mut self, rest: &'a str) -> &'a str {
         let is_end = |c: char| c.is_whitespace() || matches!(c, '>' | '/' | '=');
         let first = rest.chars().next().map_or(0, char::len_utf8);

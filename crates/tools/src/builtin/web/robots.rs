@@ -1,13 +1,13 @@
-//! What a site asks of programs, as written in its `robots.txt` (RFC 9309): which paths to leave
-//! alone, and how long to wait between requests.
+//! The rules of a site for crawlers in its `robots.txt` (RFC 9309): disallowed
+//! paths, and the delay between requests.
 
 use std::time::Duration;
 
-/// What a site asks of this program.
+/// The rules of a site for this program.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Robots {
     rules: Vec<Rule>,
-    /// How long to wait between two requests, if it says.
+    /// The delay between two requests, if the site sets one.
     pub(super) delay: Option<Duration>,
 }
 
@@ -17,17 +17,17 @@ struct Rule {
     path: String,
 }
 
-/// The word by which a site would address this program.
+/// The product token of this program in `robots.txt`.
 const OWN_NAME: &str = "windlass";
 
-/// How many rules are kept; a file with more is not written for anybody.
+/// The maximum number of rules that are read.
 const MAX_RULES: usize = 2000;
 
-/// The longest wait that is kept to; of a site that asks for more, only the first page is read.
-pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(10);
+/// The maximum supported delay. Of a site with a longer delay, only the first page is read.
+pub(super) const MAX_DELAY: Duration = Duration::from_secs(10);
 
 impl Robots {
-    /// Reads the file: the groups for this program if there are any, otherwise those for all.
+    /// Parses the file: the groups for this program if there are any, otherwise those for all.
     pub(super) fn parse(text: &str) -> Self {
         let (mut own, mut all) = (None, Self::default());
         let (mut for_own, mut for_all, mut in_rules) = (false, false, true);
@@ -79,10 +79,10 @@ impl Robots {
         }
     }
 
-    /// Whether this path, with its query, may be asked for. The longest rule decides; of two equally
+    /// Whether this path, with its query, is allowed. The longest matching rule decides; of two equally
     /// long ones the one that allows.
     pub(super) fn allows(&self, path: &str) -> bool {
-        let matching = self.rules.iter().filter(|rule| rule.covers(path));
+        let matching = self.rules.iter().filter(|rule| rule.matches(path));
         matching
             .max_by_key(|rule| (rule.path.len(), rule.allows))
             .is_none_or(|rule| rule.allows)
@@ -90,8 +90,8 @@ impl Robots {
 }
 
 impl Rule {
-    /// Whether the path begins as the rule says; `*` stands for anything, `$` at the end for the end.
-    fn covers(&self, path: &str) -> bool {
+    /// Whether the rule matches the beginning of the path. `*` matches anything, a final `$` the end.
+    fn matches(&self, path: &str) -> bool {
         let (pattern, to_the_end) = match self.path.strip_suffix('$') {
             Some(pattern) => (pattern, true),
             None => (self.path.as_str(), false),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_for_this_program_takes_the_place_of_that_for_all() {
+    fn a_group_for_this_program_replaces_the_group_for_all() {
         let text = "User-agent: *\nDisallow: /\n\nUser-agent: other\nUser-agent: Windlass/1\n\
                     Disallow: /private\nCrawl-delay: 2.5\n";
         let robots = Robots::parse(text);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_and_the_end_are_understood() {
+    fn wildcards_and_end_anchors_are_supported() {
         let robots = Robots::parse("User-agent: *\nDisallow: /*.pdf$\nDisallow: /x*y*z\n");
         assert!(!robots.allows("/d/a.pdf"));
         assert!(robots.allows("/d/a.pdf?x"));

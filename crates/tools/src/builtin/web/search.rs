@@ -1,5 +1,5 @@
-//! Searching the web by a `SearxNG` server that the operator runs or trusts. What comes back is foreign:
-//! it is cut to size and freed of control characters, and only links to web pages are kept.
+//! Web search with a `SearxNG` server that the operator runs or trusts. The results are untrusted:
+//! they are shortened, control characters are removed, and only links to web pages are kept.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -18,38 +18,38 @@ use crate::http::{category, causes, client, send};
 /// How much a server may send for one search.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// How long a search may take: the server asks others.
+/// The time limit of a search. The server queries other servers.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The longest query, in characters.
-const LONGEST_QUERY: usize = 1000;
+/// The maximum length of a query in characters.
+const MAX_QUERY_CHARACTERS: usize = 1000;
 
 #[derive(Deserialize)]
 pub(super) struct Arguments {
     query: String,
-    #[serde(default = "five")]
+    #[serde(default = "default_max_results")]
     max_results: i64,
 }
 
-fn five() -> i64 {
+fn default_max_results() -> i64 {
     5
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Hit {
+pub(super) struct SearchHit {
     title: String,
     url: String,
     snippet: String,
 }
 
-/// What the server sends, as far as it is used.
+/// The used part of the server's response.
 #[derive(Deserialize)]
-struct Answer {
-    results: Vec<Found>,
+struct SearchResponse {
+    results: Vec<SearchResult>,
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct SearchResult {
     #[serde(default)]
     title: Option<String>,
     #[serde(default)]
@@ -58,7 +58,7 @@ struct Found {
     content: Option<String>,
 }
 
-/// A server that searches.
+/// A client of a search server.
 #[derive(Debug)]
 pub(super) struct Search {
     settings: SearchSettings,
@@ -73,43 +73,43 @@ impl Search {
         }
     }
 
-    pub(super) async fn run(&self, asked: &Arguments) -> Result<Vec<Hit>, ToolError> {
-        let query = asked.query.trim();
+    pub(super) async fn run(&self, arguments: &Arguments) -> Result<Vec<SearchHit>, ToolError> {
+        let query = arguments.query.trim();
         if query.is_empty() {
-            return Err(invalid("the query is empty; say what to search for"));
+            return Err(invalid("the query is empty; write what to search for"));
         }
-        if query.chars().count() > LONGEST_QUERY {
+        if query.chars().count() > MAX_QUERY_CHARACTERS {
             return Err(invalid(format!(
-                "the query has more than {LONGEST_QUERY} characters; say it shorter"
+                "the query has more than {MAX_QUERY_CHARACTERS} characters; shorten it"
             )));
         }
-        let wanted = usize::try_from(asked.max_results)
+        let wanted = usize::try_from(arguments.max_results)
             .ok()
             .filter(|&wanted| wanted > 0);
         let wanted = wanted.ok_or_else(|| {
             invalid(format!(
                 "`max_results` is {}; it must be 1 or more",
-                asked.max_results
+                arguments.max_results
             ))
         })?;
-        let body = self.ask(query).await?;
-        let answer: Answer = serde_json::from_slice(&body).map_err(|error| {
+        let body = self.request(query).await?;
+        let response: SearchResponse = serde_json::from_slice(&body).map_err(|error| {
             let server = shown(self.settings.url());
             let message = format!(
-                "`{server}` does not answer as SearxNG does ({error}); is `json` among `search.formats` in its settings.yml?"
+                "`{server}` does not answer like SearxNG ({error}); add `json` to `search.formats` in its settings.yml"
             );
             ToolError::foreign(ErrorCategory::InvalidOutput, message).without_effect()
         })?;
-        let most = wanted.min(self.settings.max_results());
-        Ok(answer
+        let count = wanted.min(self.settings.max_results());
+        Ok(response
             .results
             .into_iter()
             .filter_map(hit)
-            .take(most)
+            .take(count)
             .collect())
     }
 
-    async fn ask(&self, query: &str) -> Result<Vec<u8>, ToolError> {
+    async fn request(&self, query: &str) -> Result<Vec<u8>, ToolError> {
         let server = shown(self.settings.url());
         let unreachable = |error: reqwest::Error| {
             let category = if error.is_timeout() {
@@ -127,7 +127,7 @@ impl Search {
         let mut response = send(request, &server).await.map_err(unreachable)?;
         let status = response.status();
         if !status.is_success() {
-            return Err(refusal(&server, status));
+            return Err(status_error(&server, status));
         }
         let mut body = Vec::new();
         while let Some(part) = response.chunk().await.map_err(unreachable)? {
@@ -167,24 +167,24 @@ impl Search {
             .user_agent(USER_AGENT)
             .timeout(TIMEOUT)
             .referer(false)
-            // The operator vouches for this server, not for where it may send the question.
+            // The operator trusts this server, not the targets of its redirects.
             .redirect(redirect::Policy::none());
         let client = client(builder, is_local)?;
         Ok(self.client.get_or_init(|| client))
     }
 }
 
-/// The error that an answer other than success stands for.
-fn refusal(server: &str, status: StatusCode) -> ToolError {
+/// The error for a response without success.
+fn status_error(server: &str, status: StatusCode) -> ToolError {
     let code = status.as_u16();
     let (category, help) = match code {
         403 => (
             ErrorCategory::PermissionDenied,
-            "; add `json` to `search.formats` in its settings.yml, or let this machine ask",
+            "; add `json` to `search.formats` in its settings.yml, or allow requests from this machine",
         ),
         300..=399 => (
             ErrorCategory::ToolFailure,
-            "; it sends the request elsewhere, so write the address of its search page into `[search] endpoint`",
+            "; it redirects the request, so write the address of its search page into `[search] endpoint`",
         ),
         404 => (
             ErrorCategory::Unavailable,
@@ -195,8 +195,8 @@ fn refusal(server: &str, status: StatusCode) -> ToolError {
     ToolError::foreign(category, format!("`{server}` answers {code}{help}")).without_effect()
 }
 
-/// A result worth telling.
-fn hit(found: Found) -> Option<Hit> {
+/// A usable result, shortened.
+fn hit(found: SearchResult) -> Option<SearchHit> {
     const TITLE: usize = 300;
     const SNIPPET: usize = 1000;
     let url = Url::parse(found.url?.trim()).ok()?;
@@ -205,14 +205,14 @@ fn hit(found: Found) -> Option<Hit> {
     }
     let title = found.title.map(|title| plain(&title, TITLE));
     let title = title.filter(|title| !title.is_empty());
-    Some(Hit {
+    Some(SearchHit {
         title: title.unwrap_or_else(|| shown(&url)),
         url: url.to_string(),
         snippet: plain(&found.content.unwrap_or_default(), SNIPPET),
     })
 }
 
-/// Text on one line, without hidden characters, at most so many characters of it.
+/// Text on one line, without hidden characters, shortened to this many characters.
 fn plain(text: &str, characters: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");

@@ -1,14 +1,16 @@
-//! `web_automation`, which is whatever the operator puts behind it.
+//! Tests of `web_automation` with a configured service.
 
 use serde_json::json;
 use windlass_core::run::ToolQuestion;
-use windlass_tools::{AutomationSettings, BuiltinSettings, DispatchOptions, Dispatched, dispatch};
+use windlass_tools::{
+    AutomationSettings, BuiltinSettings, DispatchOptions, DispatchOutcome, dispatch,
+};
 
 use super::super::permits::permit;
-use super::server::{Server, response};
+use super::server::{MockServer, response};
 use super::{done, tool};
 
-fn automated_by(server: &Server) -> BuiltinSettings {
+fn settings_for(server: &MockServer) -> BuiltinSettings {
     BuiltinSettings {
         automation: Some(AutomationSettings::new(&server.url("/automate")).unwrap()),
         ..BuiltinSettings::default()
@@ -16,11 +18,11 @@ fn automated_by(server: &Server) -> BuiltinSettings {
 }
 
 #[tokio::test]
-async fn automation_is_done_by_the_configured_service() {
+async fn automation_calls_the_configured_service() {
     let body = r#"{"title": "Signed in"}"#;
-    let server = Server::answering(move |_| response("200 OK", "application/json", body)).await;
+    let server = MockServer::answering(move |_| response("200 OK", "application/json", body)).await;
     let arguments = json!({"url": "https://example.org/", "task": "Sign in"});
-    let answer = done(&automated_by(&server), "web_automation", arguments.clone()).await;
+    let answer = done(&settings_for(&server), "web_automation", arguments.clone()).await;
     assert_eq!(answer, json!({"title": "Signed in"}));
     let request = server.requests().remove(0);
     assert!(request.starts_with("POST /automate "), "{request}");
@@ -28,7 +30,7 @@ async fn automation_is_done_by_the_configured_service() {
 }
 
 #[tokio::test]
-async fn a_service_that_wants_to_use_credentials_asks_a_person() {
+async fn use_of_credentials_asks_a_person() {
     let body = json!({
         "hil_required": true, "status": "authorization_required", "action": "request_authorization",
         "message": "Found stored credentials for Google. Authorize usage?",
@@ -37,18 +39,20 @@ async fn a_service_that_wants_to_use_credentials_asks_a_person() {
         "timestamp": "2026-01-01T00:00:00Z",
     });
     let body = body.to_string();
-    let server = Server::answering(move |_| response("200 OK", "application/json", &body)).await;
-    let tool = tool(&automated_by(&server), "web_automation");
+    let server =
+        MockServer::answering(move |_| response("200 OK", "application/json", &body)).await;
+    let tool = tool(&settings_for(&server), "web_automation");
     let arguments = json!({"url": "https://example.org/", "task": "Sign in"});
     let permit = permit(tool.specification(), arguments);
-    let Dispatched::Asks(question) = dispatch(&tool, permit, DispatchOptions::default()).await
+    let DispatchOutcome::Question(question) =
+        dispatch(&tool, permit, DispatchOptions::default()).await
     else {
-        panic!("nobody was asked");
+        panic!("the call asked no question");
     };
     assert!(
         matches!(
             *question,
-            ToolQuestion::Leave {
+            ToolQuestion::Authorization {
                 credentials: Some(_),
                 ..
             }

@@ -1,5 +1,4 @@
-//! The agent `examples/researcher.gram`, bound to the library and put to work with the tool-caller that
-//! ships with the program.
+//! Tests of the agent `examples/researcher.gram`, bound to the library and run with the embedded tool-caller.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use windlass_tools::{
 
 use super::super::permits::call;
 use super::search::search_at;
-use super::server::{Server, html};
+use super::server::{MockServer, html};
 
 fn text() -> String {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
@@ -35,7 +34,7 @@ fn bound(settings: &BuiltinSettings) -> BoundTools {
 }
 
 #[test]
-fn the_researcher_declares_the_tools_as_they_are() {
+fn the_researcher_declares_the_tools_with_their_attributes() {
     let specifications = builtin_specifications();
     for declared in &bound(&BuiltinSettings::default()) {
         let shipped = specifications
@@ -48,13 +47,13 @@ fn the_researcher_declares_the_tools_as_they_are() {
         assert_eq!(declared.risk, shipped.risk);
         assert_eq!(declared.category, shipped.category);
         assert_eq!(declared.timeout_seconds, shipped.timeout_seconds);
-        // What a file does not say is no.
-        for (said, meant) in [
+        // An attribute that the file omits is false.
+        for (declared, shipped) in [
             (declared.idempotent, shipped.idempotent),
             (declared.open_world, shipped.open_world),
             (declared.sensitive, shipped.sensitive),
         ] {
-            assert_eq!(said.unwrap_or(false), meant.unwrap_or(false));
+            assert_eq!(declared.unwrap_or(false), shipped.unwrap_or(false));
         }
     }
 }
@@ -66,10 +65,10 @@ fn the_researcher_is_in_the_canonical_layout() {
     assert_eq!(formatted.as_deref(), Some(text.as_str()));
 }
 
-/// Works on a task as a run does, without a gate: what the tool-caller asks for is called, until it is
-/// done. Gives the tools that were called and the answer.
-async fn work(settings: &BuiltinSettings, task: &str) -> (Vec<String>, String) {
-    const MOST_TURNS: usize = 6;
+/// Runs a task like a run, but without a gate: calls the tools that the tool-caller requests, until it
+/// finishes. Returns the called tools and the answer.
+async fn run_task(settings: &BuiltinSettings, task: &str) -> (Vec<String>, String) {
+    const MAX_TURNS: usize = 6;
     let (agent, bound) = (researcher(), bound(settings));
     let reflex = Reflex::new(Settings::default());
     let mut request = ModelRequest {
@@ -87,16 +86,16 @@ async fn work(settings: &BuiltinSettings, task: &str) -> (Vec<String>, String) {
             .collect(),
     };
     let mut called = Vec::new();
-    for turn in 0..MOST_TURNS {
+    for turn in 0..MAX_TURNS {
         let answer = reflex.answer(&request);
-        let asked = answer.calls.first().unwrap();
-        let RequestedArguments::Json(arguments) = asked.arguments.clone() else {
-            panic!("{asked:?}");
+        let requested = answer.calls.first().unwrap();
+        let RequestedArguments::Json(arguments) = requested.arguments.clone() else {
+            panic!("{requested:?}");
         };
-        if asked.tool == FINISH {
+        if requested.tool == FINISH {
             return (called, arguments["answer"].as_str().unwrap().to_owned());
         }
-        let content = match call(bound.get(&asked.tool).unwrap(), arguments.clone()).await {
+        let content = match call(bound.get(&requested.tool).unwrap(), arguments.clone()).await {
             CallEnd::Success(Value::String(text)) => text,
             CallEnd::Success(value) => value.to_string(),
             CallEnd::Error(failure) => failure.model_message,
@@ -107,29 +106,29 @@ async fn work(settings: &BuiltinSettings, task: &str) -> (Vec<String>, String) {
             content: String::new(),
             calls: vec![ChatCall {
                 id: id.clone(),
-                tool: asked.tool.clone(),
+                tool: requested.tool.clone(),
                 arguments,
             }],
         });
         request.messages.push(ChatMessage::Tool {
             call_id: id,
-            tool: asked.tool.clone(),
+            tool: requested.tool.clone(),
             content,
         });
-        called.push(asked.tool.clone());
+        called.push(requested.tool.clone());
     }
-    panic!("no answer after {MOST_TURNS} turns: {called:?}");
+    panic!("no answer after {MAX_TURNS} turns: {called:?}");
 }
 
 #[tokio::test]
 async fn the_researcher_tells_the_time() {
-    let (called, answer) = work(&BuiltinSettings::default(), "What time is it in UTC?").await;
+    let (called, answer) = run_task(&BuiltinSettings::default(), "What time is it in UTC?").await;
     assert_eq!(called, ["get_current_time"]);
     assert!(
         answer.contains("+00:00") && answer.contains("UTC"),
         "{answer}"
     );
-    let (_, answer) = work(&BuiltinSettings::default(), "What time is it in Tokyo?").await;
+    let (_, answer) = run_task(&BuiltinSettings::default(), "What time is it in Tokyo?").await;
     assert!(
         answer.contains("+09:00") && answer.contains("Asia/Tokyo"),
         "{answer}"
@@ -138,9 +137,9 @@ async fn the_researcher_tells_the_time() {
 
 #[tokio::test]
 async fn the_researcher_searches_the_web() {
-    let server = Server::searxng().await;
+    let server = MockServer::searxng().await;
     let task = "Search the web for the capital of France";
-    let (called, answer) = work(&search_at(&server, "/search"), task).await;
+    let (called, answer) = run_task(&search_at(&server, "/search"), task).await;
     assert_eq!(called, ["web_search"]);
     assert!(
         answer.contains("Paris is the capital of France."),
@@ -154,29 +153,29 @@ async fn the_researcher_reads_pages_and_files() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("plan.txt"), "Lift the load.").unwrap();
     let page = html("<title>Rivers</title><p>The Seine is 777 km long.</p>");
-    let server = Server::with([("/rivers".to_owned(), page)].into()).await;
+    let server = MockServer::with([("/rivers".to_owned(), page)].into()).await;
     let hosts = HttpSettings::new([server.address.to_string()]).unwrap();
     let settings = BuiltinSettings {
         files: Some(FileSettings::new([directory.path()]).unwrap()),
         http: hosts.allow_private(true),
         ..BuiltinSettings::default()
     };
-    let (called, answer) = work(&settings, "Read the file plan.txt").await;
+    let (called, answer) = run_task(&settings, "Read the file plan.txt").await;
     assert_eq!(called, ["read_file"]);
     assert!(answer.contains("Lift the load."), "{answer}");
     let task = format!("Read the page {}", server.url("/rivers"));
-    let (called, answer) = work(&settings, &task).await;
+    let (called, answer) = run_task(&settings, &task).await;
     assert_eq!(called, ["web_crawl"]);
     assert!(answer.contains("The Seine is 777 km long."), "{answer}");
-    let (called, answer) = work(&settings, "Which files are there?").await;
+    let (called, answer) = run_task(&settings, "Which files are there?").await;
     assert_eq!(called, ["list_directory"]);
     assert!(answer.contains("plan.txt"), "{answer}");
 }
 
 #[tokio::test]
-async fn the_researcher_says_what_is_not_configured() {
+async fn the_researcher_reports_what_is_not_configured() {
     let task = "Search the web for the capital of France";
-    let (called, answer) = work(&BuiltinSettings::default(), task).await;
+    let (called, answer) = run_task(&BuiltinSettings::default(), task).await;
     assert_eq!(called, ["web_search"]);
     assert!(answer.contains("[search] endpoint"), "{answer}");
 }

@@ -1,13 +1,13 @@
-//! `web_search` against a server that answers as `SearxNG` does.
+//! Tests of `web_search` against a mock `SearxNG` server.
 
 use serde_json::json;
 use windlass_spec::ErrorCategory;
 use windlass_tools::{BuiltinSettings, SearchSettings};
 
-use super::server::{Server, redirect, response};
+use super::server::{MockServer, redirect, response};
 use super::{done, failed};
 
-pub(super) fn search_at(server: &Server, path: &str) -> BuiltinSettings {
+pub(super) fn search_at(server: &MockServer, path: &str) -> BuiltinSettings {
     BuiltinSettings {
         search: Some(SearchSettings::new(&server.url(path)).unwrap()),
         ..BuiltinSettings::default()
@@ -15,8 +15,8 @@ pub(super) fn search_at(server: &Server, path: &str) -> BuiltinSettings {
 }
 
 #[tokio::test]
-async fn a_search_gives_titles_addresses_and_snippets() {
-    let server = Server::searxng().await;
+async fn a_search_returns_titles_urls_and_snippets() {
+    let server = MockServer::searxng().await;
     let settings = search_at(&server, "/search?language=en&format=html");
     let found = done(
         &settings,
@@ -39,8 +39,8 @@ async fn a_search_gives_titles_addresses_and_snippets() {
 }
 
 #[tokio::test]
-async fn no_more_results_are_given_than_asked_for_or_configured() {
-    let server = Server::searxng().await;
+async fn results_are_limited_by_the_call_and_the_settings() {
+    let server = MockServer::searxng().await;
     let settings = search_at(&server, "/search");
     let arguments = json!({"query": "a", "max_results": 1});
     assert_eq!(
@@ -75,8 +75,8 @@ async fn no_more_results_are_given_than_asked_for_or_configured() {
 }
 
 #[tokio::test]
-async fn what_a_search_server_refuses_is_explained_to_the_operator_alone() {
-    let server = Server::answering(|request| match request.split(['/', ' ', '?']).nth(2) {
+async fn errors_of_the_search_server_are_explained_only_to_the_operator() {
+    let server = MockServer::answering(|request| match request.split(['/', ' ', '?']).nth(2) {
         Some("limited") => response("429 Too Many Requests", "text/html", "slow down"),
         Some("html") => response(
             "200 OK",
@@ -115,7 +115,7 @@ async fn what_a_search_server_refuses_is_explained_to_the_operator_alone() {
 }
 
 #[tokio::test]
-async fn a_search_server_that_is_not_there_is_unavailable() {
+async fn an_unreachable_search_server_is_unavailable() {
     let settings = BuiltinSettings {
         search: Some(SearchSettings::new("http://127.0.0.1:1/search").unwrap()),
         ..BuiltinSettings::default()

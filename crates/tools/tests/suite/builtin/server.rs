@@ -1,4 +1,4 @@
-//! A small web server on loopback for tests: pages by path, and a note of every request.
+//! A mock web server on loopback: pages by path, and a record of every request.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,29 +7,29 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// What is sent for a path, headers and all.
+/// The responses by path, including headers.
 pub(super) type Pages = HashMap<String, String>;
 
-pub(super) struct Server {
+pub(super) struct MockServer {
     pub(super) address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Server {
-    /// A server that gives what `answer` makes of a request.
+impl MockServer {
+    /// A server that answers with the result of `answer`.
     pub(super) async fn answering(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&requests);
+        let recorded = Arc::clone(&requests);
         let answer = Arc::new(answer);
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let (noted, answer) = (Arc::clone(&noted), Arc::clone(&answer));
+                let (recorded, answer) = (Arc::clone(&recorded), Arc::clone(&answer));
                 tokio::spawn(async move {
                     let mut request = Vec::new();
                     let mut part = [0; 4096];
-                    while !ends(&request) {
+                    while !is_complete(&request) {
                         match stream.read(&mut part).await {
                             Ok(length) if length > 0 => request.extend_from_slice(&part[..length]),
                             _ => break,
@@ -37,7 +37,7 @@ impl Server {
                     }
                     let request = String::from_utf8_lossy(&request).into_owned();
                     let answer = answer(&request);
-                    noted.lock().unwrap().push(request);
+                    recorded.lock().unwrap().push(request);
                     let _ = stream.write_all(answer.as_bytes()).await;
                     let _ = stream.shutdown().await;
                 });
@@ -56,18 +56,18 @@ impl Server {
         .await
     }
 
-    /// A search engine that answers as `SearxNG` does, with one result about every query.
+    /// A search engine that answers like `SearxNG`, with one result about every query.
     pub(super) async fn searxng() -> Self {
         Self::answering(|request| {
             let url = reqwest::Url::parse(&format!("http://search.test{}", path(request))).unwrap();
-            let of = |name: &str| {
+            let parameter = |name: &str| {
                 let mut pairs = url.query_pairs();
                 pairs.find_map(|(key, value)| (key == name).then(|| value.into_owned()))
             };
-            if url.path() != "/search" || of("format").as_deref() != Some("json") {
+            if url.path() != "/search" || parameter("format").as_deref() != Some("json") {
                 return response("403 Forbidden", "text/html", "<h1>Forbidden</h1>");
             }
-            let query = of("q").unwrap_or_default();
+            let query = parameter("q").unwrap_or_default();
             let body = serde_json::json!({
                 "query": query,
                 "number_of_results": 0,
@@ -90,19 +90,19 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
-    /// The paths that were asked for, in order.
+    /// The requested paths, in order.
     pub(super) fn paths(&self) -> Vec<String> {
         let requests = self.requests.lock().unwrap();
         requests.iter().map(|request| path(request)).collect()
     }
 
-    /// The requests as they came in.
+    /// The requests, in order.
     pub(super) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
 }
 
-fn ends(request: &[u8]) -> bool {
+fn is_complete(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request);
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
         return false;

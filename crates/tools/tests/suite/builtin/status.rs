@@ -1,12 +1,12 @@
-//! What `check_security_status` tells.
+//! Tests of `check_security_status`.
 
 use serde_json::json;
-use windlass_tools::{BuiltinSettings, Fact, FileSettings, HttpSettings, SearchSettings};
+use windlass_tools::{BuiltinSettings, FileSettings, HttpSettings, SearchSettings, SecurityFact};
 
 use super::done;
 
 #[tokio::test]
-async fn the_security_status_tells_names_and_limits_and_no_secrets() {
+async fn the_security_status_has_names_and_limits_but_no_secrets() {
     let directory = tempfile::tempdir().unwrap();
     let notes = directory.path().join("notes");
     let settings = BuiltinSettings {
@@ -16,7 +16,7 @@ async fn the_security_status_tells_names_and_limits_and_no_secrets() {
             SearchSettings::new("https://search.example.org/k3y/search?token=s3cret").unwrap(),
         ),
         environment: Some("production".to_owned()),
-        facts: vec![Fact {
+        facts: vec![SecurityFact {
             name: "undo_window_seconds".to_owned(),
             value: "10".to_owned(),
         }],
@@ -31,7 +31,7 @@ async fn the_security_status_tells_names_and_limits_and_no_secrets() {
 }
 
 #[tokio::test]
-async fn without_settings_the_status_is_told_all_the_same() {
+async fn the_security_status_needs_no_settings() {
     let status = done(
         &BuiltinSettings::default(),
         "check_security_status",

@@ -1,4 +1,4 @@
-//! `http_get` and `web_crawl` against servers on loopback, which the settings allow by address.
+//! Tests of `http_get` and `web_crawl` against mock servers on loopback, which the settings allow by address.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::json;
 use windlass_spec::ErrorCategory;
 use windlass_tools::{BuiltinSettings, HttpSettings};
 
-use super::server::{Server, html, redirect, response};
+use super::server::{MockServer, html, redirect, response};
 use super::{done, failed};
 
 fn http(settings: HttpSettings) -> BuiltinSettings {
@@ -17,8 +17,8 @@ fn http(settings: HttpSettings) -> BuiltinSettings {
     }
 }
 
-/// Settings that allow this server, and only this.
-fn only(server: &Server) -> BuiltinSettings {
+/// Settings that allow only this server.
+fn only(server: &MockServer) -> BuiltinSettings {
     let hosts = [server.address.to_string()];
     http(HttpSettings::new(hosts).unwrap().allow_private(true))
 }
@@ -31,8 +31,8 @@ fn pages<const N: usize>(pages: [(&str, String); N]) -> HashMap<String, String> 
 }
 
 #[tokio::test]
-async fn a_listed_host_is_asked_and_told_who_asks() {
-    let server = Server::with(pages([(
+async fn requests_to_a_listed_host_have_the_user_agent() {
+    let server = MockServer::with(pages([(
         "/x?y=1",
         response("200 OK", "text/plain", "here"),
     )]))
@@ -55,8 +55,8 @@ async fn a_listed_host_is_asked_and_told_who_asks() {
 }
 
 #[tokio::test]
-async fn hosts_that_are_not_listed_are_not_asked() {
-    let server = Server::with(pages([("/", html("secret"))])).await;
+async fn hosts_that_are_not_listed_are_refused() {
+    let server = MockServer::with(pages([("/", html("secret"))])).await;
     let settings = http(
         HttpSettings::new(["example.org", "*.example.com"])
             .unwrap()
@@ -84,7 +84,7 @@ async fn hosts_that_are_not_listed_are_not_asked() {
 
 #[tokio::test]
 async fn private_addresses_are_refused_in_every_spelling() {
-    let server = Server::with(pages([("/", html("secret"))])).await;
+    let server = MockServer::with(pages([("/", html("secret"))])).await;
     let port = server.address.port();
     let any = format!("*:{port}");
     let settings = http(HttpSettings::new([any.as_str()]).unwrap());
@@ -116,7 +116,7 @@ async fn private_addresses_are_refused_in_every_spelling() {
         "localhost",
         "LOCALHOST",
     ] {
-        // Leave for private addresses is only for those that are listed one by one.
+        // `allow_private` applies only to addresses that are listed one by one.
         for settings in [&settings, &opened] {
             let url = format!("http://{host}:{port}/");
             let failure = failed(settings, "http_get", json!({"url": url})).await;
@@ -131,8 +131,8 @@ async fn private_addresses_are_refused_in_every_spelling() {
 }
 
 #[tokio::test]
-async fn a_private_address_that_is_listed_needs_leave_as_well() {
-    let server = Server::with(pages([("/", html("here"))])).await;
+async fn a_listed_private_address_also_needs_allow_private() {
+    let server = MockServer::with(pages([("/", html("here"))])).await;
     let listed = HttpSettings::new([server.address.to_string()]).unwrap();
     let failure = failed(
         &http(listed.clone()),
@@ -151,7 +151,7 @@ async fn a_private_address_that_is_listed_needs_leave_as_well() {
 
 #[tokio::test]
 async fn every_redirect_is_checked_again() {
-    let secret = Server::with(pages([("/", html("secret"))])).await;
+    let secret = MockServer::with(pages([("/", html("secret"))])).await;
     let port = secret.address.port();
     let hops: Vec<(String, String)> = vec![
         ("/address".into(), redirect(&secret.url("/"))),
@@ -173,7 +173,7 @@ async fn every_redirect_is_checked_again() {
         ("/fine".into(), redirect("page")),
         ("/page".into(), html("fine")),
     ];
-    let server = Server::with(hops.into_iter().collect()).await;
+    let server = MockServer::with(hops.into_iter().collect()).await;
     let settings = only(&server);
     for path in [
         "/address",
@@ -194,7 +194,7 @@ async fn every_redirect_is_checked_again() {
 
 #[tokio::test]
 async fn at_most_five_redirects_are_followed() {
-    let server = Server::answering(|request| {
+    let server = MockServer::answering(|request| {
         let number: usize = request.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
         if number == 0 {
             html("there")
@@ -210,11 +210,11 @@ async fn at_most_five_redirects_are_followed() {
 }
 
 #[tokio::test]
-async fn a_server_that_sends_too_much_is_cut_off() {
+async fn a_response_larger_than_the_limit_is_refused() {
     let body = "x".repeat(1001);
     let announced = response("200 OK", "text/plain", &body);
     let unannounced = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{body}");
-    let server = Server::with(pages([("/a", announced), ("/b", unannounced)])).await;
+    let server = MockServer::with(pages([("/a", announced), ("/b", unannounced)])).await;
     let listed = HttpSettings::new([server.address.to_string()])
         .unwrap()
         .allow_private(true);
@@ -229,7 +229,7 @@ async fn a_server_that_sends_too_much_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_server_that_takes_too_long_is_not_waited_for() {
+async fn a_slow_server_times_out() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let listed = HttpSettings::new([address.as_str()])
@@ -247,8 +247,8 @@ async fn a_server_that_takes_too_long_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn what_is_not_text_or_not_there_is_said_to_be_so() {
-    let server = Server::with(pages([
+async fn missing_pages_and_other_content_than_text_are_errors() {
+    let server = MockServer::with(pages([
         ("/image", response("200 OK", "image/png", "PNG")),
         (
             "/down",
@@ -306,7 +306,7 @@ fn site() -> HashMap<String, String> {
 
 #[tokio::test]
 async fn a_page_is_read_as_text_with_its_title() {
-    let server = Server::with(site()).await;
+    let server = MockServer::with(site()).await;
     let crawled = done(
         &only(&server),
         "web_crawl",
@@ -319,8 +319,8 @@ async fn a_page_is_read_as_text_with_its_title() {
 }
 
 #[tokio::test]
-async fn links_are_followed_on_the_same_site_as_deep_and_as_far_as_asked() {
-    let server = Server::with(site()).await;
+async fn links_are_followed_on_the_same_site_within_the_limits() {
+    let server = MockServer::with(site()).await;
     let titles = async |arguments| {
         let crawled = done(&only(&server), "web_crawl", arguments).await;
         let pages = crawled["pages"].as_array().unwrap().iter();
@@ -332,7 +332,7 @@ async fn links_are_followed_on_the_same_site_as_deep_and_as_far_as_asked() {
     let url = server.url("/");
     let (near, skipped) = titles(json!({"url": url, "max_pages": 20})).await;
     assert_eq!(near, "Home A B");
-    let reason = "the site asks programs not to read it";
+    let reason = "the site's `robots.txt` disallows it";
     assert_eq!(
         skipped,
         json!([{"url": server.url("/private/x"), "reason": reason}])
@@ -359,8 +359,8 @@ async fn links_are_followed_on_the_same_site_as_deep_and_as_far_as_asked() {
 }
 
 #[tokio::test]
-async fn a_page_that_programs_should_not_read_is_not_read() {
-    let server = Server::with(site()).await;
+async fn a_page_that_robots_txt_disallows_is_refused() {
+    let server = MockServer::with(site()).await;
     let failure = failed(
         &only(&server),
         "web_crawl",
@@ -372,9 +372,9 @@ async fn a_page_that_programs_should_not_read_is_not_read() {
 }
 
 #[tokio::test]
-async fn crawling_goes_by_the_same_rules_as_one_request() {
-    let secret = Server::with(pages([("/", html("secret"))])).await;
-    let server = Server::with(pages([
+async fn crawling_checks_hosts_like_a_single_request() {
+    let secret = MockServer::with(pages([("/", html("secret"))])).await;
+    let server = MockServer::with(pages([
         ("/", html("<a href=/out>out</a>home")),
         ("/out", redirect(&secret.url("/"))),
     ]))
@@ -389,8 +389,8 @@ async fn crawling_goes_by_the_same_rules_as_one_request() {
 }
 
 #[tokio::test]
-async fn how_far_to_crawl_is_bounded() {
-    let server = Server::with(site()).await;
+async fn crawl_limits_are_checked() {
+    let server = MockServer::with(site()).await;
     for wrong in [
         json!({"max_pages": 0}),
         json!({"max_pages": 21}),
@@ -406,14 +406,14 @@ async fn how_far_to_crawl_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_site_that_asks_for_long_pauses_is_read_once() {
+async fn a_site_with_a_long_crawl_delay_is_read_once() {
     let mut site = site();
     let robots = "User-agent: windlass\nCrawl-delay: 0.01\nDisallow: /b";
     site.insert(
         "/robots.txt".to_owned(),
         response("200 OK", "text/plain", robots),
     );
-    let server = Server::with(site.clone()).await;
+    let server = MockServer::with(site.clone()).await;
     let arguments = json!({"url": server.url("/"), "max_pages": 3});
     let crawled = done(&only(&server), "web_crawl", arguments).await;
     assert_eq!(crawled["pages"].as_array().unwrap().len(), 3);
@@ -422,19 +422,19 @@ async fn a_site_that_asks_for_long_pauses_is_read_once() {
         "/robots.txt".to_owned(),
         response("200 OK", "text/plain", robots),
     );
-    let server = Server::with(site).await;
+    let server = MockServer::with(site).await;
     let arguments = json!({"url": server.url("/"), "max_pages": 3});
     let crawled = done(&only(&server), "web_crawl", arguments).await;
     assert_eq!(crawled["pages"].as_array().unwrap().len(), 1);
-    let reason = "the site asks for longer pauses than a call can make";
+    let reason = "the site's crawl delay is too long for a call";
     assert_eq!(crawled["skipped"][0]["reason"], reason);
 }
 
 #[tokio::test]
-async fn a_page_that_leads_to_one_programs_should_not_read_is_not_read() {
+async fn a_redirect_to_a_disallowed_page_is_refused() {
     let mut site = site();
     site.insert("/way".to_owned(), redirect("/private/x"));
-    let server = Server::with(site).await;
+    let server = MockServer::with(site).await;
     let failure = failed(
         &only(&server),
         "web_crawl",
@@ -445,18 +445,18 @@ async fn a_page_that_leads_to_one_programs_should_not_read_is_not_read() {
 }
 
 #[tokio::test]
-async fn what_steers_a_terminal_is_left_out_of_pages() {
-    let server = Server::with(pages([("/", html("<p>plain \u{1b}[31mred\u{7}</p>"))])).await;
+async fn control_characters_are_removed_from_pages() {
+    let server = MockServer::with(pages([("/", html("<p>plain \u{1b}[31mred\u{7}</p>"))])).await;
     let crawled = done(&only(&server), "web_crawl", json!({"url": server.url("/")})).await;
     assert_eq!(crawled["pages"][0]["text"], "plain [31mred");
 }
 
 #[tokio::test]
-async fn a_site_of_broken_links_is_not_asked_for_ever() {
+async fn requests_to_a_site_of_broken_links_are_limited() {
     let links: String = (0..200)
         .map(|number| format!("<a href=/gone/{number}>x</a>"))
         .collect();
-    let server = Server::with(pages([("/", html(&links))])).await;
+    let server = MockServer::with(pages([("/", html(&links))])).await;
     let arguments = json!({"url": server.url("/"), "max_pages": 2});
     let crawled = done(&only(&server), "web_crawl", arguments).await;
     assert_eq!(crawled["pages"].as_array().unwrap().len(), 1);

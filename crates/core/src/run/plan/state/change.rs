@@ -1,5 +1,5 @@
-//! What people, and whoever made a plan, may change about it: where tasks stand that are done by hand,
-//! that a task is not to be done, and what the plan consists of as far as it has not begun.
+//! Changes to a plan by people or by the model: the status of manual tasks, skipped tasks, and the tasks
+//! that have not started.
 
 use serde_json::Value;
 use windlass_spec::Timestamp;
@@ -8,20 +8,20 @@ use windlass_spec::plan::{Plan, PlanTaskId, Work};
 use super::{PlanState, PlanTaskStatus, TaskState};
 use crate::run::outcome::FoldError;
 
-/// Why a plan cannot be changed like that.
+/// Why a plan cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplanError {
-    /// Nothing is left to change.
-    #[error("the plan is over")]
+    /// The plan has ended.
+    #[error("the plan has ended")]
     Over,
-    /// What has begun stays as it is.
-    #[error("the task `{0}` has begun; it has to stay as it is")]
+    /// A task that has started cannot change.
+    #[error("the task `{0}` has started and cannot be changed")]
     Begun(PlanTaskId),
 }
 
 impl PlanState {
-    /// Whoever made the plan says where a task stands that they do themselves, or that a task is not to
-    /// be done. What they say of it may come from what strangers wrote.
+    /// Sets the status of a manual task, or skips a task. The reported result may contain untrusted
+    /// content.
     pub(in crate::run) fn mark(
         &mut self,
         task: &PlanTaskId,
@@ -30,7 +30,7 @@ impl PlanState {
         is_tainted: bool,
         at: Timestamp,
     ) -> Result<(), FoldError> {
-        self.may_mark(task.as_str(), status)
+        self.check_mark(task.as_str(), status)
             .map_err(|_| FoldError::NotOfPlan(self.id.clone(), task.clone()))?;
         let Some(state) = self.tasks.get_mut(task) else {
             return Ok(());
@@ -45,36 +45,37 @@ impl PlanState {
             state.result = Some(result.clone());
         }
         if status == PlanTaskStatus::Skipped {
-            state.because = Some("it is not to be done".to_owned());
+            state.because = Some("it was skipped on request".to_owned());
         }
         self.settle(task, at);
         Ok(())
     }
 
-    /// Whether a task can be marked like that; what is in the way if not.
+    /// Checks that a task can get that status.
     ///
     /// # Errors
-    /// What is in the way, for whoever wants to mark it.
-    pub fn may_mark(&self, task: &str, status: PlanTaskStatus) -> Result<(), String> {
+    /// Why it cannot.
+    pub fn check_mark(&self, task: &str, status: PlanTaskStatus) -> Result<(), String> {
         let Some((declared, state)) = self.task(task) else {
             let known = self.plan.tasks().iter().map(|task| task.id.as_str());
-            let meant = windlass_spec::nearest(task, known);
-            let meant = meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-            return Err(format!("the plan has no task `{task}`{meant}"));
+            let nearest = windlass_spec::nearest(task, known);
+            let suggestion =
+                nearest.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+            return Err(format!("the plan has no task `{task}`{suggestion}"));
         };
         if state.status.is_settled() {
             let status = state.status.as_str();
-            return Err(format!("the task `{task}` is over: {status}"));
+            return Err(format!("the task `{task}` has ended with status {status}"));
         }
         if status == PlanTaskStatus::Skipped && state.status == PlanTaskStatus::Pending {
             return Ok(());
         }
-        if declared.work != Work::ByHand {
+        if declared.work != Work::Manual {
             return Err(format!(
-                "the task `{task}` is carried out by itself; it can only be skipped, before it begins"
+                "the task `{task}` runs automatically; it can only be skipped, before it starts"
             ));
         }
-        if !self.may_begin(declared) {
+        if !self.can_start(declared) {
             let waits_for: Vec<&str> = declared
                 .depends_on
                 .iter()
@@ -91,17 +92,15 @@ impl PlanState {
             PlanTaskStatus::InProgress | PlanTaskStatus::Success | PlanTaskStatus::Error => Ok(()),
             PlanTaskStatus::Skipped | PlanTaskStatus::Pending | PlanTaskStatus::Cancelled => {
                 let status = status.as_str();
-                Err(format!(
-                    "a task that is done by hand cannot become {status}"
-                ))
+                Err(format!("a manual task cannot become {status}"))
             }
         }
     }
 
-    /// The plan with other tasks in the place of those that have not begun.
+    /// The plan with other tasks in place of those that have not started.
     ///
     /// # Errors
-    /// If the plan is over, or a task that has begun would change.
+    /// If the plan has ended, or a task that has started would change.
     pub fn replanned(&self, plan: Plan) -> Result<Self, ReplanError> {
         if self.is_over() {
             return Err(ReplanError::Over);
@@ -123,7 +122,7 @@ impl PlanState {
             stopped_by: self.stopped_by.clone(),
             made_at: self.made_at,
         };
-        replanned.skip_what_cannot_be_done(None);
+        replanned.skip_unreachable(None);
         Ok(replanned)
     }
 }

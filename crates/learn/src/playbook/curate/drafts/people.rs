@@ -1,11 +1,11 @@
-//! What people write, bring and take out, and what of it is the same.
+//! Applies what people add, import, edit and remove, and merges equal texts.
 
 use std::collections::{BTreeSet, HashMap};
 
 use windlass_spec::{StrategyId, StrategySection, Timestamp, ToolCallingStrategy};
 
 use super::Drafts;
-use crate::playbook::curate::same::said;
+use crate::playbook::curate::equal_text::normalized_words;
 use crate::playbook::tally::{Prior, Tally};
 use crate::playbook::words::id_of;
 
@@ -22,9 +22,9 @@ impl Drafts<'_> {
                 self.switch_on(place, strategy);
                 place
             }
-            // The same tools under another id: what is known of it is added to what is known here.
+            // The same tools under another id: its counts are added to the existing strategy.
             (None, Some(place)) => {
-                self.call(id.clone(), place);
+                self.assign_id(id.clone(), place);
                 self.drafts[place].strategy.aliases.push(id.clone());
                 self.switch_on(place, strategy);
                 place
@@ -37,18 +37,18 @@ impl Drafts<'_> {
             }
         };
         let limit = self.settings.examples;
-        let news = self.news(place, &id, strategy);
+        let prior = self.new_counts(place, &id, strategy);
         let draft = &mut self.drafts[place];
-        draft.priors.insert(id, news);
+        draft.priors.insert(id, prior);
         for example in strategy.example_task.iter().chain(&strategy.examples) {
             draft.add_example(example, limit);
         }
     }
 
-    /// What a line that was brought here knows beyond what is known here. A line that names a run which counts here
-    /// was written here, or where this was brought to, and what it says of that run is no news; nor is what
-    /// was brought here under the ids it was merged of.
-    fn news(&self, place: usize, id: &StrategyId, line: &ToolCallingStrategy) -> Prior {
+    /// The counts of an imported line that are not counted here yet. A line that names a run which counts here was
+    /// exported from this playbook or a copy of it, so the votes of runs here are subtracted. Counts that were
+    /// imported under its aliases are subtracted too.
+    fn new_counts(&self, place: usize, id: &StrategyId, line: &ToolCallingStrategy) -> Prior {
         let others = line.aliases.iter().filter(|alias| *alias != id);
         let mut places: BTreeSet<usize> = others
             .clone()
@@ -59,45 +59,45 @@ impl Drafts<'_> {
         let mut known = Prior::default();
         for place in places {
             let draft = &self.drafts[place];
-            votes.take_votes(draft.tally.clone());
+            votes.merge_votes(draft.tally.clone());
             for alias in others.clone() {
-                known = known.and(draft.priors.get(alias).copied().unwrap_or_default());
+                known = known.plus(draft.priors.get(alias).copied().unwrap_or_default());
             }
         }
-        let is_from_here = line.runs.iter().any(|run| votes.knows(run));
+        let is_from_here = line.runs.iter().any(|run| votes.has_vote_of(run));
         if is_from_here {
-            known = known.and(votes.seen_here());
+            known = known.plus(votes.without_prior());
         }
-        let told = Prior::from(line);
-        let news = Prior {
-            helpful: told.helpful.saturating_sub(known.helpful),
-            harmful: told.harmful.saturating_sub(known.harmful),
-            iterations: told.iterations,
+        let stated = Prior::from(line);
+        let new = Prior {
+            helpful: stated.helpful.saturating_sub(known.helpful),
+            harmful: stated.harmful.saturating_sub(known.harmful),
+            iterations: stated.iterations,
         };
         match self.drafts[place].priors.get(id) {
-            // What was brought before is in it, and what was learned since may not be.
+            // The line includes what was imported before, but maybe not what was learned since.
             Some(before) if is_from_here => Prior {
-                helpful: news.helpful.max(before.helpful),
-                harmful: news.harmful.max(before.harmful),
-                iterations: before.iterations.or(news.iterations),
+                helpful: new.helpful.max(before.helpful),
+                harmful: new.harmful.max(before.harmful),
+                iterations: before.iterations.or(new.iterations),
             },
-            Some(_) | None => news,
+            Some(_) | None => new,
         }
     }
 
-    /// Takes what a line that was brought here says about whether it is used. One that says nothing leaves it as it is.
+    /// Applies the `pinned` and `disabled` marks of an imported line. A line without marks changes nothing.
     fn switch_on(&mut self, place: usize, line: &ToolCallingStrategy) {
-        let said = self.now_said(true);
+        let switch = self.switch(true);
         let draft = &mut self.drafts[place];
         if line.pinned {
-            draft.pinned = said;
+            draft.pinned = switch;
         }
         if line.disabled {
-            draft.disabled = said;
+            draft.disabled = switch;
         }
     }
 
-    /// Takes what a person wrote, but for the counts and whether it is used.
+    /// Applies a person's edit, except for the counts and the `pinned` and `disabled` marks.
     pub(super) fn edit(&mut self, place: usize, edited: &ToolCallingStrategy, at: Timestamp) {
         let draft = &mut self.drafts[place];
         let old = (
@@ -113,7 +113,7 @@ impl Drafts<'_> {
         if old != new {
             if self.by_tools.get(&old) == Some(&place) {
                 self.by_tools.remove(&old);
-                self.forgotten.insert(old, self.runs.len());
+                self.removed_at.insert(old, self.runs.len());
             }
             if !new.1.is_empty() {
                 self.by_tools.entry(new).or_insert(place);
@@ -122,30 +122,30 @@ impl Drafts<'_> {
     }
 
     pub(super) fn remove(&mut self, id: &StrategyId) {
-        self.waiting.remove(id);
+        self.pending_votes.remove(id);
         let Some(place) = self.places.get(id).copied() else {
             return;
         };
         let draft = &mut self.drafts[place];
-        draft.is_gone = true;
+        draft.is_removed = true;
         let tools = draft.strategy.tool_sequence().to_vec();
         let key = (draft.strategy.section, tools);
-        self.forgotten.insert(key, self.runs.len());
+        self.removed_at.insert(key, self.runs.len());
         self.places.retain(|_, at| *at != place);
         self.by_tools.retain(|_, at| *at != place);
     }
 
-    /// Merges strategies without tools into the first of their section that says the same.
-    pub(in crate::playbook::curate) fn merge_same(&mut self) {
+    /// Merges strategies without tools into the first of their section with an equal text.
+    pub(in crate::playbook::curate) fn merge_equal_texts(&mut self) {
         let mut first: HashMap<(StrategySection, Vec<String>), usize> = HashMap::new();
         for place in 0..self.drafts.len() {
             let draft = &self.drafts[place];
-            if draft.is_gone || !draft.strategy.tool_sequence().is_empty() {
+            if draft.is_removed || !draft.strategy.tool_sequence().is_empty() {
                 continue;
             }
             let key = (
                 draft.strategy.section,
-                said(draft.strategy.content.as_str()),
+                normalized_words(draft.strategy.content.as_str()),
             );
             match first.get(&key) {
                 Some(to) => self.merge(place, *to),
@@ -158,26 +158,26 @@ impl Drafts<'_> {
 
     fn merge(&mut self, from: usize, to: usize) {
         let limit = self.settings.examples;
-        let gone = &mut self.drafts[from];
-        gone.is_gone = true;
-        let (id, priors) = (gone.id.clone(), std::mem::take(&mut gone.priors));
-        let (tally, used_at) = (std::mem::take(&mut gone.tally), gone.used_at);
-        let aliases = std::mem::take(&mut gone.strategy.aliases);
-        let examples = std::mem::take(&mut gone.examples);
-        let agents = std::mem::take(&mut gone.agents);
-        let (pinned, disabled) = (gone.pinned, gone.disabled);
-        let stays = &mut self.drafts[to];
-        stays.strategy.aliases.push(id);
-        stays.strategy.aliases.extend(aliases);
-        stays.priors.extend(priors);
-        stays.tally.take_votes(tally);
-        stays.used_at = stays.used_at.max(used_at);
-        stays.agents.extend(agents);
-        // Whatever a person said of one was said of both; what they said last holds.
-        stays.pinned = stays.pinned.max(pinned);
-        stays.disabled = stays.disabled.max(disabled);
+        let merged = &mut self.drafts[from];
+        merged.is_removed = true;
+        let (id, priors) = (merged.id.clone(), std::mem::take(&mut merged.priors));
+        let (tally, used_at) = (std::mem::take(&mut merged.tally), merged.used_at);
+        let aliases = std::mem::take(&mut merged.strategy.aliases);
+        let examples = std::mem::take(&mut merged.examples);
+        let agents = std::mem::take(&mut merged.agents);
+        let (pinned, disabled) = (merged.pinned, merged.disabled);
+        let target = &mut self.drafts[to];
+        target.strategy.aliases.push(id);
+        target.strategy.aliases.extend(aliases);
+        target.priors.extend(priors);
+        target.tally.merge_votes(tally);
+        target.used_at = target.used_at.max(used_at);
+        target.agents.extend(agents);
+        // A person's setting of one applies to both; the last one wins.
+        target.pinned = target.pinned.max(pinned);
+        target.disabled = target.disabled.max(disabled);
         for example in &examples {
-            stays.add_example(example, limit);
+            target.add_example(example, limit);
         }
     }
 }

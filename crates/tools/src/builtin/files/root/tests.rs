@@ -1,5 +1,4 @@
-//! Files while somebody changes the directories under them: what is a directory or a file at one moment
-//! is a link out of the root at the next.
+//! Tests of file access while another thread swaps directories and files for links that lead out of the root.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,26 +10,26 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::super::path::{Place, Steps};
-use super::{Mode, Problem, delete, list, read, write};
+use super::super::path::{PathTarget, Steps};
+use super::{FileProblem, WriteMode, delete, list, read, write};
 
 fn steps(path: &str) -> Steps {
-    match Place::parse(path, &["root"]).unwrap() {
-        Place::Below { steps, .. } => steps,
-        Place::Top => panic!("{path}"),
+    match PathTarget::parse(path, &["root"]).unwrap() {
+        PathTarget::InRoot { steps, .. } => steps,
+        PathTarget::Roots => panic!("{path}"),
     }
 }
 
-/// A root in which `way` is by turns what it was and what was beside it as `other`.
-struct Swapping {
+/// A root in which a thread repeatedly swaps `way` and `other`.
+struct SwappingRoot {
     home: TempDir,
     stop: Arc<AtomicBool>,
     swaps: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Swapping {
-    /// `prepare` is given the root and a directory outside.
+impl SwappingRoot {
+    /// `prepare` gets the root and a directory outside.
     fn new(prepare: impl FnOnce(&Path, &Path)) -> Self {
         let home = tempfile::tempdir().unwrap();
         let (root, outside) = (home.path().join("root"), home.path().join("outside"));
@@ -42,7 +41,7 @@ impl Swapping {
         let thread = std::thread::spawn(move || {
             let [way, other, aside] = ["way", "other", "aside"].map(|name| root.join(name));
             while !stopped.load(Ordering::Relaxed) {
-                // Each is for a moment nowhere, so that a gap is met as well.
+                // Each is missing for a moment, so that this case is tested as well.
                 fs::rename(&way, &aside).unwrap();
                 fs::rename(&other, &way).unwrap();
                 std::thread::yield_now();
@@ -73,47 +72,47 @@ impl Swapping {
         })
     }
 
-    /// Tries until it went well, met `obstacle`, and the two changed places, each that often.
+    /// Repeats the attempt until it succeeded, failed with `obstacle`, and the two were swapped, each `often` times.
     fn until_both<T>(
         &self,
         often: usize,
-        obstacle: &Problem,
-        mut attempt: impl FnMut(usize, &Path) -> Result<T, Problem>,
+        obstacle: &FileProblem,
+        mut attempt: impl FnMut(usize, &Path) -> Result<T, FileProblem>,
     ) -> Vec<T> {
         const ENOUGH: Duration = Duration::from_secs(60);
         let begun = Instant::now();
         let root = self.home.path().join("root");
-        let (mut went_well, mut obstacles) = (Vec::new(), 0);
+        let (mut successes, mut obstacles) = (Vec::new(), 0);
         for number in 0.. {
             match attempt(number, &root) {
-                Ok(value) => went_well.push(value),
+                Ok(value) => successes.push(value),
                 Err(problem) if problem == *obstacle => obstacles += 1,
-                // Missing in a gap, or looked at after it was swapped back.
-                Err(Problem::Missing(_) | Problem::NotDirectory(_)) => {}
+                // Missing during a swap, or checked after it was swapped back.
+                Err(FileProblem::Missing(_) | FileProblem::NotDirectory(_)) => {}
                 Err(other) => panic!("{other:?}"),
             }
             let swaps = self.swaps.load(Ordering::Relaxed);
-            if went_well.len() >= often && obstacles >= often && swaps >= often {
+            if successes.len() >= often && obstacles >= often && swaps >= often {
                 break;
             }
-            let counts = (went_well.len(), obstacles, swaps);
+            let counts = (successes.len(), obstacles, swaps);
             assert!(
                 begun.elapsed() < ENOUGH,
-                "went well, was refused, swapped: {counts:?}"
+                "succeeded, refused, swapped: {counts:?}"
             );
         }
-        went_well
+        successes
     }
 
-    /// Stops the swapping, and gives the directory outside.
-    fn settle(&mut self) -> PathBuf {
+    /// Stops the swapping, and returns the directory outside.
+    fn stop_swapping(&mut self) -> PathBuf {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap();
         self.home.path().join("outside")
     }
 }
 
-impl Drop for Swapping {
+impl Drop for SwappingRoot {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -122,8 +121,8 @@ impl Drop for Swapping {
     }
 }
 
-fn link() -> Problem {
-    Problem::Link("way".to_owned())
+fn link() -> FileProblem {
+    FileProblem::Link("way".to_owned())
 }
 
 fn count(directory: &Path) -> usize {
@@ -132,7 +131,7 @@ fn count(directory: &Path) -> usize {
 
 #[test]
 fn a_directory_swapped_for_a_link_is_never_read_through() {
-    let swapping = Swapping::directories(1);
+    let swapping = SwappingRoot::directories(1);
     let read = swapping.until_both(1000, &link(), |_, root| {
         read(root, &steps("way/0.txt"), 100)
     });
@@ -141,7 +140,7 @@ fn a_directory_swapped_for_a_link_is_never_read_through() {
 
 #[test]
 fn a_directory_swapped_for_a_link_is_never_listed_through() {
-    let swapping = Swapping::directories(1);
+    let swapping = SwappingRoot::directories(1);
     fs::write(swapping.home.path().join("outside/secret.txt"), "").unwrap();
     let listed = swapping.until_both(200, &link(), |_, root| list(root, &steps("way"), 100));
     assert!(listed.iter().all(|entries| entries.len() == 1));
@@ -149,28 +148,28 @@ fn a_directory_swapped_for_a_link_is_never_listed_through() {
 
 #[test]
 fn a_directory_swapped_for_a_link_is_never_written_through() {
-    let mut swapping = Swapping::directories(0);
+    let mut swapping = SwappingRoot::directories(0);
     swapping.until_both(50, &link(), |number, root| {
         let steps = steps(&format!("way/{number}.txt"));
-        write(root, &steps, b"new", Mode::Create)
+        write(root, &steps, b"new", WriteMode::Create)
     });
-    assert_eq!(count(&swapping.settle()), 0);
+    assert_eq!(count(&swapping.stop_swapping()), 0);
 }
 
 #[test]
 fn a_directory_swapped_for_a_link_is_never_deleted_through() {
     const FILES: usize = 2000;
-    let mut swapping = Swapping::directories(FILES);
+    let mut swapping = SwappingRoot::directories(FILES);
     swapping.until_both(200, &link(), |number, root| {
         let name = format!("{}.txt", number % FILES);
         delete(root, &steps(&format!("way/{name}")))
     });
-    assert_eq!(count(&swapping.settle()), FILES);
+    assert_eq!(count(&swapping.stop_swapping()), FILES);
 }
 
 #[test]
 fn a_file_swapped_for_a_link_is_never_read_through() {
-    let swapping = Swapping::new(|root, outside| {
+    let swapping = SwappingRoot::new(|root, outside| {
         fs::write(root.join("way"), "inside").unwrap();
         fs::write(outside.join("secret"), "secret").unwrap();
         symlink(outside.join("secret"), root.join("other")).unwrap();
@@ -180,15 +179,15 @@ fn a_file_swapped_for_a_link_is_never_read_through() {
 }
 
 #[test]
-fn a_file_swapped_for_a_pipe_is_never_waited_for() {
-    let swapping = Swapping::new(|root, _| {
+fn a_file_swapped_for_a_pipe_never_blocks() {
+    let swapping = SwappingRoot::new(|root, _| {
         fs::write(root.join("way"), "inside").unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, root.join("other"), 0o600.into()).unwrap();
     });
     let (sender, done) = std::sync::mpsc::channel();
-    // One that waits never comes back, so it is not waited for.
+    // A read that blocks never returns, so it runs in a thread that is not joined.
     std::thread::spawn(move || {
-        let special = Problem::Special;
+        let special = FileProblem::Special;
         let read = swapping.until_both(2000, &special, |_, root| read(root, &steps("way"), 100));
         let _ = sender.send(read);
     });

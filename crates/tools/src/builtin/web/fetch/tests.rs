@@ -1,5 +1,5 @@
-//! Names that mean other addresses than they should. The servers are on loopback, so which address
-//! counts as public is said by each test. Only Linux has a second loopback address at once.
+//! Tests of names that resolve to private or changing addresses. The servers are on loopback, so each test
+//! defines which address counts as public. Only Linux has a second loopback address by default.
 
 #![cfg(target_os = "linux")]
 
@@ -11,13 +11,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use windlass_spec::ErrorCategory;
 
-use super::{Fetcher, PublicNames, is_public};
+use super::{Fetcher, PublicResolver, is_public};
 use crate::builtin::HttpSettings;
 
-const GOOD: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
-const BAD: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1));
+const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+const PRIVATE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1));
 
-/// A server that answers every request with `body`, and how often it was connected to.
+/// A server that answers every request with `body`, and the number of connections.
 async fn server(address: IpAddr, port: u16, body: &'static str) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind((address, port)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -37,14 +37,14 @@ async fn server(address: IpAddr, port: u16, body: &'static str) -> (u16, Arc<Ato
     (port, connections)
 }
 
-/// Resolves every name to `answers`, one after the other, and the last for ever.
-fn names(
+/// Resolves every name to `answers`, one after the other, then always to the last.
+fn resolver(
     answers: Vec<Vec<IpAddr>>,
     is_public: fn(IpAddr) -> bool,
-) -> (PublicNames, Arc<AtomicUsize>) {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&asked);
-    let names = PublicNames {
+) -> (PublicResolver, Arc<AtomicUsize>) {
+    let lookups = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&lookups);
+    let resolver = PublicResolver {
         lookup: Arc::new(move |_| {
             let number = counted
                 .fetch_add(1, Ordering::SeqCst)
@@ -54,26 +54,28 @@ fn names(
         }),
         is_public,
     };
-    (names, asked)
+    (resolver, lookups)
 }
 
-fn fetcher(host: &str, names: PublicNames) -> Fetcher {
-    Fetcher::with_names(HttpSettings::new([host]).unwrap(), names)
+fn fetcher(host: &str, resolver: PublicResolver) -> Fetcher {
+    Fetcher::with_resolver(HttpSettings::new([host]).unwrap(), resolver)
 }
 
 #[tokio::test]
-async fn the_address_that_was_checked_is_the_one_that_is_asked() {
-    let (port, good) = server(GOOD, 0, "good").await;
-    let (_, bad) = server(BAD, port, "bad").await;
-    // A name that means the allowed address when it is looked up, and the other ever after.
-    let (names, asked) = names(vec![vec![GOOD], vec![BAD]], |address| address == GOOD);
-    let fetcher = fetcher(&format!("rebind.test:{port}"), names);
+async fn the_request_goes_to_the_address_that_was_checked() {
+    let (port, good) = server(PUBLIC, 0, "good").await;
+    let (_, bad) = server(PRIVATE, port, "bad").await;
+    // A name that resolves to the allowed address first, and then always to the other.
+    let (resolver, lookups) = resolver(vec![vec![PUBLIC], vec![PRIVATE]], |address| {
+        address == PUBLIC
+    });
+    let fetcher = fetcher(&format!("rebind.test:{port}"), resolver);
     let page = fetcher
         .fetch(&format!("http://rebind.test:{port}/"))
         .await
         .unwrap();
     assert_eq!(page.text().unwrap(), "good");
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(lookups.load(Ordering::SeqCst), 1);
     // Every connection is closed, so the next request looks the name up again, and is refused.
     let error = fetcher
         .fetch(&format!("http://rebind.test:{port}/"))
@@ -87,11 +89,11 @@ async fn the_address_that_was_checked_is_the_one_that_is_asked() {
 }
 
 #[tokio::test]
-async fn of_several_addresses_of_a_name_only_the_public_ones_are_asked() {
-    let (port, good) = server(GOOD, 0, "good").await;
-    let (_, bad) = server(BAD, port, "bad").await;
-    let (names, _) = names(vec![vec![BAD, GOOD]], |address| address == GOOD);
-    let fetcher = fetcher(&format!("mixed.test:{port}"), names);
+async fn only_the_public_addresses_of_a_name_are_used() {
+    let (port, good) = server(PUBLIC, 0, "good").await;
+    let (_, bad) = server(PRIVATE, port, "bad").await;
+    let (resolver, _) = resolver(vec![vec![PRIVATE, PUBLIC]], |address| address == PUBLIC);
+    let fetcher = fetcher(&format!("mixed.test:{port}"), resolver);
     let page = fetcher
         .fetch(&format!("http://mixed.test:{port}/"))
         .await
@@ -104,8 +106,8 @@ async fn of_several_addresses_of_a_name_only_the_public_ones_are_asked() {
 }
 
 #[tokio::test]
-async fn a_name_that_means_a_private_address_is_refused_also_where_those_are_allowed() {
-    let (port, connections) = server(BAD, 0, "secret").await;
+async fn a_name_with_a_private_address_is_refused_even_if_private_addresses_are_allowed() {
+    let (port, connections) = server(PRIVATE, 0, "secret").await;
     for private in [
         "127.0.0.1",
         "::ffff:127.0.0.1",
@@ -114,12 +116,12 @@ async fn a_name_that_means_a_private_address_is_refused_also_where_those_are_all
         "fd00::1",
         "::1",
     ] {
-        let (names, _) = names(vec![vec![private.parse().unwrap()]], is_public);
+        let (resolver, _) = resolver(vec![vec![private.parse().unwrap()]], is_public);
         let host = format!("inside.test:{port}");
         let settings = HttpSettings::new([host.as_str(), "*"])
             .unwrap()
             .allow_private(true);
-        let error = Fetcher::with_names(settings, names)
+        let error = Fetcher::with_resolver(settings, resolver)
             .fetch(&format!("http://{host}/"))
             .await
             .unwrap_err();

@@ -22,7 +22,7 @@ fn a_page_becomes_its_title_and_its_text() {
 }
 
 #[test]
-fn links_are_kept_unless_they_ask_not_to_be_followed() {
+fn links_are_kept_except_nofollow_links() {
     let page = read(
         "<base href='/docs/'><a href=one.html>1</a><A HREF=\"two?a=1&amp;b=2\">2</A>\
          <a rel='external NoFollow' href=three>3</a><a name=x>4</a>",
@@ -34,7 +34,7 @@ fn links_are_kept_unless_they_ask_not_to_be_followed() {
 }
 
 #[test]
-fn scripts_and_styles_are_not_text_however_they_are_written() {
+fn scripts_and_styles_are_never_text() {
     for html in [
         "<SCRIPT>evil</SCRIPT>good",
         "<script src=x>evil</script >good",
@@ -57,7 +57,7 @@ fn broken_markup_is_read_as_far_as_it_goes() {
 }
 
 #[test]
-fn reading_takes_time_in_proportion_to_the_page() {
+fn reading_takes_linear_time() {
     for piece in [
         "<", "<a ", "</", "<!--", "<script>", "<p x='", "&#", "<title>", "<head>", "<li>",
     ] {

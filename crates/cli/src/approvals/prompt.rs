@@ -1,0 +1,375 @@
+//! Interactive approval: prompts the user at the terminal that drives the run. The prompt shows the same as
+//! `approvals show`, and the decision is recorded in the same way.
+
+use std::io::{self, IsTerminal as _};
+use std::sync::{Arc, Once};
+
+use inquire::{InquireError, Select};
+use serde_json::{Map, Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use windlass_core::approval::{Approval, Ask, Authorize, FormRequest, PersonDecision, Question};
+use windlass_runtime::{AskOutcome, Asker, now};
+use windlass_service::{
+    Always, ApprovalDetails, DecisionRequest, ErrorKind, Identity, Service, ServiceError,
+};
+use windlass_spec::text::{TextUse, escape_json};
+use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel, Type};
+
+use super::decide::edited;
+use super::{ApprovalSession, show};
+use crate::live::Live;
+use crate::moments::left;
+use crate::prompt::{self, PromptError};
+use crate::rendered::{escape_exact, escape_exact_line};
+use crate::signals;
+use crate::terminal::{eprint_line, is_interactive};
+
+/// Returns the function that prompts for decisions; `None` without a terminal.
+pub(crate) fn asker(service: &Service, identity: &Identity, live: &Arc<Live>) -> Option<Asker> {
+    let is_terminal = io::stdin().is_terminal() && is_interactive();
+    if !is_terminal {
+        return None;
+    }
+    let (service, identity, live) = (service.clone(), identity.clone(), Arc::clone(live));
+    Some(Arc::new(move |question: Approval| {
+        let session = ApprovalSession {
+            service: service.clone(),
+            identity: identity.clone(),
+        };
+        let live = Arc::clone(&live);
+        Box::pin(async move {
+            end_with_terminal(&session.service);
+            // Waits for the user on a thread of its own, so that it does not block the runtime.
+            let asked = tokio::task::spawn_blocking(move || {
+                live.suspended(|| {
+                    ask(&session, &question).unwrap_or_else(|error| prompt_failed(&error))
+                })
+            });
+            asked.await.unwrap_or(AskOutcome::NotDecided)
+        })
+    }))
+}
+
+/// Ends the program when its terminal is closed, even under `nohup`: no one can answer any more, and a read
+/// from a closed terminal never returns. The run is left as after a crash.
+fn end_with_terminal(service: &Service) {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        if let Ok(mut hangups) = signal(SignalKind::hangup()) {
+            let service = service.clone();
+            tokio::spawn(async move {
+                if hangups.recv().await.is_some() {
+                    signals::end(&service, SignalKind::hangup()).await;
+                }
+            });
+        }
+    });
+}
+
+/// Reports why the prompt failed. The question stays open.
+fn prompt_failed(error: &anyhow::Error) -> AskOutcome {
+    let _ = eprint_line(&format!("error: {error:#}"));
+    AskOutcome::NotDecided
+}
+
+/// The choice of the user.
+enum Choice {
+    Decide(PersonDecision),
+    /// Also applies to the same call later in the run.
+    Always(PersonDecision),
+    Later,
+}
+
+fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Result<AskOutcome> {
+    let id = question.call().to_string();
+    let details = ApprovalDetails {
+        run: session.service.show_approval(&session.identity, &id)?.run,
+        approval: question.clone(),
+    };
+    eprint_line("")?;
+    if let Some(message) = &question.request().message {
+        eprint_line(&escape_exact(message.as_str()))?;
+    }
+    eprint_line(show::body(&details).trim_end())?;
+    let time_left = left(question.request().expires_at, now());
+    eprint_line(&format!(
+        "  {:<18}{}",
+        "time left",
+        time_left.unwrap_or_else(|| "none".to_owned())
+    ))?;
+    loop {
+        let choice = match question.question() {
+            Question::Authorize(call) => prompt_call(call, &details),
+            Question::Ask(Ask {
+                form: Some(form), ..
+            }) => prompt_form(form),
+            Question::Ask(ask) => prompt_question(ask),
+            Question::Intervene(_) => prompt_work(),
+        };
+        let choice = match choice {
+            Ok(choice) => choice,
+            // Escape and Ctrl-C leave the question as it is.
+            Err(NoChoice::Cancelled) => Choice::Later,
+            Err(NoChoice::Invalid(refusal)) => {
+                eprint_line(&format!("error: {refusal}"))?;
+                continue;
+            }
+            Err(NoChoice::Terminal(error)) => return Err(error.into()),
+        };
+        let (decision, is_always) = match choice {
+            Choice::Decide(decision) => (decision, false),
+            Choice::Always(decision) => (decision, true),
+            Choice::Later => return Ok(AskOutcome::NotDecided),
+        };
+        let request = DecisionRequest {
+            decision,
+            digest: Some(question.digest()),
+            is_unseen: false,
+            always: is_always.then_some(Always::Call),
+        };
+        match session
+            .service
+            .decide(&session.identity, question.call(), request)
+        {
+            Ok(taken) if taken.approval.still_needed() > 0 => {
+                eprint_line("a second approver has to approve it, in another session")?;
+                return Ok(AskOutcome::NotDecided);
+            }
+            Ok(_) => return Ok(AskOutcome::Decided),
+            Err(error) => {
+                eprint_line(&format!("error: {error}"))?;
+                // Another approver decided, or it is too late. The run reads that from the store.
+                return Ok(match error.kind() {
+                    ErrorKind::Unavailable | ErrorKind::Failed => AskOutcome::NotDecided,
+                    _ => AskOutcome::Decided,
+                });
+            }
+        }
+    }
+}
+
+/// Why there is no choice.
+enum NoChoice {
+    /// The user cancelled the prompt.
+    Cancelled,
+    /// The input is invalid.
+    Invalid(ServiceError),
+    Terminal(anyhow::Error),
+}
+
+impl From<InquireError> for NoChoice {
+    fn from(error: InquireError) -> Self {
+        match error {
+            InquireError::OperationCanceled | InquireError::OperationInterrupted => Self::Cancelled,
+            other => Self::Terminal(other.into()),
+        }
+    }
+}
+
+impl From<PromptError> for NoChoice {
+    fn from(error: PromptError) -> Self {
+        match error {
+            PromptError::Cancelled => Self::Cancelled,
+            PromptError::Terminal(error) => Self::Terminal(error.into()),
+        }
+    }
+}
+
+impl From<ServiceError> for NoChoice {
+    fn from(refusal: ServiceError) -> Self {
+        Self::Invalid(refusal)
+    }
+}
+
+const FILL_IN: &str = "fill in the form";
+const DONE_THERE: &str = "done in the browser";
+const APPROVE: &str = "approve";
+const ALWAYS: &str = "approve, and do not ask again for this call in this run";
+const EDIT: &str = "approve with edited arguments";
+const REJECT: &str = "reject";
+const RESPOND: &str = "supply a result instead of running the tool";
+const LATER: &str = "decide later";
+
+fn prompt_call(call: &Authorize, details: &ApprovalDetails) -> Result<Choice, NoChoice> {
+    let chosen = match call.security_level {
+        SecurityLevel::Low | SecurityLevel::Medium => {
+            let mut choices = vec![APPROVE, REJECT, EDIT, RESPOND, LATER];
+            if call.risk != RiskLevel::Irreversible {
+                choices.insert(1, ALWAYS);
+            }
+            Select::new("Approve this call?", choices)
+                .without_filtering()
+                .prompt()?
+                .to_owned()
+        }
+        // Without a default choice: the approval is typed.
+        SecurityLevel::High | SecurityLevel::Critical => typed_choice(call)?,
+    };
+    Ok(match chosen.as_str() {
+        APPROVE => Choice::Decide(PersonDecision::Approve),
+        ALWAYS => Choice::Always(PersonDecision::Approve),
+        EDIT => {
+            let arguments = new_arguments(call, details)?;
+            Choice::Decide(PersonDecision::ApproveEdited { arguments })
+        }
+        RESPOND => {
+            let typed = prompt::read_text("Result for the model, instead of the tool's:", "")?;
+            let value = serde_json::from_str(&typed).unwrap_or(Value::String(typed));
+            Choice::Decide(PersonDecision::Respond { value })
+        }
+        REJECT => Choice::Decide(reject()?),
+        _ => Choice::Later,
+    })
+}
+
+/// Prompts for each field of a server's form, without default values.
+fn prompt_form(form: &FormRequest) -> Result<Choice, NoChoice> {
+    let yes = match form.url {
+        Some(_) => DONE_THERE,
+        None => FILL_IN,
+    };
+    match Select::new("Answer this request?", vec![yes, REJECT, LATER])
+        .without_filtering()
+        .prompt()?
+    {
+        REJECT => return Ok(Choice::Decide(reject()?)),
+        LATER => return Ok(Choice::Later),
+        _ => {}
+    }
+    let mut filled = Map::new();
+    for field in form.fields() {
+        let prompt = format!("{}:", escape_exact_line(&field.name));
+        let typed = match &field.ty {
+            Type::Enum(options) => {
+                let shown = options
+                    .iter()
+                    .map(|option| escape_exact_line(option))
+                    .collect();
+                let chosen = Select::new(&prompt, shown)
+                    .without_filtering()
+                    .raw_prompt_skippable()?;
+                chosen.and_then(|chosen| options.get(chosen.index).cloned())
+            }
+            Type::Boolean => Select::new(&prompt, vec!["true".to_owned(), "false".to_owned()])
+                .without_filtering()
+                .prompt_skippable()?,
+            _ => prompt::read_text(&prompt, "").map(Some)?,
+        };
+        let typed = typed.filter(|typed| !typed.is_empty());
+        if let Some(typed) = typed {
+            let value = match &field.ty {
+                Type::Text | Type::Enum(_) => Value::String(typed),
+                _ => serde_json::from_str(&typed).unwrap_or(Value::String(typed)),
+            };
+            filled.insert(field.name, value);
+        }
+    }
+    let value = Value::Object(filled);
+    let misfits: Vec<String> = form
+        .misfits(&value)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    match misfits.is_empty() {
+        true => Ok(Choice::Decide(PersonDecision::Respond { value })),
+        false => Err(ServiceError::invalid("does_not_fit", misfits.join("; ")).into()),
+    }
+}
+
+/// Reads the decision about a call of a high security level as typed text.
+fn typed_choice(call: &Authorize) -> Result<String, NoChoice> {
+    let tool = call.tool_name.as_str();
+    let prompt = format!("Type `{tool}` to approve, or reject, edit, respond, later:");
+    let typed = prompt::read_text(&prompt, "")?;
+    let chosen = match typed.trim() {
+        word if word == tool => APPROVE,
+        "reject" => REJECT,
+        "edit" => EDIT,
+        "respond" => RESPOND,
+        "later" => LATER,
+        "" => return Err(ServiceError::invalid("empty_text", "the input is empty").into()),
+        other => {
+            let message = format!("`{}` is not one of the choices", escape_exact(other));
+            return Err(ServiceError::invalid("not_confirmed", message).into());
+        }
+    };
+    Ok(chosen.to_owned())
+}
+
+fn new_arguments(
+    call: &Authorize,
+    details: &ApprovalDetails,
+) -> Result<Map<String, Value>, NoChoice> {
+    let current = details.approval.arguments().unwrap_or(&call.tool_args);
+    let current = json!(current).to_string();
+    // The same value, with invisible characters escaped.
+    let current = escape_json(&current, TextUse::Exact);
+    let typed = prompt::read_text("Arguments:", &current)?;
+    let arguments = edited(&typed, call, details)?;
+    let level = details.level_with(Some(&arguments));
+    if let Some(level) = level.filter(|level| *level > call.security_level) {
+        let message = format!("these arguments raise the call to the security level {level}");
+        return Err(ServiceError::invalid("not_confirmed", message)
+            .with_hint("reject it, and tell the agent which call you want")
+            .into());
+    }
+    Ok(arguments)
+}
+
+fn reject() -> Result<PersonDecision, NoChoice> {
+    let typed = prompt::read_text("Reason for the model (optional):", "")?;
+    let message = NonEmptyText::new(typed.trim()).ok();
+    Ok(PersonDecision::Reject { message })
+}
+
+const OTHER_ANSWER: &str = "type another answer";
+const NO_ANSWER: &str = "decline to answer";
+
+fn prompt_question(ask: &Ask) -> Result<Choice, NoChoice> {
+    let mut is_free_text = ask.options.is_empty();
+    if !is_free_text {
+        let options = ask
+            .options
+            .iter()
+            .map(|option| escape_exact(option.as_str()));
+        let mut choices: Vec<String> = options.collect();
+        let count = choices.len();
+        if ask.free_text {
+            choices.push(OTHER_ANSWER.to_owned());
+        }
+        choices.extend([NO_ANSWER.to_owned(), LATER.to_owned()]);
+        let chosen = Select::new("Your answer:", choices)
+            .without_filtering()
+            .raw_prompt()?;
+        if chosen.index < count {
+            let text = ask.options[chosen.index].clone();
+            return Ok(Choice::Decide(PersonDecision::Answer { text }));
+        }
+        match chosen.value.as_str() {
+            NO_ANSWER => return Ok(Choice::Decide(PersonDecision::Reject { message: None })),
+            LATER => return Ok(Choice::Later),
+            _ => is_free_text = true,
+        }
+    }
+    let typed = match is_free_text {
+        true => prompt::read_text("Your answer (empty to decide later):", "")?,
+        false => String::new(),
+    };
+    Ok(match NonEmptyText::new(typed.trim()) {
+        Ok(text) => Choice::Decide(PersonDecision::Answer { text }),
+        Err(_) => Choice::Later,
+    })
+}
+
+fn prompt_work() -> Result<Choice, NoChoice> {
+    const DONE: &str = "done";
+    const NOT_DONE: &str = "cannot be done";
+    let chosen = Select::new("Status of the manual work:", vec![DONE, NOT_DONE, LATER])
+        .without_filtering()
+        .prompt()?;
+    Ok(match chosen {
+        DONE => Choice::Decide(PersonDecision::Done { note: None }),
+        NOT_DONE => Choice::Decide(reject()?),
+        _ => Choice::Later,
+    })
+}

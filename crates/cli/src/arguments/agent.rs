@@ -1,0 +1,134 @@
+//! The options that commands share: the agent, its libraries, its model, its limits, and the
+//! configuration.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use windlass_core::run::Settings;
+use windlass_model::Dialect;
+use windlass_service::RunOptions;
+
+use super::Mode;
+
+/// The configuration options of every command.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ConfigurationOptions {
+    /// The project's configuration. Default: the nearest `windlass.toml`, here or above.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Set a key of the configuration, such as `gate.undo_window_seconds=5`. Can be repeated.
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+/// The options that select an agent, its libraries and its model.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct AgentOptions {
+    /// The agent of the file. Optional if the file has one top-level agent.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
+    /// The library with the implementations: a built-in one, or a library file (`.toml`). Can be
+    /// repeated. Default: the libraries of the configuration.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) library: Vec<String>,
+
+    /// How closely an implementation must match its specification.
+    #[arg(long, value_enum, default_value_t = Mode::Exact)]
+    pub(crate) mode: Mode,
+
+    /// Use this model instead of the agent's: `reflex`, `Provider/id`, `scripted:FILE` or `replay:FILE`.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// The URL of the model's server. Default: the provider's.
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+
+    /// How the model returns calls: native, structured or auto.
+    #[arg(long, default_value = "auto", value_parser = clap::value_parser!(Dialect))]
+    pub(crate) dialect: Dialect,
+
+    /// The policy file. Default: the configuration's, else `policy.cedar` in the data directory, else the
+    /// built-in policies.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
+
+    /// The environment of the run: development, staging, production, or another that the
+    /// configuration declares.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) environment: Option<String>,
+
+    /// Neither use nor learn strategies.
+    #[arg(long)]
+    pub(crate) no_learning: bool,
+
+    /// Use strategies but learn none. The playbook does not change.
+    #[arg(long, conflicts_with = "no_learning")]
+    pub(crate) frozen: bool,
+
+    /// Record the requests to the model and its responses in this file, for `--model replay:FILE`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+}
+
+impl AgentOptions {
+    /// Converts them to options of a run.
+    pub(crate) fn run_options(&self) -> RunOptions {
+        RunOptions {
+            agent: self.agent.clone(),
+            library: self.library.clone(),
+            mode: self.mode.into(),
+            model: self.model.clone(),
+            base_url: self.base_url.clone(),
+            dialect: self.dialect,
+            policy: self.policy.clone(),
+            environment: self.environment.clone(),
+            no_learning: self.no_learning,
+            frozen: self.frozen,
+            record: self.record.clone(),
+            ..RunOptions::default()
+        }
+    }
+}
+
+/// The limits of a run.
+#[derive(Debug, Args)]
+pub(crate) struct Limits {
+    /// The maximum number of turns. Default: 10.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_iterations: Option<u32>,
+
+    /// The maximum number of calls, including those of sub-agents and plan tasks. Default: 50, and
+    /// unlimited for `windlass plan run`.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_calls: Option<u32>,
+
+    /// The maximum duration of the run in seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+
+    /// Do not let the model ask questions of its own. Calls that need approval still ask.
+    #[arg(long)]
+    pub(crate) no_questions: bool,
+
+    /// Let the model make plans: several steps at once, run in the order of their dependencies.
+    #[arg(long)]
+    pub(crate) plans: bool,
+}
+
+impl Limits {
+    /// Converts them to settings of a run.
+    pub(crate) fn settings(&self) -> Settings {
+        let defaults = Settings::default();
+        Settings {
+            max_iterations: self.max_iterations.unwrap_or(defaults.max_iterations),
+            max_calls: self.max_calls.unwrap_or(defaults.max_calls),
+            max_seconds: self.timeout,
+            ask_people: !self.no_questions,
+            plans: self.plans,
+            ..defaults
+        }
+    }
+}

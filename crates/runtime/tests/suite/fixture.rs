@@ -1,0 +1,174 @@
+//! The fixture for tests of runs that wait for people: an agent with tools of every risk, a real database, and
+//! a list of the tools' effects.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_core::approval::{Approval, PersonDecision, canonical};
+use windlass_core::gate::Governance;
+use windlass_model::ScriptedModel;
+use windlass_runtime::{Crew, CrewMember, Driver, Stored, now};
+use windlass_spec::envelope::{Intervention, InterventionType};
+use windlass_spec::{NonEmptyText, RunId, Timestamp, ToolResponse};
+use windlass_store::{ApprovalFilter, RunState, Store};
+use windlass_tools::{BindingMode, Tool, ToolLibrary, bind};
+
+use super::support::{call, finish, identity};
+
+const FILE: &str = r#"
+[clerk:Agent {instruction: "Do the office work.", model: "OpenAI/gpt-4o-mini"} |
+  [look:Tool {description: "Looks something up", risk: reversible} | (what::Text)==>(::Object)],
+  [note:Tool {description: "Writes a note into the book", risk: reversible_with_delay, undo_window_seconds: 1} | (text::Text)==>(::Text)],
+  [pay:Tool {description: "Pays somebody an amount", risk: irreversible} | (to::Text)==>(amount::Int)==>(::Text)]]
+
+[chief:Agent {description: "Leads the office", instruction: "Lead the office.", model: "OpenAI/gpt-4o-mini"} | clerk]
+"#;
+
+/// A database, and the effects of the tools.
+pub(crate) struct RunFixture {
+    directory: tempfile::TempDir,
+    effects: Arc<Mutex<Vec<String>>>,
+    /// By how many microseconds its clock is ahead of the system's.
+    ahead: Arc<AtomicI64>,
+    pub(crate) governance: Governance,
+}
+
+impl RunFixture {
+    pub(crate) fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            effects: Arc::default(),
+            ahead: Arc::default(),
+            governance: Governance::default(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        Path::new(self.directory.path()).join("windlass.db")
+    }
+
+    pub(crate) fn store(&self) -> Arc<Store> {
+        Arc::new(Store::open(self.path()).unwrap())
+    }
+
+    pub(crate) fn effects(&self) -> Vec<String> {
+        self.effects.lock().unwrap().clone()
+    }
+
+    /// The effects, which are then cleared.
+    pub(crate) fn take_effects(&self) -> Vec<String> {
+        std::mem::take(&mut *self.effects.lock().unwrap())
+    }
+
+    fn library(&self) -> ToolLibrary {
+        let tool = |name: &str, description: &str, signature: &str| {
+            let (effects, own) = (Arc::clone(&self.effects), name.to_owned());
+            Tool::builder(name)
+                .description(description)
+                .signature(signature)
+                .handler(move |arguments: Value| {
+                    let (effects, own) = (Arc::clone(&effects), own.clone());
+                    async move {
+                        if arguments["to"] == "Slow" {
+                            tokio::time::sleep(Duration::from_secs(20)).await;
+                        }
+                        effects
+                            .lock()
+                            .unwrap()
+                            .push(format!("{own} {}", canonical(&arguments)));
+                        Ok(match own.as_str() {
+                            "look" if arguments["what"] == "captcha" => captcha(),
+                            "look" => json!({"found": arguments["what"]}),
+                            _ => json!("done"),
+                        })
+                    }
+                })
+                .build()
+                .unwrap()
+        };
+        ToolLibrary::new("office")
+            .with(tool(
+                "look",
+                "Looks something up",
+                "(what: Text) --> IO Object",
+            ))
+            .with(tool(
+                "note",
+                "Writes a note into the book",
+                "(text: Text) --> IO Text",
+            ))
+            .with(tool(
+                "pay",
+                "Pays somebody an amount",
+                "(to: Text, amount: Int) --> IO Text",
+            ))
+    }
+
+    pub(crate) fn member(&self, name: &str, model: ScriptedModel) -> CrewMember {
+        let file = windlass_spec::read(FILE).file.unwrap();
+        let agent = file.agent(name).unwrap().clone();
+        CrewMember {
+            tools: bind(&agent, &self.library(), BindingMode::Exact).unwrap(),
+            agent,
+            model: Arc::new(model),
+        }
+    }
+
+    /// A driver with its own connection to the database.
+    pub(crate) fn driver(&self, model: ScriptedModel) -> Driver {
+        let crew = Crew::new(self.member("clerk", model));
+        self.driver_with(crew)
+    }
+
+    pub(crate) fn driver_with(&self, crew: Crew) -> Driver {
+        let ahead = Arc::clone(&self.ahead);
+        let stored = Stored::new(self.store(), identity("ann")).with_clock(Arc::new(move || {
+            let ahead = ahead.load(Ordering::SeqCst);
+            Timestamp::from_microseconds(now().as_microseconds() + ahead)
+        }));
+        Driver::new(crew.governed_by(self.governance.clone()), Arc::new(stored))
+    }
+
+    /// Advances the clock of the drivers.
+    pub(crate) fn advance_clock(&self, time: Duration) {
+        let micros = i64::try_from(time.as_micros()).unwrap();
+        self.ahead.fetch_add(micros, Ordering::SeqCst);
+    }
+
+    pub(crate) fn pending(&self) -> Vec<Approval> {
+        let store = self.store();
+        store.approvals(&ApprovalFilter::pending(), now()).unwrap()
+    }
+
+    pub(crate) fn decide(&self, by: &str, decision: PersonDecision) {
+        let asked = self.pending().remove(0);
+        self.store()
+            .decide(asked.call(), None, &identity(by), decision, now())
+            .unwrap();
+    }
+}
+
+fn captcha() -> Value {
+    let text = |text: &str| NonEmptyText::new(text).unwrap();
+    let work = Intervention::new(
+        InterventionType::Captcha,
+        text("example"),
+        text("Please solve the captcha."),
+    );
+    serde_json::to_value(ToolResponse::intervention(work, now())).unwrap()
+}
+
+pub(crate) fn paying_model() -> ScriptedModel {
+    ScriptedModel::answers([call("pay", json!({"to": "Bob", "amount": 5}))])
+}
+
+pub(crate) fn finishing_model() -> ScriptedModel {
+    ScriptedModel::answers([finish("Done.")])
+}
+
+pub(crate) fn state(store: &Store, run: &RunId) -> RunState {
+    store.summary(run).unwrap().state
+}
