@@ -28,20 +28,20 @@ impl Configuration {
     /// All effective values, including built-in ones, in the order of their keys.
     #[must_use]
     pub fn shown(&self) -> Vec<Shown> {
-        let mut shown = Vec::new();
-        collect_entries(&self.inner.tree, &[], &mut shown);
-        shown
+        let mut entries = Vec::new();
+        collect_entries(&self.inner.tree, &[], &mut entries);
+        entries
     }
 }
 
-fn collect_entries(node: &Node, path: &[&str], shown: &mut Vec<Shown>) {
+fn collect_entries(node: &Node, path: &[&str], entries: &mut Vec<Shown>) {
     if let Content::Table(table) = &node.content {
         for (key, node) in table {
-            collect_entries(node, &child_path(path, key), shown);
+            collect_entries(node, &child_path(path, key), entries);
         }
         return;
     }
-    shown.push(Shown {
+    entries.push(Shown {
         key: dotted(path),
         value: without_secrets(node, path),
         layer: node.origin.layer(),

@@ -210,7 +210,7 @@ impl<'a> ParsedRequest<'a> {
                     today = stated_today(crate::text::beginning(content, 20_000));
                 }
                 ChatMessage::User { content } if !is_note(content) => {
-                    user_messages.push((index, content))
+                    user_messages.push((index, content));
                 }
                 _ => {}
             }

@@ -201,7 +201,7 @@ fn is_language(text: &str) -> bool {
     languages.any(|(name, _)| name.eq_ignore_ascii_case(text))
 }
 
-fn value_kind(what: &MentionKind) -> Option<ValueKind> {
+fn value_kind(kind: &MentionKind) -> Option<ValueKind> {
     Some(match kind {
         MentionKind::Number(quantity) if quantity.ordinal => return None,
         MentionKind::Number(quantity)

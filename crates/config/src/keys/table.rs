@@ -1,5 +1,5 @@
-//! The table of all keys; those of categories and their tools are in `categories.rs` beside it, those of
-//! servers in `servers.rs`, those of learning in `learning.rs`.
+//! The table of all keys. The keys of categories and their tools are in `categories.rs`, those of servers in
+//! `servers.rs`, and those of learning in `learning.rs`.
 
 use super::categories::{CATEGORIES, RATE_LIMITS, TIMEOUT_RANGE};
 use super::learning::LEARNING;

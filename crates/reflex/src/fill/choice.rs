@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::Candidate;
-use super::cue::{FillContext, alike};
+use super::cue::{FillContext, stem_similarity};
 use crate::extract::MentionKind;
 use crate::lexicon::{units, words};
 use crate::meaning::Meaning;
@@ -98,7 +98,7 @@ fn nearby(context: &FillContext<'_>, parameter: &Parameter, found: &NamedOption)
             parameter
                 .name_stems
                 .iter()
-                .map(|known| alike(known, &token.stem))
+                .map(|known| stem_similarity(known, &token.stem))
                 .fold(0.0, f32::max)
         })
         .fold(0.0, f32::max)
@@ -197,7 +197,7 @@ fn best_place(
             let explained = choice
                 .gloss
                 .iter()
-                .filter(|known| alike(known, &token.stem) > 0.8)
+                .filter(|known| stem_similarity(known, &token.stem) > 0.8)
                 .count();
             if explained > 0 && choice.gloss.len() <= 3 {
                 consider(0.7, at, at + 1);
@@ -231,7 +231,7 @@ fn match_at(
             skipped += 1;
         }
         let token = text.tokens.get(to)?;
-        let likeness = alike(wanted, &token.stem);
+        let likeness = stem_similarity(wanted, &token.stem);
         // `multiplayer` for `multi-player`.
         if likeness < 0.6 {
             let joined = text.tokens.get(to + 2).is_some_and(|next| {
@@ -369,7 +369,7 @@ pub(crate) fn boolean(
                     if joined {
                         1.0
                     } else {
-                        alike(wanted, &token.stem)
+                        stem_similarity(wanted, &token.stem)
                     },
                     at,
                 )

@@ -192,7 +192,7 @@ impl<'a> FillContext<'a> {
 pub(crate) fn names(parameter: &Parameter, word_stem: &str, lower: &str) -> f32 {
     let mut best = 0.0_f32;
     for known in &parameter.name_stems {
-        best = best.max(alike(known, word_stem));
+        best = best.max(stem_similarity(known, word_stem));
     }
     if best < 0.6
         && parameter
@@ -215,7 +215,7 @@ pub(crate) fn names(parameter: &Parameter, word_stem: &str, lower: &str) -> f32 
     }
     if best < 0.5 {
         for known in &parameter.description_stems {
-            best = best.max(0.5 * alike(known, word_stem));
+            best = best.max(0.5 * stem_similarity(known, word_stem));
         }
     }
     best
@@ -245,7 +245,7 @@ fn is_people(stem: &str) -> bool {
 }
 
 /// The similarity of two stems: 1 if equal, less for `weigh` and `weight` or `temp` and `temperature`.
-pub(crate) fn alike(one: &str, other: &str) -> f32 {
+pub(crate) fn stem_similarity(one: &str, other: &str) -> f32 {
     if one == other {
         return 1.0;
     }

@@ -280,7 +280,7 @@ pub(crate) fn tool_word_penalty(context: &FillContext<'_>, from: usize, to: usiz
     if all == 0.0 { 0.0 } else { 0.35 * known / all }
 }
 
-/// A bonus for a composed value: `theory of evolution` is one value, but `temperature of the room` names the tool's topic.
+/// A bonus for a composed value: `theory of evolution`, but not `temperature of the room`, which is the tool's topic.
 fn composition(context: &FillContext<'_>, mention: &Mention, parameter: &Parameter) -> f32 {
     let text = &context.reading.text;
     let names_kind = |at: usize| {
@@ -359,7 +359,7 @@ pub(crate) fn parameter_name_penalty(
         parameter
             .name_stems
             .iter()
-            .any(|known| cue::alike(known, &token.stem) > 0.8)
+            .any(|known| cue::stem_similarity(known, &token.stem) > 0.8)
             || parameter.name_words.contains(&token.lower)
             || parameter
                 .description_stems
@@ -418,7 +418,7 @@ pub(crate) fn head_bonus(context: &FillContext<'_>, to: usize, parameter: &Param
         .get(to)
         .filter(|next| next.spaced);
     match (head, next) {
-        (Some(head), Some(next)) if cue::alike(head, &next.stem) > 0.8 => 0.2,
+        (Some(head), Some(next)) if cue::stem_similarity(head, &next.stem) > 0.8 => 0.2,
         _ => 0.0,
     }
 }

@@ -117,7 +117,8 @@ pub(crate) fn score(
     score
 }
 
-/// How well the unit names the parameter: `30 minutes` names `cooking_minutes`, and `4 beats` a parameter with beats in its description.
+/// How well the unit names the parameter: `30 minutes` names `cooking_minutes`, and `4 beats` names a parameter
+/// with beats in its description.
 fn unit_names(context: &FillContext<'_>, quantity: &Quantity, parameter: &Parameter) -> f32 {
     let text = &context.reading.text;
     (quantity.to..quantity.end)
@@ -403,7 +404,7 @@ fn respective(context: &FillContext<'_>, position: usize, parameter: &Parameter)
                     && other
                         .name_stems
                         .iter()
-                        .any(|known| cue::alike(known, &token.stem) > 0.8)
+                        .any(|known| cue::stem_similarity(known, &token.stem) > 0.8)
             });
         if let Some(at) = found {
             named.push((at, other.name()));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::cue::{FillContext, alike};
+use super::cue::{FillContext, stem_similarity};
 use super::{Candidate, choice, fit, number, place, special};
 use crate::extract::entity::{self, EntityKind};
 use crate::extract::format::DateFormat;
@@ -242,7 +242,9 @@ fn trimmed(
     let heads: Vec<&String> = head.collect();
     while to - from > 1 {
         let last = &text.tokens[to - 1];
-        let names_kind = heads.iter().any(|known| alike(known, &last.stem) > 0.8)
+        let names_kind = heads
+            .iter()
+            .any(|known| stem_similarity(known, &last.stem) > 0.8)
             || context.form.tool_stems.contains(&last.stem);
         if !names_kind {
             break;
@@ -280,7 +282,7 @@ fn trimmed(
             || parameter
                 .name_stems
                 .iter()
-                .any(|known| alike(known, &first.stem) > 0.8);
+                .any(|known| stem_similarity(known, &first.stem) > 0.8);
         if !empty {
             break;
         }

@@ -83,15 +83,15 @@ fn strategies_with_unavailable_tools_are_not_recalled() {
 
 #[test]
 fn recall_filters_by_tool_sequence_tool_count_and_success_rate() {
-    let mut shop = order_strategies();
-    shop[0].helpful_count = 3;
-    shop[0].harmful_count = 1;
-    let shop = vec![
-        shop[0].clone().with_figures(Some(0.75), None).unwrap(),
-        shop[1].clone(),
-        shop[2].clone().with_figures(Some(0.5), None).unwrap(),
+    let mut strategies = order_strategies();
+    strategies[0].helpful_count = 3;
+    strategies[0].harmful_count = 1;
+    let strategies = vec![
+        strategies[0].clone().with_figures(Some(0.75), None).unwrap(),
+        strategies[1].clone(),
+        strategies[2].clone().with_figures(Some(0.5), None).unwrap(),
     ];
-    let index = index(shop);
+    let index = index(strategies);
     let recalled = |change: fn(&mut RecallQuery<'_>)| {
         let mut query = RecallQuery::new("look up, cancel and refund the order");
         change(&mut query);
