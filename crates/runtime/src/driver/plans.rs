@@ -208,7 +208,7 @@ impl<'d> Drive<'d> {
     ) -> Result<(), DriveError> {
         // Tasks that an earlier process started.
         let under_way = self.run.plan(id).into_iter();
-        let under_way = under_way.flat_map(PlanState::under_way);
+        let under_way = under_way.flat_map(PlanState::in_progress);
         let under_way = under_way.map(|(task, attempt)| (task.clone(), attempt));
         for (task, attempt) in under_way.collect::<Vec<_>>() {
             let key = (id.clone(), task.clone());

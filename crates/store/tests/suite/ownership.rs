@@ -149,7 +149,9 @@ fn run_whose_journal_failed_is_left_like_one_whose_process_died() {
     elsewhere
         .execute_batch("ALTER TABLE events RENAME TO events_away")
         .unwrap();
-    journal.append(&time_passed(1), Durability::Synced).unwrap_err();
+    journal
+        .append(&time_passed(1), Durability::Synced)
+        .unwrap_err();
     drop(journal);
     elsewhere
         .execute_batch("ALTER TABLE events_away RENAME TO events")
