@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use windlass_core::run::Run;
 use windlass_learn::playbook::{
-    CurationSettings, Evidence, GroundedReflector, Playbook, PlaybookIndex, RecallQuery, Recalled,
-    RecalledBefore, SemanticCurator, Standing, Verdict,
+    CurationSettings, Evidence, GroundedReflector, Playbook, PlaybookIndex, RecallQuery,
+    RecalledBefore, SemanticCurator, Standing, StrategyMatch, Verdict,
 };
 use windlass_runtime::experience;
 use windlass_spec::{NonEmptyText, StrategyId, StrategySection, ToolCallingStrategy, ToolName};
@@ -47,7 +47,7 @@ pub fn logs(training: &Training<'_>) -> Logs {
 
 /// Takes what a run teaches, judged by what happened in it and by nothing else, with the strategies that were
 /// put before the policy.
-fn note(logs: &mut Logs, domain: &str, run: &Run, recalled: &[Recalled]) {
+fn note(logs: &mut Logs, domain: &str, run: &Run, recalled: &[StrategyMatch]) {
     let Some(mut experience) = experience(run, None, windlass_runtime::now()) else {
         return;
     };
@@ -102,7 +102,7 @@ impl Searched {
         }
     }
 
-    fn recall(&self, domain: &str, text: &str, tools: Vec<&str>) -> Vec<Recalled> {
+    fn recall(&self, domain: &str, text: &str, tools: Vec<&str>) -> Vec<StrategyMatch> {
         let index = self.domains.get(domain).unwrap_or(&self.all);
         index.recall(&RecallQuery {
             count: self.k,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use windlass_config::{Mistake, schema};
+use windlass_config::{ConfigMistake, schema};
 use windlass_spec::Agent;
 
 use super::Outcome;
@@ -73,7 +73,7 @@ fn check(
     let (mistakes, settings) = (&checked.mistakes, &checked.settings_error);
     let is_valid = checked.is_valid();
     if as_json {
-        let (errors, warnings): (Vec<&Mistake>, Vec<&Mistake>) =
+        let (errors, warnings): (Vec<&ConfigMistake>, Vec<&ConfigMistake>) =
             mistakes.iter().partition(|mistake| mistake.is_error());
         let object = json!({
             "file": place, "valid": is_valid, "errors": errors, "warnings": warnings,

@@ -48,7 +48,7 @@ impl FromStr for LogFilter {
             let (target, level) = match directive.split_once('=') {
                 Some((target, level)) => (Some(target.trim()), level.trim()),
                 // As usual, a target alone means everything of it.
-                None if directive.starts_with(OWN) => (Some(directive), "trace"),
+                None if directive.starts_with(OWN_TARGETS) => (Some(directive), "trace"),
                 None => (None, directive),
             };
             let is_level = ["off", "error", "warn", "info", "debug", "trace"]

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::keys::{ROOT, Shape};
-use crate::mistake::Mistake;
+use crate::mistake::ConfigMistake;
 use crate::origin::{Layer, Origin};
 use crate::source::read_value;
 use crate::tree::{Content, Node, Table, dotted};
@@ -36,7 +36,7 @@ pub(crate) fn variable(
     name: &str,
     value: &str,
     number: usize,
-    mistakes: &mut Vec<Mistake>,
+    mistakes: &mut Vec<ConfigMistake>,
 ) -> Option<Node> {
     let short = SHORT_NAMES.iter().find(|(short, _)| *short == name);
     let keys: Vec<String> = match (short, name.strip_prefix(PREFIX)) {
@@ -52,11 +52,11 @@ pub(crate) fn variable(
 }
 
 /// The tree that a flag sets.
-pub(crate) fn flag(text: &str, number: usize, mistakes: &mut Vec<Mistake>) -> Option<Node> {
+pub(crate) fn flag(text: &str, number: usize, mistakes: &mut Vec<ConfigMistake>) -> Option<Node> {
     let Some((keys, value)) = split_flag(text) else {
         let shown: String = text.chars().take(80).collect();
         let origin = Origin::new(Layer::Flag, format!("the flag `{shown}`"), number);
-        let mistake = Mistake::error(&origin, "", "this is not in the form KEY=VALUE");
+        let mistake = ConfigMistake::error(&origin, "", "this is not in the form KEY=VALUE");
         let help = "for example: gate.undo_window_seconds=5";
         mistakes.push(mistake.help(help.to_owned()));
         return None;
@@ -98,10 +98,10 @@ fn tree_with_value(
     keys: &[String],
     value: &str,
     origin: &Origin,
-    mistakes: &mut Vec<Mistake>,
+    mistakes: &mut Vec<ConfigMistake>,
 ) -> Option<Node> {
     if keys.len() > MAX_KEYS {
-        mistakes.push(Mistake::error(origin, "", "there is no such key"));
+        mistakes.push(ConfigMistake::error(origin, "", "there is no such key"));
         return None;
     }
     let mut shape = Some(ROOT);
@@ -120,7 +120,7 @@ fn tree_with_value(
         Some(Shape::Texts(_)) => list_node(value, origin),
         Some(Shape::Table(_) | Shape::Map(_)) if !value.starts_with('{') => {
             let key = dotted(&path_shown);
-            let mistake = Mistake::error(origin, &key, "this is a table, not a single value");
+            let mistake = ConfigMistake::error(origin, &key, "this is a table, not a single value");
             mistakes.push(mistake.help(format!("set one of its keys: {key}.KEY=VALUE")));
             return None;
         }

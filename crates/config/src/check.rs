@@ -6,16 +6,16 @@ use windlass_spec::nearest;
 
 use crate::form::Form;
 use crate::keys::{Key, ROOT, Range, Shape};
-use crate::mistake::{Mistake, did_you_mean, quoted};
+use crate::mistake::{ConfigMistake, did_you_mean, quoted};
 use crate::tree::{Content, Node, Table, child_path, dotted};
 
 /// Checks a whole text.
-pub(crate) fn check(node: &mut Node, mistakes: &mut Vec<Mistake>) {
+pub(crate) fn check(node: &mut Node, mistakes: &mut Vec<ConfigMistake>) {
     Checker { mistakes }.node(node, ROOT, &[]);
 }
 
 struct Checker<'m> {
-    mistakes: &'m mut Vec<Mistake>,
+    mistakes: &'m mut Vec<ConfigMistake>,
 }
 
 impl Checker<'_> {
@@ -49,7 +49,7 @@ impl Checker<'_> {
             (_, content) => Some(wrong_type(shape, content)),
         };
         if let Some((message, help)) = refused {
-            let mistake = Mistake::error(&node.origin, dotted(path), message);
+            let mistake = ConfigMistake::error(&node.origin, dotted(path), message);
             self.mistakes.push(mistake.help(help));
             node.content = Content::Invalid;
         }
@@ -66,7 +66,7 @@ impl Checker<'_> {
             (None, Shape::Map(map)) => {
                 if let Some((message, help)) = check_form(map.names, name) {
                     let key = dotted(&child_path(path, name));
-                    let mistake = Mistake::error(&node.origin, key, message);
+                    let mistake = ConfigMistake::error(&node.origin, key, message);
                     self.mistakes.push(mistake.help(help));
                     return false;
                 }
@@ -162,7 +162,7 @@ fn describe_content(content: &Content) -> String {
 /// If a table has more keys than this, a suggestion replaces the list of keys.
 const MAX_LISTED: usize = 8;
 
-fn unknown_key(keys: &[Key], name: &str, node: &Node, path: &[&str]) -> Mistake {
+fn unknown_key(keys: &[Key], name: &str, node: &Node, path: &[&str]) -> ConfigMistake {
     let known = keys.iter().map(|key| key.name);
     let listed = quoted(known.clone());
     let help = match (nearest(name, known), table_with_key(name)) {
@@ -172,7 +172,7 @@ fn unknown_key(keys: &[Key], name: &str, node: &Node, path: &[&str]) -> Mistake 
         (None, None) => format!("known keys: {listed}"),
     };
     let key = dotted(&child_path(path, name));
-    Mistake::error(&node.origin, key, "there is no such key").help(help)
+    ConfigMistake::error(&node.origin, key, "there is no such key").help(help)
 }
 
 /// The table that has a key of this name, if there is exactly one.

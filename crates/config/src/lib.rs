@@ -27,7 +27,7 @@ pub use assign::is_setting_variable;
 pub use configuration::Configuration;
 pub use keys::key_names;
 pub use load::{LoadedConfiguration, load};
-pub use mistake::{Mistake, Severity};
+pub use mistake::{ConfigMistake, Severity};
 pub use origin::{Layer, Origin};
 pub use schema::schema;
 pub use settings::{
@@ -35,7 +35,7 @@ pub use settings::{
     IntentDefinition, IntentSettings, LearningSettings, Library, PrincipalSettings, SearchSettings,
     SelectionSettings, WebToolSettings, WithoutConfidence,
 };
-pub use show::Shown;
-pub use source::Source;
+pub use show::ConfigEntry;
+pub use source::ConfigSource;
 pub use starter::starter;
 pub use tools::{SwitchedOff, SwitchedOffBy, SwitchedOffWhat, ToolSettings};

@@ -7,8 +7,8 @@ use crate::build::build;
 use crate::check::check;
 use crate::configuration::Configuration;
 use crate::merge::merge;
-use crate::mistake::Mistake;
-use crate::source::{Source, read};
+use crate::mistake::ConfigMistake;
+use crate::source::{ConfigSource, read};
 use crate::{assign, keys, rules};
 
 /// A configuration with its warnings.
@@ -17,7 +17,7 @@ pub struct LoadedConfiguration {
     /// The effective configuration.
     pub configuration: Configuration,
     /// Values that are probably not intended.
-    pub warnings: Vec<Mistake>,
+    pub warnings: Vec<ConfigMistake>,
 }
 
 /// Loads a configuration. Later layers override earlier ones, in any order of `sources`; of two texts
@@ -27,13 +27,13 @@ pub struct LoadedConfiguration {
 /// # Errors
 /// All errors and warnings, in the order of layers and lines.
 pub fn load(
-    sources: &[Source],
+    sources: &[ConfigSource],
     variables: impl IntoIterator<Item = (String, String)>,
     flags: &[String],
-) -> Result<LoadedConfiguration, Vec<Mistake>> {
+) -> Result<LoadedConfiguration, Vec<ConfigMistake>> {
     let mut mistakes = Vec::new();
     let mut trees = Vec::new();
-    let mut sources: Vec<&Source> = sources.iter().collect();
+    let mut sources: Vec<&ConfigSource> = sources.iter().collect();
     sources.sort_by_key(|source| source.layer);
     let mut number = 0;
     let mut next_number = || {
@@ -65,7 +65,7 @@ pub fn load(
         let mut found = Vec::new();
         check(&mut tree, &mut found);
         // Mistakes in unreadable lines are only consequences of the syntax error.
-        let line = |mistake: &Mistake| mistake.line.unwrap_or_default();
+        let line = |mistake: &ConfigMistake| mistake.line.unwrap_or_default();
         found.retain(|mistake| unread.iter().all(|lines| !lines.contains(&line(mistake))));
         mistakes.extend(found);
         merge(&mut merged, tree, &mut mistakes);
@@ -74,8 +74,8 @@ pub fn load(
     if !unreadable {
         rules::check(&merged, &mut mistakes);
     }
-    Mistake::sort(&mut mistakes);
-    if mistakes.iter().any(Mistake::is_error) {
+    ConfigMistake::sort(&mut mistakes);
+    if mistakes.iter().any(ConfigMistake::is_error) {
         return Err(mistakes);
     }
     Ok(LoadedConfiguration {

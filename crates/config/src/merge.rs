@@ -3,19 +3,19 @@
 
 use serde_json::Value;
 
-use crate::mistake::Mistake;
+use crate::mistake::ConfigMistake;
 use crate::tree::{Content, Node, child_path, dotted};
 
 /// The table in which the lower value is kept.
 const LOWER_WINS: &str = "ceilings";
 
 /// Merges `over` into `under`. Values of `over` win.
-pub(crate) fn merge(under: &mut Node, over: Node, mistakes: &mut Vec<Mistake>) {
+pub(crate) fn merge(under: &mut Node, over: Node, mistakes: &mut Vec<ConfigMistake>) {
     Merger { mistakes }.merge(under, over, &[]);
 }
 
 struct Merger<'m> {
-    mistakes: &'m mut Vec<Mistake>,
+    mistakes: &'m mut Vec<ConfigMistake>,
 }
 
 impl Merger<'_> {
@@ -40,7 +40,7 @@ impl Merger<'_> {
                         under.origin
                     );
                     self.mistakes
-                        .push(Mistake::warning(&origin, dotted(path), message));
+                        .push(ConfigMistake::warning(&origin, dotted(path), message));
                 } else if new != *old {
                     *under = Node::new(Content::Scalar(new), origin);
                 }

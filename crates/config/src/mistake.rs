@@ -8,7 +8,7 @@ use crate::origin::Origin;
 
 /// An error or warning about a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Mistake {
+pub struct ConfigMistake {
     /// The file, variable or flag it is in.
     pub source: String,
     /// The line, from 1; variables and flags have none.
@@ -38,7 +38,7 @@ pub enum Severity {
     Warning,
 }
 
-impl Mistake {
+impl ConfigMistake {
     pub(crate) fn error(
         origin: &Origin,
         key: impl Into<String>,
@@ -89,7 +89,7 @@ impl Mistake {
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ConfigMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.source)?;
         if let (Some(line), Some(column)) = (self.line, self.column) {
@@ -110,7 +110,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-impl std::error::Error for Mistake {}
+impl std::error::Error for ConfigMistake {}
 
 /// Words in backticks, separated by commas.
 pub(crate) fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {

@@ -12,13 +12,13 @@ use serde_json::Value;
 use windlass_spec::registry::{Categories, CategoryName, Environments, Vocabulary};
 use windlass_spec::{Field, Misfit, nearest};
 
-use crate::mistake::{Mistake, quoted};
+use crate::mistake::{ConfigMistake, quoted};
 use crate::settings::IntentSettings;
 use crate::show::is_secret;
 use crate::tree::{Node, dotted, object};
 
 /// Checks a whole configuration.
-pub(crate) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
+pub(crate) fn check(tree: &Node, mistakes: &mut Vec<ConfigMistake>) {
     let mut rules = Rules {
         tree,
         // If a list of declared names is invalid, unknown names cannot be detected.
@@ -46,7 +46,7 @@ struct Rules<'a> {
     environments: Option<Environments>,
     vocabulary: Option<Vocabulary>,
     categories: Categories,
-    mistakes: &'a mut Vec<Mistake>,
+    mistakes: &'a mut Vec<ConfigMistake>,
 }
 
 impl Rules<'_> {
@@ -57,7 +57,7 @@ impl Rules<'_> {
         message: impl Into<String>,
         help: Option<String>,
     ) {
-        let mistake = Mistake::error(&node.origin, dotted(path), message);
+        let mistake = ConfigMistake::error(&node.origin, dotted(path), message);
         self.mistakes.push(mistake.help(help));
     }
 
@@ -139,7 +139,7 @@ impl Rules<'_> {
             None => define,
         };
         let key = format!("{}[{index}]", dotted(path));
-        let mistake = Mistake::error(&item.origin, key, unknown.to_string());
+        let mistake = ConfigMistake::error(&item.origin, key, unknown.to_string());
         self.mistakes.push(mistake.help(help));
     }
 
@@ -200,7 +200,7 @@ impl Rules<'_> {
 
     fn misfit(&mut self, misfit: &Misfit, node: &Node, path: &[&str]) {
         let (key, node) = node_at_pointer(&misfit.pointer, node, path);
-        let mistake = Mistake::error(&node.origin, key, misfit_message(misfit));
+        let mistake = ConfigMistake::error(&node.origin, key, misfit_message(misfit));
         self.mistakes.push(mistake);
     }
 

@@ -13,7 +13,7 @@ use crate::tree::{Content, Node, child_path, dotted};
 
 /// A key with its value and the origin of the value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Shown {
+pub struct ConfigEntry {
     /// The key with dots in it, such as `gate.undo_window_seconds`.
     pub key: String,
     /// The value. Values that look like secrets are hidden.
@@ -27,21 +27,21 @@ pub struct Shown {
 impl Configuration {
     /// All effective values, including built-in ones, in the order of their keys.
     #[must_use]
-    pub fn shown(&self) -> Vec<Shown> {
+    pub fn entries(&self) -> Vec<ConfigEntry> {
         let mut entries = Vec::new();
         collect_entries(&self.inner.tree, &[], &mut entries);
         entries
     }
 }
 
-fn collect_entries(node: &Node, path: &[&str], entries: &mut Vec<Shown>) {
+fn collect_entries(node: &Node, path: &[&str], entries: &mut Vec<ConfigEntry>) {
     if let Content::Table(table) = &node.content {
         for (key, node) in table {
             collect_entries(node, &child_path(path, key), entries);
         }
         return;
     }
-    entries.push(Shown {
+    entries.push(ConfigEntry {
         key: dotted(path),
         value: without_secrets(node, path),
         layer: node.origin.layer(),

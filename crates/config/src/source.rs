@@ -9,13 +9,13 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use windlass_gram::LineIndex;
 
-use crate::mistake::Mistake;
+use crate::mistake::ConfigMistake;
 use crate::origin::{Layer, Origin, SourceText};
 use crate::tree::{Content, Node, Table, child_path, dotted};
 
 /// The text of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct ConfigSource {
     /// The layer that the file belongs to.
     pub layer: Layer,
     /// The name of the file in messages, usually its path.
@@ -32,13 +32,13 @@ const MAX_SYNTAX_MISTAKES: usize = 20;
 /// The result of reading one text.
 pub(crate) struct Reading {
     pub(crate) tree: Node,
-    pub(crate) mistakes: Vec<Mistake>,
+    pub(crate) mistakes: Vec<ConfigMistake>,
     /// The lines that could not be read, each with the lines that depend on it.
     pub(crate) unread: Vec<Range<usize>>,
 }
 
 /// Reads one text. Unreadable lines are skipped and reported.
-pub(crate) fn read(source: &Source, number: usize) -> Reading {
+pub(crate) fn read(source: &ConfigSource, number: usize) -> Reading {
     let text = SourceText {
         layer: source.layer,
         name: source.name.clone(),
@@ -61,7 +61,9 @@ pub(crate) fn read(source: &Source, number: usize) -> Reading {
         }
         unread.push(line..end_of_unreadable(&source.text, line));
         let message = error.message().trim().replace('\n', ", ");
-        reader.mistakes.push(Mistake::error(&origin, "", message));
+        reader
+            .mistakes
+            .push(ConfigMistake::error(&origin, "", message));
     }
     let whole = reader.origin(0);
     let table = reader.table(document.get_ref(), &[]);
@@ -88,7 +90,7 @@ fn end_of_unreadable(text: &str, line: usize) -> usize {
 struct Reader<'s> {
     index: LineIndex<'s>,
     text: Arc<SourceText>,
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<ConfigMistake>,
 }
 
 impl Reader<'_> {
@@ -126,7 +128,7 @@ impl Reader<'_> {
             scalar => match self::scalar(scalar) {
                 Ok(value) => Content::Scalar(value),
                 Err(message) => {
-                    let mistake = Mistake::error(&origin, dotted(path), message);
+                    let mistake = ConfigMistake::error(&origin, dotted(path), message);
                     self.mistakes.push(mistake);
                     Content::Invalid
                 }

@@ -12,7 +12,7 @@ use windlass_spec::{
 };
 
 use crate::configuration::{Category, Configuration};
-use crate::mistake::{Mistake, did_you_mean, quoted};
+use crate::mistake::{ConfigMistake, did_you_mean, quoted};
 use crate::origin::{Layer, Origin};
 use crate::rules::{misfit_message, node_at_pointer};
 use crate::tree::{Node, dotted};
@@ -244,7 +244,7 @@ impl Configuration {
     /// Checks the configuration against the existing tools. Values for a tool must fit its signature, and its
     /// category must exist. Names of tools that do not exist are warnings.
     #[must_use]
-    pub fn check_tools(&self, tools: &[ToolSpecification]) -> Vec<Mistake> {
+    pub fn check_tools(&self, tools: &[ToolSpecification]) -> Vec<ConfigMistake> {
         let mut mistakes = Vec::new();
         for tool in tools {
             self.check_category(tool, &mut mistakes);
@@ -252,7 +252,7 @@ impl Configuration {
             self.check_global_config(tool, &mut mistakes);
         }
         self.check_names(tools, &mut mistakes);
-        Mistake::sort(&mut mistakes);
+        ConfigMistake::sort(&mut mistakes);
         mistakes
     }
 
@@ -262,7 +262,7 @@ impl Configuration {
     pub fn check_agents<'a>(
         &self,
         agents: impl IntoIterator<Item = &'a AgentName>,
-    ) -> Vec<Mistake> {
+    ) -> Vec<ConfigMistake> {
         let names: BTreeSet<&str> = agents.into_iter().map(AgentName::as_str).collect();
         let mut mistakes = Vec::new();
         for (name, node) in self.inner.tree.entries(&["agents"]) {
@@ -270,14 +270,14 @@ impl Configuration {
                 let message = format!("there is no agent `{name}`");
                 let help = did_you_mean(nearest(name, names.iter().copied()));
                 let key = dotted(&["agents", name]);
-                mistakes.push(Mistake::warning(&node.origin, key, message).help(help));
+                mistakes.push(ConfigMistake::warning(&node.origin, key, message).help(help));
             }
         }
-        Mistake::sort(&mut mistakes);
+        ConfigMistake::sort(&mut mistakes);
         mistakes
     }
 
-    fn check_category(&self, tool: &ToolSpecification, mistakes: &mut Vec<Mistake>) {
+    fn check_category(&self, tool: &ToolSpecification, mistakes: &mut Vec<ConfigMistake>) {
         let Some(declared) = &tool.attributes().category else {
             return;
         };
@@ -295,7 +295,7 @@ impl Configuration {
                         "known categories: {known}. To define one: [categories.NAME] schema = \"...\""
                     ),
                 };
-                let mistake = Mistake::error(&origin, "category", unknown.to_string());
+                let mistake = ConfigMistake::error(&origin, "category", unknown.to_string());
                 mistakes.push(mistake.help(help));
             }
             Ok(declared) => {
@@ -311,13 +311,13 @@ impl Configuration {
                     let message = format!(
                         "its specification declares the category `{declared}`; using `{configured}`"
                     );
-                    mistakes.push(Mistake::warning(origin, dotted(&path), message));
+                    mistakes.push(ConfigMistake::warning(origin, dotted(&path), message));
                 }
             }
         }
     }
 
-    fn check_parameters(&self, tool: &ToolSpecification, mistakes: &mut Vec<Mistake>) {
+    fn check_parameters(&self, tool: &ToolSpecification, mistakes: &mut Vec<ConfigMistake>) {
         let Some(category) = self.inner.category_of.get(tool.name()) else {
             return;
         };
@@ -335,12 +335,16 @@ impl Configuration {
         };
         for misfit in set.misfits(tool.signature()) {
             let (key, node) = node_at_pointer(&misfit.pointer, node, &path);
-            mistakes.push(Mistake::error(&node.origin, key, misfit_message(&misfit)));
+            mistakes.push(ConfigMistake::error(
+                &node.origin,
+                key,
+                misfit_message(&misfit),
+            ));
         }
     }
 
     /// Checks that the global_config of a category fits its tools that have such parameters.
-    fn check_global_config(&self, tool: &ToolSpecification, mistakes: &mut Vec<Mistake>) {
+    fn check_global_config(&self, tool: &ToolSpecification, mistakes: &mut Vec<ConfigMistake>) {
         let Some(category) = self.category_of(tool.name(), Some(tool)) else {
             return;
         };
@@ -367,20 +371,20 @@ impl Configuration {
                     tool.name(),
                     misfit_message(&misfit)
                 );
-                mistakes.push(Mistake::error(&node.origin, key, message));
+                mistakes.push(ConfigMistake::error(&node.origin, key, message));
             }
         }
     }
 
     /// Warns about names of tools that do not exist.
-    fn check_names(&self, tools: &[ToolSpecification], mistakes: &mut Vec<Mistake>) {
+    fn check_names(&self, tools: &[ToolSpecification], mistakes: &mut Vec<ConfigMistake>) {
         let names: BTreeSet<&str> = tools.iter().map(|tool| tool.name().as_str()).collect();
         let tree = &self.inner.tree;
         let mut check = |name: &str, node: &Node, key: String| {
             if !names.contains(name) {
                 let message = format!("there is no tool `{name}`");
                 let help = did_you_mean(nearest(name, names.iter().copied()));
-                mistakes.push(Mistake::warning(&node.origin, key, message).help(help));
+                mistakes.push(ConfigMistake::warning(&node.origin, key, message).help(help));
             }
         };
         for (category, node) in tree.entries(&["categories"]) {

@@ -21,7 +21,7 @@ pub(crate) fn arguments(filling: &Filling) -> f64 {
 
 /// The probability that the tool is correct.
 pub(crate) fn tool(decision: &Decision) -> f64 {
-    let near = f64::from(decision.ranked.likeness + 0.3 * decision.ranked.named);
+    let near = f64::from(decision.ranked.similarity + 0.3 * decision.ranked.named);
     let lead = f64::from(decision.lead).clamp(0.0, 0.15) / 0.15;
     ((0.7 + 0.5 * near) * (0.9 + 0.1 * lead)).clamp(0.3, 0.99)
 }

@@ -24,13 +24,13 @@ pub struct ToolView<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// The least similarity of task and tool for a call.
-    pub least_likeness: f32,
+    pub min_similarity: f32,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            least_likeness: 0.38,
+            min_similarity: 0.38,
         }
     }
 }
@@ -122,8 +122,8 @@ impl Reflex {
         let missing = decision.filling.missing.len() as f32;
         let known = decision.filling.scores.len() as f32;
         let lack = missing / (missing + known).max(1.0);
-        let nearness = decision.ranked.likeness + 0.3 * decision.ranked.named - 0.3 * lack;
-        nearness >= self.settings.least_likeness
+        let nearness = decision.ranked.similarity + 0.3 * decision.ranked.named - 0.3 * lack;
+        nearness >= self.settings.min_similarity
     }
 }
 

@@ -16,7 +16,7 @@ use crate::text::{Text, Token, name_words, stem};
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolFit {
     /// The similarity of text and tool by meaning, from name and description.
-    pub likeness: f32,
+    pub similarity: f32,
     /// The share of the words of the tool's name that are in the text.
     pub named: f32,
     /// The score of each argument that was found in the text; about 1 is good.
@@ -37,7 +37,7 @@ impl Reflex {
     pub fn fit(&self, text: &str, tool: &ToolView<'_>) -> ToolFit {
         let reading = Reading::new(text, None);
         let RankedTool {
-            likeness, named, ..
+            similarity, named, ..
         } = rank::rank_one(&reading.text, tool, &self.meaning);
         let filling = self.fill_arguments(&reading, tool);
         let place = |token: usize| reading.text.tokens.get(token);
@@ -46,7 +46,7 @@ impl Reflex {
             Some(place(from)?.start..last.end)
         });
         ToolFit {
-            likeness,
+            similarity,
             named,
             used: used.collect(),
             given: filling.scores,
@@ -62,7 +62,7 @@ impl Reflex {
 
 /// The parts of a task, one for each request; the whole task if it cannot be split.
 #[must_use]
-pub fn parts(task: &str) -> Vec<String> {
+pub fn task_parts(task: &str) -> Vec<String> {
     crate::split::split(task)
 }
 

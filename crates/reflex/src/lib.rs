@@ -27,7 +27,7 @@ mod text;
 pub use choose::{Choice, Reflex, Settings, ToolView};
 pub use fit::{
     ContentWord, MentionedValue, ToolFit, ValueKind, content_words, content_words_of_name,
-    mentioned_values, parts,
+    mentioned_values, task_parts,
 };
 pub use search::{Hit, ToolIndex, ToolSelection, estimated_tokens};
 

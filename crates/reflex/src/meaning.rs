@@ -22,7 +22,7 @@ impl Meaning {
 
     /// The similarity of two texts, from -1 to 1.
     #[cfg(test)]
-    pub(crate) fn likeness(&self, one: &str, other: &str) -> f32 {
+    pub(crate) fn similarity(&self, one: &str, other: &str) -> f32 {
         self.of(one).cosine(&self.of(other))
     }
 }
@@ -34,6 +34,6 @@ mod tests {
     #[test]
     fn related_words_are_more_similar_than_unrelated_ones() {
         let meaning = Meaning::default();
-        assert!(meaning.likeness("hobby", "jogging") > meaning.likeness("hobby", "invoice"));
+        assert!(meaning.similarity("hobby", "jogging") > meaning.similarity("hobby", "invoice"));
     }
 }

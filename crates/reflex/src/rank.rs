@@ -19,7 +19,7 @@ pub(crate) struct RankedTool {
     /// How well it fits the task.
     pub(crate) score: f32,
     /// The similarity of task and tool by meaning alone.
-    pub(crate) likeness: f32,
+    pub(crate) similarity: f32,
     /// The share of the words of the tool's name that are in the task.
     pub(crate) named: f32,
 }
@@ -40,13 +40,13 @@ pub(crate) fn rank(task: &Text, tools: &[ToolView<'_>], meaning: &Meaning) -> Ve
         .enumerate()
         .map(|(index, tool)| {
             let short = tool_text(tool.name, beginning(tool.description, 600));
-            let likeness = query.cosine(&meaning.of(&short));
+            let similarity = query.cosine(&meaning.of(&short));
             let named = name_share(tool.name, &task_stems);
             let words = shared.get(index).copied().unwrap_or(0.0) / most;
             RankedTool {
                 index,
-                score: likeness + 0.25 * words + 0.2 * named,
-                likeness,
+                score: similarity + 0.25 * words + 0.2 * named,
+                similarity,
                 named,
             }
         })
@@ -65,12 +65,12 @@ pub(crate) fn rank(task: &Text, tools: &[ToolView<'_>], meaning: &Meaning) -> Ve
 /// The scores of one tool by itself, without the score for shared words, which needs other tools.
 pub(crate) fn rank_one(task: &Text, tool: &ToolView<'_>, meaning: &Meaning) -> RankedTool {
     let short = tool_text(tool.name, beginning(tool.description, 600));
-    let likeness = meaning.of(&task.source).cosine(&meaning.of(&short));
+    let similarity = meaning.of(&task.source).cosine(&meaning.of(&short));
     let named = name_share(tool.name, &stems(task));
     RankedTool {
         index: 0,
-        score: likeness + 0.2 * named,
-        likeness,
+        score: similarity + 0.2 * named,
+        similarity,
         named,
     }
 }

@@ -34,7 +34,7 @@ pub struct Hit<'a> {
     /// The score by meaning and words; higher is better.
     pub score: f32,
     /// The similarity of task and tool by meaning alone, from -1 to 1.
-    pub likeness: f32,
+    pub similarity: f32,
 }
 
 /// A search index of tools. [`ToolIndex::update`] follows changes of the tools.
@@ -128,12 +128,12 @@ impl ToolIndex {
         let scored = self.tools.iter().zip(words).enumerate();
         scored
             .map(|(index, (tool, words))| {
-                let likeness = tool.meaning.cosine(&meaning);
+                let similarity = tool.meaning.cosine(&meaning);
                 Hit {
                     index,
                     name: &tool.name,
-                    score: likeness + weight * words,
-                    likeness,
+                    score: similarity + weight * words,
+                    similarity,
                 }
             })
             .collect()

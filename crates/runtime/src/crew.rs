@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use windlass_config::Mistake;
+use windlass_config::ConfigMistake;
 use windlass_core::gate::{Governance, Rules};
 use windlass_model::{ModelClient, ModelError};
 use windlass_policy::PolicyError;
@@ -65,7 +65,7 @@ pub enum CrewError {
     },
     /// The operator's configuration does not fit their tools.
     #[error("the configuration does not fit the agents' tools\n{}", join_lines(.0))]
-    Configuration(Vec<Mistake>),
+    Configuration(Vec<ConfigMistake>),
     /// Its model cannot be used.
     #[error("the model of the agent `{agent}` cannot be used: {error}")]
     Model {
@@ -203,7 +203,7 @@ impl Crew {
     ) -> Result<(), CrewError> {
         let agents = || self.iter().map(|member| &member.agent);
         let mut mistakes = configured.check(agents());
-        mistakes.retain(Mistake::is_error);
+        mistakes.retain(ConfigMistake::is_error);
         if !mistakes.is_empty() {
             return Err(CrewError::Configuration(mistakes));
         }

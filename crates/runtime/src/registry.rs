@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
-use windlass_config::{Configuration, Mistake, WithoutConfidence};
+use windlass_config::{ConfigMistake, Configuration, WithoutConfidence};
 use windlass_core::gate::{Entitlement, Governance, ToolRule};
 use windlass_core::limits::Breaker;
 use windlass_learn::playbook::CurationSettings;
@@ -33,7 +33,7 @@ pub struct Configured {
     /// The configuration.
     pub configuration: Configuration,
     /// Warnings about probable mistakes.
-    pub warnings: Vec<Mistake>,
+    pub warnings: Vec<ConfigMistake>,
     /// The text of the policies.
     pub policies: String,
     /// The file of that text; `None` for the built-in policies.
@@ -66,10 +66,10 @@ pub enum ConfigurationError {
     },
     /// The configuration has mistakes.
     #[error("{}", mistakes_message(.0))]
-    Mistakes(Vec<Mistake>),
+    Mistakes(Vec<ConfigMistake>),
 }
 
-fn mistakes_message(mistakes: &[Mistake]) -> String {
+fn mistakes_message(mistakes: &[ConfigMistake]) -> String {
     let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
     let count = mistakes.iter().filter(|mistake| mistake.is_error()).count();
     let many = match count {
@@ -206,7 +206,7 @@ impl Configured {
 
     /// Checks the configuration against the tools of agents. Returns everything that does not fit.
     #[must_use]
-    pub fn check<'a>(&self, agents: impl IntoIterator<Item = &'a Agent>) -> Vec<Mistake> {
+    pub fn check<'a>(&self, agents: impl IntoIterator<Item = &'a Agent>) -> Vec<ConfigMistake> {
         let mut seen = BTreeSet::new();
         let tools: Vec<ToolSpecification> = agents
             .into_iter()

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use windlass_config::{Layer, Mistake, Shown};
+use windlass_config::{ConfigEntry, ConfigMistake, Layer};
 use windlass_runtime::{ConfigurationError, Configured, FileTexts};
 use windlass_spec::Agent;
 use windlass_tools::ToolLibrary;
@@ -16,9 +16,9 @@ use crate::service::Service;
 #[derive(Debug, Clone)]
 pub struct ConfigurationValues {
     /// Each value with its key and where it comes from, sorted by key. Secrets are hidden.
-    pub values: Vec<Shown>,
+    pub values: Vec<ConfigEntry>,
     /// Warnings about probable mistakes.
-    pub warnings: Vec<Mistake>,
+    pub warnings: Vec<ConfigMistake>,
 }
 
 /// The result of checking a configuration.
@@ -27,7 +27,7 @@ pub struct ConfigurationCheck {
     /// The project's configuration, if there is one.
     pub file: Option<PathBuf>,
     /// The mistakes and warnings.
-    pub mistakes: Vec<Mistake>,
+    pub mistakes: Vec<ConfigMistake>,
     /// Why the built-in tools cannot work with it, if they cannot.
     pub settings_error: Option<String>,
 }
@@ -70,13 +70,13 @@ impl Service {
     ) -> Result<ConfigurationValues, ServiceError> {
         identity.require(Scope::Read)?;
         let (configured, _) = self.configuration_files().read(&FileTexts::default())?;
-        let is_asked = |shown: &Shown| {
+        let is_asked = |shown: &ConfigEntry| {
             key.is_none_or(|key| {
                 let below = shown.key.strip_prefix(key);
                 below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             })
         };
-        let mut values = configured.configuration.shown();
+        let mut values = configured.configuration.entries();
         values.retain(is_asked);
         if let (Some(key), true) = (key, values.is_empty()) {
             let message = format!("nothing is set under `{key}`");
@@ -139,7 +139,7 @@ impl Service {
     }
 
     /// The warnings of a configuration, and what does not fit the tools of agents.
-    fn mistakes(&self, configured: &Configured, agents: &[Agent]) -> Vec<Mistake> {
+    fn mistakes(&self, configured: &Configured, agents: &[Agent]) -> Vec<ConfigMistake> {
         let mut mistakes = configured.warnings.clone();
         if agents.is_empty() {
             return mistakes;

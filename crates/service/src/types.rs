@@ -4,7 +4,7 @@
 pub use windlass_config::{Configuration, Severity};
 pub use windlass_core::approval::{
     Approval, ApprovalStatus, Ask, Authorize, Digest, FormRequest, Hold, HoldStatus,
-    Identity as Person, PersonDecision, Principal, Question, Standing,
+    Identity as Person, PersonDecision, Principal, Question, StandingApproval,
 };
 pub use windlass_core::model::{ChatMessage, RequestedArguments, RequestedCall};
 pub use windlass_core::run::{
@@ -18,8 +18,8 @@ pub use windlass_spec::{
     ToolSpecification,
 };
 pub use windlass_store::{
-    Error as StoreError, MemoryHit, Purged, Reach, Redactor, RememberOutcome, Remembered, RunState,
-    RunSummary, ScopeStatistics, StandingId, StoredConversation, StoredDocument, StoredPlan,
-    ToolStatistics,
+    Error as StoreError, MemoryHit, Purged, Redactor, RememberOutcome, RememberedDocument,
+    RunState, RunSummary, ScopeReach, ScopeStatistics, StandingId, StoredConversation,
+    StoredDocument, StoredPlan, ToolStatistics,
 };
 pub use windlass_tools::{BindingMode, ToolLibrary};

@@ -45,15 +45,14 @@ fn check_end(operator: &Operator, stored: &StoredState) {
     };
     for recorded in &stored.runs {
         assert_eq!(recorded.run.end(), Some(&end), "{}", recorded.run.id());
-        assert_eq!(
-            recorded.state,
-            RunState::ProcessResult,
-            "{}",
-            recorded.run.id()
-        );
+        assert_eq!(recorded.state, RunState::Ended, "{}", recorded.run.id());
     }
     assert_eq!(stored.runs.len(), 2, "one run and that of its sub-agent");
-    assert_eq!(stored.open_mail(), 0, "an inbox command was never taken");
+    assert_eq!(
+        stored.open_inbox_commands(),
+        0,
+        "an inbox command was never taken"
+    );
     let deaths = |tool: &str| {
         let deaths = operator.deaths.iter();
         deaths

@@ -224,7 +224,7 @@ fn unowned_run_is_cancelled_at_once_with_its_sub_runs() {
         let summary = store.summary(&id(run)).unwrap();
         assert_eq!(
             (summary.state, summary.end),
-            (RunState::ProcessResult, Some(RunEnd::Cancelled))
+            (RunState::Ended, Some(RunEnd::Cancelled))
         );
         assert_eq!(
             store.fold(&id(run)).unwrap().end(),
@@ -314,10 +314,7 @@ fn run_that_ended_before_the_cancellation_keeps_its_outcome() {
     drop(journal);
     let output = run_as(&project, "bea", &["runs", "cancel", "r1"]);
     output.assert_refused(8, "ended before it could be cancelled: failed");
-    assert_eq!(
-        store.summary(&id("r1")).unwrap().state,
-        RunState::ProcessResult
-    );
+    assert_eq!(store.summary(&id("r1")).unwrap().state, RunState::Ended);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::acting::{Office, call, finish};
-use super::seeded::{Told, run_as};
+use super::acting::{OfficeProject, call, finish};
+use super::seeded::{CommandOutput, run_as};
 
 const RUN: [&str; 7] = [
     "run",
@@ -27,8 +27,8 @@ forbid(principal, action == Action::"deleteFile", resource)
 when { context.environment == "production" };
 "#;
 
-fn deletes() -> Office {
-    Office::new(&[
+fn deletes() -> OfficeProject {
+    OfficeProject::new(&[
         call("listFiles", json!({})),
         call("deleteFile", json!({"file": "draft.txt"})),
         finish("The draft is gone."),
@@ -43,22 +43,22 @@ fn word_after(text: &str, before: &str) -> String {
 }
 
 /// Starts a run that waits for an approval, and approves it without a worker.
-fn approved(office: &Office, change: impl FnOnce()) -> String {
-    let waits = Told::of(&mut office.command(&RUN));
+fn approved(office: &OfficeProject, change: impl FnOnce()) -> String {
+    let waits = CommandOutput::of(&mut office.command(&RUN));
     assert_eq!(waits.code, 4, "{waits:?}");
     let question = word_after(&waits.err, "windlass approvals show ");
     change();
     let approve = ["approvals", "approve", &question, "--yes"];
-    assert_eq!(run_as(&office.place, "bob", &approve).code, 0);
+    assert_eq!(run_as(&office.project, "bob", &approve).code, 0);
     word_after(&waits.err, "windlass runs resume ")
 }
 
-fn work(office: &Office) -> Told {
-    Told::of(&mut office.command(&["worker", "--until-idle"]))
+fn work(office: &OfficeProject) -> CommandOutput {
+    CommandOutput::of(&mut office.command(&["worker", "--until-idle"]))
 }
 
-fn shown(office: &Office, run: &str) -> Value {
-    Told::of(&mut office.command(&["runs", "show", run, "--json"])).json()
+fn shown(office: &OfficeProject, run: &str) -> Value {
+    CommandOutput::of(&mut office.command(&["runs", "show", run, "--json"])).json()
 }
 
 #[test]
@@ -75,16 +75,16 @@ fn changed_script_keeps_the_run_waiting_however_the_command_names_it() {
         ),
     ] {
         let office = deletes();
-        let tools = office.place.read("tools.toml").replace(before, after);
-        std::fs::write(office.place.path("tools.toml"), tools).unwrap();
+        let tools = office.project.read("tools.toml").replace(before, after);
+        std::fs::write(office.project.path("tools.toml"), tools).unwrap();
         let script = match after.contains("sub") {
             true => {
-                std::fs::create_dir(office.place.path("sub")).unwrap();
-                let from = office.place.path("office.py");
-                std::fs::rename(from, office.place.path("sub/office.py")).unwrap();
-                office.place.path("sub/office.py")
+                std::fs::create_dir(office.project.path("sub")).unwrap();
+                let from = office.project.path("office.py");
+                std::fs::rename(from, office.project.path("sub/office.py")).unwrap();
+                office.project.path("sub/office.py")
             }
-            false => office.place.path("office.py"),
+            false => office.project.path("office.py"),
         };
         let run = approved(&office, || {
             let text = std::fs::read_to_string(&script).unwrap();
@@ -95,7 +95,7 @@ fn changed_script_keeps_the_run_waiting_however_the_command_names_it() {
             worked.err.contains("waiting for its program"),
             "{after}: {worked:?}"
         );
-        assert!(office.place.path("files/draft.txt").exists(), "{after}");
+        assert!(office.project.path("files/draft.txt").exists(), "{after}");
         let reason = shown(&office, &run)["waits_for_program"].to_string();
         assert!(reason.contains("office.py` changed"), "{reason}");
     }
@@ -103,15 +103,15 @@ fn changed_script_keeps_the_run_waiting_however_the_command_names_it() {
 
 #[test]
 fn run_keeps_the_environment_it_was_started_in() {
-    let office = Office::new(&[
+    let office = OfficeProject::new(&[
         call("listFiles", json!({})),
         call("writeNote", json!({"file": "journal.txt", "line": "Rain."})),
         call("deleteFile", json!({"file": "draft.txt"})),
         finish("Done."),
     ]);
-    std::fs::write(office.place.path("policy.cedar"), POLICY).unwrap();
+    std::fs::write(office.project.path("policy.cedar"), POLICY).unwrap();
     let arguments = [&RUN[..], &["--policy", "policy.cedar", "--jsonl"]].concat();
-    let log = office.place.path("log");
+    let log = office.project.path("log");
     let mut command = office.command(&arguments);
     command
         .env("WINDLASS_ENVIRONMENT", "production")
@@ -127,10 +127,10 @@ fn run_keeps_the_environment_it_was_started_in() {
     child.wait().unwrap();
     let worked = work(&office);
     assert!(worked.err.contains("resumed"), "{worked:?}");
-    let journal = std::fs::read_to_string(office.place.path("files/journal.txt")).unwrap();
+    let journal = std::fs::read_to_string(office.project.path("files/journal.txt")).unwrap();
     assert!(journal.contains("Rain."), "{journal}");
     assert!(
-        office.place.path("files/draft.txt").exists(),
+        office.project.path("files/draft.txt").exists(),
         "the policy of the environment still forbids it: {worked:?}"
     );
 }
@@ -139,7 +139,7 @@ fn run_keeps_the_environment_it_was_started_in() {
 fn approved_call_of_a_single_tool_is_resumed() {
     let office = deletes();
     let list = ["tools", "call", "listFiles", "--library", "tools.toml"];
-    assert_eq!(Told::of(&mut office.command(&list)).code, 0);
+    assert_eq!(CommandOutput::of(&mut office.command(&list)).code, 0);
     let delete = [
         "tools",
         "call",
@@ -148,14 +148,14 @@ fn approved_call_of_a_single_tool_is_resumed() {
         "tools.toml",
         "file=draft.txt",
     ];
-    let waits = Told::of(&mut office.command(&delete));
+    let waits = CommandOutput::of(&mut office.command(&delete));
     assert_eq!(waits.code, 4, "{waits:?}");
     let question = word_after(&waits.err, "windlass approvals show ");
     let approve = ["approvals", "approve", &question, "--yes"];
-    assert_eq!(run_as(&office.place, "bob", &approve).code, 0);
+    assert_eq!(run_as(&office.project, "bob", &approve).code, 0);
     let worked = work(&office);
     assert!(worked.err.contains("resumed"), "{worked:?}");
-    assert!(!office.place.path("files/draft.txt").exists());
+    assert!(!office.project.path("files/draft.txt").exists());
 }
 
 #[test]
@@ -165,12 +165,12 @@ fn reason_why_a_worker_did_not_resume_a_run_is_shown() {
     let elsewhere = tempfile::tempdir().unwrap();
     let mut command = office.command(&["worker", "--until-idle"]);
     command.current_dir(&elsewhere);
-    let worked = Told::of(&mut command);
+    let worked = CommandOutput::of(&mut command);
     assert!(worked.err.contains("waiting for its program"), "{worked:?}");
     let status = shown(&office, &run);
     let reason = status["waits_for_program"].as_str().unwrap();
     assert!(reason.contains("it was started in"), "{reason}");
-    let listed = Told::of(&mut office.command(&["runs", "list"]));
+    let listed = CommandOutput::of(&mut office.command(&["runs", "list"]));
     assert!(listed.out.contains("waiting for its program"), "{listed:?}");
     // From the right place it is resumed, and the reason is gone.
     assert!(work(&office).err.contains("resumed"));
@@ -181,12 +181,12 @@ fn reason_why_a_worker_did_not_resume_a_run_is_shown() {
 fn pipe_in_place_of_a_library_blocks_nothing() {
     let office = deletes();
     let run = approved(&office, || {});
-    let library = office.place.path("tools.toml");
+    let library = office.project.path("tools.toml");
     std::fs::remove_file(&library).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&library).status();
     assert!(made.unwrap().success());
     let started = Instant::now();
-    let listed = Told::of(&mut office.command(&["runs", "list"]));
+    let listed = CommandOutput::of(&mut office.command(&["runs", "list"]));
     assert!(listed.out.contains(&run), "{listed:?}");
     let worked = work(&office);
     assert!(worked.err.contains("cannot be read"), "{worked:?}");

@@ -1,9 +1,9 @@
 //! Warns about values above a ceiling. Such a value is lowered to the ceiling.
 
-use crate::mistake::Mistake;
+use crate::mistake::ConfigMistake;
 use crate::tree::{Node, dotted};
 
-pub(super) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
+pub(super) fn check(tree: &Node, mistakes: &mut Vec<ConfigMistake>) {
     let mut ceilings = Ceilings { tree, mistakes };
     for (name, principal) in tree.entries(&["principals"]) {
         ceilings.rate_limits(principal, &["principals", name]);
@@ -23,7 +23,7 @@ pub(super) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
 
 struct Ceilings<'a> {
     tree: &'a Node,
-    mistakes: &'a mut Vec<Mistake>,
+    mistakes: &'a mut Vec<ConfigMistake>,
 }
 
 impl Ceilings<'_> {
@@ -53,7 +53,7 @@ impl Ceilings<'_> {
                 ceiling.origin
             );
             self.mistakes
-                .push(Mistake::warning(&node.origin, key, message));
+                .push(ConfigMistake::warning(&node.origin, key, message));
         }
     }
 }

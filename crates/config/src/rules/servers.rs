@@ -4,7 +4,7 @@
 use windlass_spec::nearest;
 use windlass_spec::server::{EnvTemplate, is_unencrypted, looks_secret, secret_arguments};
 
-use crate::mistake::{Mistake, did_you_mean, quoted};
+use crate::mistake::{ConfigMistake, did_you_mean, quoted};
 use crate::tree::{Node, dotted};
 
 /// Keys that only a server with a `command` can have.
@@ -13,7 +13,7 @@ const COMMAND_KEYS: [&str; 4] = ["arguments", "directory", "environment", "parts
 /// Keys that only a server with a `url` can have.
 const URL_KEYS: [&str; 2] = ["headers", "oauth"];
 
-pub(super) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
+pub(super) fn check(tree: &Node, mistakes: &mut Vec<ConfigMistake>) {
     let mut rules = Servers { mistakes };
     for (name, node) in tree.entries(&["servers"]) {
         if node.table().is_some() {
@@ -27,17 +27,17 @@ pub(super) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
 }
 
 struct Servers<'m> {
-    mistakes: &'m mut Vec<Mistake>,
+    mistakes: &'m mut Vec<ConfigMistake>,
 }
 
 impl Servers<'_> {
     fn error(&mut self, node: &Node, path: &[&str], message: impl Into<String>, help: &str) {
-        let mistake = Mistake::error(&node.origin, dotted(path), message);
+        let mistake = ConfigMistake::error(&node.origin, dotted(path), message);
         self.mistakes.push(mistake.help(help.to_owned()));
     }
 
     fn warning(&mut self, node: &Node, path: &[&str], message: impl Into<String>, help: &str) {
-        let mistake = Mistake::warning(&node.origin, dotted(path), message);
+        let mistake = ConfigMistake::warning(&node.origin, dotted(path), message);
         self.mistakes.push(mistake.help(help.to_owned()));
     }
 
@@ -140,7 +140,7 @@ impl Servers<'_> {
                 let key = format!("{}[{index}]", dotted(&["servers", name, "arguments"]));
                 let message = "this looks like a secret, and every user of this machine can see the arguments of a program";
                 let help = "most servers read secrets from environment variables: set it under `environment` as \"env:NAME\"";
-                let mistake = Mistake::warning(&item.origin, key, message);
+                let mistake = ConfigMistake::warning(&item.origin, key, message);
                 self.mistakes.push(mistake.help(help.to_owned()));
             }
         }
@@ -177,7 +177,7 @@ impl Servers<'_> {
                 let key = format!("{}[{index}]", dotted(&["agents", agent, "servers"]));
                 let message = format!("there is no server `{name}`");
                 self.mistakes
-                    .push(Mistake::error(&item.origin, key, message).help(help));
+                    .push(ConfigMistake::error(&item.origin, key, message).help(help));
             }
         }
     }

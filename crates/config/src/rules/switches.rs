@@ -1,10 +1,10 @@
 //! Checks that a tool is not enabled in a disabled category. Such a tool stays disabled, regardless of
 //! its own settings.
 
-use crate::mistake::Mistake;
+use crate::mistake::ConfigMistake;
 use crate::tree::{Node, dotted};
 
-pub(super) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
+pub(super) fn check(tree: &Node, mistakes: &mut Vec<ConfigMistake>) {
     for (name, category) in tree.entries(&["categories"]) {
         for (tool, node) in category.entries(&["tools"]) {
             let path = ["categories", name, "tools", tool];
@@ -13,7 +13,7 @@ pub(super) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
             {
                 let message = format!("has no effect: `{name}` is switched off at {}", off.origin);
                 let key = dotted(&[&path[..], &["enabled"]].concat());
-                mistakes.push(Mistake::warning(&on.origin, key, message));
+                mistakes.push(ConfigMistake::warning(&on.origin, key, message));
             }
             for (environment, node) in node.entries(&["environment_overrides"]) {
                 let Some(on) = enabled_key(node, true) else {
@@ -29,7 +29,7 @@ pub(super) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
                     let help = format!(
                         "switch the category on: [categories.{name}.environment_overrides.{environment}] enabled = true"
                     );
-                    mistakes.push(Mistake::error(&on.origin, key, message).help(help));
+                    mistakes.push(ConfigMistake::error(&on.origin, key, message).help(help));
                 }
             }
         }

@@ -218,7 +218,7 @@ fn all_effective_values_are_listed_with_their_origins() {
         &[("WINDLASS_ENVIRONMENT", "staging")],
         &["search.max_results=7"],
     );
-    let all = loaded.configuration.shown();
+    let all = loaded.configuration.entries();
     let find = |key: &str| {
         let found = all.iter().find(|entry| entry.key == key);
         let found = found.unwrap_or_else(|| panic!("{key} is not shown"));
@@ -248,12 +248,12 @@ fn all_effective_values_are_listed_with_their_origins() {
 fn values_that_look_like_secrets_are_hidden() {
     let text = "[categories.crm_tools]\nschema = \"{api_key: Text, region: Text}\"\nglobal_config = { api_key = \"xyz\", region = \"eu\" }\n[categories.crm_tools.tools.find]\nparameters = { auth = { password = [\"xyz\"] } }\n[selection]\ntoken_budget = 5";
     let configuration = load(&[project(text)], [], &[]).unwrap().configuration;
-    let all = configuration.shown();
+    let all = configuration.entries();
     assert!(!serde_json::to_string(&all).unwrap().contains("xyz"));
     let secret = "categories.web_tools.tools.t.parameters.token=xyz";
     let by_flag = load(&[], [], &flags(&[secret])).unwrap().configuration;
     assert!(
-        !serde_json::to_string(&by_flag.shown())
+        !serde_json::to_string(&by_flag.entries())
             .unwrap()
             .contains("xyz")
     );

@@ -11,15 +11,17 @@ mod values;
 
 use std::path::PathBuf;
 
-use windlass_config::{Configuration, Layer, LoadedConfiguration, Mistake, Source, load};
+use windlass_config::{
+    ConfigMistake, ConfigSource, Configuration, Layer, LoadedConfiguration, load,
+};
 
 /// A project's file.
-fn project(text: &str) -> Source {
+fn project(text: &str) -> ConfigSource {
     source(Layer::Project, "windlass.toml", text)
 }
 
-fn source(layer: Layer, name: &str, text: &str) -> Source {
-    Source {
+fn source(layer: Layer, name: &str, text: &str) -> ConfigSource {
+    ConfigSource {
         layer,
         name: name.to_owned(),
         directory: PathBuf::from("/project"),
@@ -27,7 +29,7 @@ fn source(layer: Layer, name: &str, text: &str) -> Source {
     }
 }
 
-fn load_project(text: &str) -> Result<LoadedConfiguration, Vec<Mistake>> {
+fn load_project(text: &str) -> Result<LoadedConfiguration, Vec<ConfigMistake>> {
     load(&[project(text)], [], &[])
 }
 
@@ -54,7 +56,7 @@ fn load_warnings(text: &str) -> String {
     }
 }
 
-fn render(mistakes: &[Mistake]) -> String {
+fn render(mistakes: &[ConfigMistake]) -> String {
     let lines: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
     lines.join("\n")
 }

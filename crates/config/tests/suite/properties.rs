@@ -54,7 +54,7 @@ proptest! {
         let text: String = text.into_iter().collect();
         match load(&[project(&text)], [], &[]) {
             Err(mistakes) => {
-                prop_assert!(mistakes.iter().any(windlass_config::Mistake::is_error));
+                prop_assert!(mistakes.iter().any(windlass_config::ConfigMistake::is_error));
                 for mistake in mistakes {
                     prop_assert!(!mistake.message.is_empty(), "{mistake}");
                 }
@@ -71,7 +71,7 @@ proptest! {
     fn parts_in_any_order_never_panic(parts in prop::collection::vec(prop::sample::select(PARTS.to_vec()), 0..40)) {
         let text = parts.join(" ");
         if let Ok(loaded) = load(&[project(&text)], [], std::slice::from_ref(&text)) {
-            let _ = loaded.configuration.shown();
+            let _ = loaded.configuration.entries();
         }
     }
 

@@ -304,7 +304,7 @@ fn layers_merge_servers_and_agents_can_name_them() {
             .collect::<Vec<_>>(),
         ["time"]
     );
-    let entries = loaded.configuration.shown();
+    let entries = loaded.configuration.entries();
     let trusted = entries
         .iter()
         .find(|entry| entry.key == "servers.time.trusted")
@@ -316,7 +316,7 @@ fn layers_merge_servers_and_agents_can_name_them() {
 fn secrets_in_arguments_are_hidden() {
     let text = "[servers.a]\ncommand = \"x\"\narguments = [\"--api-key=abcdef\", \"sk-123456\", \"--token\", \"tttttt\", \"plain\"]";
     let configuration = load(&[project(text)], [], &[]).unwrap().configuration;
-    let entries = configuration.shown();
+    let entries = configuration.entries();
     let arguments = entries
         .iter()
         .find(|entry| entry.key == "servers.a.arguments")

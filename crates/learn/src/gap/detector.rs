@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 use windlass_embed::split_identifier;
-use windlass_reflex::{Reflex, ToolIndex, ToolView, parts};
+use windlass_reflex::{Reflex, ToolIndex, ToolView, task_parts};
 use windlass_spec::{
     Confidence, MissingCapability, NearestTool, NonEmptyText, ToolGapReport, ToolName,
     ToolSpecification,
@@ -331,7 +331,7 @@ fn combine_parts(whole: f64, parts: &[f64]) -> f64 {
 
 /// The parts of a task that are requests by themselves; empty if there are fewer than two.
 fn request_parts(task: &str) -> Vec<String> {
-    let mut asking = parts(task);
+    let mut asking = task_parts(task);
     if asking.len() > 1 {
         asking.retain(|part| is_request(part));
     }

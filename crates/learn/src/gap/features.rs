@@ -140,7 +140,7 @@ pub(super) fn features(
     let of_task = coverage(&asked, &whole);
     let missing = fit.missing.len() as f64;
     [
-        f64::from(fit.likeness),
+        f64::from(fit.similarity),
         of_own,
         coverage(&first, &task_and_implied).map_or(of_own, |found| found.mean),
         coverage(&heavy_name, &task_and_implied).map_or(0.0, |found| found.exact),

@@ -84,7 +84,7 @@ fn suggested<'a>(
     });
     let alike = hits
         .iter()
-        .filter(|hit| hit.likeness >= MIN_SIMILARITY)
+        .filter(|hit| hit.similarity >= MIN_SIMILARITY)
         .filter(|hit| {
             definition
                 .tools

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use windlass_config::{Layer, Source, load};
+use windlass_config::{ConfigSource, Layer, load};
 use windlass_spec::server::OAuth;
 
 use super::*;
@@ -18,7 +18,7 @@ fn one(text: &str) -> Imported {
 
 /// The servers that a configuration loads from a section.
 fn loaded(toml: &str) -> Vec<ServerSettings> {
-    let source = Source {
+    let source = ConfigSource {
         layer: Layer::Project,
         name: "windlass.toml".to_owned(),
         directory: "/project".into(),

@@ -231,9 +231,9 @@ fn match_at(
             skipped += 1;
         }
         let token = text.tokens.get(to)?;
-        let likeness = stem_similarity(wanted, &token.stem);
+        let similarity = stem_similarity(wanted, &token.stem);
         // `multiplayer` for `multi-player`.
-        if likeness < 0.6 {
+        if similarity < 0.6 {
             let joined = text.tokens.get(to + 2).is_some_and(|next| {
                 text.tokens[to + 1].is('-') && format!("{}{}", token.lower, next.lower) == *wanted
             });
@@ -243,10 +243,10 @@ fn match_at(
             to += 3;
             continue;
         }
-        if likeness < 1.0 && wanted.chars().count() < 4 {
+        if similarity < 1.0 && wanted.chars().count() < 4 {
             return None;
         }
-        strength = strength.min(likeness);
+        strength = strength.min(similarity);
         to += 1;
     }
     (to > at).then_some((strength, to))
@@ -275,15 +275,15 @@ fn by_meaning(
         })
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-    if let Some((likeness, choice)) = scored.first() {
+    if let Some((similarity, choice)) = scored.first() {
         let next = scored.get(1).map_or(0.0, |(next, _)| *next);
         // Only a clear meaning overrides the default.
-        let doubtful = parameter.default.is_some() && likeness - next < 0.1;
-        if !doubtful && *likeness > 0.12 {
+        let doubtful = parameter.default.is_some() && similarity - next < 0.1;
+        if !doubtful && *similarity > 0.12 {
             candidates.push(Candidate {
                 parameter: index,
                 value: choice.value.clone(),
-                score: 0.15 + 0.4 * likeness + (likeness - next).min(0.3),
+                score: 0.15 + 0.4 * similarity + (similarity - next).min(0.3),
                 from: 0,
                 to: 0,
             });
@@ -375,8 +375,8 @@ pub(crate) fn boolean(
                 )
             })
             .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-        if let Some((likeness, at)) = best.filter(|(likeness, _)| *likeness >= 0.6) {
-            matched += likeness;
+        if let Some((similarity, at)) = best.filter(|(similarity, _)| *similarity >= 0.6) {
+            matched += similarity;
             place = Some(place.map_or(at, |known: usize| known.max(at)));
         }
     }

@@ -67,7 +67,7 @@ impl<'a> FillContext<'a> {
     }
 
     /// The similarity of a value to the description of a parameter.
-    pub(crate) fn likeness(&self, meaning: &Meaning, value: &str, about: &Embedding) -> f32 {
+    pub(crate) fn similarity(&self, meaning: &Meaning, value: &str, about: &Embedding) -> f32 {
         let known = self.vectors.borrow().get(value).cloned();
         let vector = known.unwrap_or_else(|| {
             let vector = Rc::new(meaning.of(value));

@@ -52,7 +52,7 @@ pub(crate) fn candidates(
         score -= fit::remark_penalty(context, mention) + fit::label_penalty(context, mention);
         score += fit::head_bonus(context, to, parameter);
         if !matches!(mention.kind, MentionKind::Number(_) | MentionKind::Date(_)) {
-            score += 0.9 * context.likeness(meaning, &value, &about);
+            score += 0.9 * context.similarity(meaning, &value, &about);
             score -= fit::tool_word_penalty(context, from, to);
             score -= fit::parameter_name_penalty(context, from, to, mention, parameter);
         }

@@ -115,9 +115,9 @@ fn brute_force(tools: &[Tool], query: &str) -> Vec<(usize, f32)> {
         .enumerate()
         .map(|(index, tool)| {
             let text = tool_text(&tool.name, &tool.description);
-            let likeness = embedder.embed(&text).cosine(&embedder.embed(query));
+            let similarity = embedder.embed(&text).cosine(&embedder.embed(query));
             let weight = HybridParameters::default().lexical_weight;
-            (index, likeness + weight * words[index])
+            (index, similarity + weight * words[index])
         })
         .filter(|(_, score)| *score > 0.0)
         .collect();

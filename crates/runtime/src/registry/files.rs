@@ -5,7 +5,7 @@ use std::env;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use windlass_config::{Configuration, Layer, Source, load};
+use windlass_config::{ConfigSource, Configuration, Layer, load};
 use windlass_policy::DEFAULT_POLICIES;
 
 use super::{ConfigurationError, Configured};
@@ -120,7 +120,7 @@ impl ConfigurationFiles {
                 });
             }
             let directory = path.parent().filter(|parent| *parent != Path::new(""));
-            sources.push(Source {
+            sources.push(ConfigSource {
                 layer: *layer,
                 name: path.display().to_string(),
                 directory: directory.unwrap_or(Path::new(".")).to_owned(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_core::approval::{Approval, PersonDecision, Reach, Scope, StandingApproval};
+use windlass_core::approval::{Approval, PersonDecision, Reach, StandingApproval, StandingScope};
 use windlass_core::gate::Governance;
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_model::ScriptedModel;
@@ -232,7 +232,7 @@ async fn a_standing_approval_replaces_the_question() {
     let standing = StandingApproval::new(
         identity("ann"),
         ToolName::new("note").unwrap(),
-        Scope::Tool,
+        StandingScope::Tool,
         Reach::Until {
             until: windlass_spec::Timestamp::from_microseconds(i64::MAX),
         },

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::json;
-use windlass_config::{Layer, Source, load};
+use windlass_config::{ConfigSource, Layer, load};
 use windlass_core::run::{LeftOutReason, RunEnd};
 use windlass_model::{ModelClient, ScriptedModel};
 use windlass_runtime::{Configured, Crew, Driver, InMemory};
@@ -85,7 +85,7 @@ fn agent_with_many_tools() -> (Agent, ToolLibrary) {
 }
 
 fn configured(text: &str) -> Configured {
-    let source = Source {
+    let source = ConfigSource {
         layer: Layer::Project,
         name: "windlass.toml".to_owned(),
         directory: ".".into(),

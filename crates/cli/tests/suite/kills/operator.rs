@@ -117,7 +117,7 @@ impl Operator {
                 self.drive("run", &RUN);
                 continue;
             };
-            if outermost.state == RunState::ProcessResult {
+            if outermost.state == RunState::Ended {
                 return stored_state;
             }
             let run = outermost.run.id().to_string();

@@ -456,7 +456,7 @@ fn decision(kind: DecisionKind, call_ref: CallRef) -> PersonDecision {
     }
 }
 
-fn result<T>(done: Result<T, Error>) -> TransitionResult {
+fn transition_result<T>(done: Result<T, Error>) -> TransitionResult {
     let Err(error) = done else {
         return TransitionResult::Accepted;
     };
