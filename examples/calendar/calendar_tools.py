@@ -1,10 +1,10 @@
-"""Calendar arithmetic. Dates are of the Gregorian calendar, years 1 to 9999."""
+"""Calendar arithmetic with dates of the Gregorian calendar, years 1 to 9999."""
 
 import json
 import sys
 from datetime import datetime, timedelta
 
-# strftime("%A") would answer in the language of the environment.
+# strftime("%A") would use the language of the environment.
 WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
 

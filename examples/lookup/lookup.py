@@ -1,4 +1,4 @@
-"""Looks up customers by name and orders by the customer's id."""
+"""Finds customers by name, and orders by the id of the customer."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ def read_rows(name):
 
 
 def find_customer(arguments):
-    """A whole name or a part of it, such as the last name, as long as one customer has it."""
+    """Accepts a full name, or a part of it that only one customer has, such as the last name."""
     wanted = arguments["name"].casefold().split()
     if not wanted:
         sys.exit("the name is empty")

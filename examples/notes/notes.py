@@ -1,7 +1,7 @@
 """Lists, reads and searches the text files in the folder notes/.
 
-A note is chosen from the names that are really there. A name is never made into a path, so that
-`../agent.gram` or `/etc/passwd` is only a note that does not exist.
+A note is chosen from the names of existing notes. A name is never used as a path, so `../agent.gram`
+and `/etc/passwd` are just notes that do not exist.
 """
 
 import json
@@ -12,7 +12,7 @@ FOLDER = Path(__file__).with_name("notes")
 
 
 def all_notes():
-    """The text of each note by its name. Links are left out: they could lead anywhere."""
+    """Returns the text of each note by its name. Skips links, because they can point outside the folder."""
     return {
         path.stem: path.read_text(encoding="utf-8", errors="replace")
         for path in sorted(FOLDER.glob("*.txt"))
@@ -21,7 +21,7 @@ def all_notes():
 
 
 def plain(name):
-    """A name without what people write now this way and now that."""
+    """Removes differences in spelling that do not matter: case, spaces and the extension."""
     return name.strip().casefold().removesuffix(".txt").replace(" ", "-")
 
 

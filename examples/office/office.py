@@ -1,7 +1,7 @@
-"""Lists, writes to and deletes files in one folder: the one OFFICE_FOLDER names, or one of its own in
-the directory for temporary files, which it furnishes when it is empty.
+"""Lists, writes to and deletes files in one folder: OFFICE_FOLDER, or else `windlass-office` in the
+directory for temporary files. An empty folder gets two files to start with.
 
-A file is chosen from the names that are really there, so that no name leads out of the folder.
+A file is chosen from the names of existing files, so no name leads out of the folder.
 """
 
 import json

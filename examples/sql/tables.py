@@ -1,8 +1,8 @@
-"""Answers SQL over the CSV files in this folder: each is a table of its name.
+"""Runs SQL queries on the CSV files in this folder. Each file is a table with the name of the file.
 
-The tables are copied into a database in memory, so that nothing a query does reaches the files. On top
-of that an authorizer lets a statement read and nothing else, so that a query that would change, attach
-or configure something is refused instead of having an effect nobody sees.
+The tables are copied into a database in memory, so a query cannot change the files. In addition, an
+authorizer permits only reading, so a query that would change, attach or configure something fails with
+an error instead of having no visible effect.
 """
 
 import csv

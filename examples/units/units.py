@@ -1,8 +1,8 @@
-"""Converts quantities by the table in units.csv.
+"""Converts quantities with the table in units.csv.
 
-A quantity in the base unit of its kind is (value + offset) * factor, so that temperatures, whose
-scales begin at different points, need no special case. Fractions keep the arithmetic exact; only what
-is shown is rounded.
+A quantity in the base unit of its kind is (value + offset) * factor, so temperatures, whose scales
+start at different points, need no special case. Fractions keep the arithmetic exact; only the printed
+result is rounded.
 """
 
 import csv
