@@ -1,5 +1,7 @@
 //! Text tables: columns as wide as their content, each cell on one line.
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::rendered::escape_exact;
 use super::terminal::{print_line, visible_line};
 
@@ -13,18 +15,18 @@ pub(super) fn print_table<const N: usize>(
         .map(|row| row.iter().map(|cell| visible_line(cell)).collect())
         .collect();
     let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells
-            .max()
-            .unwrap_or(0)
-            .max(headings[column].chars().count())
+        let cells = rows.iter().map(|row| row[column].width());
+        cells.max().unwrap_or(0).max(headings[column].width())
     };
     let widths: Vec<usize> = (0..N).map(width).collect();
     let line = |cells: &[&str]| {
         let padded: Vec<String> = cells
             .iter()
             .zip(&widths)
-            .map(|(cell, width)| format!("{cell:<width$}"))
+            .map(|(cell, width)| {
+                let padding = width.saturating_sub(cell.width());
+                format!("{cell}{}", " ".repeat(padding))
+            })
             .collect();
         padded.join("  ").trim_end().to_owned()
     };

@@ -4,6 +4,15 @@
 //! crate reads neither files nor environment variables; the caller passes them in. One table defines all
 //! keys. Checks, suggestions, defaults and the JSON Schema for editors are derived from it.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "tests read files"
+    )
+)]
+
 mod assign;
 mod build;
 mod check;

@@ -8,6 +8,15 @@
 //!
 //! Everything here is a function of its inputs: no IO, no clock, no randomness, no async runtime.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "tests read files"
+    )
+)]
+
 pub mod approval;
 mod catalog;
 pub mod durable;

@@ -6,6 +6,12 @@
 //! TEXTS is a file with a text a line to search instead of made-up ones; the last 200 are the queries.
 #![allow(clippy::print_stdout)]
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "measures or reads files"
+)]
+
 use std::error::Error;
 use std::fmt;
 use std::hint::black_box;

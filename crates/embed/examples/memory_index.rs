@@ -9,6 +9,12 @@
 //! another library.
 #![allow(clippy::print_stdout)]
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "measures or reads files"
+)]
+
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};

@@ -5,6 +5,12 @@
 //! `cargo run --release -p windlass-embed --example rank -- select.jsonl`
 #![allow(clippy::print_stdout)]
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "measures or reads files"
+)]
+
 use std::collections::BTreeMap;
 use std::error::Error;
 

@@ -19,6 +19,15 @@
 //! A static embedder knows neither word order nor negation: "delete it" and "do not delete it" are
 //! nearly the same to it. Never let it alone decide anything that matters.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "tests read files"
+    )
+)]
+
 mod bm25;
 mod compact_index;
 mod embedder;

@@ -4,6 +4,15 @@
 //! byte for byte; [`format()`] writes it in the one canonical layout. [`SyntaxTree::document`] gives
 //! typed access to its content. This crate does not know agents or tools and does no IO.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "tests read files"
+    )
+)]
+
 mod diagnostic;
 mod format;
 mod parse;

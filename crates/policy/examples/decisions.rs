@@ -3,6 +3,12 @@
 //!
 //! `cargo xtask bench gate`
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "measures or reads files"
+)]
+
 #![allow(clippy::print_stdout, reason = "a program that reports figures")]
 
 use std::borrow::Cow;

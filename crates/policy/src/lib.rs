@@ -5,6 +5,15 @@
 //! specifications when they are loaded and decide in microseconds. Everything here is a function of its
 //! inputs: no IO, no clock, no async.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "tests read files"
+    )
+)]
+
 mod analysis;
 mod cache;
 mod check;

@@ -2,6 +2,11 @@
 //! `even` and `odd` take only cases whose id ends in such a number, `verbose` prints every failure,
 //! `show` every call.
 #![allow(
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "measures or reads files"
+)]
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "an example that prints its findings"

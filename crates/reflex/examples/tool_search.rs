@@ -3,6 +3,11 @@
 //! and searching take, and whether every search agrees with sorting all tools by their scores. With files
 //! of cases, all their tools go into one index, and how often the right tool is among the first is printed.
 #![allow(
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "measures or reads files"
+)]
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "an example that prints its findings"

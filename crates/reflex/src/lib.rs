@@ -5,6 +5,15 @@
 //! words, fills arguments from the text by their schemas, makes one call after the other, and finishes
 //! with the observations, or with the reason why it cannot do the task. No IO, no clock, no randomness.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "tests read files"
+    )
+)]
+
 mod answer;
 mod calibrate;
 mod choose;

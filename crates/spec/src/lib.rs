@@ -3,6 +3,15 @@
 //! [`read`] turns declared text into an [`AgentFile`]; [`write`](write()) turns it back into
 //! text. Every type here has only valid values. No IO, no clock, no async.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "tests read files"
+    )
+)]
+
 mod agent;
 pub mod envelope;
 mod failure;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthStr as _;
 use windlass_core::run::{PlanState, PlanTaskStatus, TaskState};
 use windlass_spec::Timestamp;
 use windlass_spec::plan::{PlanTask, PlanTaskId, Work};
@@ -27,7 +28,7 @@ pub(super) fn draw_plan(plan: &PlanState, now: Timestamp) -> String {
     for (task, _) in plan.tasks().filter(|(task, _)| task.depends_on.is_empty()) {
         branch(plan, task, "", "", &mut open, &mut lines);
     }
-    let width = |line: &Line<'_>| line.branches.chars().count() + line.task.id.as_str().len();
+    let width = |line: &Line<'_>| line.branches.width() + line.task.id.as_str().len();
     let widest = lines.iter().map(width).max().unwrap_or(0);
     let done = plan
         .tasks()

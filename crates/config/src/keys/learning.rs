@@ -30,7 +30,7 @@ pub(super) const LEARNING: &[Key] = &[
         name: "similarity_floor",
         about: "The least similarity to the task of a strategy that is shown.",
         shape: Shape::Fraction,
-        default: DefaultValue::Number(0.25),
+        default: DefaultValue::Number(0.33),
     },
     Key {
         name: "min_confidence",

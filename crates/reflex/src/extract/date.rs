@@ -1,5 +1,7 @@
 //! Dates in a text. No clock is used: `tomorrow` becomes a date only if the text states today's date.
 
+use jiff::{Span, civil};
+
 use super::format::DateFormat;
 use crate::text::{Text, TokenKind};
 
@@ -70,21 +72,24 @@ impl Date {
 
     /// The date some days later.
     fn plus(self, days: i64) -> Option<Self> {
-        let (year, month, day) = (self.year?, self.month?, self.day?);
-        let number = days_from_civil(i64::from(year), i64::from(month), i64::from(day)) + days;
-        let (year, month, day) = civil_from_days(number);
+        let later = self.civil()?.checked_add(Span::new().try_days(days).ok()?).ok()?;
         Some(Self {
-            year: i32::try_from(year).ok(),
-            month: u32::try_from(month).ok(),
-            day: u32::try_from(day).ok(),
+            year: Some(later.year().into()),
+            month: u32::try_from(later.month()).ok(),
+            day: u32::try_from(later.day()).ok(),
         })
     }
 
     /// The day of the week, 0 for Monday.
     fn weekday(self) -> Option<i64> {
+        Some(self.civil()?.weekday().to_monday_zero_offset().into())
+    }
+
+    /// The day of the calendar. `None` if a part is unknown or there is no such day.
+    fn civil(self) -> Option<civil::Date> {
         let (year, month, day) = (self.year?, self.month?, self.day?);
-        let number = days_from_civil(i64::from(year), i64::from(month), i64::from(day));
-        Some((number + 3).rem_euclid(7))
+        let (year, month, day) = (year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?);
+        civil::Date::new(year, month, day).ok()
     }
 }
 
@@ -388,31 +393,6 @@ fn relative(text: &Text, at: usize, today: Option<Date>) -> Option<DateMention> 
 pub(crate) fn weekday(lower: &str) -> Option<i64> {
     let index = WEEKDAYS.iter().position(|day| *day == lower)?;
     i64::try_from(index).ok()
-}
-
-// The well-known conversions between a civil date and a number of days.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    (era * 400 + year + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]
