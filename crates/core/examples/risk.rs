@@ -8,7 +8,6 @@
     clippy::disallowed_types,
     reason = "measures or reads files"
 )]
-
 #![allow(clippy::print_stdout)]
 
 use std::hint::black_box;

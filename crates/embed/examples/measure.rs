@@ -4,13 +4,13 @@
 //! `cargo run --release -p windlass-embed --example measure [TEXTS]`
 //!
 //! TEXTS is a file with a text a line to search instead of made-up ones; the last 200 are the queries.
-#![allow(clippy::print_stdout)]
 
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
     reason = "measures or reads files"
 )]
+#![allow(clippy::print_stdout)]
 
 use std::error::Error;
 use std::fmt;

@@ -7,13 +7,13 @@
 //! u32 a query, the rows that comparing in full precision finds. The vectors in full precision are read
 //! from their file, as a store would. Prints one JSON object. `cargo xtask bench memory` runs both beside
 //! another library.
-#![allow(clippy::print_stdout)]
 
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
     reason = "measures or reads files"
 )]
+#![allow(clippy::print_stdout)]
 
 use std::error::Error;
 use std::fs::File;

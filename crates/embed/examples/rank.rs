@@ -3,13 +3,13 @@
 //! among the task's own tools, and first or in the first five among the tools of all tasks.
 //!
 //! `cargo run --release -p windlass-embed --example rank -- select.jsonl`
-#![allow(clippy::print_stdout)]
 
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
     reason = "measures or reads files"
 )]
+#![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,6 +1,5 @@
 //! What other rooms rely on, checked from outside.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
-
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -5,7 +5,6 @@
     clippy::disallowed_types,
     reason = "tests read files"
 )]
-
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod suite;

@@ -1,12 +1,13 @@
 //! Cross-validates the classifier on the examples of a file, with subsets of its classes and examples:
 //! `cargo run --release -p windlass-learn --example cross_validate -- FILE`. Only texts of the split `train` are
 //! used, so that the other texts remain a test set for parameters that are chosen with this.
-#![allow(
+
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
     reason = "measures or reads files"
 )]
+#![allow(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "an example that prints its findings"

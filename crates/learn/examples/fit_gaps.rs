@@ -6,7 +6,6 @@
     clippy::disallowed_types,
     reason = "measures or reads files"
 )]
-
 use std::io::Write as _;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -6,7 +6,6 @@
     clippy::disallowed_types,
     reason = "measures or reads files"
 )]
-
 #![allow(
     clippy::print_stdout,
     reason = "an example that prints its measurements"

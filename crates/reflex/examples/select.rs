@@ -1,12 +1,13 @@
 //! Scores reflex on a file of cases: `cargo run --release -p windlass-reflex --example select -- FILE [even|odd] [verbose] [show]`.
 //! `even` and `odd` take only cases whose id ends in such a number, `verbose` prints every failure,
 //! `show` every call.
-#![allow(
+
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
     reason = "measures or reads files"
 )]
+#![allow(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "an example that prints its findings"

@@ -2,12 +2,13 @@
 //! Without files, COUNT made-up tools (5000 by default) are indexed and searched: what building, updating
 //! and searching take, and whether every search agrees with sorting all tools by their scores. With files
 //! of cases, all their tools go into one index, and how often the right tool is among the first is printed.
-#![allow(
+
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
     reason = "measures or reads files"
 )]
+#![allow(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "an example that prints its findings"

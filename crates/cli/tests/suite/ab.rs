@@ -178,10 +178,7 @@ fn invalid_tasks_are_reported_first_and_valid_ones_run() {
     assert!(output.ends_with("exit code 1\n"), "{output}");
     let project = project.with("tasks.jsonl", example("prices/tasks.jsonl"));
     let output = project.run(&[&AB[..4], &["--b", "other.toml"], &AB[6..]].concat());
-    assert!(
-        output.contains("arm B cannot work with `other.toml`"),
-        "{output}"
-    );
+    assert!(output.contains("arm B cannot use `other.toml`"), "{output}");
     assert!(output.contains("lookUpPrice"), "{output}");
     assert!(!output.contains("arm A"), "{output}");
     for wrong in [
@@ -317,7 +314,10 @@ fn experiment_name_cannot_be_reused_for_another_experiment() {
         example("prices/old.toml").replace("plum", "prune"),
     );
     let output = project.run(&[&named[..], &["--resume"]].concat());
-    assert!(output.contains("was begun with another agent"), "{output}");
+    assert!(
+        output.contains("was started with another agent"),
+        "{output}"
+    );
     assert!(output.ends_with("exit code 1\n"), "{output}");
 }
 

@@ -312,7 +312,7 @@ fn refused_decisions_report_their_reason() {
     run_as(&project, "cem", &["approvals", "reject", ID]);
     decide(&project, ID, "already_decided", 8);
     let output = run_as(&project, "bea", &["approvals", "approve", ID]);
-    output.assert_refused(8, "is already rejected; it is not decided twice");
+    output.assert_refused(8, "is already rejected and cannot be decided again");
 
     let project = TestProject::new();
     let store = open(&project);
@@ -351,7 +351,7 @@ fn ambiguous_id_is_refused_with_all_matches() {
         "bea",
         &["approvals", "respond", "r1", "x", "--json"],
     );
-    output.assert_refused(2, "`r1` fits 2 questions:\n  r1:1:0\n  r1:1:1");
+    output.assert_refused(2, "`r1` matches 2 questions:\n  r1:1:0\n  r1:1:1");
     assert_eq!(output.json()["error"], "ambiguous");
     assert_eq!(
         run_as(&project, "bea", &["approvals", "respond", "1:1", "x"]).code,

@@ -37,7 +37,7 @@ fn high_level_call_needs_a_digest_or_yes_without_a_terminal() {
         "bea",
         &["approvals", "approve", ID, "--digest", "abc"],
     );
-    malformed.assert_refused(2, "is no digest");
+    malformed.assert_refused(2, "is not a digest");
     let other = format!("sha256:{}", "0".repeat(64));
     let other = run_as(
         &project,
@@ -143,7 +143,7 @@ fn critical_call_needs_a_second_approver() {
             same,
             &["approvals", "approve", ID, "--yes", "--json"],
         );
-        again.assert_refused(3, "a second person has to");
+        again.assert_refused(3, "another approver is required");
         assert_eq!(again.json()["error"], "same_person");
     }
     let second = run_as(&project, "cem", &["approvals", "approve", ID, "--yes"]);
@@ -207,7 +207,7 @@ fn second_approver_needs_the_digest_of_edited_arguments() {
         "cem",
         &["approvals", "approve", ID, "--yes", "--json"],
     );
-    blind.assert_refused(8, "bea changed the arguments");
+    blind.assert_refused(8, "bea edited the arguments");
     assert_eq!(blind.json()["error"], "digest_needed");
     let other = run_as(
         &project,
@@ -277,7 +277,7 @@ fn always_is_refused_for_irreversible_calls() {
         );
         output.assert_refused(
             2,
-            "cannot be undone, and such calls are asked about every time",
+            "cannot be undone, and such calls need approval every time",
         );
     }
     assert_eq!(
@@ -328,7 +328,7 @@ fn at_a_terminal_edited_arguments_are_shown_to_the_second_approver() {
     let mut command = project.command(&["approvals", "approve", ID, "--yes"]);
     command.env("WINDLASS_TEST_PRINCIPAL", "cem");
     let mut session = Session::at_a_terminal(&command);
-    session.expect("bea changed the arguments");
+    session.expect("bea edited the arguments");
     assert_eq!(session.end(), 8);
     let mut command = project.command(&["approvals", "approve", ID]);
     command.env("WINDLASS_TEST_PRINCIPAL", "cem");

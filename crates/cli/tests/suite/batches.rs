@@ -202,7 +202,10 @@ fn two_processes_never_drive_one_run() {
     let id = outputs(&listed)[0]["run"].as_str().unwrap().to_owned();
     let printed = project.run(&["runs", "resume", &id]);
     assert!(printed.ends_with("exit code 8\n"), "{printed}");
-    assert!(printed.contains("at work elsewhere"), "{printed}");
+    assert!(
+        printed.contains("another process drives the run"),
+        "{printed}"
+    );
     std::fs::remove_file(project.path("wait")).unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(effects(&project), 1);

@@ -139,7 +139,7 @@ fn failed_run_is_reported_and_the_conversation_continues() {
     let project = project(&[]);
     let output = project.run_with_input(&CHAT, "Say hello to Ada\nHow are you?\n/help\n");
     assert!(
-        output.contains("error: The script has no more than its 2 answers.\nhint: "),
+        output.contains("error: The script has only 2 answers.\nhint: "),
         "{output}"
     );
     assert!(output.contains("/quit"), "{output}");

@@ -233,7 +233,7 @@ fn call_is_denied_without_and_allowed_with_the_permission() {
     let project = TestProject::new().with("windlass.toml", demand);
     let call = ["tools", "call", "get_current_time", "--library", "builtin"];
     let output = project.run(&call);
-    assert!(output.contains("demands `web:read`"), "{output}");
+    assert!(output.contains("requires `web:read`"), "{output}");
     assert!(output.ends_with("exit code 3\n"), "{output}");
     let given = format!("{demand}[principals.\"*\"]\npermissions = [\"web:read\"]\n");
     let project = project.with("windlass.toml", given);
@@ -321,7 +321,7 @@ fn agent_cannot_write_its_configuration_and_policies() {
         "path=data/windlass.db",
     ];
     let output = project.run(&read);
-    assert!(output.contains("which agents do"), "{output}");
+    assert!(output.contains("which agents must not access"), "{output}");
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn configuration_path_that_is_not_a_file_does_not_block() {
         .status();
     assert!(made.unwrap().success());
     let output = project.run(&["config", "check"]);
-    assert!(output.contains("it is no file"), "{output}");
+    assert!(output.contains("it is not a regular file"), "{output}");
     std::fs::remove_file(project.path("windlass.toml")).unwrap();
     std::os::unix::fs::symlink("nothing", project.path("admin.toml")).unwrap();
     let output = project.run(&["config", "check"]);

@@ -293,7 +293,10 @@ fn a_proposal_is_added_to_an_agent_file_once() {
     ];
     let (refused, _, err) = output(&mut project.command(&again));
     assert_eq!(refused.status.code(), Some(1));
-    assert!(err.contains("already; nothing was written"), "{err}");
+    assert!(
+        err.contains("already declares `book_flight_people`; nothing was written"),
+        "{err}"
+    );
     assert_eq!(project.read("hello.gram"), file);
 }
 
@@ -476,7 +479,7 @@ fn unknown_capability_is_not_shown() {
     let project = project();
     let (refused, _, err) = output(&mut project.command(&["gaps", "show", "fly"]));
     assert_eq!(refused.status.code(), Some(1));
-    assert!(err.contains("nothing called `fly` was missing"), "{err}");
+    assert!(err.contains("no missing tool is called `fly`"), "{err}");
     let (out, err) = run(&project, &["gaps", "list"]);
     assert_eq!(
         (out.as_str(), err.trim()),

@@ -135,5 +135,5 @@ fn ambiguous_id_of_held_calls_is_refused() {
         hold(&journal, &format!("r1:1:{index}"), 0, 60);
     }
     let output = run_as(&project, "bea", &["holds", "undo", "r1"]);
-    output.assert_refused(2, "fits 2 held calls:\n  r1:1:0\n  r1:1:1");
+    output.assert_refused(2, "matches 2 held calls:\n  r1:1:0\n  r1:1:1");
 }

@@ -162,7 +162,7 @@ fn only_changed_files_are_imported_again() {
     };
     assert_eq!(
         reason("huge.log"),
-        "the document has 1073741824 bytes, and at most 16777216 are taken"
+        "the document has 1073741824 bytes; the limit is 16777216 bytes"
     );
     assert!(
         reason("picture.png")
@@ -302,7 +302,7 @@ fn export_and_import_preserve_documents() {
     assert!(piped.contains("2 unchanged"), "{piped}");
     let broken = other.run_with_input(&["memory", "import", "-"], "{\"a\": 1}\n\n{}");
     assert!(
-        broken.contains("refused -:1: this is no line of an export"),
+        broken.contains("refused -:1: this is not a line of an export"),
         "{broken}"
     );
     assert!(
@@ -337,7 +337,7 @@ fn bad_input_is_refused_and_loses_no_document() {
         ),
         (&["memory", "add", "--file", "."], "is a directory"),
         (&["memory", "add", ""], "the text is empty"),
-        (&["memory", "search", "  "], "the query is empty"),
+        (&["memory", "search", "  "], "the search query is empty"),
         (
             &["memory", "forget", "doc-"],
             "`doc-` is too short to name a document",
@@ -398,9 +398,9 @@ fn memory_of_another_embedder_is_refused_only_for_vector_operations() {
     for arguments in refused {
         let output = project.run(arguments);
         for part in [
-            "the memory was made with the embedder `other` (512 components), and this is `static-256` (256 \
+            "the memory was made with the embedder `other` (512 components), but the current embedder is `static-256` (256 \
              components); their vectors cannot be compared",
-            "hint: `windlass memory reembed` makes all vectors anew; nothing else is changed",
+            "hint: run `windlass memory reembed` to recompute all vectors; it changes nothing else",
             "exit code 1",
         ] {
             assert!(output.contains(part), "{arguments:?}: {output}");

@@ -124,8 +124,8 @@ fn invalid_lines_are_reported_and_kept() {
     let output = project.run(&greet("Greet Grace.", &[]));
     for wanted in [
         "strategies.jsonl:2: column",
-        "strategies.jsonl:3: it is of data model 2.0.0",
-        "strategies.jsonl:4: tool_success_rate is between 0.0 and 1.0, not 1.2",
+        "strategies.jsonl:3: the data model 2.0.0 is newer",
+        "strategies.jsonl:4: tool_success_rate must be between 0.0 and 1.0, not 1.2",
         "uses strategy s-",
         "Hello, Grace!",
     ] {
@@ -259,7 +259,7 @@ fn contradictory_manual_line_is_reported() {
         format!("{}{line}\n", project.read(FILE)),
     )
     .unwrap();
-    let wanted = "strategies.jsonl:2: helpful_count is 3, yet tool_success_rate is 0.3";
+    let wanted = "strategies.jsonl:2: helpful_count is 3, but tool_success_rate is only 0.3";
     let listed = project.run(&["playbook", "list"]);
     assert!(listed.contains(wanted), "{listed}");
     let output = project.run(&greet("Greet Grace.", &[]));
@@ -354,7 +354,7 @@ fn checker_decides_whether_a_run_succeeded() {
     .unwrap();
     let output = project.run(&greet("Greet Ada.", &[]));
     assert!(
-        output.contains("warning: the checker could not be asked"),
+        output.contains("warning: the checker could not run"),
         "{output}"
     );
 }

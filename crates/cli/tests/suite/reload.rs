@@ -191,14 +191,14 @@ fn invalid_configuration_keeps_the_previous_one_and_reports_the_reason() {
     std::fs::write(&file, "[categories.analysis_too").unwrap();
     refuse("windlass.toml:1");
     std::fs::write(&file, "").unwrap();
-    refuse("it is empty now");
+    refuse("it has become empty");
     std::fs::remove_file(&file).unwrap();
     refuse("cannot be read");
     std::os::unix::fs::symlink(project.path("nothing"), &file).unwrap();
     refuse("cannot be read");
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
-    refuse("it is no file");
+    refuse("it is not a regular file");
     std::fs::remove_dir(&file).unwrap();
     std::fs::write(&file, [0xff, 0xfe]).unwrap();
     refuse("cannot be read");

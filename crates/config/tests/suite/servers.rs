@@ -181,7 +181,7 @@ servers = ["ticket", "zzz"]
 "#,
     );
     for expected in [
-        "2:10: servers.Time: `Time` is no name for a server",
+        "2:10: servers.Time: `Time` is not a valid server name",
         "4:10: servers.a: a server needs a `command` or a `url`",
         "5:1: servers.a.comand: there is no such key\n  help: did you mean `command`?",
         "7:1: servers.b.command: expected a path, found the number 5",

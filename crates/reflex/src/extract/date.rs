@@ -72,7 +72,10 @@ impl Date {
 
     /// The date some days later.
     fn plus(self, days: i64) -> Option<Self> {
-        let later = self.civil()?.checked_add(Span::new().try_days(days).ok()?).ok()?;
+        let later = self
+            .civil()?
+            .checked_add(Span::new().try_days(days).ok()?)
+            .ok()?;
         Some(Self {
             year: Some(later.year().into()),
             month: u32::try_from(later.month()).ok(),
@@ -88,7 +91,11 @@ impl Date {
     /// The day of the calendar. `None` if a part is unknown or there is no such day.
     fn civil(self) -> Option<civil::Date> {
         let (year, month, day) = (self.year?, self.month?, self.day?);
-        let (year, month, day) = (year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?);
+        let (year, month, day) = (
+            year.try_into().ok()?,
+            month.try_into().ok()?,
+            day.try_into().ok()?,
+        );
         civil::Date::new(year, month, day).ok()
     }
 }

@@ -161,7 +161,7 @@ async fn arguments_changed_with_their_digest_are_detected_by_the_run() {
     store
         .decide(&call, Some(&forged), &by, decision, now())
         .unwrap();
-    assert_refused(&fixture, &run, "is not what was asked").await;
+    assert_refused(&fixture, &run, "does not match its open question").await;
     assert_can_be_cancelled(&fixture, &run).await;
 }
 
@@ -191,7 +191,7 @@ async fn a_question_moved_to_another_tenant_is_detected_by_the_run() {
     store
         .decide(&call, None, &stranger(), decision, now())
         .unwrap();
-    assert_refused(&fixture, &run, "is not what was asked").await;
+    assert_refused(&fixture, &run, "does not match its open question").await;
     assert_can_be_cancelled(&fixture, &run).await;
 }
 
@@ -234,7 +234,7 @@ async fn a_question_with_an_extended_deadline_is_detected_by_the_run() {
     let (store, by) = (fixture.store(), identity("bob"));
     let decision = PersonDecision::Approve;
     store.decide(&call, None, &by, decision, later).unwrap();
-    assert_refused(&fixture, &run, "is not what was asked").await;
+    assert_refused(&fixture, &run, "does not match its open question").await;
     assert_can_be_cancelled(&fixture, &run).await;
 }
 
@@ -293,7 +293,7 @@ async fn an_approval_copied_and_rewritten_for_this_call_is_detected_by_the_run()
     let (from, run, to) = run_after_payment(&fixture).await;
     let body = format!("replace(body, '{}', '{}')", from.run, to.run);
     copy_approval(&fixture, &from, &to, &body);
-    assert_refused(&fixture, &run, "is not what was asked").await;
+    assert_refused(&fixture, &run, "does not match its open question").await;
     assert_can_be_cancelled(&fixture, &run).await;
 }
 

@@ -261,7 +261,10 @@ async fn invalid_memory_calls_are_reported_and_do_not_end_the_run() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert!(messages[0].contains("the query is empty"), "{messages:?}");
+    assert!(
+        messages[0].contains("the search query is empty"),
+        "{messages:?}"
+    );
     assert!(messages[1].contains("1 to 50"), "{messages:?}");
     assert!(messages[2].contains("the text is empty"), "{messages:?}");
     let stored = result(&run, 3);

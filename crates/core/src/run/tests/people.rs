@@ -316,7 +316,7 @@ fn tool_that_needs_manual_work_can_be_called_again_when_it_is_done() {
 
 #[test]
 fn call_with_unknown_outcome_is_reported_by_a_person_first() {
-    for (answer, may_repeat) in [("It happened", false), ("It did not record", true)] {
+    for (answer, may_repeat) in [("It happened", false), ("It did not happen", true)] {
         let mut harness = awaiting_approval();
         harness.decide_question(PersonDecision::Approve);
         let call_id = harness.run.calls().next().unwrap().id().clone();

@@ -280,7 +280,7 @@ fn the_older_name_of_instruction_is_rejected() {
         assert_rejected(
             &json,
             &[("/data/instructions", json!("sign"))],
-            "`/data/instructions` is called `instruction`",
+            "`/data/instructions` was renamed; write `instruction`",
         );
     }
 }
