@@ -192,7 +192,7 @@ fn invalid_tasks_are_reported_first_and_valid_ones_run() {
     let output = project.run(&[&AB[..], &["--metric", "succes"]].concat());
     assert!(output.contains("did you mean `success`"), "{output}");
     let output = project.run(&[&AB[..], &["--metric", "check:no-such-command-here"]].concat());
-    assert!(output.contains("says neither good nor bad"), "{output}");
+    assert!(output.contains("gives no result"), "{output}");
     let project = project.with("tasks.jsonl", "\n");
     assert!(project.run(&AB).contains("there are no tasks in"));
 }

@@ -44,7 +44,7 @@ fn high_level_call_needs_a_digest_or_yes_without_a_terminal() {
         "bea",
         &["approvals", "approve", ID, "--digest", &other, "--json"],
     );
-    other.assert_refused(8, "the decision is about sha256:0000");
+    other.assert_refused(8, "the decision is for the digest sha256:0000");
     assert_eq!(other.json()["error"], "digest_differs");
     assert_eq!(stored(&project, ID).status(), ApprovalStatus::Pending);
 

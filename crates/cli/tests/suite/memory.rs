@@ -166,7 +166,7 @@ fn only_changed_files_are_imported_again() {
     );
     assert!(
         reason("picture.png")
-            .starts_with("the document is not text in UTF-8: there is no character at byte 0")
+            .starts_with("the document is not text in UTF-8: invalid character at byte 0")
     );
     assert!(reason("latin.txt").ends_with("at byte 3"));
     assert_eq!(
@@ -325,7 +325,7 @@ fn bad_input_is_refused_and_loses_no_document() {
     let refusals: [(&[&str], &str); 10] = [
         (
             &["memory", "add", "--file", "huge.txt"],
-            "the document has 1073741824 bytes, and at most 16777216",
+            "the document has 1073741824 bytes; the limit is 16777216",
         ),
         (
             &["memory", "add", "--file", "binary.bin"],
@@ -340,11 +340,11 @@ fn bad_input_is_refused_and_loses_no_document() {
         (&["memory", "search", "  "], "the search query is empty"),
         (
             &["memory", "forget", "doc-"],
-            "`doc-` is too short to name a document",
+            "`doc-` is too short to identify a document",
         ),
         (
             &["memory", "forget", "d"],
-            "write `doc-` and at least six characters more",
+            "write `doc-` and at least six more characters",
         ),
         (
             &["memory", "forget", "doc-000000"],
