@@ -5,7 +5,7 @@ mod import;
 
 use serde_json::{Value, json};
 use windlass_service::{Identity, MemoryFile, NewMemoryDocument, Service, read_memory_text};
-use windlass_store::{
+use windlass_service::types::{
     MemoryHit, RememberOutcome, RememberedDocument, ScopeStatistics, StoredDocument,
 };
 

@@ -7,10 +7,14 @@ pub use windlass_core::approval::{
     Identity as Person, PersonDecision, Principal, Question, StandingApproval,
 };
 pub use windlass_core::model::{ChatMessage, RequestedArguments, RequestedCall};
+pub use windlass_core::risk::EvaluationReport as RiskReport;
 pub use windlass_core::run::{
     Entry, Event, PlanState, PlanTaskStatus, Run, RunEnd, Settings, Task, TaskState,
 };
+pub use windlass_learn::gap::GapReport;
+pub use windlass_learn::intent::IntentReport;
 pub use windlass_model::ModelClient;
+pub use windlass_reflex::evaluate::Evaluation;
 pub use windlass_runtime::{AskOutcome, Asker, Progress, Stop, Watch, now};
 pub use windlass_spec::{
     Agent, AgentFile, AgentName, AgentResponse, CallId, CallRecord, NonEmptyText, RiskLevel, RunId,

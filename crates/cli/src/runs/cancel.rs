@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_core::run::RunEnd;
 use windlass_service::{CANCEL_TIMEOUT, Cancellation, Identity, Service, ServiceError};
-use windlass_store::RunState;
+use windlass_service::types::RunState;
 
 use super::list::end_word;
 use crate::Outcome;

@@ -10,7 +10,7 @@ use windlass_core::run::{Entry, Run};
 use windlass_runtime::now;
 use windlass_service::{Identity, ProgramWait, RunStatus, Service};
 use windlass_spec::RiskLevel;
-use windlass_store::RunState;
+use windlass_service::types::RunState;
 
 use super::list::{as_object, end_word};
 use crate::Outcome;

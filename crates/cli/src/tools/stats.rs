@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use windlass_service::{ExecutionQuery, execution_result};
 use windlass_spec::Timestamp;
-use windlass_store::ToolStatistics;
+use windlass_service::types::ToolStatistics;
 
 use crate::Outcome;
 use crate::arguments::{Executions, ToolsResults, ToolsStats};
