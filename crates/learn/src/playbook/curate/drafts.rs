@@ -1,6 +1,6 @@
 //! The strategies of a playbook while the entries of its log are folded.
 
-mod people;
+mod manual_changes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

@@ -87,7 +87,10 @@ fn recall_filters_by_tool_sequence_tool_count_and_success_rate() {
     strategies[0].helpful_count = 3;
     strategies[0].harmful_count = 1;
     let strategies = vec![
-        strategies[0].clone().with_figures(Some(0.75), None).unwrap(),
+        strategies[0]
+            .clone()
+            .with_figures(Some(0.75), None)
+            .unwrap(),
         strategies[1].clone(),
         strategies[2].clone().with_figures(Some(0.5), None).unwrap(),
     ];
