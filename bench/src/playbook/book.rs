@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use windlass_core::run::Run;
 use windlass_learn::playbook::{
-    CurationSettings, PlaybookEntry, GroundedReflector, Playbook, PlaybookIndex, RecallQuery,
-    ShownStrategy, SemanticCurator, StrategyStatus, StrategyMatch, RunVerdict,
+    CurationSettings, GroundedReflector, Playbook, PlaybookEntry, PlaybookIndex, RecallQuery,
+    RunVerdict, SemanticCurator, ShownStrategy, StrategyMatch, StrategyStatus,
 };
 use windlass_runtime::experience;
 use windlass_spec::{NonEmptyText, StrategyId, StrategySection, ToolCallingStrategy, ToolName};
@@ -87,11 +87,13 @@ pub struct PlaybookAdvice {
 impl PlaybookAdvice {
     /// Builds the playbooks of the logs.
     pub fn new(logs: &Logs, k: usize) -> Self {
-        let index =
-            |domain: &str, entries: &[PlaybookEntry]| PlaybookIndex::build(&playbook(domain, entries));
+        let index = |domain: &str, entries: &[PlaybookEntry]| {
+            PlaybookIndex::build(&playbook(domain, entries))
+        };
         let mut names: Vec<&String> = logs.keys().collect();
         names.sort();
-        let together: Vec<PlaybookEntry> = names.iter().flat_map(|name| logs[*name].clone()).collect();
+        let together: Vec<PlaybookEntry> =
+            names.iter().flat_map(|name| logs[*name].clone()).collect();
         let domains = logs
             .iter()
             .map(|(domain, entries)| (domain.clone(), index(domain, entries)));

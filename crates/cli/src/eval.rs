@@ -99,11 +99,7 @@ fn gap(service: &Service, identity: &Identity, command: &EvalGap) -> anyhow::Res
     show_report(&report, command.json)
 }
 
-fn select(
-    service: &Service,
-    identity: &Identity,
-    command: &EvalSelect,
-) -> anyhow::Result<Outcome> {
+fn select(service: &Service, identity: &Identity, command: &EvalSelect) -> anyhow::Result<Outcome> {
     let text = read(&command.data)?;
     let options = RunOptions {
         base_url: command.base_url.clone(),

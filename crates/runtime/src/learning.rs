@@ -11,7 +11,7 @@ use windlass_core::gate::Rules;
 use windlass_core::model::{ChatMessage, FINISH, ModelRequest, RequestedArguments};
 use windlass_core::run::{RecalledStrategy, Run};
 use windlass_learn::playbook::{
-    CurationSettings, PlaybookEntry, GroundedReflector, KeptStrategy, Playbook, RecallQuery,
+    CurationSettings, GroundedReflector, KeptStrategy, Playbook, PlaybookEntry, RecallQuery,
     accept_wording,
 };
 use windlass_model::ModelClient;
@@ -137,7 +137,8 @@ pub async fn learn(
     let mut known = None;
     let mut has_learned = false;
     let reflect = |playbook: &Playbook, entries: &[PlaybookEntry]| {
-        let is_this = |entry: &PlaybookEntry| matches!(entry, PlaybookEntry::Run(of) if of.run == *run.id());
+        let is_this =
+            |entry: &PlaybookEntry| matches!(entry, PlaybookEntry::Run(of) if of.run == *run.id());
         if entries.iter().any(is_this) {
             return Vec::new();
         }

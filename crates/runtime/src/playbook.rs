@@ -18,7 +18,7 @@ use std::time::SystemTime;
 use futures::future::BoxFuture;
 
 use windlass_learn::playbook::{
-    CurationSettings, PlaybookEntry, Playbook, PlaybookIndex, SemanticCurator, hand_edits,
+    CurationSettings, Playbook, PlaybookEntry, PlaybookIndex, SemanticCurator, hand_edits,
 };
 use windlass_spec::{StrategyLine, StrategyLines, Timestamp, read_strategies};
 use windlass_store::crash_point;
@@ -62,7 +62,8 @@ impl PlaybookError {
 }
 
 /// Makes new entries of a log from the current playbook and log.
-pub type NewEvidence<'p> = Box<dyn FnOnce(&Playbook, &[PlaybookEntry]) -> Vec<PlaybookEntry> + Send + 'p>;
+pub type NewEvidence<'p> =
+    Box<dyn FnOnce(&Playbook, &[PlaybookEntry]) -> Vec<PlaybookEntry> + Send + 'p>;
 
 /// The port to the stored playbooks of a tenant. A playbook is the fold of an append-only log.
 pub trait PlaybookPort: Send + Sync {

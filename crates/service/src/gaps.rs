@@ -163,7 +163,8 @@ impl Service {
         task: &str,
     ) -> Result<GapCheck, ServiceError> {
         identity.require(Scope::Read)?;
-        let detector = ToolGapDetector::from_specifications(file.tools().iter().map(|tool| &**tool));
+        let detector =
+            ToolGapDetector::from_specifications(file.tools().iter().map(|tool| &**tool));
         let probability = detector.assess(task).probability;
         let report = detector.detect_missing_tools(task);
         // A run has a higher threshold; a check reports what is more likely than not.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use windlass_learn::playbook::{
-    CurationSettings, PlaybookEntry, KeptStrategy, Playbook, RunEvidence, SemanticCurator, StrategyStatus,
-    RunVerdict, id_of,
+    CurationSettings, KeptStrategy, Playbook, PlaybookEntry, RunEvidence, RunVerdict,
+    SemanticCurator, StrategyStatus, id_of,
 };
 use windlass_runtime::{KeptPlaybook, Learning, PlaybookProblem, Playbooks};
 use windlass_spec::{
@@ -43,7 +43,9 @@ impl DomainPlaybook {
     /// Its strategies.
     pub fn strategies(&self, filter: StrategyFilter) -> impl Iterator<Item = &KeptStrategy> {
         let all = self.stored.playbook.strategies.iter();
-        all.filter(move |kept| filter == StrategyFilter::All || kept.status == StrategyStatus::Active)
+        all.filter(move |kept| {
+            filter == StrategyFilter::All || kept.status == StrategyStatus::Active
+        })
     }
 
     /// The strategies of its file that name other tools than these.
@@ -583,7 +585,11 @@ impl<'s> TenantPlaybooks<'s> {
         })
     }
 
-    fn update(&self, domain: &str, entries: Vec<PlaybookEntry>) -> Result<KeptPlaybook, ServiceError> {
+    fn update(
+        &self,
+        domain: &str,
+        entries: Vec<PlaybookEntry>,
+    ) -> Result<KeptPlaybook, ServiceError> {
         let (playbooks, now) = (&self.playbooks, self.service.now());
         Ok(playbooks.update(domain, self.curation, now, |_, _| entries)?)
     }

@@ -1,5 +1,5 @@
-//! The types of what the operations take and return that are defined in other crates, so that a door needs no
-//! other crate than this one.
+//! The types of what the operations take and return that are defined in other crates, so that a front end needs
+//! no other crate than this one.
 
 pub use windlass_config::{Configuration, Severity};
 pub use windlass_core::approval::{

@@ -1,6 +1,8 @@
 //! The findings of an experiment as text: table cells and verdicts, for terminals and reports.
 
-use windlass_learn::ab::{Analysis, Compare, ResampledUnit, Interval, GuardStatus, Stopping, ExperimentVerdict};
+use windlass_learn::ab::{
+    Analysis, Compare, ExperimentVerdict, GuardStatus, Interval, ResampledUnit, Stopping,
+};
 use windlass_service::{ExperimentFindings, GuardRailFinding, MetricFinding};
 
 use crate::table::{one_line, print_table};
@@ -95,7 +97,10 @@ pub(super) fn notes(findings: &ExperimentFindings) -> Vec<String> {
         );
     }
     let analyses = findings.metrics.iter().map(|by| &by.analysis);
-    if analyses.clone().any(|by| by.holds_for == Some(ResampledUnit::Runs)) {
+    if analyses
+        .clone()
+        .any(|by| by.holds_for == Some(ResampledUnit::Runs))
+    {
         notes.push(
             "intervals apply to these tasks only; with 10 or more tasks they apply to similar tasks"
                 .to_owned(),
@@ -208,7 +213,12 @@ pub(super) fn evidence(analysis: &Analysis, stopping: Stopping, alpha: f64) -> S
 }
 
 /// Formats a verdict. A pair counts as `units` of `what`.
-pub(super) fn verdict(verdict: &ExperimentVerdict, arms: [&str; 2], what: &str, units: u64) -> String {
+pub(super) fn verdict(
+    verdict: &ExperimentVerdict,
+    arms: [&str; 2],
+    what: &str,
+    units: u64,
+) -> String {
     match verdict {
         ExperimentVerdict::Better { arm } => {
             let arm = match arm {

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use windlass_core::approval::{
     Approval, ApprovalStatus, Ask, Authorize, Digest, PersonDecision, Question,
 };
+use windlass_service::types::{StandingId, StoreError};
 use windlass_service::{
     Always, ApprovalDetails, DecisionRequest, DecisionTaken, ServiceError, check_open,
 };
 use windlass_spec::{NonEmptyText, SecurityLevel};
-use windlass_service::types::{StandingId, StoreError};
 
 use super::show::{self, commands};
 use super::{ApprovalSession, subject};

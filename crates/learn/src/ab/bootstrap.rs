@@ -193,7 +193,10 @@ fn strata(pairs: &[Pair]) -> (Vec<Stratum>, ResampledUnit) {
         task.iter().for_each(|pair| all.add(pair));
         all
     };
-    (vec![tasks.iter().map(whole).collect()], ResampledUnit::Tasks)
+    (
+        vec![tasks.iter().map(whole).collect()],
+        ResampledUnit::Tasks,
+    )
 }
 
 fn interval(strata: &[Stratum], how: Compare, level: f64, seed: u64) -> Option<Interval> {

@@ -22,11 +22,14 @@ mod sequential;
 mod special;
 mod verdict;
 
-pub use bootstrap::{Compare, ResampledUnit, Interval, Pair, RESAMPLES, group_interval, paired_interval};
+pub use bootstrap::{
+    Compare, Interval, Pair, RESAMPLES, ResampledUnit, group_interval, paired_interval,
+};
 pub use exact::{mcnemar, sample_ratio, sign_flip};
-pub use guard::{Guard, MARGIN, GuardStatus, guard};
+pub use guard::{Guard, GuardStatus, MARGIN, guard};
 pub use random::Random;
 pub use sequential::{EProcess, Outcomes, relative_difference};
 pub use verdict::{
-    Analysis, Arm, Measure, AnalysisSettings, SAMPLE_RATIO_ALARM, Stopping, ExperimentVerdict, judge, judge_groups,
+    Analysis, AnalysisSettings, Arm, ExperimentVerdict, Measure, SAMPLE_RATIO_ALARM, Stopping,
+    judge, judge_groups,
 };

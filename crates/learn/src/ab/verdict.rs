@@ -4,7 +4,9 @@
 
 use serde::Serialize;
 
-use super::bootstrap::{Compare, ResampledUnit, Interval, Pair, effect, group_interval, paired_interval};
+use super::bootstrap::{
+    Compare, Interval, Pair, ResampledUnit, effect, group_interval, paired_interval,
+};
 use super::exact::{mcnemar, sample_ratio, sign_flip};
 use super::sequential::{EProcess, Outcomes, relative_difference};
 use super::special::normal_quantile;

@@ -29,11 +29,12 @@ pub use bounds::{lower_bound, lower_bound_at};
 pub use curate::{
     CurationSettings, KeptStrategy, Playbook, RetiredReason, SemanticCurator, StrategyStatus,
 };
-pub use evidence::{PlaybookEntry, Pitfall, RunEvidence, StrategyVote, RunVerdict, Vote};
+pub use evidence::{Pitfall, PlaybookEntry, RunEvidence, RunVerdict, StrategyVote, Vote};
 pub use index::{PlaybookIndex, RecallQuery, StrategyMatch};
 pub use log::{LogError, ReadLog, hand_edits, log_line, read_log};
 pub use reflect::{
-    ExperienceEnd, Experience, GroundedReflector, ShownStrategy, ToolAttempt, is_followed, is_subsequence,
+    Experience, ExperienceEnd, GroundedReflector, ShownStrategy, ToolAttempt, is_followed,
+    is_subsequence,
 };
 pub use tally::Tally;
 pub use wording::{WordingError, accept_wording};

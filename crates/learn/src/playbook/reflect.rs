@@ -7,7 +7,7 @@ use windlass_spec::{
     Timestamp, ToolName,
 };
 
-use super::evidence::{Pitfall, RunEvidence, StrategyVote, RunVerdict, Vote};
+use super::evidence::{Pitfall, RunEvidence, RunVerdict, StrategyVote, Vote};
 
 /// The most calls in a sequence. A longer one is no pattern, but its parts may be.
 const LONGEST: usize = 12;
@@ -226,7 +226,8 @@ fn pitfalls(experience: &Experience, verdict: RunVerdict, sequence: &[ToolName])
             found.push(pitfall);
         }
     }
-    if verdict == RunVerdict::Failed && found.is_empty() && (1..=LONGEST).contains(&sequence.len()) {
+    if verdict == RunVerdict::Failed && found.is_empty() && (1..=LONGEST).contains(&sequence.len())
+    {
         found.push(Pitfall {
             sequence: sequence.to_vec(),
             category: None,

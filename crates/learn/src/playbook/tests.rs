@@ -162,7 +162,10 @@ fn verdict_depends_on_events_and_not_on_confidence_alone() {
         RunVerdict::Unclear
     );
     assert_eq!(verdict(&|e| e.checked = Some(false)), RunVerdict::Failed);
-    assert_eq!(verdict(&|e| e.calls[0].outcome = FAILED), RunVerdict::Failed);
+    assert_eq!(
+        verdict(&|e| e.calls[0].outcome = FAILED),
+        RunVerdict::Failed
+    );
     assert_eq!(
         verdict(&|e| {
             e.calls[0].outcome = FAILED;
@@ -337,7 +340,10 @@ fn harmful_strategy_is_retired_unless_it_is_pinned() {
     // One failure against one success is not significant.
     assert_eq!(status(&entries), StrategyStatus::Active);
     entries.extend((1..8).map(harmed));
-    assert_eq!(status(&entries), StrategyStatus::Retired(RetiredReason::Harmful));
+    assert_eq!(
+        status(&entries),
+        StrategyStatus::Retired(RetiredReason::Harmful)
+    );
     entries.push(PlaybookEntry::Pinned {
         strategy: id.clone(),
         pinned: true,
@@ -389,7 +395,10 @@ fn unused_strategy_is_retired() {
     entries.extend((1..5).map(|run| entry(succeeded(&format!("r{run}"), "Find it", &["find"]))));
     let playbook = SemanticCurator::new(settings).fold("orders", &entries);
     let unused = with_tools(&playbook, &["refund"]);
-    assert_eq!(unused.status, StrategyStatus::Retired(RetiredReason::Unused));
+    assert_eq!(
+        unused.status,
+        StrategyStatus::Retired(RetiredReason::Unused)
+    );
 }
 
 #[test]
@@ -465,7 +474,11 @@ fn any_sequence() -> impl Strategy<Value = Vec<ToolName>> {
 }
 
 fn any_run() -> impl Strategy<Value = RunEvidence> {
-    let verdict = select(vec![RunVerdict::Succeeded, RunVerdict::Failed, RunVerdict::Unclear]);
+    let verdict = select(vec![
+        RunVerdict::Succeeded,
+        RunVerdict::Failed,
+        RunVerdict::Unclear,
+    ]);
     let vote = select(vec![Vote::Helpful, Vote::Harmful, Vote::Neutral]);
     let voted = (any_sequence(), vote).prop_map(|(sequence, vote)| StrategyVote {
         strategy: words::strategy_id(StrategySection::Strategies, &sequence, ""),

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use windlass_learn::ab::{
-    Arm, Compare, EProcess, Measure, Outcomes, Pair, AnalysisSettings, Random, GuardStatus, Stopping, ExperimentVerdict,
-    guard, judge, judge_groups, paired_interval,
+    AnalysisSettings, Arm, Compare, EProcess, ExperimentVerdict, GuardStatus, Measure, Outcomes,
+    Pair, Random, Stopping, guard, judge, judge_groups, paired_interval,
 };
 
 const ALPHA: f64 = 0.05;

@@ -13,7 +13,9 @@ mod used;
 use std::collections::HashSet;
 
 use windlass_core::run::{Entry, Mistake, RecalledStrategy, Run, RunEnd};
-use windlass_learn::playbook::{ExperienceEnd, Experience, ShownStrategy, ToolAttempt, is_followed};
+use windlass_learn::playbook::{
+    Experience, ExperienceEnd, ShownStrategy, ToolAttempt, is_followed,
+};
 use windlass_spec::{
     CallRecord, CallState, ErrorCategory, NonEmptyText, RiskLevel, Timestamp, ToolName, Turn,
 };
@@ -91,7 +93,9 @@ fn ended(end: &RunEnd) -> ExperienceEnd {
             ErrorCategory::InvalidArguments
             | ErrorCategory::NotFound
             | ErrorCategory::ToolFailure
-            | ErrorCategory::InvalidOutput => ExperienceEnd::Incomplete(format!("it failed ({category})")),
+            | ErrorCategory::InvalidOutput => {
+                ExperienceEnd::Incomplete(format!("it failed ({category})"))
+            }
             _ => ExperienceEnd::Stopped(format!("it could not go on ({category})")),
         },
     }

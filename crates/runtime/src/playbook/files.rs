@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use windlass_learn::playbook::{PlaybookEntry, Playbook, ReadLog, log_line, read_log};
+use windlass_learn::playbook::{Playbook, PlaybookEntry, ReadLog, log_line, read_log};
 use windlass_spec::DEFAULT_DOMAIN;
 use windlass_store::crash_point;
 

@@ -2,7 +2,8 @@
 
 use serde::{Serialize, Serializer};
 use windlass_learn::ab::{
-    Analysis, Arm, Guard, Pair, AnalysisSettings, Stopping, ExperimentVerdict, guard, judge, sample_ratio,
+    Analysis, AnalysisSettings, Arm, ExperimentVerdict, Guard, Pair, Stopping, guard, judge,
+    sample_ratio,
 };
 
 use super::arms::{ExperimentArm, ToolDifference};

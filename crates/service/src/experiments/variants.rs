@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use windlass_learn::ab::{
-    Analysis, Measure, AnalysisSettings, SAMPLE_RATIO_ALARM, Stopping, ExperimentVerdict, judge_groups, sample_ratio,
+    Analysis, AnalysisSettings, ExperimentVerdict, Measure, SAMPLE_RATIO_ALARM, Stopping,
+    judge_groups, sample_ratio,
 };
 use windlass_spec::{CallState, Timestamp, ToolName};
 use windlass_store::{ExecutionFilter, StoppedCalls, VariantExecution};

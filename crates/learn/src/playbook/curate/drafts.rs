@@ -14,7 +14,7 @@ use super::common::{Success, Successes};
 use super::draft::{Draft, Switch};
 use super::status::StrategyStatus;
 use super::{CurationSettings, KeptStrategy, Playbook};
-use crate::playbook::evidence::{PlaybookEntry, RunEvidence, StrategyVote, RunVerdict};
+use crate::playbook::evidence::{PlaybookEntry, RunEvidence, RunVerdict, StrategyVote};
 use crate::playbook::tally::Tally;
 use crate::playbook::words::{pitfall_text, strategy_id, success_text};
 

@@ -92,8 +92,10 @@ fn unreadable_line_removes_no_strategy() {
     let removed = edits(&format!("{}\n", lines[1]));
     assert!(matches!(removed[..], [PlaybookEntry::Removed { .. }]));
     let removed = edits(&format!("{broken}\n"));
-    assert!(matches!(&removed[..], [PlaybookEntry::Removed { strategy, .. }]
-        if strategy == written.strategies[1].id()));
+    assert!(
+        matches!(&removed[..], [PlaybookEntry::Removed { strategy, .. }]
+        if strategy == written.strategies[1].id())
+    );
 }
 
 #[test]
