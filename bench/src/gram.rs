@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const KILOBYTE: usize = 1_000;
 const MEGABYTE: usize = 1_000_000;
 
-/// The ratio the project promises.
+/// The least ratio.
 const GOAL: f64 = 5.0;
 
 fn main() {

@@ -1,6 +1,6 @@
 //! Makes the same agent run, two model calls and one tool call, in Windlass and in its peers against a
-//! server on this machine, and prints what a run costs each of them: processor time and memory, with
-//! 1, 10 and 100 runs at once. Wall time is not measured: the server and other programs are part of it.
+//! server on this machine. Prints the processor time and memory of a run for each of them, with
+//! 1, 10 and 100 concurrent runs. Wall time is not measured, because it includes the server and other programs.
 
 mod machine;
 mod peers;
@@ -13,25 +13,25 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
-use peers::{Kind, Peer};
+use peers::{Peer, PeerKind};
 use server::Server;
 
-/// How many runs go on at once.
+/// The numbers of concurrent runs.
 const LEVELS: [usize; 3] = [1, 10, 100];
 const ROUNDS: usize = 3;
 
-/// What the project promises.
-const BESIDE_PYTHON: f64 = 1.0 / 20.0;
-const BESIDE_RIG: f64 = 1.2;
-const MEGABYTES: f64 = 25.0;
-const STEP_MICROSECONDS: f64 = 5.0;
+/// The goals.
+const MAX_OF_PYTHON: f64 = 1.0 / 20.0;
+const MAX_OF_RIG: f64 = 1.2;
+const MAX_MEGABYTES: f64 = 25.0;
+const MAX_STEP_MICROSECONDS: f64 = 5.0;
 
 const USAGE: &str = "usage: bench-loop [--rounds NUMBER] [--peers PART-OF-NAME,...]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // The first three are this program started by itself.
+    // The first three are subprocesses of this program.
     let result = match &words[..] {
         ["serve"] => server::serve().map(|()| true),
         ["measure", ..] => usage::measure(&arguments[1..]).map(|()| true),
@@ -52,31 +52,31 @@ fn windlass(url: &str, at_once: &str, total: &str) -> anyhow::Result<()> {
     windlass_runs::make(url, at_once.parse()?, total.parse()?)
 }
 
-/// What a peer was found to cost: one value a round.
-struct Findings {
+/// The costs of a peer, one value per round.
+struct PeerCosts {
     peer: Peer,
-    /// Processor seconds until the first run is done.
+    /// Processor seconds until the first run ends.
     start: Vec<f64>,
     levels: [Level; LEVELS.len()],
 }
 
 #[derive(Default)]
 struct Level {
-    /// Processor milliseconds a run.
+    /// Processor milliseconds per run.
     processor: Vec<f64>,
     /// Megabytes.
     memory: Vec<f64>,
 }
 
-/// Compares everybody. Whether everything promised holds.
+/// Compares all peers. Returns whether all goals are met.
 fn compare(options: &[&str]) -> anyhow::Result<bool> {
     let (rounds, chosen) = read_options(options)?;
     println!("machine: {}", machine::describe());
     println!("load before: {}", load());
-    let mut all: Vec<Findings> = peers::prepare()?
+    let mut all: Vec<PeerCosts> = peers::prepare()?
         .into_iter()
         .filter(|peer| chosen.is_empty() || chosen.iter().any(|part| peer.name.contains(part)))
-        .map(|peer| Findings {
+        .map(|peer| PeerCosts {
             peer,
             start: Vec::new(),
             levels: Default::default(),
@@ -85,12 +85,12 @@ fn compare(options: &[&str]) -> anyhow::Result<bool> {
     let server = Server::start()?;
     for round in 1..=rounds {
         eprintln!("round {round} of {rounds}");
-        for findings in &mut all {
-            measure_start(&server, findings)?;
+        for costs in &mut all {
+            measure_start(&server, costs)?;
         }
         for level in 0..LEVELS.len() {
-            for findings in &mut all {
-                measure_level(&server, findings, level)?;
+            for costs in &mut all {
+                measure_level(&server, costs, level)?;
             }
         }
     }
@@ -114,66 +114,62 @@ fn read_options<'o>(options: &[&'o str]) -> anyhow::Result<(usize, Vec<&'o str>)
     Ok((rounds.max(1), chosen))
 }
 
-fn measure_start(server: &Server, findings: &mut Findings) -> anyhow::Result<()> {
-    let usage = usage::of(&findings.peer.command(server.url(), 1, 1))?;
-    findings.start.push(usage.processor as f64 / 1e6);
+fn measure_start(server: &Server, costs: &mut PeerCosts) -> anyhow::Result<()> {
+    let usage = usage::measure_in_child(&costs.peer.command(server.url(), 1, 1))?;
+    costs.start.push(usage.processor as f64 / 1e6);
     Ok(())
 }
 
-/// What a run costs is the difference between many and few of them, so that starting, importing and
+/// The cost of a run is the difference between many and few runs, so that starting, importing and
 /// connecting do not count.
-fn measure_level(server: &Server, findings: &mut Findings, level: usize) -> anyhow::Result<()> {
-    let peer = &findings.peer;
+fn measure_level(server: &Server, costs: &mut PeerCosts, level: usize) -> anyhow::Result<()> {
+    let peer = &costs.peer;
     let at_once = LEVELS[level];
     let few = (2 * at_once).max(20);
     let many = few + peer.runs;
-    let short = usage::of(&peer.command(server.url(), at_once, few))?;
-    let long = usage::of(&peer.command(server.url(), at_once, many))?;
+    let short = usage::measure_in_child(&peer.command(server.url(), at_once, few))?;
+    let long = usage::measure_in_child(&peer.command(server.url(), at_once, many))?;
     let spent = long.processor - short.processor;
-    let found = &mut findings.levels[level];
+    let found = &mut costs.levels[level];
     found.processor.push(spent as f64 / 1e3 / peer.runs as f64);
     found.memory.push(long.memory as f64 / 1e6);
     Ok(())
 }
 
-fn show(all: &[Findings]) {
+fn show(all: &[PeerCosts]) {
     println!("\nmedians; a run is two model calls and one tool call\n");
     println!(
         "{:<32}{:>10}  {:^30}  {:^21}",
-        "", "start-up", "processor time a run, ms", "peak memory, MB"
+        "", "start-up", "processor time per run, ms", "peak memory, MB"
     );
     print!("{:<32}{:>10}  ", "runs at once", "s");
     LEVELS.iter().for_each(|level| print!("{level:>10}"));
     print!("  ");
     LEVELS.iter().for_each(|level| print!("{level:>7}"));
     println!();
-    for findings in all {
-        print!(
-            "{:<32}{:>10.3}  ",
-            findings.peer.name,
-            median(&findings.start)
-        );
-        for level in &findings.levels {
+    for costs in all {
+        print!("{:<32}{:>10.3}  ", costs.peer.name, median(&costs.start));
+        for level in &costs.levels {
             print!("{:>10.3}", median(&level.processor));
         }
         print!("  ");
-        for level in &findings.levels {
+        for level in &costs.levels {
             print!("{:>7.1}", median(&level.memory));
         }
         println!();
     }
-    let Some(own) = all.iter().find(|it| it.peer.kind == Kind::Windlass) else {
+    let Some(own) = all.iter().find(|it| it.peer.kind == PeerKind::Windlass) else {
         return;
     };
-    println!("\nprocessor time a run beside Windlass, lowest and highest round\n");
-    for findings in all {
-        print!("{:<32}{:>10}  ", findings.peer.name, "");
-        for (level, own) in findings.levels.iter().zip(&own.levels) {
+    println!("\nprocessor time per run relative to Windlass, lowest and highest round\n");
+    for costs in all {
+        print!("{:<32}{:>10}  ", costs.peer.name, "");
+        for (level, own) in costs.levels.iter().zip(&own.levels) {
             let ratio = median(&level.processor) / median(&own.processor);
             print!("{ratio:>9.2}x");
         }
         print!("    ");
-        for level in &findings.levels {
+        for level in &costs.levels {
             let (low, high) = extremes(&level.processor);
             print!("{:>16}", format!("{low:.3}–{high:.3}"));
         }
@@ -182,15 +178,15 @@ fn show(all: &[Findings]) {
     println!();
 }
 
-/// Prints each promise and whether it holds. Whether all do; one that could not be tested does not
-/// count as broken.
-fn judge(all: &[Findings], steps: [f64; 2]) -> bool {
-    let mut holds = true;
-    let mut say = |is_met: bool, text: String| {
-        holds &= is_met;
+/// Prints each goal and whether it is met. Returns whether all are; a goal that could not be tested counts as
+/// met.
+fn judge(all: &[PeerCosts], steps: [f64; 2]) -> bool {
+    let mut all_met = true;
+    let mut report = |is_met: bool, text: String| {
+        all_met &= is_met;
         println!("{:<8} {text}", if is_met { "met" } else { "NOT MET" });
     };
-    if let Some(own) = all.iter().find(|it| it.peer.kind == Kind::Windlass) {
+    if let Some(own) = all.iter().find(|it| it.peer.kind == PeerKind::Windlass) {
         for (level, at_once) in LEVELS.iter().enumerate() {
             let mine = median(&own.levels[level].processor);
             let best = |kind| {
@@ -199,33 +195,33 @@ fn judge(all: &[Findings], steps: [f64; 2]) -> bool {
                     .map(|it| (median(&it.levels[level].processor), &it.peer.name))
                     .min_by(|a, b| a.0.total_cmp(&b.0))
             };
-            if let Some((theirs, name)) = best(Kind::Python) {
+            if let Some((theirs, name)) = best(PeerKind::Python) {
                 let text = format!(
                     "at most 1/{:.0} of the best Python peer's processor time, {at_once} at once: 1/{:.1} of {name}",
-                    1.0 / BESIDE_PYTHON,
+                    1.0 / MAX_OF_PYTHON,
                     theirs / mine
                 );
-                say(mine <= theirs * BESIDE_PYTHON, text);
+                report(mine <= theirs * MAX_OF_PYTHON, text);
             }
-            if let Some((theirs, name)) = best(Kind::Rig) {
+            if let Some((theirs, name)) = best(PeerKind::Rig) {
                 let text = format!(
-                    "at most {BESIDE_RIG} times the processor time of {name}, {at_once} at once: {:.2} times",
+                    "at most {MAX_OF_RIG} times the processor time of {name}, {at_once} at once: {:.2} times",
                     mine / theirs
                 );
-                say(mine <= theirs * BESIDE_RIG, text);
+                report(mine <= theirs * MAX_OF_RIG, text);
             }
         }
         let memory = median(&own.levels[LEVELS.len() - 1].memory);
-        let text = format!("at most {MEGABYTES} MB resident for 100 at once: {memory:.1} MB");
-        say(memory <= MEGABYTES, text);
+        let text = format!("at most {MAX_MEGABYTES} MB resident for 100 at once: {memory:.1} MB");
+        report(memory <= MAX_MEGABYTES, text);
     }
     for (step, turns) in steps.into_iter().zip([2, 10]) {
         let text = format!(
-            "a step of the machine under {STEP_MICROSECONDS} µs, in a run of {turns} turns: {step:.2} µs"
+            "a step of the machine under {MAX_STEP_MICROSECONDS} µs, in a run of {turns} turns: {step:.2} µs"
         );
-        say(step < STEP_MICROSECONDS, text);
+        report(step < MAX_STEP_MICROSECONDS, text);
     }
-    holds
+    all_met
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -240,7 +236,7 @@ fn extremes(values: &[f64]) -> (f64, f64) {
     (low, high)
 }
 
-/// How busy the machine is.
+/// The load average of the machine.
 fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load: Vec<&str> = text.split_whitespace().take(3).collect();

@@ -1,4 +1,4 @@
-//! What machine a figure was measured on.
+//! Describes the machine of a measurement.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! Who takes part in the loop benchmark, and how each is made ready. What is fetched and built is kept
-//! outside of the clone and used again.
+//! The participants of the loop benchmark and their setup. Downloads and builds are cached outside of the
+//! repository.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,29 +7,28 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-/// How often a package is asked for. Registries that are asked too often want to be left alone for a
-/// while.
+/// The attempts to fetch a package. Registries limit the rate of requests.
 const TRIES: u32 = 6;
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 
-/// What a peer is compared as.
+/// The kind of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PeerKind {
     Windlass,
     Rig,
-    /// The same without streaming, which Windlass always does. Shown, but not what is promised.
+    /// Rig without streaming. Windlass always streams, so no goal is about this.
     RigWhole,
     Python,
 }
 
-/// Somebody who makes the run: a program that takes `URL AT_ONCE TOTAL` and what else it needs.
+/// A participant: a program with the arguments `URL AT_ONCE TOTAL [FORM]`.
 #[derive(Debug, Clone)]
 pub struct Peer {
     pub name: String,
-    pub kind: Kind,
+    pub kind: PeerKind,
     program: Vec<String>,
     form: Option<&'static str>,
-    /// How many runs are needed to see what one costs.
+    /// The number of runs for a stable measurement.
     pub runs: usize,
 }
 
@@ -43,12 +42,12 @@ impl Peer {
     }
 }
 
-/// Makes all peers ready. Those that cannot be had are left out, which is said.
+/// Prepares all peers. Those that are not available are left out with a message.
 pub fn prepare() -> anyhow::Result<Vec<Peer>> {
     let exe = std::env::current_exe()?.display().to_string();
     let mut peers = vec![Peer {
         name: format!("windlass {}, journal on disk", env!("CARGO_PKG_VERSION")),
-        kind: Kind::Windlass,
+        kind: PeerKind::Windlass,
         program: vec![exe, "windlass".to_owned()],
         form: None,
         runs: 2_000,
@@ -70,10 +69,10 @@ fn cache() -> anyhow::Result<PathBuf> {
     let root = set("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".cache")))
-        .context("there is no place for what is fetched: set XDG_CACHE_HOME")?;
+        .context("no cache directory; set XDG_CACHE_HOME")?;
     let cache = root.join("windlass/bench");
     std::fs::create_dir_all(&cache)
-        .with_context(|| format!("`{}` cannot be made", cache.display()))?;
+        .with_context(|| format!("cannot create `{}`", cache.display()))?;
     Ok(cache)
 }
 
@@ -96,7 +95,7 @@ fn rig(cache: &Path) -> anyhow::Result<Vec<Peer>> {
         .arg(sources().join("rig/Cargo.toml"))
         .arg("--target-dir")
         .arg(&target);
-    run(&mut build).context("rig cannot be built")?;
+    run(&mut build).context("cannot build rig")?;
     let program = target.join("release/windlass-bench-rig");
     let peer = |name: &str, kind, form| Peer {
         name: name.to_owned(),
@@ -106,8 +105,12 @@ fn rig(cache: &Path) -> anyhow::Result<Vec<Peer>> {
         runs: 2_000,
     };
     Ok(vec![
-        peer("rig 0.44.0, streamed", Kind::Rig, None),
-        peer("rig 0.44.0, whole answers", Kind::RigWhole, Some("whole")),
+        peer("rig 0.44.0, streamed", PeerKind::Rig, None),
+        peer(
+            "rig 0.44.0, whole answers",
+            PeerKind::RigWhole,
+            Some("whole"),
+        ),
     ])
 }
 
@@ -116,14 +119,14 @@ fn python(cache: &Path) -> anyhow::Result<Vec<Peer>> {
     let wanted = std::fs::read_to_string(sources.join("requirements.txt"))?;
     let environment = cache.join("python");
     let program = environment.join("bin/python");
-    // Written when everything is there, and only then.
+    // Written only after everything is installed.
     let mark = environment.join("requirements.txt");
     if std::fs::read_to_string(&mark).is_ok_and(|present| present == wanted) {
         return Ok(python_peers(&sources, &program, &wanted));
     }
     let mut make = Command::new("python3");
     make.args(["-m", "venv", "--clear"]).arg(&environment);
-    run(&mut make).context("no Python environment can be made")?;
+    run(&mut make).context("cannot create a Python environment")?;
     for package in packages(&wanted) {
         fetch(&program, package)?;
     }
@@ -138,7 +141,7 @@ fn packages(wanted: &str) -> impl Iterator<Item = &str> {
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// Fetches one package, without what it depends on: that is in the list too.
+/// Fetches one package without its dependencies, which are in the list too.
 fn fetch(python: &Path, package: &str) -> anyhow::Result<()> {
     let mut wait = FIRST_WAIT;
     for _ in 1..TRIES {
@@ -146,13 +149,13 @@ fn fetch(python: &Path, package: &str) -> anyhow::Result<()> {
             return Ok(());
         }
         println!(
-            "`{package}` could not be fetched; trying again in {} s",
+            "cannot fetch `{package}`; trying again in {} s",
             wait.as_secs()
         );
         std::thread::sleep(wait);
         wait *= 2;
     }
-    run(&mut install(python, package)).with_context(|| format!("`{package}` cannot be fetched"))
+    run(&mut install(python, package)).with_context(|| format!("cannot fetch `{package}`"))
 }
 
 fn install(python: &Path, package: &str) -> Command {
@@ -176,7 +179,7 @@ fn python_peers(sources: &Path, program: &Path, wanted: &str) -> Vec<Peer> {
         let script = sources.join(format!("{script}_runs.py"));
         Peer {
             name: format!("{package} {version}"),
-            kind: Kind::Python,
+            kind: PeerKind::Python,
             program: vec![program.display().to_string(), script.display().to_string()],
             form: None,
             runs: 200,
@@ -190,7 +193,7 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
     let status = command
         .stdin(Stdio::null())
         .status()
-        .with_context(|| format!("`{name}` cannot be started"))?;
+        .with_context(|| format!("cannot start `{name}`"))?;
     anyhow::ensure!(status.success(), "`{name}` ended with {status}");
     Ok(())
 }

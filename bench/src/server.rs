@@ -1,7 +1,7 @@
-//! A server that speaks the OpenAI protocol and answers at once: first with a call of the tool, and
-//! when it is shown what the call came to, with the answer. It streams or not, as it is asked to, and
-//! gives the answer by the tool `finish` where there is one. It runs as a process of its own, so that
-//! what it costs is counted nowhere.
+//! A mock server with the OpenAI protocol that answers at once: first with a call of the tool, and
+//! after the tool result with the answer. It streams if the request asks for it, and
+//! gives the answer by the tool `finish` if that is offered. It runs as a process of its own, so that
+//! its costs are not measured.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,12 +11,12 @@ use anyhow::Context as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How many characters of a text or of arguments are sent at a time.
-const PIECE: usize = 8;
+/// The characters of a text or of arguments per streamed chunk.
+const CHUNK_LENGTH: usize = 8;
 
 const ANSWER: &str = "Bergen: it rains there on each of the next three days.";
 
-/// What matters of a request.
+/// The relevant fields of a request.
 #[derive(Deserialize)]
 struct Request {
     #[serde(default)]
@@ -55,8 +55,8 @@ impl Server {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .context("the server cannot be started")?;
-        let output = process.stdout.take().context("it has no output")?;
+            .context("cannot start the server")?;
+        let output = process.stdout.take().context("the server has no output")?;
         let mut address = String::new();
         BufReader::new(output).read_line(&mut address)?;
         Ok(Self {
@@ -78,7 +78,7 @@ impl Drop for Server {
     }
 }
 
-/// Serves until whoever started it is gone.
+/// Serves until the parent process ends.
 pub fn serve() -> anyhow::Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", 0))?;
     println!("{}", listener.local_addr()?);
@@ -87,7 +87,7 @@ pub fn serve() -> anyhow::Result<()> {
             std::thread::spawn(move || answer_all(&connection));
         }
     });
-    // Nothing is ever written to it; it ends with the process that holds the other side.
+    // Nothing is written to it; it closes when the parent process ends.
     let _ = std::io::stdin().read(&mut [0; 1]);
     Ok(())
 }
@@ -107,7 +107,7 @@ fn answer_all(connection: &TcpStream) {
     }
 }
 
-/// The body of the next request; nothing if there is none.
+/// The body of the next request; `None` at the end of the connection.
 fn read_request(reader: &mut BufReader<&TcpStream>) -> Option<Vec<u8>> {
     let mut length = 0;
     let mut line = String::new();
@@ -140,22 +140,22 @@ fn respond(request: &Request) -> Vec<u8> {
         .tools
         .iter()
         .any(|tool| tool.function.name == "finish");
-    let said = match (is_answered, has_finish) {
-        (false, _) => Said::call("weather", &json!({"city": "Bergen", "days": 3})),
-        (true, true) => Said::call(
+    let answer = match (is_answered, has_finish) {
+        (false, _) => MockAnswer::call("weather", &json!({"city": "Bergen", "days": 3})),
+        (true, true) => MockAnswer::call(
             "finish",
             &json!({"answer": ANSWER, "reasoning": "I looked.", "confidence": 0.9}),
         ),
-        (true, false) => Said::Text,
+        (true, false) => MockAnswer::Text,
     };
     match request.stream {
-        true => streamed(&said),
-        false => whole(&said),
+        true => streamed(&answer),
+        false => whole(&answer),
     }
 }
 
-/// What the model says.
-enum Said {
+/// The answer of the mock model.
+enum MockAnswer {
     Text,
     Call {
         tool: &'static str,
@@ -163,7 +163,7 @@ enum Said {
     },
 }
 
-impl Said {
+impl MockAnswer {
     fn call(tool: &'static str, arguments: &Value) -> Self {
         Self::Call {
             tool,
@@ -183,10 +183,10 @@ fn usage() -> Value {
     json!({"prompt_tokens": 120, "completion_tokens": 20, "total_tokens": 140})
 }
 
-fn whole(said: &Said) -> Vec<u8> {
-    let message = match said {
-        Said::Text => json!({"role": "assistant", "content": ANSWER}),
-        Said::Call { tool, arguments } => json!({
+fn whole(answer: &MockAnswer) -> Vec<u8> {
+    let message = match answer {
+        MockAnswer::Text => json!({"role": "assistant", "content": ANSWER}),
+        MockAnswer::Call { tool, arguments } => json!({
             "role": "assistant",
             "content": null,
             "tool_calls": [{
@@ -201,7 +201,7 @@ fn whole(said: &Said) -> Vec<u8> {
         "object": "chat.completion",
         "created": 1_700_000_000,
         "model": "fake",
-        "choices": [{"index": 0, "message": message, "finish_reason": said.finish_reason()}],
+        "choices": [{"index": 0, "message": message, "finish_reason": answer.finish_reason()}],
         "usage": usage(),
     });
     plain(200, &body)
@@ -216,14 +216,14 @@ fn plain(status: u16, body: &Value) -> Vec<u8> {
     (head + &body).into_bytes()
 }
 
-fn streamed(said: &Said) -> Vec<u8> {
+fn streamed(answer: &MockAnswer) -> Vec<u8> {
     let mut deltas = Vec::new();
-    match said {
-        Said::Text => {
+    match answer {
+        MockAnswer::Text => {
             deltas.push(json!({"role": "assistant", "content": ""}));
             deltas.extend(pieces(ANSWER).map(|piece| json!({"content": piece})));
         }
-        Said::Call { tool, arguments } => {
+        MockAnswer::Call { tool, arguments } => {
             deltas.push(
                 json!({"role": "assistant", "content": null, "tool_calls": [{
                     "index": 0,
@@ -245,7 +245,7 @@ fn streamed(said: &Said) -> Vec<u8> {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": null});
         put_event(&mut out, &chunk(&json!([choice]), &Value::Null).to_string());
     }
-    let choice = json!({"index": 0, "delta": {}, "finish_reason": said.finish_reason()});
+    let choice = json!({"index": 0, "delta": {}, "finish_reason": answer.finish_reason()});
     put_event(&mut out, &chunk(&json!([choice]), &Value::Null).to_string());
     put_event(&mut out, &chunk(&json!([]), &usage()).to_string());
     put_event(&mut out, "[DONE]");
@@ -272,6 +272,6 @@ fn put_event(out: &mut String, data: &str) {
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     // The texts here are ASCII.
     (0..text.len())
-        .step_by(PIECE)
-        .map(move |start| &text[start..text.len().min(start + PIECE)])
+        .step_by(CHUNK_LENGTH)
+        .map(move |start| &text[start..text.len().min(start + CHUNK_LENGTH)])
 }

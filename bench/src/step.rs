@@ -1,4 +1,4 @@
-//! What the run machine itself costs: taking an event, saying what is next, and deciding about a call,
+//! Measures the run machine itself: applying an event, computing the next step, and deciding about a call,
 //! without any model, tool or disk.
 
 use std::hint::black_box;
@@ -15,20 +15,20 @@ use windlass_spec::{Agent, CallId, NonEmptyText, RunId, Timestamp};
 
 use crate::windlass_runs::{agent, started};
 
-/// How many runs are timed together. Few, so that most batches are not interrupted.
+/// The runs per timed batch. Few, so that most batches are not interrupted.
 const BATCH: usize = 5;
 const BATCHES: usize = 1_001;
 
-/// Microseconds a step takes in a run of so many turns, median of batches.
+/// Microseconds per step in a run of `turns` turns, median of batches.
 pub fn microseconds(turns: u32) -> anyhow::Result<f64> {
     let agent = agent()?;
-    let gate = Gate::new(&agent)?;
+    let gate = BenchGate::new(&agent)?;
     let events = events(&agent, &gate, turns)?;
     let mut times = Vec::with_capacity(BATCHES);
     for _ in 0..BATCHES {
         let start = Instant::now();
         for _ in 0..BATCH {
-            black_box(walk(black_box(&events), &gate)?);
+            black_box(process(black_box(&events), &gate)?);
         }
         times.push(start.elapsed().as_secs_f64() * 1e6 / (BATCH * events.len()) as f64);
     }
@@ -36,9 +36,9 @@ pub fn microseconds(turns: u32) -> anyhow::Result<f64> {
     Ok(times[BATCHES / 2])
 }
 
-/// Walks through a run as a driver does: after each event it asks what is next, and it lets the gate
-/// decide about each call.
-fn walk(events: &[Event], gate: &Gate) -> anyhow::Result<Run> {
+/// Processes a run as a driver does: it computes the next step after each event, and lets the gate decide about
+/// each call.
+fn process(events: &[Event], gate: &BenchGate) -> anyhow::Result<Run> {
     let mut run = Run::fold(&events[..1])?;
     black_box(run.next());
     for event in &events[1..] {
@@ -51,18 +51,18 @@ fn walk(events: &[Event], gate: &Gate) -> anyhow::Result<Run> {
     Ok(run)
 }
 
-/// What decides about the calls.
-struct Gate {
-    who: Identity,
+/// The gate's rules and the caller's identity.
+struct BenchGate {
+    identity: Identity,
     rules: Rules,
 }
 
-impl Gate {
+impl BenchGate {
     fn new(agent: &Agent) -> anyhow::Result<Self> {
         let rules = Rules::new(&Governance::default(), agent, &[]);
         let tenant = NonEmptyText::new("local")?;
         Ok(Self {
-            who: Identity::new(tenant, Principal::new("bench")?),
+            identity: Identity::new(tenant, Principal::new("bench")?),
             rules: rules.map_err(|errors| anyhow::anyhow!("{errors:?}"))?,
         })
     }
@@ -70,7 +70,7 @@ impl Gate {
     fn decide(&self, run: &Run, call: &CallId) -> anyhow::Result<Decision> {
         Ok(run.decide(
             call,
-            &self.who,
+            &self.identity,
             &self.rules,
             &windlass_core::limits::Readiness::Ready,
         )?)
@@ -78,11 +78,11 @@ impl Gate {
 }
 
 /// The events of a run in which each turn but the last calls the tool.
-fn events(agent: &Agent, gate: &Gate, turns: u32) -> anyhow::Result<Vec<Event>> {
+fn events(agent: &Agent, gate: &BenchGate, turns: u32) -> anyhow::Result<Vec<Event>> {
     let mut events = vec![started(RunId::new("bench")?, agent)];
     let mut run = Run::fold(&events)?;
     let at = Timestamp::from_microseconds(1_700_000_000_000_000);
-    let mut happen = |run: &mut Run, event: Event| -> anyhow::Result<()> {
+    let mut record = |run: &mut Run, event: Event| -> anyhow::Result<()> {
         run.apply(&event)?;
         events.push(event);
         Ok(())
@@ -112,12 +112,12 @@ fn events(agent: &Agent, gate: &Gate, turns: u32) -> anyhow::Result<Vec<Event>> 
                     },
                     ..ModelAnswer::default()
                 };
-                happen(&mut run, Event::ModelAnswered { turn, answer, at })?;
+                record(&mut run, Event::ModelAnswered { turn, answer, at })?;
             }
             Next::Gate(calls) => {
                 for call in calls {
                     let decision = gate.decide(&run, &call)?;
-                    happen(&mut run, Event::Decided { call, decision, at })?;
+                    record(&mut run, Event::Decided { call, decision, at })?;
                 }
             }
             Next::RunCalls(calls) => {
@@ -127,9 +127,9 @@ fn events(agent: &Agent, gate: &Gate, turns: u32) -> anyhow::Result<Vec<Event>> 
                         at,
                         variant: None,
                     };
-                    happen(&mut run, call_started)?;
+                    record(&mut run, call_started)?;
                     let end = CallEnd::Success(json!("Rain, and then more rain. ".repeat(8)));
-                    happen(
+                    record(
                         &mut run,
                         Event::CallEnded {
                             call,
@@ -143,7 +143,9 @@ fn events(agent: &Agent, gate: &Gate, turns: u32) -> anyhow::Result<Vec<Event>> 
                     )?;
                 }
             }
-            Next::Wait(_) => anyhow::bail!("nobody should be asked"),
+            Next::Wait(_) => {
+                anyhow::bail!("the run waits for a person, but no call needs approval")
+            }
             Next::Done(_) => break,
         }
     }

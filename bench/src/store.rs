@@ -1,7 +1,7 @@
-//! What keeping a journal costs beside the disk under it: a synced append beside a bare `fdatasync` of as
-//! many bytes, many writers beside one, an append that does not wait, and lists of many waiting runs.
+//! Measures the journal relative to the disk: a synced append compared with a bare `fdatasync` of the same
+//! size, many writers compared with one, an append that does not wait, and lists of many waiting runs.
 //!
-//! `bench-store [DIRECTORY]`: on the file system of that directory, else of the one for temporary files.
+//! `bench-store [DIRECTORY]`: on the file system of that directory; the default is the temporary directory.
 
 mod machine;
 mod waiting;
@@ -18,14 +18,14 @@ use windlass_spec::{CallId, RunId, Timestamp};
 use windlass_store::{Durability, NewRun, RunJournal, Store};
 
 const ROUNDS: usize = 15;
-/// How often each thing is done in a round: about as many events as a run has.
+/// The repetitions of each operation in a round: about the number of events of a run.
 const TIMES: usize = 60;
 const WRITERS: usize = 64;
-/// How many times one append may take as long as the disk alone.
+/// The largest ratio of one append to the disk alone.
 const SYNC_GOAL: f64 = 1.5;
-/// How many times as much many writers get done as one.
+/// The least ratio of the throughput of many writers to one.
 const GROUP_GOAL: f64 = 10.0;
-/// How much of a wait for the disk an append that does not wait may take.
+/// The largest ratio of an append that does not wait to a wait for the disk.
 const RELAXED_GOAL: f64 = 0.1;
 
 const AGENT: &str = r#"
@@ -51,9 +51,9 @@ struct Times {
     in_place: Vec<Duration>,
     synced: Vec<Duration>,
     relaxed: Vec<Duration>,
-    /// For each append of many writers: threads that wait.
+    /// Per append of many writers: threads that block.
     threads: Vec<Duration>,
-    /// For each append of many writers: tasks that are told.
+    /// Per append of many writers: tasks that are notified.
     tasks: Vec<Duration>,
 }
 
@@ -143,8 +143,8 @@ fn report(bytes: usize, times: Times) {
     );
 }
 
-/// How long one append takes when many tasks append at once, as runs do: the time for all, divided by
-/// how many.
+/// The time per append if many tasks append concurrently, as runs do: the total time divided by the number of
+/// appends.
 async fn many_tasks(journals: &[Arc<RunJournal>]) -> anyhow::Result<Duration> {
     let started = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();
@@ -154,9 +154,9 @@ async fn many_tasks(journals: &[Arc<RunJournal>]) -> anyhow::Result<Duration> {
             let event = intent(journal.lease().run().as_str())?;
             for _ in 0..TIMES {
                 let event = journal.redacted(event.clone())?;
-                let (tell, told) = tokio::sync::oneshot::channel();
-                journal.append_then(&event, |done| drop(tell.send(done)))?;
-                told.await??;
+                let (sender, receiver) = tokio::sync::oneshot::channel();
+                journal.append_then(&event, |done| drop(sender.send(done)))?;
+                receiver.await??;
             }
             anyhow::Ok(())
         });
@@ -167,7 +167,7 @@ async fn many_tasks(journals: &[Arc<RunJournal>]) -> anyhow::Result<Duration> {
     Ok(started.elapsed() / u32::try_from(TIMES * journals.len())?)
 }
 
-/// The same with threads, each of which waits for its own.
+/// Like [`many_tasks`], with threads that block on their own appends.
 fn many_threads(journals: &[Arc<RunJournal>]) -> anyhow::Result<Duration> {
     let started = Instant::now();
     std::thread::scope(|scope| {
@@ -190,7 +190,7 @@ fn many_threads(journals: &[Arc<RunJournal>]) -> anyhow::Result<Duration> {
     Ok(started.elapsed() / u32::try_from(TIMES * journals.len())?)
 }
 
-/// The median time of doing something again and again.
+/// The median time of repeated work.
 fn each(mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
     let mut times = Vec::with_capacity(TIMES);
     for _ in 0..TIMES {
@@ -201,7 +201,7 @@ fn each(mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Duration
     Ok(median(times))
 }
 
-/// A file whose bytes are on the disk, so that writing them again changes nothing but them.
+/// A file whose bytes are on the disk, so that writing them again changes no metadata.
 fn prepared(path: &Path, size: usize) -> anyhow::Result<File> {
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).open(path)?;
@@ -210,7 +210,7 @@ fn prepared(path: &Path, size: usize) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// The runs of many writers. Each round has new ones, as each run writes a while and ends.
+/// The runs of many writers. Each round has new ones.
 fn start_many(store: &Store) -> anyhow::Result<Vec<Arc<RunJournal>>> {
     let start = |_| start(store, &new_id()).map(Arc::new);
     (0..WRITERS).map(start).collect()
@@ -252,7 +252,7 @@ fn first_event(run: &str) -> anyhow::Result<Event> {
     })
 }
 
-/// What waits for the disk most often: that a call is about to run.
+/// The most frequent synced event: the start of a call.
 fn intent(run: &str) -> anyhow::Result<Event> {
     let call: CallId = format!("{run}:1:0").parse()?;
     Ok(Event::CallStarted {

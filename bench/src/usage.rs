@@ -1,6 +1,6 @@
-//! What a program costs: processor time of it and its children, and the most memory it held. It is
-//! started by a process that starts nothing else, because the system adds up what children cost and
-//! keeps only the largest of them.
+//! Measures the processor time of a program and its children, and its peak memory. The program is
+//! started by a process that starts nothing else, because the system adds up the usage of all children and
+//! keeps only the largest peak.
 
 use std::process::{Command, Stdio};
 
@@ -9,17 +9,17 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use serde::{Deserialize, Serialize};
 
-/// What a program cost.
+/// The resource usage of a program.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Usage {
     /// Processor time in microseconds, user and system.
     pub processor: i64,
-    /// The most memory it held, in bytes.
+    /// Peak memory in bytes.
     pub memory: i64,
 }
 
-/// Runs a program to its end and says what it cost.
-pub fn of(program: &[String]) -> anyhow::Result<Usage> {
+/// Runs a program to its end and returns its usage.
+pub fn measure_in_child(program: &[String]) -> anyhow::Result<Usage> {
     let output = Command::new(std::env::current_exe()?)
         .arg("measure")
         .args(program)
@@ -27,20 +27,20 @@ pub fn of(program: &[String]) -> anyhow::Result<Usage> {
         .stderr(Stdio::inherit())
         .output()?;
     anyhow::ensure!(output.status.success(), "`{}` failed", program.join(" "));
-    serde_json::from_slice(&output.stdout).context("what it cost is not known")
+    serde_json::from_slice(&output.stdout).context("the measuring process printed no usage")
 }
 
-/// Runs a program as the only child of this process and prints what it cost.
+/// Runs a program as the only child of this process and prints its usage.
 pub fn measure(program: &[String]) -> anyhow::Result<()> {
-    let (name, arguments) = program.split_first().context("there is no program")?;
+    let (name, arguments) = program.split_first().context("no program is given")?;
     let status = Command::new(name)
         .args(arguments)
         .stdout(Stdio::null())
         .status()
-        .with_context(|| format!("`{name}` cannot be started"))?;
+        .with_context(|| format!("cannot start `{name}`"))?;
     anyhow::ensure!(status.success(), "`{name}` ended with {status}");
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    // Counted in kilobytes everywhere but on Apple's systems.
+    // In kilobytes, except on Apple's systems.
     let unit = if cfg!(target_vendor = "apple") {
         1
     } else {

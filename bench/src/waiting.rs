@@ -1,4 +1,4 @@
-//! Lists of many runs that wait for a person, and what an open store holds in memory for them.
+//! Measures lists of many runs that wait for a person, and the memory of an open store with them.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub fn measure(directory: &Path) -> anyhow::Result<()> {
     let waiting = RunFilter::waiting();
     let pending = ApprovalFilter::pending();
     let opened = resident()? - before;
-    // Once before anything counts, so that the files are in memory.
+    // A warm-up, so that the files are in memory.
     store.count_runs(&RunFilter::default())?;
     let mut times = [const { Vec::new() }; 7];
     for _ in 0..ROUNDS {
@@ -91,7 +91,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// How long something takes that is to find all of them.
+/// The time of an operation that must find all runs.
 fn timed(work: impl FnOnce() -> anyhow::Result<u64>) -> anyhow::Result<Duration> {
     let started = Instant::now();
     let count = work()?;
@@ -100,7 +100,7 @@ fn timed(work: impl FnOnce() -> anyhow::Result<u64>) -> anyhow::Result<Duration>
     Ok(time)
 }
 
-/// One run is made as it comes about; the others are copies of its rows under other ids.
+/// Creates one run with the store; the others are copies of its rows under other ids.
 fn make(path: &Path) -> anyhow::Result<()> {
     const TEMPLATE: &str = "01a1e1d1226870c9a81a75786eae0000";
     let store = Store::open(path)?;
@@ -162,7 +162,7 @@ fn question(run: &str) -> anyhow::Result<Approval> {
     ))?)
 }
 
-/// How much memory this process has now, in bytes.
+/// The resident memory of this process, in bytes.
 fn resident() -> anyhow::Result<i64> {
     let text = std::fs::read_to_string("/proc/self/statm")?;
     let pages: i64 = text.split(' ').nth(1).context("a number")?.parse()?;

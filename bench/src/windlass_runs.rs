@@ -1,5 +1,5 @@
 //! The run of the loop benchmark in Windlass, as `windlass run` makes it: with the gate, and with a
-//! journal in SQLite that waits for the disk. Agent, tools, model and store are made once.
+//! durable journal in SQLite. Agent, tools, model and store are created once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use windlass_spec::{Agent, RunId};
 use windlass_store::{Options, Redactor, Store};
 use windlass_tools::{BindingMode, ToolLibrary, bind, tool};
 
-/// The agent, as it would be in a file.
+/// The agent file.
 pub const AGENT: &str = r#"
 [weather_agent:Agent {
   description: "Answers questions about the weather",
@@ -25,10 +25,10 @@ pub const AGENT: &str = r#"
 ]
 "#;
 
-/// What is asked.
+/// The task.
 pub const TASK: &str = "Which city has the worse weather today, Oslo or Bergen?";
 
-/// What the server is shown, and the journal must not be.
+/// The API key, which must not be in the journal.
 const KEY: &str = "no-key";
 
 /// Tells the weather of a city for the coming days
@@ -71,8 +71,8 @@ pub fn make(url: &str, at_once: usize, total: usize) -> anyhow::Result<()> {
     let agent = agent()?;
     let library = ToolLibrary::new("bench").with(weather_tool()?);
     let tools = bind(&agent, &library, BindingMode::Exact).map_err(|failures| {
-        let told: Vec<String> = failures.iter().map(ToString::to_string).collect();
-        anyhow::anyhow!(told.join("\n"))
+        let messages: Vec<String> = failures.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!(messages.join("\n"))
     })?;
     let settings = HostedSettings {
         base_url: Some(format!("{url}/")),

@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-FURNITURE = {
-    "journal.txt": "Monday: the roof was mended.\n",
+FIRST_FILES = {
+    "journal.txt": "Monday: the roof was repaired.\n",
     "draft.txt": "Dear Sir or Madam,\n",
 }
 
@@ -21,7 +21,7 @@ def folder():
     place = Path(named) if named else Path(tempfile.gettempdir()) / "windlass-office"
     place.mkdir(parents=True, exist_ok=True)
     if not any(place.iterdir()):
-        for name, text in FURNITURE.items():
+        for name, text in FIRST_FILES.items():
             (place / name).write_text(text, encoding="utf-8")
     return place
 

@@ -1,12 +1,12 @@
 """An MCP server over standard input and output whose tools are the simulated APIs of the Berkeley
 Function Calling Leaderboard's multi-turn tasks (the package `bfcl-eval`, Apache-2.0, which is fetched
-and not part of this repository). The state of the APIs lives here and goes on through a task.
+and not part of this repository). The state of the APIs is kept here for the duration of a task.
 
-`server.py` serves; `server.py tasks` prints the package's own tasks, one JSON object a line.
+`server.py` serves; `server.py tasks` prints the package's own tasks, one JSON object per line.
 
-Beside the APIs there are two tools for whoever measures, which no agent declares: `bench_load` begins a
-task, and `bench_check` replays what was expected in a twin of the APIs and compares the two as the
-leaderboard's own state checker does.
+Besides the APIs there are two control tools for the benchmark, which no agent declares: `bench_load` starts
+a task, and `bench_check` replays the expected calls in a copy of the APIs and compares the two with the
+leaderboard's own state checker.
 """
 
 import ast
@@ -27,7 +27,7 @@ from bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker import state_chec
 
 DATA = Path(bfcl_eval.__file__).parent / "data"
 
-# The APIs of the multi-turn tasks. The others of the package need what is not simulated.
+# The APIs of the multi-turn tasks. The other APIs of the package need services that are not simulated.
 CLASSES = [
     "GorillaFileSystem",
     "MathAPI",
@@ -41,13 +41,13 @@ CLASSES = [
 
 VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 
-# The leaderboard's words for types, where JSON Schema has others.
+# The leaderboard's type names that differ from JSON Schema.
 TYPES = {"dict": "object", "float": "number", "tuple": "array", "list": "array", "bool": "boolean"}
 
 CONTROL = [
     {
         "name": "bench_load",
-        "description": "Begins a task: puts the APIs into their first state, and tells the tools and the expected calls.",
+        "description": "Starts a task: puts the APIs into their initial state, and returns the tools and the expected calls.",
         "inputSchema": {
             "type": "object",
             "properties": {
@@ -60,7 +60,7 @@ CONTROL = [
     },
     {
         "name": "bench_check",
-        "description": "Compares the state of the APIs with that after the expected calls of so many turns.",
+        "description": "Compares the state of the APIs with the state after the expected calls of the given number of turns.",
         "inputSchema": {
             "type": "object",
             "properties": {"turns": {"type": "integer"}},
@@ -75,49 +75,49 @@ def lines(path):
         return [json.loads(line) for line in file if line.strip()]
 
 
-def schema(said):
-    """What the leaderboard says of a value, in the words of JSON Schema."""
+def to_json_schema(described):
+    """Translates the leaderboard's description of a value to JSON Schema."""
     translated = {}
     for key in ("description", "enum", "default"):
-        if key in said:
-            translated[key] = said[key]
-    kind = said.get("type")
+        if key in described:
+            translated[key] = described[key]
+    kind = described.get("type")
     if kind and kind != "any":
         translated["type"] = TYPES.get(kind, kind)
-    if "items" in said:
-        translated["items"] = schema(said["items"])
-    if "properties" in said:
-        properties = said["properties"].items()
-        translated["properties"] = {name: schema(inner) for name, inner in properties}
-        translated["required"] = [name for name in said.get("required", []) if name in said["properties"]]
+    if "items" in described:
+        translated["items"] = to_json_schema(described["items"])
+    if "properties" in described:
+        properties = described["properties"].items()
+        translated["properties"] = {name: to_json_schema(inner) for name, inner in properties}
+        translated["required"] = [name for name in described.get("required", []) if name in described["properties"]]
     return translated
 
 
-def documented():
+def read_tools():
     """The tools of each API."""
     tools, owners = [], {}
     for owner in CLASSES:
-        for said in lines(DATA / "multi_turn_func_doc" / MULTI_TURN_FUNC_DOC_FILE_MAPPING[owner]):
-            name = said["name"]
+        for documentation in lines(DATA / "multi_turn_func_doc" / MULTI_TURN_FUNC_DOC_FILE_MAPPING[owner]):
+            name = documentation["name"]
             if name in owners:
                 raise SystemExit(f"both {owners[name]} and {owner} have a tool {name}")
             owners[name] = owner
             tools.append(
                 {
                     "name": name,
-                    "description": said["description"],
-                    "inputSchema": schema(said["parameters"]),
+                    "description": documentation["description"],
+                    "inputSchema": to_json_schema(documentation["parameters"]),
                     "annotations": {"openWorldHint": False},
                 }
             )
     return tools, owners
 
 
-TOOLS, OWNERS = documented()
+TOOLS, OWNERS = read_tools()
 
 
-def made(classes, initial_config):
-    """The APIs in their first state."""
+def create_apis(classes, initial_config):
+    """Creates the APIs in their initial state."""
     apis = {}
     for name in classes:
         api = getattr(importlib.import_module(CLASS_FILE_PATH_MAPPING[name]), name)()
@@ -127,8 +127,8 @@ def made(classes, initial_config):
     return apis
 
 
-def parsed(text):
-    """A call that is written as Python, with the names of arguments that are given by place."""
+def parse_call(text):
+    """Parses a call written as Python; positional arguments get their names."""
     call = ast.parse(text.strip(), mode="eval").body
     name = call.func.id
     owner = getattr(importlib.import_module(CLASS_FILE_PATH_MAPPING[OWNERS[name]]), OWNERS[name])
@@ -138,36 +138,36 @@ def parsed(text):
     return {"name": name, "arguments": arguments}
 
 
-def failed(result):
+def is_failure(result):
     return isinstance(result, dict) and bool(result.get("error"))
 
 
 class Scenario:
-    """A task under way: its APIs, and the twin in which the expected calls are made."""
+    """A running task: its APIs, and a copy in which the expected calls are made."""
 
     def __init__(self, classes, initial_config, expected):
-        self.calls = [[parsed(call) for call in turn] for turn in expected]
-        self.apis = made(classes, initial_config)
-        self.twin = made(classes, initial_config)
+        self.calls = [[parse_call(call) for call in turn] for turn in expected]
+        self.apis = create_apis(classes, initial_config)
+        self.copy = create_apis(classes, initial_config)
         self.replayed = 0
 
     def check(self, turns):
         errors = []
         while self.replayed < turns:
             for call in self.calls[self.replayed]:
-                result = called(self.twin, call["name"], copy.deepcopy(call["arguments"]))
-                if failed(result):
+                result = call_api(self.copy, call["name"], copy.deepcopy(call["arguments"]))
+                if is_failure(result):
                     errors.append({"call": call, "error": str(result["error"])})
             self.replayed += 1
-        verdict = state_checker(self.apis, self.twin)
+        verdict = state_checker(self.apis, self.copy)
         answer = {"equal": verdict["valid"], "errors": errors}
         if not verdict["valid"]:
             answer["differences"] = sorted(verdict["details"]["differences"])
         return answer
 
 
-def called(apis, name, arguments):
-    """What an API answers. One that fails in Python answers with an error, too."""
+def call_api(apis, name, arguments):
+    """Calls an API. A Python exception becomes an error result."""
     owner = OWNERS.get(name)
     if owner not in apis:
         return {"error": f"there is no tool {name} in this task"}
@@ -177,7 +177,7 @@ def called(apis, name, arguments):
         return {"error": f"{type(error).__name__}: {error}"}
 
 
-class Serving:
+class Server:
     def __init__(self):
         self.scenario = None
 
@@ -190,16 +190,16 @@ class Serving:
             tools = [tool["name"] for tool in TOOLS if OWNERS[tool["name"]] in arguments["classes"]]
             return {"calls": self.scenario.calls, "tools": tools}
         if self.scenario is None:
-            return {"error": "no task has begun"}
+            return {"error": "no task is loaded"}
         if name == "bench_check":
             return self.scenario.check(arguments["turns"])
-        return called(self.scenario.apis, name, arguments)
+        return call_api(self.scenario.apis, name, arguments)
 
     def answer(self, method, params):
         if method == "initialize":
-            asked = params.get("protocolVersion")
+            requested = params.get("protocolVersion")
             return {
-                "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
+                "protocolVersion": requested if requested in VERSIONS else VERSIONS[0],
                 "capabilities": {"tools": {}},
                 "serverInfo": {"name": "bfcl", "version": "1"},
             }
@@ -210,9 +210,9 @@ class Serving:
         if method == "tools/call":
             result = self.call(params["name"], params.get("arguments") or {})
             structured = result if isinstance(result, dict) else {"result": result}
-            # What JSON has no word for is told as text, as the leaderboard does.
+            # Values that JSON cannot represent become text, as in the leaderboard.
             structured = json.loads(json.dumps(structured, default=str))
-            is_error = failed(structured)
+            is_error = is_failure(structured)
             text = str(structured["error"]) if is_error else json.dumps(structured)
             answer = {"content": [{"type": "text", "text": text}], "isError": is_error}
             if not is_error:
@@ -222,8 +222,8 @@ class Serving:
 
 
 def serve():
-    serving = Serving()
-    # What the APIs print must not get among the messages.
+    server = Server()
+    # Output of the APIs must not mix with the messages.
     out, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         message = json.loads(line)
@@ -231,9 +231,9 @@ def serve():
             continue
         reply = {"jsonrpc": "2.0", "id": message["id"]}
         try:
-            result = serving.answer(message.get("method"), message.get("params") or {})
+            result = server.answer(message.get("method"), message.get("params") or {})
             if result is None:
-                reply["error"] = {"code": -32601, "message": "there is no such method"}
+                reply["error"] = {"code": -32601, "message": "unknown method"}
             else:
                 reply["result"] = result
         except Exception as error:
@@ -246,7 +246,7 @@ def tasks():
     """The package's tasks in the form that the benchmark reads."""
     answers = {row["id"]: row["ground_truth"] for row in lines(DATA / "possible_answer" / "BFCL_v4_multi_turn_base.json")}
     for row in lines(DATA / "BFCL_v4_multi_turn_base.json"):
-        texts = ["\n".join(said["content"] for said in turn if said["role"] == "user") for turn in row["question"]]
+        texts = ["\n".join(message["content"] for message in turn if message["role"] == "user") for turn in row["question"]]
         task = {
             "id": row["id"],
             "turns": texts,

@@ -2,7 +2,7 @@
 
     faiss_flat.py QUERIES VECTORS TRUTH ROUNDS
 
-The files hold f32 in little endian, 256 a row. Writes the ten best rows of each query to TRUTH, as u32, and
+The files hold f32 in little endian, 256 per row. Writes the ten best rows of each query to TRUTH, as u32, and
 prints one JSON object. The inner product of unit vectors is their cosine.
 """
 

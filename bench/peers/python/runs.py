@@ -1,6 +1,5 @@
-"""What the Python peers of the loop benchmark have in common: the task, the tool, and how many runs
-are made at once. Each peer is called with URL AT_ONCE TOTAL and fails if a run does not end as it
-should."""
+"""Shared code of the Python peers of the loop benchmark: the task, the tool, and the concurrency. Each
+peer is called with URL AT_ONCE TOTAL and fails if a run does not give the expected answer."""
 
 import asyncio
 import sys
@@ -23,7 +22,7 @@ def weather(city: str, days: int) -> str:
 
 
 def make(run: Callable[[], Awaitable[str]]) -> None:
-    """Makes the runs that were asked for."""
+    """Makes TOTAL runs, AT_ONCE at a time."""
     at_once, total = int(sys.argv[2]), int(sys.argv[3])
     asyncio.run(_all(run, at_once, total))
 

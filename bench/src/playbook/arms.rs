@@ -1,7 +1,7 @@
-//! What the policy is told in the arms of the benchmark: nothing, what was learned from runs of other tasks,
-//! or something that only looks like it. An arm learns once from the runs of the training tasks and then
-//! gives lines for each turn of a task. Whatever an arm says goes into the ordinary field for strategies of
-//! a task, and reaches the policy in the text of the prompt.
+//! The arms of the benchmark. Each gives the policy other advice: none, advice learned from runs of other tasks,
+//! or a control that only looks like it. An arm learns once from the runs of the training tasks and then
+//! gives lines for each turn of a task. The lines go into the field `strategies` of a task and reach the policy in
+//! the prompt.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,13 +9,13 @@ use windlass_core::run::Run;
 use windlass_embed::{Embedding, StaticEmbedder};
 
 use crate::book;
-use crate::random::{Random, chance};
+use crate::random::{Random, seeded};
 use crate::tasks::Task;
 
-/// Which turn of which task advice is wanted for.
+/// The turn of a task that advice is wanted for.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnContext<'t> {
-    /// The task. Arms must not look at what it expects.
+    /// The task. Arms must not use its expected calls.
     pub task: &'t Task,
     /// The turn, from 0.
     pub turn: usize,
@@ -24,13 +24,13 @@ pub struct TurnContext<'t> {
 }
 
 impl<'t> TurnContext<'t> {
-    /// What the user says.
+    /// The text of the user.
     pub fn text(&self) -> &'t str {
         &self.task.turns[self.turn]
     }
 }
 
-/// What an arm says of turns.
+/// The advice of an arm.
 pub trait Advice: Send + Sync {
     /// The lines for a turn, the best first.
     fn lines(&self, turn: &TurnContext<'_>) -> Vec<String>;
@@ -42,13 +42,13 @@ impl<F: Fn(&TurnContext<'_>) -> Vec<String> + Send + Sync> Advice for F {
     }
 }
 
-/// What an arm may learn from.
+/// The training data of an arm.
 #[derive(Debug, Clone)]
 pub struct Training<'t> {
-    /// Decides what is left to chance.
+    /// The seed of random choices.
     pub seed: u64,
-    /// The part of the tasks that is kept for the test.
-    #[allow(dead_code, reason = "for arms that keep what they learned")]
+    /// The test fold.
+    #[allow(dead_code, reason = "for arms that cache what they learned")]
     pub fold: usize,
     /// The turns of the training tasks, in the order of the tasks.
     pub turns: Vec<TrainingTurn<'t>>,
@@ -57,11 +57,11 @@ pub struct Training<'t> {
 /// A run to learn from.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingTurn<'t> {
-    /// Its task. Arms must not look at what it expects.
+    /// Its task. Arms must not use its expected calls.
     pub task: &'t Task,
     /// The turn, from 0.
     pub turn: usize,
-    /// What was done.
+    /// The run.
     pub run: &'t Run,
     /// Whether the task was solved in the end.
     #[allow(dead_code, reason = "for arms that learn from how tasks ended")]
@@ -69,7 +69,7 @@ pub struct TrainingTurn<'t> {
 }
 
 impl<'t> TrainingTurn<'t> {
-    /// What the user said.
+    /// The text of the user.
     pub fn text(&self) -> &'t str {
         &self.task.turns[self.turn]
     }
@@ -84,24 +84,24 @@ impl<'t> TrainingTurn<'t> {
     }
 }
 
-/// One way to advise.
+/// A source of advice.
 pub trait Arm: Sync {
-    /// What it is called in the results.
+    /// The name in the results.
     fn name(&self) -> String;
 
-    /// What it says after it has learned.
+    /// Learns from the training data and returns the advice.
     fn learn<'t>(&self, training: &Training<'t>) -> Box<dyn Advice + 't>;
 
-    /// Whether it is let learn from the tasks of the test, too, which nothing else may.
+    /// Whether it also learns from the test tasks. Only a control may.
     fn leaks(&self) -> bool {
         false
     }
 }
 
-/// Says nothing.
-pub struct Nothing;
+/// The baseline: no advice.
+pub struct NoAdvice;
 
-impl Arm for Nothing {
+impl Arm for NoAdvice {
     fn name(&self) -> String {
         "none".to_owned()
     }
@@ -111,7 +111,7 @@ impl Arm for Nothing {
     }
 }
 
-/// Names the tools that were called successfully most often in training, whatever the turn is about.
+/// Names the tools that succeeded most often in training, independent of the turn.
 pub struct Frequency {
     /// How many lines it gives.
     pub k: usize,
@@ -144,14 +144,14 @@ impl Arm for Frequency {
     }
 }
 
-/// Tells what was done in the training turns whose texts are most alike, as it was done: nothing is
-/// reflected upon, merged or counted. What a playbook must beat.
+/// Gives the traces of the training turns with the most similar texts, without reflection, merging or counting. A
+/// playbook must be better than this.
 pub struct Nearest {
     /// How many lines it gives.
     pub k: usize,
-    /// Whether it has what the playbook has besides merging, counting and ranking: only traces of the domain
-    /// whose tools are there, without calls that only looked around, and only of runs that succeeded.
-    pub is_sifted: bool,
+    /// Whether traces are filtered as in the playbook: only the domain, available tools and successful runs,
+    /// without calls that had no use.
+    pub is_filtered: bool,
 }
 
 struct Trace<'t> {
@@ -163,28 +163,29 @@ struct Trace<'t> {
 
 impl Nearest {
     fn trace<'t>(&self, turn: &TrainingTurn<'t>, embedder: &StaticEmbedder) -> Option<Trace<'t>> {
-        let sequence = match self.is_sifted {
+        let sequence = match self.is_filtered {
             false => turn.sequence().into_iter().map(str::to_owned).collect(),
-            true => book::sifted(turn.run)?,
+            true => book::useful_sequence(turn.run)?,
         };
         let names: Vec<&str> = sequence.iter().map(String::as_str).collect();
         Some(Trace {
             domain: turn.task.domain(),
-            line: line(turn.text(), &names)?,
+            line: strategy_line(turn.text(), &names)?,
             meaning: embedder.embed(turn.text()),
             sequence,
         })
     }
 
     fn fits(&self, trace: &Trace<'_>, turn: &TurnContext<'_>) -> bool {
-        let is_there = |tool: &String| turn.tools.contains(tool);
-        !self.is_sifted || trace.domain == turn.task.domain() && trace.sequence.iter().all(is_there)
+        let is_available = |tool: &String| turn.tools.contains(tool);
+        !self.is_filtered
+            || trace.domain == turn.task.domain() && trace.sequence.iter().all(is_available)
     }
 }
 
 impl Arm for Nearest {
     fn name(&self) -> String {
-        let kind = if self.is_sifted { "sifted" } else { "raw" };
+        let kind = if self.is_filtered { "filtered" } else { "raw" };
         format!("nearest {kind} trace, k = {}", self.k)
     }
 
@@ -203,7 +204,7 @@ impl Arm for Nearest {
                 .filter(|trace| this.fits(trace, turn))
                 .map(|trace| (wanted.cosine(&trace.meaning), trace.line.as_str()))
                 .collect();
-            // Stable: of those that are equally alike the earlier comes first.
+            // Stable: of equally similar traces the earlier comes first.
             ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
             ranked
                 .into_iter()
@@ -214,13 +215,13 @@ impl Arm for Nearest {
     }
 }
 
-/// What worked for a text, in one line. Nothing if nothing did.
-pub fn line(text: &str, sequence: &[&str]) -> Option<String> {
+/// A strategy line for a text and a tool sequence; `None` for an empty sequence.
+pub fn strategy_line(text: &str, sequence: &[&str]) -> Option<String> {
     if sequence.is_empty() {
         return None;
     }
     let words: Vec<&str> = text.split_whitespace().collect();
-    // The quotation must end where it ends.
+    // Inner quotation marks would end the quotation.
     let quoted = words.join(" ").replace('"', "'");
     Some(format!(
         "For tasks like \"{quoted}\": `{}`.",
@@ -228,8 +229,8 @@ pub fn line(text: &str, sequence: &[&str]) -> Option<String> {
     ))
 }
 
-/// As many lines of the same length as another arm gives, which say nothing: whether it helps or harms that
-/// the prompt is longer.
+/// A control: as many lines of the same length as another arm gives, without information. It measures the effect of
+/// a longer prompt.
 pub struct Filler<A>(pub A);
 
 impl<A: Arm> Arm for Filler<A> {
@@ -240,24 +241,28 @@ impl<A: Arm> Arm for Filler<A> {
     fn learn<'t>(&self, training: &Training<'t>) -> Box<dyn Advice + 't> {
         let other = self.0.learn(training);
         Box::new(move |turn: &TurnContext<'_>| {
-            other.lines(turn).iter().map(|line| filler(line)).collect()
+            other
+                .lines(turn)
+                .iter()
+                .map(|line| filler_line(line))
+                .collect()
         })
     }
 }
 
 /// A line of the same length that names no tool.
-pub fn filler(line: &str) -> String {
+pub fn filler_line(line: &str) -> String {
     const TEXT: &str = "Read what is asked for with care, and take the time that is needed. Be polite and \
                         be brief. It is good to be sure, and better to say so when one is not. ";
     let filler: String = TEXT.chars().cycle().take(line.chars().count()).collect();
-    // Ends in spaces would be trimmed, which would make it shorter.
+    // A trailing space would be trimmed, which would make it shorter.
     match filler.strip_suffix(' ') {
         Some(shorter) => format!("{shorter}."),
         None => filler,
     }
 }
 
-/// The lines of another arm with other tools in them: whether it matters what they say.
+/// A control: the lines of another arm with other tools. It measures whether the content matters.
 pub struct Shuffled<A>(pub A);
 
 impl<A: Arm> Arm for Shuffled<A> {
@@ -270,17 +275,17 @@ impl<A: Arm> Arm for Shuffled<A> {
         let seed = training.seed;
         Box::new(move |turn: &TurnContext<'_>| {
             let purpose = format!("{} {}", turn.task.id, turn.turn);
-            let mut random = chance(seed, &purpose);
+            let mut random = seeded(seed, &purpose);
             let lines = other.lines(turn);
             lines
                 .iter()
-                .map(|line| shuffled(line, turn.tools, &mut random))
+                .map(|line| replace_tools(line, turn.tools, &mut random))
                 .collect()
         })
     }
 }
 
-/// What another arm says if it has learned from all domains but the one of the task.
+/// A control: another arm that learned from all domains except that of the task.
 pub struct OtherDomain<A>(pub A);
 
 impl<A: Arm> Arm for OtherDomain<A> {
@@ -300,7 +305,7 @@ impl<A: Arm> Arm for OtherDomain<A> {
             (domain, self.0.learn(&others))
         });
         let learned: HashMap<&str, Box<dyn Advice + 't>> = learned.collect();
-        // Of a domain that training did not have, everything is another.
+        // A domain without training has only other domains.
         let all = self.0.learn(training);
         Box::new(move |turn: &TurnContext<'_>| {
             learned.get(turn.task.domain()).unwrap_or(&all).lines(turn)
@@ -308,8 +313,8 @@ impl<A: Arm> Arm for OtherDomain<A> {
     }
 }
 
-/// Another arm that has learned from the tasks of the test as well: the alarm. An arm that learns honestly and
-/// comes near it has seen what it should not.
+/// A control: another arm that also learned from the test tasks. An honest arm that comes near it probably leaks
+/// test data.
 pub struct Leak<A>(pub A);
 
 impl<A: Arm> Arm for Leak<A> {
@@ -327,13 +332,13 @@ impl<A: Arm> Arm for Leak<A> {
 }
 
 /// The same line with each tool of the agent replaced by another one.
-pub fn shuffled(line: &str, tools: &[String], random: &mut Random) -> String {
-    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+pub fn replace_tools(line: &str, tools: &[String], random: &mut Random) -> String {
+    let is_name_character = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
     let mut changed = String::new();
     let mut rest = line;
-    while let Some(begin) = rest.find(is_of_name) {
+    while let Some(begin) = rest.find(is_name_character) {
         let (before, word) = rest.split_at(begin);
-        let end = word.find(|c| !is_of_name(c)).unwrap_or(word.len());
+        let end = word.find(|c| !is_name_character(c)).unwrap_or(word.len());
         let (word, after) = word.split_at(end);
         changed.push_str(before);
         let others: Vec<&String> = tools.iter().filter(|tool| *tool != word).collect();
@@ -359,7 +364,7 @@ mod tests {
     use crate::policy::HEADING;
 
     #[test]
-    fn what_an_arm_says_stands_in_the_prompt_where_the_policy_looks_for_it() {
+    fn advice_is_in_the_prompt_below_the_heading_that_the_policy_reads() {
         let instruction = NonEmptyText::new("You help.").expect("an instruction");
         let name = AgentName::new("worker").expect("a name");
         let model = "scripted/policy".parse().expect("a model");
@@ -392,25 +397,25 @@ mod tests {
     }
 
     #[test]
-    fn a_line_quotes_the_task_in_one_quotation() {
-        let line = line("Say \"hi\"\nto all", &["a", "b"]).expect("a line");
+    fn strategy_line_has_one_quotation() {
+        let line = strategy_line("Say \"hi\"\nto all", &["a", "b"]).expect("a line");
         assert_eq!(line, "For tasks like \"Say 'hi' to all\": `a`, then `b`.");
-        assert_eq!(super::line("Nothing was done", &[]), None);
+        assert_eq!(super::strategy_line("Nothing was done", &[]), None);
     }
 
     #[test]
-    fn filler_is_as_long_as_what_it_stands_for() {
+    fn filler_has_the_length_of_the_original() {
         for length in 1..400 {
-            let filler = filler(&"é".repeat(length));
+            let filler = filler_line(&"é".repeat(length));
             assert_eq!(filler.trim().chars().count(), length);
         }
     }
 
     #[test]
-    fn shuffled_lines_name_other_tools_and_say_the_same_otherwise() {
+    fn replaced_lines_differ_only_in_their_tools() {
         let tools = ["t__a", "t__b", "t__c"].map(str::to_owned);
         let line = "For tasks like \"x\": `t__a`, then `t__b`, then `other`.";
-        let changed = shuffled(line, &tools, &mut chance(1, ""));
+        let changed = replace_tools(line, &tools, &mut seeded(1, ""));
         assert!(!changed.contains("`t__a`, then `t__b`"), "{changed}");
         assert!(
             changed.starts_with("For tasks like \"x\": `t__") && changed.ends_with("then `other`.")

@@ -1,25 +1,25 @@
-//! The arms that are told what a playbook says: learned from the runs of the training by the reflector and the
-//! curator of the product, searched by its index, and put in its words.
+//! The arms with a playbook: learned from the training runs by the product's reflector and curator, searched by its
+//! index, with its texts.
 
 use std::collections::{BTreeSet, HashMap};
 
 use windlass_core::run::Run;
 use windlass_learn::playbook::{
-    CurationSettings, Evidence, GroundedReflector, Playbook, PlaybookIndex, RecallQuery,
-    RecalledBefore, SemanticCurator, Standing, StrategyMatch, Verdict,
+    CurationSettings, GroundedReflector, Playbook, PlaybookEntry, PlaybookIndex, RecallQuery,
+    RunVerdict, SemanticCurator, ShownStrategy, StrategyMatch, StrategyStatus,
 };
 use windlass_runtime::experience;
 use windlass_spec::{NonEmptyText, StrategyId, StrategySection, ToolCallingStrategy, ToolName};
 
-use crate::arms::{Advice, Arm, Training, TurnContext, line};
-use crate::random::chance;
+use crate::arms::{Advice, Arm, Training, TurnContext, strategy_line};
+use crate::random::seeded;
 
-/// How many strategies a false one comes on: one in five of all is false then.
-const TRUE_TO_FALSE: usize = 4;
+/// The number of true strategies per false one, so that one in five is false.
+const TRUE_PER_FALSE: usize = 4;
 
 /// The playbook, with at most `k` strategies for a turn.
 pub struct Book {
-    /// How many strategies it gives.
+    /// The most strategies it gives.
     pub k: usize,
 }
 
@@ -29,29 +29,29 @@ impl Arm for Book {
     }
 
     fn learn<'t>(&self, training: &Training<'t>) -> Box<dyn Advice + 't> {
-        Box::new(Searched::of(&logs(training), self.k))
+        Box::new(PlaybookAdvice::new(&logs(training), self.k))
     }
 }
 
 /// The log of each domain.
-pub type Logs = HashMap<String, Vec<Evidence>>;
+pub type Logs = HashMap<String, Vec<PlaybookEntry>>;
 
 /// The logs after the runs of a training, in order.
 pub fn logs(training: &Training<'_>) -> Logs {
     let mut logs = Logs::new();
     for turn in &training.turns {
-        note(&mut logs, turn.task.domain(), turn.run, &[]);
+        record(&mut logs, turn.task.domain(), turn.run, &[]);
     }
     logs
 }
 
-/// Takes what a run teaches, judged by what happened in it and by nothing else, with the strategies that were
-/// put before the policy.
-fn note(logs: &mut Logs, domain: &str, run: &Run, recalled: &[StrategyMatch]) {
+/// Adds the evidence of a run to the log, with the strategies that the policy was shown. The verdict depends only
+/// on the events of the run.
+fn record(logs: &mut Logs, domain: &str, run: &Run, recalled: &[StrategyMatch]) {
     let Some(mut experience) = experience(run, None, windlass_runtime::now()) else {
         return;
     };
-    let before = recalled.iter().map(|recalled| RecalledBefore {
+    let before = recalled.iter().map(|recalled| ShownStrategy {
         id: recalled.id.clone(),
         section: recalled.section,
         sequence: recalled.sequence.clone(),
@@ -59,39 +59,41 @@ fn note(logs: &mut Logs, domain: &str, run: &Run, recalled: &[StrategyMatch]) {
     experience.recalled = before.collect();
     if let Some(evidence) = GroundedReflector::default().reflect(&experience, Vec::new()) {
         let log = logs.entry(domain.to_owned()).or_default();
-        log.push(Evidence::Run(Box::new(evidence)));
+        log.push(PlaybookEntry::Run(Box::new(evidence)));
     }
 }
 
-/// The tools of a run that succeeded, without calls that only looked around, as the reflector sees them;
-/// nothing if it did not succeed.
-pub fn sifted(run: &Run) -> Option<Vec<String>> {
+/// The tool sequence that the reflector derives from a run, without calls that had no use; `None` if the run did
+/// not succeed.
+pub fn useful_sequence(run: &Run) -> Option<Vec<String>> {
     let experience = experience(run, None, windlass_runtime::now())?;
     let evidence = GroundedReflector::default().reflect(&experience, Vec::new())?;
     let sequence = evidence.sequence.iter().map(ToString::to_string).collect();
-    (evidence.verdict == Verdict::Succeeded).then_some(sequence)
+    (evidence.verdict == RunVerdict::Succeeded).then_some(sequence)
 }
 
-fn playbook(domain: &str, entries: &[Evidence]) -> Playbook {
+fn playbook(domain: &str, entries: &[PlaybookEntry]) -> Playbook {
     SemanticCurator::new(CurationSettings::default()).fold(domain, entries)
 }
 
-/// The playbooks of all domains, to be searched.
-pub struct Searched {
+/// The advice from the playbooks of all domains.
+pub struct PlaybookAdvice {
     domains: HashMap<String, PlaybookIndex>,
-    /// All domains together, for tasks of a domain that nothing was learned in.
+    /// All domains together, for tasks of a domain without training.
     all: PlaybookIndex,
     k: usize,
 }
 
-impl Searched {
-    /// What the logs come to.
-    pub fn of(logs: &Logs, k: usize) -> Self {
-        let index =
-            |domain: &str, entries: &[Evidence]| PlaybookIndex::build(&playbook(domain, entries));
+impl PlaybookAdvice {
+    /// Builds the playbooks of the logs.
+    pub fn new(logs: &Logs, k: usize) -> Self {
+        let index = |domain: &str, entries: &[PlaybookEntry]| {
+            PlaybookIndex::build(&playbook(domain, entries))
+        };
         let mut names: Vec<&String> = logs.keys().collect();
         names.sort();
-        let together: Vec<Evidence> = names.iter().flat_map(|name| logs[*name].clone()).collect();
+        let together: Vec<PlaybookEntry> =
+            names.iter().flat_map(|name| logs[*name].clone()).collect();
         let domains = logs
             .iter()
             .map(|(domain, entries)| (domain.clone(), index(domain, entries)));
@@ -111,15 +113,15 @@ impl Searched {
         })
     }
 
-    /// Takes what a run teaches that this was put before.
-    pub fn note(&self, logs: &mut Logs, domain: &str, run: &Run) {
+    /// Adds the evidence of a run that was given this advice.
+    pub fn record(&self, logs: &mut Logs, domain: &str, run: &Run) {
         let tools = run.allowed_tools().map(|tool| tool.name().as_str());
         let recalled = self.recall(domain, &run.task().description, tools.collect());
-        note(logs, domain, run, &recalled);
+        record(logs, domain, run, &recalled);
     }
 }
 
-impl Advice for Searched {
+impl Advice for PlaybookAdvice {
     fn lines(&self, turn: &TurnContext<'_>) -> Vec<String> {
         let tools = turn.tools.iter().map(String::as_str).collect();
         let recalled = self.recall(turn.task.domain(), turn.text(), tools);
@@ -127,8 +129,8 @@ impl Advice for Searched {
     }
 }
 
-/// Adds false strategies to the logs until one in five is false: for tasks that there were, with tools of the
-/// domain that were not used for them. They look as well proven as one that was just learned.
+/// Adds false strategies to the logs until one in five is false: known tasks with tools of the domain that were not
+/// used for them. Their counts are those of a strategy that was just learned.
 pub fn pollute(logs: &mut Logs, seed: u64) {
     for (domain, entries) in logs.iter_mut() {
         let playbook = playbook(domain, entries);
@@ -142,9 +144,9 @@ pub fn pollute(logs: &mut Logs, seed: u64) {
             .flat_map(|strategy| strategy.tool_sequence())
             .collect();
         let tools: Vec<&ToolName> = tools.into_iter().collect();
-        let mut random = chance(seed, &format!("false strategies of {domain}"));
+        let mut random = seeded(seed, &format!("false strategies of {domain}"));
         let mut added = Vec::new();
-        for number in 0..known.len() / TRUE_TO_FALSE {
+        for number in 0..known.len() / TRUE_PER_FALSE {
             let copied = known[random.below(known.len())];
             let others: Vec<&ToolName> = tools
                 .iter()
@@ -159,8 +161,8 @@ pub fn pollute(logs: &mut Logs, seed: u64) {
                 .map(|_| others[random.below(others.len())].clone())
                 .collect();
             let names: Vec<&str> = sequence.iter().map(ToolName::as_str).collect();
-            let content =
-                line(example.as_str(), &names).and_then(|text| NonEmptyText::new(text).ok());
+            let content = strategy_line(example.as_str(), &names)
+                .and_then(|text| NonEmptyText::new(text).ok());
             let made = content.map(|content| {
                 ToolCallingStrategy::new(StrategySection::Strategies, content)
                     .with_sequence(sequence)
@@ -169,7 +171,7 @@ pub fn pollute(logs: &mut Logs, seed: u64) {
                 strategy.example_task = Some(example.clone());
                 strategy.helpful_count = 1;
                 strategy.id = StrategyId::new(format!("false-{number}")).ok();
-                added.push(Evidence::Added {
+                added.push(PlaybookEntry::Added {
                     strategy: Box::new(strategy),
                     at: windlass_runtime::now(),
                 });
@@ -179,9 +181,9 @@ pub fn pollute(logs: &mut Logs, seed: u64) {
     }
 }
 
-/// How many false strategies there are, how many of them are retired, and how far the others can be relied on
-/// on average.
-pub fn false_ones(logs: &Logs) -> (usize, usize, f64) {
+/// The number of false strategies, how many of them are retired, and the mean lower bound of the
+/// others.
+pub fn count_false_strategies(logs: &Logs) -> (usize, usize, f64) {
     let (mut all, mut retired, mut bounds) = (0, 0, 0.0);
     for (domain, entries) in logs {
         for kept in playbook(domain, entries).strategies {
@@ -189,9 +191,9 @@ pub fn false_ones(logs: &Logs) -> (usize, usize, f64) {
                 continue;
             }
             all += 1;
-            match kept.standing {
-                Standing::Retired(_) => retired += 1,
-                Standing::Active | Standing::Disabled => bounds += kept.lower_bound(),
+            match kept.status {
+                StrategyStatus::Retired(_) => retired += 1,
+                StrategyStatus::Active | StrategyStatus::Disabled => bounds += kept.lower_bound(),
             }
         }
     }

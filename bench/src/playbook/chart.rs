@@ -1,4 +1,4 @@
-//! The picture: a bar for each arm with its interval, one block a regime. Readable on light and on dark.
+//! The chart: a bar for each arm with its interval, one block per regime. It supports light and dark themes.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::page::{Findings, percent};
 use crate::statistics::Estimate;
 
 const WIDTH: f64 = 860.0;
-/// Where the names end and the bars begin.
+/// The width of the names, where the bars begin.
 const LEFT: f64 = 330.0;
 const RIGHT: f64 = 90.0;
 const ROW: f64 = 26.0;
@@ -31,7 +31,7 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
   .whisker { stroke: #e6edf3 }
 }";
 
-/// The picture of what each arm saves, as SVG.
+/// The chart of the savings of each arm, as SVG.
 pub fn chart(findings: &Findings) -> String {
     let rows: usize = findings
         .regimes
@@ -43,7 +43,7 @@ pub fn chart(findings: &Findings) -> String {
         let arms = findings.regimes.iter().flat_map(|found| &found.arms);
         arms.map(|arm| arm.summary.saved)
     };
-    // In steps of a fifth, with nothing saved always in sight.
+    // In steps of 20 %, always including zero.
     let step = |share: f64| (share * 5.0).ceil() / 5.0;
     let high = step(estimates().map(|figure| figure.high).fold(0.2, f64::max));
     let low = -step(estimates().map(|figure| -figure.low).fold(0.0, f64::max));
@@ -69,7 +69,7 @@ pub fn chart(findings: &Findings) -> String {
     }
     let mut y = HEAD;
     for found in &findings.regimes {
-        let name = escaped(found.regime.name());
+        let name = escape(found.regime.name());
         let _ = writeln!(
             svg,
             "<text class=\"title\" x=\"12\" y=\"{}\">{name}</text>",
@@ -101,7 +101,7 @@ fn bar(svg: &mut String, y: f64, arm: &str, saved: Estimate, x: &dyn Fn(f64) -> 
          <line class=\"whisker\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{middle:.1}\" y2=\"{middle:.1}\"/>\
          <text class=\"small\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
         middle + 4.5,
-        escaped(arm),
+        escape(arm),
         middle - BAR / 2.0,
         to - from,
         x(low),
@@ -112,7 +112,7 @@ fn bar(svg: &mut String, y: f64, arm: &str, saved: Estimate, x: &dyn Fn(f64) -> 
     );
 }
 
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -120,10 +120,10 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Measured, Regime, Score};
-    use crate::page::{Baseline, Found, OfArm, page};
+    use crate::measure::{ArmScores, Regime, Score};
+    use crate::page::{ArmFindings, Baseline, RegimeFindings, page};
 
-    fn measured(iterations: u32) -> Measured {
+    fn measured(iterations: u32) -> ArmScores {
         let score = Score {
             iterations,
             calls: 3,
@@ -132,11 +132,11 @@ mod tests {
             cap: 40,
             is_success: true,
         };
-        Measured {
+        ArmScores {
             arm: "a".to_owned(),
             scores: vec![vec![Some(score); 3]],
             seconds: 1.0,
-            false_ones: None,
+            false_strategies: None,
         }
     }
 
@@ -144,18 +144,18 @@ mod tests {
         let without = measured(10);
         let arms = [("less <&> \"more\"", 5), ("worse | than", 12)];
         let arms = arms.map(|(arm, iterations)| {
-            let measured = Measured {
+            let measured = ArmScores {
                 arm: arm.to_owned(),
                 ..measured(iterations)
             };
-            OfArm::new(&measured, &without)
+            ArmFindings::new(&measured, &without)
         });
         Findings {
             machine: "a machine".to_owned(),
             source: "a file".to_owned(),
             tasks: 3,
             seeds: 1,
-            regimes: vec![Found {
+            regimes: vec![RegimeFindings {
                 regime: Regime::NewTask,
                 without: Baseline::of(&without),
                 arms: arms.into(),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_escaped_and_bars_go_to_the_side_they_belong_to() {
+    fn names_are_escaped_and_bars_show_savings_and_losses() {
         let svg = chart(&findings());
         assert!(svg.contains("less &lt;&amp;&gt; &quot;more&quot;"), "{svg}");
         assert_eq!(svg.matches("class=\"saved\"").count(), 1);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_a_row_for_each_arm() {
+    fn page_has_a_row_for_each_arm() {
         let page = page(&findings(), Some("chart.svg"));
         assert!(
             page.contains("| 5.00 of 10.00 | 50.0 % [50.0, 50.0] |"),

@@ -1,6 +1,6 @@
-//! Measures how many iterations are saved by what is said in a prompt of what worked before, on the multi-turn
-//! tasks of the Berkeley Function Calling Leaderboard, with a scripted policy in the place of a model.
-//! `cargo xtask bench playbook` fetches what is needed and runs this.
+//! Measures how many iterations playbook strategies in the prompt save, on the multi-turn
+//! tasks of the Berkeley Function Calling Leaderboard, with a scripted policy in place of a model.
+//! `cargo xtask bench playbook` fetches the dependencies and runs this.
 
 mod arms;
 mod book;
@@ -26,7 +26,7 @@ use anyhow::{Context as _, bail};
 use arms::{Arm, Filler, Frequency, Leak, Nearest, OtherDomain, Shuffled};
 use book::Book;
 use measure::{Corpus, Regime, Workers};
-use page::{Baseline, Findings, Found, OfArm};
+use page::{ArmFindings, Baseline, Findings, RegimeFindings};
 use policy::Policy;
 use statistics::summary;
 use tasks::Task;
@@ -37,19 +37,19 @@ usage: bench-playbook [--python PYTHON] [--tasks FILE] [--first NUMBER] [--seeds
                       [--arms PART-OF-NAME,...] [--page FILE] [--chart FILE] [--replay]
 
   --python  a Python that has the package bfcl-eval (python3)
-  --tasks   tasks, one JSON object a line (the package's own)
-  --first   only so many of them
-  --seeds   how many ways to split them and to make variants (5)
-  --arms    only those whose names have one of these in them, beside saying nothing
-  --page    where the results are written, as Markdown
-  --chart   where the picture is written, as SVG
-  --replay  only makes the expected calls of all tasks, and of variants of them, and says what went wrong";
+  --tasks   a file of tasks, one JSON object per line (default: the package's tasks)
+  --first   use only the first NUMBER tasks
+  --seeds   the number of random splits and variants (5)
+  --arms    only arms whose names contain one of these texts, and the baseline
+  --page    writes the results to this file, as Markdown
+  --chart   writes the chart to this file, as SVG
+  --replay  only makes the expected calls of all tasks and variants, and prints what fails";
 
-/// How many lines advice has, where it does not depend on the arm.
+/// The default number of lines of advice.
 const K: usize = 3;
 
-/// How many of the package's tasks, the first, served to choose how the playbook ranks.
-const CHOSEN_ON: usize = 100;
+/// The playbook's ranking was tuned on this many of the package's first tasks.
+const TUNED_ON: usize = 100;
 
 #[derive(Debug)]
 struct Options {
@@ -64,7 +64,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    let result = options(std::env::args().skip(1)).and_then(|options| match options {
+    let result = parse_options(std::env::args().skip(1)).and_then(|options| match options {
         Some(options) => run(&options),
         None => {
             println!("{USAGE}");
@@ -81,8 +81,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was asked for; nothing if that was help.
-fn options(mut words: impl Iterator<Item = String>) -> anyhow::Result<Option<Options>> {
+/// Parses the options; `None` for help.
+fn parse_options(mut words: impl Iterator<Item = String>) -> anyhow::Result<Option<Options>> {
     let mut options = Options {
         python: "python3".into(),
         tasks: None,
@@ -109,10 +109,10 @@ fn options(mut words: impl Iterator<Item = String>) -> anyhow::Result<Option<Opt
             "--chart" => options.chart = Some(value()?.into()),
             "--replay" => options.is_replay = true,
             "--help" | "-h" => return Ok(None),
-            other => bail!("there is no option {other}\n{USAGE}"),
+            other => bail!("unknown option `{other}`\n{USAGE}"),
         }
     }
-    anyhow::ensure!(options.seeds > 0, "there must be a seed");
+    anyhow::ensure!(options.seeds > 0, "--seeds must be at least 1");
     Ok(Some(options))
 }
 
@@ -130,12 +130,12 @@ fn run(options: &Options) -> anyhow::Result<bool> {
     };
     tasks.truncate(options.first);
     if options.is_replay {
-        return replayed(options, &server, &tasks);
+        return replay_all(options, &server, &tasks);
     }
     let mut workers = Workers::start(&options.python, &server, policy)?;
     let count = tasks.len();
     let corpus = Corpus::make(&mut workers, tasks, options.seeds)?;
-    tell_turns(&corpus);
+    print_turns(&corpus);
     let mut findings = Findings {
         machine: machine::describe(),
         source,
@@ -145,9 +145,9 @@ fn run(options: &Options) -> anyhow::Result<bool> {
     };
     for regime in Regime::ALL {
         let wanted = options.arms.as_deref();
-        let mut found = found(&mut workers, &corpus, regime, wanted)?;
+        let mut found = measure_regime(&mut workers, &corpus, regime, wanted)?;
         if options.tasks.is_some() {
-            // Where tasks are from a file nobody knows which served for what.
+            // For tasks from a file it is not known which ones were used for tuning.
             found.halves.clear();
         }
         findings.regimes.push(found);
@@ -164,7 +164,7 @@ fn run(options: &Options) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// The arms of a regime. Controls for everything that learns: an equally long prompt that says nothing, and
+/// The arms of a regime. The controls for arms that learn are an equally long prompt without information, and
 /// lines with wrong tools.
 fn arms() -> Vec<Box<dyn Arm>> {
     vec![
@@ -174,11 +174,11 @@ fn arms() -> Vec<Box<dyn Arm>> {
         Box::new(OtherDomain(Book { k: K })),
         Box::new(Nearest {
             k: K,
-            is_sifted: false,
+            is_filtered: false,
         }),
         Box::new(Nearest {
             k: K,
-            is_sifted: true,
+            is_filtered: true,
         }),
         Box::new(Book { k: 1 }),
         Box::new(Book { k: 3 }),
@@ -187,14 +187,14 @@ fn arms() -> Vec<Box<dyn Arm>> {
     ]
 }
 
-fn found(
+fn measure_regime(
     workers: &mut Workers,
     corpus: &Corpus,
     regime: Regime,
     wanted: Option<&[String]>,
-) -> anyhow::Result<Found> {
-    let silence = corpus.silence(workers, regime)?;
-    let without = Baseline::of(&silence);
+) -> anyhow::Result<RegimeFindings> {
+    let baseline = corpus.baseline(workers, regime)?;
+    let without = Baseline::of(&baseline);
     println!("== {}", regime.name());
     println!(
         "none: {} of {} solved; iterations {:.2} (optimum {:.2}); calls {:.2}; tokens {:.0}; {:.0} s",
@@ -204,40 +204,43 @@ fn found(
         without.optimum,
         without.calls,
         without.tokens,
-        silence.seconds
+        baseline.seconds
     );
     let (mut found, mut halves) = (Vec::new(), Vec::new());
     let is_wanted =
         |name: String| wanted.is_none_or(|parts| parts.iter().any(|part| name.contains(part)));
     let tasks = corpus.tasks.len();
     for arm in arms() {
-        // Where all regimes but one have the test in the training, there is nothing to leak.
+        // In the other regimes the test tasks are in the training anyway.
         let may_leak = regime == Regime::NewTask;
         if !is_wanted(arm.name()) || arm.leaks() && !may_leak {
             continue;
         }
         let measured = corpus.measure(workers, regime, &*arm)?;
-        let is_the_one = arm.name() == Book { k: K }.name();
-        if is_the_one && regime == Regime::NewTask && tasks > CHOSEN_ON {
-            let parts = [("chosen on", 0..CHOSEN_ON), ("others", CHOSEN_ON..tasks)];
+        let is_main_arm = arm.name() == Book { k: K }.name();
+        if is_main_arm && regime == Regime::NewTask && tasks > TUNED_ON {
+            let parts = [("tuned on", 0..TUNED_ON), ("others", TUNED_ON..tasks)];
             for (part, range) in parts {
-                let of_part = summary(&measured.of(range.clone()), &silence.of(range));
+                let of_part = summary(
+                    &measured.for_tasks(range.clone()),
+                    &baseline.for_tasks(range),
+                );
                 halves.push((format!("{}, {part}", measured.arm), of_part));
             }
         }
-        let measured = OfArm::new(&measured, &silence);
-        println!("{}", page::told(&measured));
+        let measured = ArmFindings::new(&measured, &baseline);
+        println!("{}", page::summary_line(&measured));
         found.push(measured);
     }
-    if regime == Regime::NewTask && is_wanted("lived with".to_owned()) {
+    if regime == Regime::NewTask && is_wanted("more times".to_owned()) {
         for (passes, is_polluted) in [(0, true), (1, false), (1, true), (3, false), (3, true)] {
-            let measured = corpus.measure_after_living(workers, K, passes, is_polluted)?;
-            let measured = OfArm::new(&measured, &silence);
-            println!("{}", page::told(&measured));
+            let measured = corpus.measure_after_more_training(workers, K, passes, is_polluted)?;
+            let measured = ArmFindings::new(&measured, &baseline);
+            println!("{}", page::summary_line(&measured));
             found.push(measured);
         }
     }
-    Ok(Found {
+    Ok(RegimeFindings {
         regime,
         without,
         arms: found,
@@ -245,8 +248,8 @@ fn found(
     })
 }
 
-/// How it goes turn by turn when nothing is said.
-fn tell_turns(corpus: &Corpus) {
+/// Prints the results of the baseline turn by turn.
+fn print_turns(corpus: &Corpus) {
     let most = corpus.tasks.iter().map(|task| task.turns.len()).max();
     for turn in 0..most.unwrap_or(0) {
         let runs = (0..corpus.tasks.len()).filter_map(|task| {
@@ -258,7 +261,7 @@ fn tell_turns(corpus: &Corpus) {
         });
         let runs: Vec<(u32, usize)> = runs.collect();
         if runs.is_empty() {
-            // Nobody came so far.
+            // No run reached this turn.
             break;
         }
         let mean = |sum: f64| sum / runs.len() as f64;
@@ -282,7 +285,7 @@ fn policy() -> Arc<dyn Chooser> {
     Arc::new(Policy::default())
 }
 
-fn replayed(options: &Options, server: &Path, tasks: &[Task]) -> anyhow::Result<bool> {
+fn replay_all(options: &Options, server: &Path, tasks: &[Task]) -> anyhow::Result<bool> {
     let mut workers = Workers::start(&options.python, server, replay::chooser)?;
     let (runtime, world) = workers.first()?;
     let wrong = runtime.block_on(async {
@@ -298,7 +301,7 @@ fn replayed(options: &Options, server: &Path, tasks: &[Task]) -> anyhow::Result<
                 changed += both.filter(|(old, new)| old != new).count();
                 variants.push(variant);
             }
-            println!("variants of seed {seed}: {changed} of {turns} turns say something else");
+            println!("variants of seed {seed}: {changed} of {turns} turns are changed");
             wrong += replay::replay(world, &variants).await?;
         }
         anyhow::Ok(wrong)
@@ -308,5 +311,5 @@ fn replayed(options: &Options, server: &Path, tasks: &[Task]) -> anyhow::Result<
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(path, text).with_context(|| format!("`{}` cannot be written", path.display()))
+    std::fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
 }

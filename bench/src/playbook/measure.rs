@@ -1,4 +1,4 @@
-//! Has tasks worked on in each arm, by two workers at once, and keeps the scores.
+//! Runs the tasks in each arm, with two workers in parallel, and collects the scores.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use crate::arms::{Advice, Arm, Training, TrainingTurn, TurnContext};
 use crate::book;
 use crate::tasks::{FOLDS, Task, folds};
 use crate::variant::variant;
-use crate::world::{CAP, Chooser, Outcome, World};
+use crate::world::{CAP, Chooser, TaskOutcome, World};
 
-/// How many tasks are worked on at once, each by a server of its own.
+/// The number of workers, each with its own server.
 const WORKERS: usize = 2;
 
-/// After how many tasks a playbook that is lived with is read again.
-const TOGETHER: usize = 10;
+/// After this many tasks a playbook in further training is rebuilt.
+const TASKS_PER_REBUILD: usize = 10;
 
-/// What became of one task, in numbers.
+/// The score of one task.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Score {
-    /// How often the policy was asked.
+    /// The number of requests to the policy.
     pub iterations: u32,
-    /// How many calls were made.
+    /// The number of calls.
     pub calls: u32,
-    /// How many tokens it was shown, roughly.
+    /// The estimated number of input tokens.
     pub tokens: u64,
     /// The fewest iterations.
     pub optimum: u32,
-    /// What it counts as if it failed.
+    /// The iterations that count if it failed.
     pub cap: u32,
     /// Whether it was solved.
     pub is_success: bool,
 }
 
 impl Score {
-    fn of(task: &Task, outcome: &Outcome) -> Self {
+    fn of(task: &Task, outcome: &TaskOutcome) -> Self {
         let turns = &outcome.turns;
         Self {
             iterations: turns.iter().map(|turn| turn.iterations).sum(),
@@ -51,22 +51,22 @@ impl Score {
     }
 }
 
-/// How the tasks of the test stand to those of the training. Never pooled.
+/// The relation of the test tasks to the training tasks. Results of different regimes are never pooled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Regime {
-    /// Other tasks of the same kind: each fold is tested with the others for training.
+    /// Other tasks of the same domains: each fold is tested with the others for training.
     NewTask,
     /// The tasks of the training with other values in them.
     SameTemplate,
-    /// The tasks of the training themselves: memory, and an upper bound.
+    /// The training tasks themselves: memorisation, an upper bound.
     Identical,
 }
 
 impl Regime {
-    /// All of them.
+    /// All regimes.
     pub const ALL: [Self; 3] = [Self::NewTask, Self::SameTemplate, Self::Identical];
 
-    /// What it is called in the results.
+    /// The name in the results.
     pub fn name(self) -> &'static str {
         match self {
             Self::NewTask => "New task of the domain",
@@ -76,22 +76,22 @@ impl Regime {
     }
 }
 
-/// What an arm came to: a score for each seed and task, where there is such a task.
+/// The scores of an arm, for each seed and existing task.
 #[derive(Debug, Clone)]
-pub struct Measured {
+pub struct ArmScores {
     /// The arm.
     pub arm: String,
-    /// By seed, then by task.
+    /// The scores by seed, then by task.
     pub scores: Vec<Vec<Option<Score>>>,
-    /// How long it took.
+    /// The duration.
     pub seconds: f64,
-    /// What became of false strategies, where there were any.
-    pub false_ones: Option<FalseOnes>,
+    /// The false strategies, if any were added.
+    pub false_strategies: Option<FalseStrategies>,
 }
 
-impl Measured {
-    /// The same of some of the tasks.
-    pub fn of(&self, tasks: std::ops::Range<usize>) -> Self {
+impl ArmScores {
+    /// The scores of a range of tasks.
+    pub fn for_tasks(&self, tasks: std::ops::Range<usize>) -> Self {
         let some = |scores: &Vec<Option<Score>>| scores[tasks.clone()].to_vec();
         Self {
             arm: self.arm.clone(),
@@ -101,25 +101,25 @@ impl Measured {
     }
 }
 
-/// What became of false strategies.
+/// Counts of false strategies.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FalseOnes {
-    /// How many there were, in all folds and seeds together.
+pub struct FalseStrategies {
+    /// Their number, in all folds and seeds together.
     pub all: usize,
     /// How many of them were retired before the test.
     pub retired: usize,
-    /// How far the others are relied on, from 0 to 1, on average.
-    pub relied_on: f64,
+    /// The mean lower bound of the others, from 0 to 1.
+    pub mean_lower_bound: f64,
 }
 
-/// The tasks, with what became of them when nothing was said: what all arms learn from.
+/// The tasks with their outcomes without advice, which all arms learn from.
 pub struct Corpus {
     /// The tasks.
     pub tasks: Vec<Task>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<TaskOutcome>,
     scores: Vec<Score>,
     seconds: f64,
-    /// By seed, then by task: the same with other values, where that is possible.
+    /// The variants of the tasks with other values, by seed, then by task; `None` if there is none.
     pub variants: Vec<Vec<Option<Task>>>,
 }
 
@@ -130,15 +130,15 @@ struct Split {
 }
 
 impl Corpus {
-    /// Works on all tasks once, with nothing said, and makes variants of them.
+    /// Runs all tasks once without advice, and generates their variants.
     pub fn make(workers: &mut Workers, tasks: Vec<Task>, seeds: u64) -> anyhow::Result<Self> {
         let begun = Instant::now();
-        let silent = |_: &TurnContext<'_>| Vec::new();
+        let no_advice = |_: &TurnContext<'_>| Vec::new();
         let jobs: Vec<Job<'_>> = tasks
             .iter()
-            .map(|task| (task, &silent as &dyn Advice))
+            .map(|task| (task, &no_advice as &dyn Advice))
             .collect();
-        let outcomes = workers.work(&jobs)?;
+        let outcomes = workers.run(&jobs)?;
         let seconds = begun.elapsed().as_secs_f64();
         let scores = tasks.iter().zip(&outcomes);
         let scores = scores
@@ -154,8 +154,8 @@ impl Corpus {
         })
     }
 
-    /// What became of a task when nothing was said.
-    pub fn outcome(&self, task: usize) -> &Outcome {
+    /// The outcome of a task without advice.
+    pub fn outcome(&self, task: usize) -> &TaskOutcome {
         &self.outcomes[task]
     }
 
@@ -202,7 +202,7 @@ impl Corpus {
         }
     }
 
-    fn tested(&self, regime: Regime, seed: u64, task: usize) -> Option<&Task> {
+    fn test_task(&self, regime: Regime, seed: u64, task: usize) -> Option<&Task> {
         match regime {
             Regime::NewTask | Regime::Identical => Some(&self.tasks[task]),
             Regime::SameTemplate => {
@@ -212,18 +212,18 @@ impl Corpus {
         }
     }
 
-    /// What comes of saying nothing. The policy is deterministic, so tasks that stay the same are worked on
-    /// once for all seeds.
-    pub fn silence(&self, workers: &mut Workers, regime: Regime) -> anyhow::Result<Measured> {
+    /// Measures the baseline without advice. The policy is deterministic, so unchanged tasks are run once for all
+    /// seeds.
+    pub fn baseline(&self, workers: &mut Workers, regime: Regime) -> anyhow::Result<ArmScores> {
         if regime == Regime::SameTemplate {
-            return self.measure(workers, regime, &crate::arms::Nothing);
+            return self.measure(workers, regime, &crate::arms::NoAdvice);
         }
         let scores: Vec<Option<Score>> = self.scores.iter().copied().map(Some).collect();
-        Ok(Measured {
-            arm: crate::arms::Nothing.name(),
+        Ok(ArmScores {
+            arm: crate::arms::NoAdvice.name(),
             scores: (0..self.seeds()).map(|_| scores.clone()).collect(),
             seconds: self.seconds,
-            false_ones: None,
+            false_strategies: None,
         })
     }
 
@@ -233,7 +233,7 @@ impl Corpus {
         workers: &mut Workers,
         regime: Regime,
         arm: &dyn Arm,
-    ) -> anyhow::Result<Measured> {
+    ) -> anyhow::Result<ArmScores> {
         let begun = Instant::now();
         let mut scores = Vec::new();
         for seed in 0..self.seeds() {
@@ -247,35 +247,35 @@ impl Corpus {
                 let tested: Vec<(usize, &Task)> = split
                     .test
                     .iter()
-                    .filter_map(|&task| Some((task, self.tested(regime, seed, task)?)))
+                    .filter_map(|&task| Some((task, self.test_task(regime, seed, task)?)))
                     .collect();
                 let jobs: Vec<Job<'_>> = tested.iter().map(|(_, task)| (*task, &*advice)).collect();
-                for ((index, task), outcome) in tested.iter().zip(workers.work(&jobs)?) {
+                for ((index, task), outcome) in tested.iter().zip(workers.run(&jobs)?) {
                     of_seed[*index] = Some(Score::of(task, &outcome));
                 }
             }
             scores.push(of_seed);
         }
-        Ok(Measured {
+        Ok(ArmScores {
             arm: arm.name(),
             scores,
             seconds: begun.elapsed().as_secs_f64(),
-            false_ones: None,
+            false_strategies: None,
         })
     }
 
-    /// Measures new tasks with playbooks that go on learning: the training is lived through again with what the
-    /// playbook says, `passes` times, before the test. With false strategies among the others or without.
-    pub fn measure_after_living(
+    /// Measures new tasks with playbooks that continue to learn: before the test, the training tasks are run `passes`
+    /// more times with the playbook's advice. Optionally with false strategies among the others.
+    pub fn measure_after_more_training(
         &self,
         workers: &mut Workers,
         k: usize,
         passes: usize,
         is_polluted: bool,
-    ) -> anyhow::Result<Measured> {
+    ) -> anyhow::Result<ArmScores> {
         let begun = Instant::now();
         let mut scores = Vec::new();
-        let (mut false_ones, mut retired, mut bound) = (0, 0, 0.0);
+        let (mut false_strategies, mut retired, mut bound) = (0, 0, 0.0);
         for seed in 0..self.seeds() {
             let mut of_seed = vec![None; self.tasks.len()];
             let splits = self.splits(Regime::NewTask, seed);
@@ -285,56 +285,56 @@ impl Corpus {
                 if is_polluted {
                     book::pollute(&mut logs, seed);
                 }
-                for tasks in (0..passes).flat_map(|_| split.train.chunks(TOGETHER)) {
-                    let known = book::Searched::of(&logs, k);
+                for tasks in (0..passes).flat_map(|_| split.train.chunks(TASKS_PER_REBUILD)) {
+                    let known = book::PlaybookAdvice::new(&logs, k);
                     let tasks = tasks.iter().map(|&task| &self.tasks[task]);
                     let jobs: Vec<Job<'_>> =
                         tasks.map(|task| (task, &known as &dyn Advice)).collect();
-                    let outcomes = workers.work(&jobs)?;
+                    let outcomes = workers.run(&jobs)?;
                     for ((task, _), outcome) in jobs.iter().zip(&outcomes) {
                         for turn in &outcome.turns {
-                            known.note(&mut logs, task.domain(), &turn.run);
+                            known.record(&mut logs, task.domain(), &turn.run);
                         }
                     }
                 }
-                let (all, gone, left) = book::false_ones(&logs);
-                false_ones += all;
-                retired += gone;
-                bound += left / count as f64;
-                let known = book::Searched::of(&logs, k);
+                let (all, retired_now, mean_bound) = book::count_false_strategies(&logs);
+                false_strategies += all;
+                retired += retired_now;
+                bound += mean_bound / count as f64;
+                let known = book::PlaybookAdvice::new(&logs, k);
                 let tested = split.test.iter().map(|&task| &self.tasks[task]);
                 let jobs: Vec<Job<'_>> = tested.map(|task| (task, &known as &dyn Advice)).collect();
-                for (&index, outcome) in split.test.iter().zip(workers.work(&jobs)?) {
+                for (&index, outcome) in split.test.iter().zip(workers.run(&jobs)?) {
                     of_seed[index] = Some(Score::of(&self.tasks[index], &outcome));
                 }
             }
             scores.push(of_seed);
         }
         let arm = match is_polluted {
-            false => format!("playbook, k = {k}, lived with {passes} times"),
-            true => format!("the same with 20 % false strategies, lived with {passes} times"),
+            false => format!("playbook, k = {k}, trained {passes} more times"),
+            true => format!("the same with 20 % false strategies, trained {passes} more times"),
         };
-        let false_ones = FalseOnes {
-            all: false_ones,
+        let false_strategies = FalseStrategies {
+            all: false_strategies,
             retired,
-            relied_on: bound,
+            mean_lower_bound: bound,
         };
-        Ok(Measured {
+        Ok(ArmScores {
             arm,
             scores,
             seconds: begun.elapsed().as_secs_f64(),
-            false_ones: is_polluted.then_some(false_ones),
+            false_strategies: is_polluted.then_some(false_strategies),
         })
     }
 }
 
 type Job<'j> = (&'j Task, &'j dyn Advice);
 
-/// Those who work on tasks. Each has a thread, and a server of its own.
+/// The workers that run tasks. Each has its own thread and server.
 pub struct Workers(Vec<(Runtime, World)>);
 
 impl Workers {
-    /// Starts them.
+    /// Starts the workers.
     pub fn start(
         python: &Path,
         server: &Path,
@@ -353,27 +353,27 @@ impl Workers {
             .map(Self)
     }
 
-    /// Works on tasks; what became of them is in their order.
-    pub fn work(&mut self, jobs: &[Job<'_>]) -> anyhow::Result<Vec<Outcome>> {
-        self.share(jobs.len(), |runtime, world, job| {
+    /// Runs tasks and returns their outcomes in the same order.
+    pub fn run(&mut self, jobs: &[Job<'_>]) -> anyhow::Result<Vec<TaskOutcome>> {
+        self.distribute(jobs.len(), |runtime, world, job| {
             let (task, advice) = jobs[job];
-            runtime.block_on(world.work(task, advice))
+            runtime.block_on(world.run(task, advice))
         })
     }
 
-    /// Makes variants of tasks.
+    /// Generates variants of tasks.
     fn variants(&mut self, tasks: &[Task], seed: u64) -> anyhow::Result<Vec<Option<Task>>> {
-        self.share(tasks.len(), |runtime, world, task| {
+        self.distribute(tasks.len(), |runtime, world, task| {
             runtime.block_on(variant(world, &tasks[task], seed))
         })
     }
 
-    /// The first of them, for what is done one after the other.
+    /// The first worker, for sequential work.
     pub fn first(&mut self) -> anyhow::Result<&mut (Runtime, World)> {
-        self.0.first_mut().context("nobody works")
+        self.0.first_mut().context("there is no worker")
     }
 
-    fn share<T: Send>(
+    fn distribute<T: Send>(
         &mut self,
         count: usize,
         work: impl Fn(&Runtime, &mut World, usize) -> anyhow::Result<T> + Sync,
@@ -401,7 +401,7 @@ impl Workers {
             for thread in threads {
                 let done = thread
                     .join()
-                    .map_err(|_| anyhow::anyhow!("a worker broke down"))?;
+                    .map_err(|_| anyhow::anyhow!("a worker panicked"))?;
                 all.extend(done?);
             }
             anyhow::Ok(all)

@@ -1,82 +1,82 @@
-//! The page with the results, and the same as plain lines.
+//! The page with the results, and the same results as plain lines.
 
 use std::fmt::Write as _;
 
-use crate::measure::{FalseOnes, Measured, Regime};
+use crate::measure::{ArmScores, FalseStrategies, Regime};
 use crate::statistics::{Estimate, Summary, summary};
 use crate::world::CAP;
 
-/// What was found.
+/// The results of the benchmark.
 pub struct Findings {
     /// The machine.
     pub machine: String,
     /// Where the tasks are from.
     pub source: String,
-    /// How many tasks there are.
+    /// The number of tasks.
     pub tasks: usize,
-    /// How many seeds.
+    /// The number of seeds.
     pub seeds: u64,
-    /// What was found in each regime.
-    pub regimes: Vec<Found>,
+    /// The results of each regime.
+    pub regimes: Vec<RegimeFindings>,
 }
 
-/// What was found in one regime.
-pub struct Found {
+/// The results of one regime.
+pub struct RegimeFindings {
     /// The regime.
     pub regime: Regime,
-    /// Saying nothing.
+    /// The baseline without advice.
     pub without: Baseline,
-    /// What each arm came to.
-    pub arms: Vec<OfArm>,
-    /// The playbook on those tasks on which it was chosen how it ranks, and on the others, where both are
-    /// among the tasks.
+    /// The results of each arm.
+    pub arms: Vec<ArmFindings>,
+    /// The playbook on the tasks on which its ranking was tuned, and on the others, if both are among the
+    /// tasks.
     pub halves: Vec<(String, Summary)>,
 }
 
-/// What an arm came to.
-pub struct OfArm {
+/// The results of one arm.
+pub struct ArmFindings {
     /// The arm.
     pub name: String,
-    /// What it came to.
+    /// The comparison with the baseline.
     pub summary: Summary,
-    /// How long it took.
+    /// The duration.
     pub seconds: f64,
-    /// What became of false strategies, where there were any.
-    pub false_ones: Option<FalseOnes>,
+    /// The false strategies, if any were added.
+    pub false_strategies: Option<FalseStrategies>,
 }
 
-impl OfArm {
-    /// What a measurement came to beside saying nothing.
-    pub fn new(measured: &Measured, silence: &Measured) -> Self {
+impl ArmFindings {
+    /// Compares a measurement with the baseline.
+    pub fn new(measured: &ArmScores, baseline: &ArmScores) -> Self {
         Self {
             name: measured.arm.clone(),
-            summary: summary(measured, silence),
+            summary: summary(measured, baseline),
             seconds: measured.seconds,
-            false_ones: measured.false_ones,
+            false_strategies: measured.false_strategies,
         }
     }
 }
 
-/// What comes of saying nothing.
+/// The results without advice.
 #[derive(Debug, Clone, Copy)]
 pub struct Baseline {
-    /// How many tasks there were, all seeds together.
+    /// The number of tasks, all seeds together.
     pub tasks: usize,
-    /// The share that was solved.
+    /// The share of solved tasks.
     pub solved: f64,
-    /// Iterations a solved task.
+    /// Iterations per solved task.
     pub iterations: f64,
-    /// The fewest for these.
+    /// The optimum for these tasks.
     pub optimum: f64,
-    /// Calls made, a solved task.
+    /// Calls per solved task.
     pub calls: f64,
-    /// Tokens shown, a solved task.
+    /// Input tokens per solved task.
     pub tokens: f64,
 }
 
 impl Baseline {
-    /// What a measurement of saying nothing came to.
-    pub fn of(measured: &Measured) -> Self {
+    /// Summarises a measurement without advice.
+    pub fn of(measured: &ArmScores) -> Self {
         let scores: Vec<_> = measured.scores.iter().flatten().flatten().collect();
         let solved: Vec<_> = scores.iter().filter(|score| score.is_success).collect();
         let mean = |sum: f64| sum / (solved.len().max(1)) as f64;
@@ -94,7 +94,7 @@ impl Baseline {
 /// A share in per cent.
 pub fn percent(share: f64) -> String {
     let rounded = (share * 1000.0).round() / 10.0;
-    // There is no minus nothing.
+    // Avoids "-0.0".
     format!("{:.1} %", if rounded == 0.0 { 0.0 } else { rounded })
 }
 
@@ -104,7 +104,7 @@ fn estimate(figure: Estimate) -> String {
     format!("{} [{}, {}]", percent(value), plain(low), plain(high))
 }
 
-/// The page, in Markdown. `chart` is where it finds the picture.
+/// The page, in Markdown. `chart` is the path of the chart.
 pub fn page(findings: &Findings, chart: Option<&str>) -> String {
     let mut page = String::from("# What playbooks save\n\n");
     let Findings {
@@ -115,27 +115,29 @@ pub fn page(findings: &Findings, chart: Option<&str>) -> String {
     } = findings;
     let _ = write!(
         page,
-        "Made by `cargo xtask bench playbook`; do not edit. It measures how many iterations (one question to \
-         the model each, the finishing one included) are saved by what is said below \"What worked before for \
-         tasks like this:\" in the prompt.\n\n\
+        "Generated by `cargo xtask bench playbook`; do not edit. It measures how many iterations (one model request \
+         each, including the finishing one) the strategies below \"What worked before for tasks like this:\" in the \
+         prompt save.\n\n\
          The tasks are {tasks} multi-turn tasks of the Berkeley Function Calling Leaderboard ({source}); its \
-         simulated APIs run behind a real MCP server, and each turn of a user is one ordinary run. **What \
-         chooses the tools is a scripted policy, not a language model**: a deterministic reader of the prompt \
-         (`bench/src/playbook/policy.rs`) that was laid down before there was a playbook. One rule of it was \
-         changed once, before there was a playbook too, because it kept calling tools in vain: without any \
-         advice it solved 39 % then. Its arguments come from an oracle, so only the choice of tools is \
-         measured. How the playbook ranks was chosen on 100 of the tasks, how similar a task must be and how often something must have \
-         failed before it is warned of on all of them. A run may take {CAP} iterations. What is \
-         found here says how good a prior for that choice an arm is; it is no result of an agent.\n\n\
-         *Saved* is a ratio of sums on the tasks that both the arm and saying nothing solve; *of all* counts \
-         each failed task with its cap; *excess* is what is saved of the iterations above the fewest possible. \
-         Intervals (95 %) come from drawing tasks with replacement, with {seeds} seeds of folds or values \
-         together. *Worse* is the share of the tasks that both solve which take more iterations than without; *worse of all* \
-         is the share of all tasks, a failed one counting its cap. The *sifted* traces have what the playbook has besides \
-         merging, counting and ranking: the domain, the tools that are there, and no calls that only looked around. The arm \
-         that *leaks* has learned from the tasks of the test, too: an alarm for whoever comes near it. Arms \
-         that are *lived with* do the training again with what their playbook says, and learn from that, before \
-         the test; one in five of their strategies is false at first where that is said.\n\n"
+         simulated APIs run behind a real MCP server, and each user turn is one ordinary run. **A scripted policy \
+         chooses the tools, not a language model**: a deterministic reader of the prompt \
+         (`bench/src/playbook/policy.rs`) that was fixed before the playbook existed. One rule was changed once, \
+         also before the playbook existed, because the policy repeated failing calls: without advice it solved 39 % \
+         then. Its arguments come from an oracle, so only the choice of tools is measured. The ranking of the playbook \
+         was tuned on 100 of the tasks. The similarity floor and the number of failures before a warning were tuned on \
+         all of them. A run may take {CAP} iterations. The results show how good an arm is as a prior for the choice \
+         of tools; they are not results of an agent.\n\n\
+         - *Saved*: a ratio of sums on the tasks that both the arm and the baseline solve.\n\
+         - *Of all*: each failed task counts with its cap.\n\
+         - *Excess*: the savings of the iterations above the optimum.\n\
+         - *Worse*: the share of the tasks that both solve and that take more iterations than without advice.\n\
+         - *Worse of all*: the share of all tasks, where a failed one counts its cap.\n\
+         - Intervals (95 %): from resampling tasks with replacement, {seeds} seeds of folds or values together.\n\
+         - *Filtered* traces: filtered as in the playbook, by the domain, the available tools and the use of calls, but \
+         without merging, counting and ranking.\n\
+         - *Leak*: the arm also learned from the test tasks. An honest arm that comes near it is suspect.\n\
+         - *Trained N more times*: the training tasks are run again with the playbook's advice, and learned from, before \
+         the test. With *false strategies*, one in five strategies is false at first.\n\n"
     );
     if let Some(chart) = chart {
         let _ = write!(page, "![Iterations saved by each arm]({chart})\n\n");
@@ -151,9 +153,8 @@ pub fn page(findings: &Findings, chart: Option<&str>) -> String {
         } = found.without;
         let _ = write!(
             page,
-            "## {}\n\nWithout advice: {} of {tasks} tasks (those of all seeds) solved, with {iterations:.2} iterations each \
-             ({optimum:.2} at the fewest), {calls:.2} calls made and {tokens:.0} tokens shown. No arm can save \
-             more than {}.\n\n\
+            "## {}\n\nWithout advice: {} of {tasks} tasks (of all seeds) solved, with {iterations:.2} iterations each \
+             (optimum {optimum:.2}), {calls:.2} calls and {tokens:.0} input tokens. No arm can save more than {}.\n\n\
              {HEADINGS}",
             found.regime.name(),
             percent(solved),
@@ -166,14 +167,14 @@ pub fn page(findings: &Findings, chart: Option<&str>) -> String {
         if !found.halves.is_empty() {
             let _ = write!(
                 page,
-                "How the playbook ranks was chosen on half of these tasks (the two thresholds on all). Each half by itself:\n\n{HEADINGS}"
+                "The ranking of the playbook was tuned on half of these tasks (the two thresholds on all). Each half by itself:\n\n{HEADINGS}"
             );
             for (half, summary) in &found.halves {
                 row(&mut page, half, summary);
             }
             page.push('\n');
         }
-        tell_false_ones(&mut page, found);
+        describe_false_strategies(&mut page, found);
         if found.regime == Regime::NewTask {
             page.push_str(&goals(found));
         }
@@ -205,37 +206,37 @@ fn row(page: &mut String, name: &str, summary: &Summary) {
     );
 }
 
-/// What became of false strategies.
-fn tell_false_ones(page: &mut String, found: &Found) {
-    let mut is_told = false;
+/// Lists what happened to false strategies.
+fn describe_false_strategies(page: &mut String, found: &RegimeFindings) {
+    let mut has_lines = false;
     for arm in &found.arms {
-        if let Some(FalseOnes {
+        if let Some(FalseStrategies {
             all,
             retired,
-            relied_on,
-        }) = arm.false_ones
+            mean_lower_bound,
+        }) = arm.false_strategies
         {
             let name = arm.name.trim_start_matches("the same with 20 % ");
             let _ = writeln!(
                 page,
-                "- {name}: {retired} of {all} false strategies were retired before the test; the others are relied on by \
-                 {relied_on:.2} on average."
+                "- {name}: {retired} of {all} false strategies were retired before the test; the mean lower bound of the others is \
+                 {mean_lower_bound:.2}."
             );
-            is_told = true;
+            has_lines = true;
         }
     }
-    if is_told {
+    if has_lines {
         page.push('\n');
     }
 }
 
-/// What was promised of new tasks, and whether it holds.
-fn goals(found: &Found) -> String {
+/// The goals for new tasks, and whether they are met.
+fn goals(found: &RegimeFindings) -> String {
     let arm = |name: &str| found.arms.iter().find(|arm| arm.name == name);
     let Some(book) = arm(BOOK) else {
         return String::new();
     };
-    let mut goals = format!("What was promised for {BOOK}:\n\n| goal | found | |\n|---|---|---|\n");
+    let mut goals = format!("Goals for {BOOK}:\n\n| goal | found | |\n|---|---|---|\n");
     let mut goal = |what: &str, found: String, is_met: bool| {
         let met = if is_met { "met" } else { "**missed**" };
         let _ = writeln!(goals, "| {what} | {found} | {met} |");
@@ -271,13 +272,17 @@ fn goals(found: &Found) -> String {
         percent(of.worse_of_all),
         of.worse_of_all < 0.12,
     );
-    let last = found.arms.iter().rev().find(|arm| arm.false_ones.is_some());
+    let last = found
+        .arms
+        .iter()
+        .rev()
+        .find(|arm| arm.false_strategies.is_some());
     if let Some(polluted) = last {
-        let passes = polluted.name.rsplit("lived").next().unwrap_or_default();
-        let clean = arm(&format!("{BOOK}, lived{passes}")).unwrap_or(book);
+        let passes = polluted.name.rsplit("trained").next().unwrap_or_default();
+        let clean = arm(&format!("{BOOK}, trained{passes}")).unwrap_or(book);
         let apart = (clean.summary.saved.value - polluted.summary.saved.value).abs();
         goal(
-            "with one false strategy in five, lived with, within 3 points of the clean one",
+            "with one false strategy in five, after more training, within 3 points of the clean one",
             format!("{} apart", percent(apart)),
             apart <= 0.03,
         );
@@ -286,26 +291,26 @@ fn goals(found: &Found) -> String {
     goals
 }
 
-/// The arm that promises are about.
+/// The arm that the goals are about.
 const BOOK: &str = "playbook, k = 3";
 
-/// One arm as a line for people who wait.
-pub fn told(arm: &OfArm) -> String {
-    let OfArm {
+/// One arm as a line of progress output.
+pub fn summary_line(arm: &ArmFindings) -> String {
+    let ArmFindings {
         name: arm,
         summary,
         seconds,
-        false_ones,
+        false_strategies,
     } = arm;
-    let false_ones = false_ones.map_or(String::new(), |found| {
+    let false_strategies = false_strategies.map_or(String::new(), |found| {
         format!(
-            "; {} of {} false ones retired, the others relied on by {:.2}",
-            found.retired, found.all, found.relied_on
+            "; {} of {} false strategies retired, mean lower bound of the others {:.2}",
+            found.retired, found.all, found.mean_lower_bound
         )
     });
     format!(
         "{arm}: saved {}; of all {}; excess {}; tokens {}; solved {} ({}); iterations {:.2} of {:.2} (optimum \
-         {:.2}); calls {:.2} of {:.2}; worse {}, of all {}; {} pairs, both solved {}; {seconds:.0} s{false_ones}",
+         {:.2}); calls {:.2} of {:.2}; worse {}, of all {}; {} pairs, both solved {}; {seconds:.0} s{false_strategies}",
         estimate(summary.saved),
         estimate(summary.saved_of_all),
         estimate(summary.saved_excess),
@@ -329,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_told_in_per_cent_without_a_minus_before_nothing() {
+    fn percentages_have_no_negative_zero() {
         assert_eq!(percent(0.1234), "12.3 %");
         assert_eq!(percent(-0.0001), "0.0 %");
         let figure = Estimate {

@@ -1,31 +1,30 @@
-//! The scripted policy that playbooks are measured with. It stands where a model stands and sees what a
-//! model is shown: the system text, the task, the tools, and what came of its calls in this run. It was
-//! laid down before there was a playbook and stays as it is: whoever changes it measures something else.
+//! The scripted policy that playbooks are measured with. It takes the place of a model and sees what a
+//! model sees: the system prompt, the task, the tools, and the results of its calls in this run. It was
+//! fixed before the playbook existed. Do not change it: results would no longer be comparable.
 //!
-//! It is no agent. Its *arguments* come from an oracle that knows the calls which are expected next: if it
-//! picks the tool of the next expected call, it is given the right arguments; for any other tool it has
-//! none, and the call is made with `{}`. Windlass or the tool then refuses it, or, if the tool needs no
-//! arguments, it really happens. So what is measured is the *choice of tools*, and nothing else. When all
-//! expected calls were made it finishes.
+//! It is not an agent. Its *arguments* come from an oracle that knows the next expected call: if the policy
+//! picks the tool of that call, it gets the right arguments. Any other tool is called with `{}`. Windlass or the
+//! tool then rejects the call, or, if the tool needs no arguments, executes it. So only the *choice of tools* is
+//! measured. When all expected calls were made, it finishes.
 //!
-//! How it chooses, one tool a turn of the run: the tool with the highest score, the first by name among
+//! It chooses one tool per turn of the run: the tool with the highest score, and the first by name among
 //! equals. The score of a tool is
 //!
-//! 1. the likeness of the task's text to the tool's own text (the words of its name, its description, the
+//! 1. the similarity of the task's text to the tool's text (the words of its name, its description, the
 //!    names of its parameters): the cosine of TF-IDF vectors whose frequencies come from the offered tools;
-//! 2. less [`JUST_DONE`] if it is the tool that succeeded last;
-//! 3. plus what the strategies in the system text say for it, less what they say against it.
+//! 2. minus [`JUST_DONE`] if it is the tool that succeeded last;
+//! 3. plus the support of the strategies in the system prompt for it, minus their warnings against it.
 //!
-//! A tool that was called in vain, because it was refused or because it was not what was expected, is not
-//! picked again before an expected call has succeeded. Once all were called in vain, it begins anew from the
-//! top, until the run's turns are used up: it never gives up by finishing.
+//! A tool that was called without success, because it was rejected or not expected, is not picked again before an
+//! expected call has succeeded. Once all tools were called without success, it starts again from the top, until
+//! the run's turns are used up. It never gives up by finishing.
 //!
-//! Strategies are read from the system text only: the lines below [`HEADING`]. A line names tools in the
+//! Strategies are read only from the system prompt: the lines below [`HEADING`]. A line names tools in the
 //! order in which to call them, may quote a task that it worked for in double quotes, and may begin with
-//! "Avoid", which speaks against the tool it names last. What a line is worth is its likeness to the task's
-//! text plus [`PLACE`] over its place in the list. How far it was followed is the longest beginning of its
-//! tools that is a subsequence of the calls that succeeded. The next tool gains [`NEXT`] times the worth of
-//! the line, each later one [`LATER`] times.
+//! "Avoid", which is a warning against the tool it names last. The worth of a line is its similarity to the task's
+//! text plus [`PLACE`] divided by its position in the list. Its progress is the longest prefix of its tools that is a
+//! subsequence of the calls that succeeded. The next tool gains [`NEXT`] times the worth of the line, each later one
+//! [`LATER`] times.
 
 mod words;
 
@@ -46,64 +45,64 @@ use windlass_spec::ToolSpecification;
 
 use words::{Lexicon, cosine, identifier_words, words};
 
-/// What strategies stand below in the system text.
+/// The heading of the strategies in the system prompt.
 pub const HEADING: &str = "What worked before for tasks like this:";
 
-// The weights were set once, by the following reasons, and not by trying.
+// The weights were set once, for the following reasons, and not tuned.
 
-/// What the next tool of a strategy gains, times the worth of the line. Likeness to a task and likeness to
-/// a tool's text are cosines of the same kind. Whoever was told what worked for a task goes by that more
-/// than by what a tool says of itself: advice counts as much as a description that fits twice as well.
+/// The gain of the next tool of a strategy, times the worth of the line. The similarities to a task and to a tool's
+/// text are cosines of the same kind. Advice about what worked counts as much as a description that fits twice as
+/// well.
 const NEXT: f64 = 2.0;
 
-/// What each tool after the next one gains. A step may not be needed this time, so the others should rise
-/// above tools nobody spoke of, but stay well below the next one: a quarter of it.
+/// The gain of each tool after the next one. A step may be unnecessary this time, so later tools rank above tools
+/// that no line names, but well below the next one: a quarter of it.
 const LATER: f64 = 0.5;
 
-/// What a tool loses that a line speaks against: half of what it would gain if the line spoke for it.
-/// A warning tells what failed once, which says less than what worked.
+/// The loss of a tool that a line warns against: half of the gain of the next tool. A failure is weaker evidence than
+/// a success.
 const AVOID: f64 = 1.0;
 
-/// The worth that a line has merely for being first in the list, whoever made the list having put the best
-/// first; the second has half of it, the third a third. About the likeness of texts that share one word, so
-/// that it decides between lines that are equally alike and is not by itself a reason to follow one.
+/// The worth of the first position in the list, since lists are sorted best first; the second has half of it, the
+/// third a third. It is about the similarity of texts that share one word, so that it decides between equally
+/// similar lines but is not by itself a reason to follow one.
 const PLACE: f64 = 0.1;
 
-/// What is left of the worth of a line whose next tool was called in vain since the last expected call: it may
-/// still be right about what comes later, but is no longer in step.
+/// The factor for a line whose next tool was called without success since the last expected call. Its later tools
+/// may still be right.
 const OUT_OF_STEP: f64 = 0.5;
 
-/// What the tool that succeeded last loses: the same thing is rarely done twice in a row, but sometimes is.
-/// About the likeness of texts that share one word.
+/// The loss of the tool that succeeded last, since calls are rarely repeated. It is about the similarity of texts
+/// that share one word.
 const JUST_DONE: f64 = 0.1;
 
-/// How many bytes a token has, roughly, as Windlass estimates it.
+/// The bytes per token, as Windlass estimates it.
 const BYTES_PER_TOKEN: usize = 4;
 
 /// A call that a task expects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpectedCall {
-    /// The tool, as it is offered.
+    /// The name of the tool.
     pub tool: String,
     /// The right arguments.
     pub arguments: Map<String, Value>,
 }
 
-/// The policy. It remembers nothing between requests but what the oracle knows.
+/// The policy. Its only state between requests is the oracle.
 #[derive(Debug, Default)]
 pub struct Policy {
     expected: Mutex<Vec<ExpectedCall>>,
 }
 
 impl Policy {
-    /// Tells the oracle what is expected in the run that comes next.
+    /// Sets the expected calls of the next run.
     pub fn expect(&self, calls: Vec<ExpectedCall>) {
         *self.expected.lock().unwrap_or_else(PoisonError::into_inner) = calls;
     }
 
-    fn answered(&self, request: &ModelRequest) -> ModelAnswer {
+    fn choose_answer(&self, request: &ModelRequest) -> ModelAnswer {
         let expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = Seen::of(request, &expected);
+        let seen = RunView::new(request, &expected);
         let (tool, arguments) = match expected.get(seen.made) {
             None => (FINISH.to_owned(), finish()),
             Some(next) => match pick(request, &seen) {
@@ -111,7 +110,7 @@ impl Policy {
                     (tool.to_owned(), Value::Object(next.arguments.clone()))
                 }
                 Some(tool) => (tool.to_owned(), json!({})),
-                // Without tools there is nothing it could do.
+                // Without tools there is nothing to call.
                 None => (FINISH.to_owned(), finish()),
             },
         };
@@ -137,7 +136,7 @@ impl ModelClient for Policy {
         _: &'a CancellationToken,
         _: &'a mut (dyn FnMut(ModelEvent) + Send),
     ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
-        Box::pin(std::future::ready(Ok(self.answered(request))))
+        Box::pin(std::future::ready(Ok(self.choose_answer(request))))
     }
 }
 
@@ -145,7 +144,7 @@ fn finish() -> Value {
     json!({"answer": "Done.", "reasoning": "Everything that was asked for was done.", "confidence": 1})
 }
 
-/// How many tokens a request has, roughly: its messages and the tools it offers.
+/// The estimated tokens of a request: its messages and tools.
 fn tokens(request: &ModelRequest) -> u64 {
     let messages = request.messages.iter().map(ChatMessage::characters);
     let tools = request.tools.iter().map(|tool| {
@@ -155,43 +154,43 @@ fn tokens(request: &ModelRequest) -> u64 {
     u64::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(u64::MAX)
 }
 
-/// What came of a call, as far as its observation tells.
+/// The result of a call, as its observation shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Came {
+enum ObservedResult {
     Succeeded,
-    /// It was not made, because it had been made before.
+    /// It was not executed again, because the same call was made before.
     Repeated,
-    Refused,
+    Rejected,
 }
 
-impl Came {
-    /// Results are JSON objects; what went wrong is told in words.
-    fn of(observation: &str) -> Self {
+impl ObservedResult {
+    /// Results are JSON objects; errors are plain text.
+    fn from_observation(observation: &str) -> Self {
         if matches!(serde_json::from_str(observation), Ok(Value::Object(_))) {
             Self::Succeeded
         } else if observation.starts_with("You made exactly this call before") {
             Self::Repeated
         } else {
-            Self::Refused
+            Self::Rejected
         }
     }
 }
 
-/// What a request shows.
+/// The state of a run, as a request shows it.
 #[derive(Debug, Default)]
-struct Seen<'r> {
+struct RunView<'r> {
     task: &'r str,
     strategies: Vec<&'r str>,
     /// The tools of the calls that succeeded in this run, in order.
     succeeded: Vec<&'r str>,
-    /// Those that were called in vain since the last expected call was made.
-    in_vain: BTreeSet<&'r str>,
+    /// The tools that were called without success since the last expected call.
+    failed: BTreeSet<&'r str>,
     /// How many of the expected calls were made.
     made: usize,
 }
 
-impl<'r> Seen<'r> {
-    fn of(request: &'r ModelRequest, expected: &[ExpectedCall]) -> Self {
+impl<'r> RunView<'r> {
+    fn new(request: &'r ModelRequest, expected: &[ExpectedCall]) -> Self {
         let mut seen = Self::default();
         if let Some(ChatMessage::System { content }) = request.messages.first() {
             seen.strategies = strategies(content);
@@ -206,14 +205,19 @@ impl<'r> Seen<'r> {
         if let ChatMessage::User { content } = &messages[task] {
             seen.task = content;
         }
-        let mut asked = &Value::Null;
+        let mut arguments = &Value::Null;
         for message in &messages[task + 1..] {
             match message {
                 ChatMessage::Assistant { calls, .. } => {
-                    asked = calls.first().map_or(&Value::Null, |call| &call.arguments);
+                    arguments = calls.first().map_or(&Value::Null, |call| &call.arguments);
                 }
                 ChatMessage::Tool { tool, content, .. } => {
-                    seen.observe(tool, asked, Came::of(content), expected);
+                    seen.observe(
+                        tool,
+                        arguments,
+                        ObservedResult::from_observation(content),
+                        expected,
+                    );
                 }
                 ChatMessage::System { .. } | ChatMessage::User { .. } => {}
             }
@@ -221,19 +225,25 @@ impl<'r> Seen<'r> {
         seen
     }
 
-    fn observe(&mut self, tool: &'r str, asked: &Value, came: Came, expected: &[ExpectedCall]) {
-        let is_expected = expected
-            .get(self.made)
-            .is_some_and(|next| next.tool == tool && asked.as_object() == Some(&next.arguments));
-        if came == Came::Succeeded {
+    fn observe(
+        &mut self,
+        tool: &'r str,
+        arguments: &Value,
+        result: ObservedResult,
+        expected: &[ExpectedCall],
+    ) {
+        let is_expected = expected.get(self.made).is_some_and(|next| {
+            next.tool == tool && arguments.as_object() == Some(&next.arguments)
+        });
+        if result == ObservedResult::Succeeded {
             self.succeeded.push(tool);
         }
-        // What had been made already, and is known, need not be made again.
-        if is_expected && came != Came::Refused {
+        // A repeated call counts, because its result is known.
+        if is_expected && result != ObservedResult::Rejected {
             self.made += 1;
-            self.in_vain.clear();
+            self.failed.clear();
         } else {
-            self.in_vain.insert(tool);
+            self.failed.insert(tool);
         }
     }
 }
@@ -249,12 +259,12 @@ fn strategies(system: &str) -> Vec<&str> {
 }
 
 /// The tool with the highest score.
-fn pick<'r>(request: &'r ModelRequest, seen: &Seen<'_>) -> Option<&'r str> {
+fn pick<'r>(request: &'r ModelRequest, seen: &RunView<'_>) -> Option<&'r str> {
     let mut tools: Vec<&ToolSpecification> = request.tools.iter().map(AsRef::as_ref).collect();
     tools.sort_by_key(|tool| tool.name().as_str());
     let names: Vec<&str> = tools.iter().map(|tool| tool.name().as_str()).collect();
     let texts: Vec<Vec<String>> = tools.iter().map(|tool| text_of(tool)).collect();
-    let lexicon = Lexicon::fitted(&texts);
+    let lexicon = Lexicon::fit(&texts);
     let task = lexicon.vector(&words(seen.task));
     let mut scores: Vec<f64> = texts
         .iter()
@@ -266,14 +276,14 @@ fn pick<'r>(request: &'r ModelRequest, seen: &Seen<'_>) -> Option<&'r str> {
         scores[at] -= JUST_DONE;
     }
     for (place, line) in seen.strategies.iter().enumerate() {
-        let line = Line::read(line, &names);
-        let alike = cosine(&task, &lexicon.vector(&words(&line.about)));
-        let worth = alike + PLACE / (place + 1) as f64;
-        line.speak(worth, seen, &names, &mut scores);
+        let line = AdviceLine::parse(line, &names);
+        let similarity = cosine(&task, &lexicon.vector(&words(&line.about)));
+        let worth = similarity + PLACE / (place + 1) as f64;
+        line.add_scores(worth, seen, &names, &mut scores);
     }
     let best = |is_open: &dyn Fn(&str) -> bool| {
         let open = (0..names.len()).filter(|&tool| is_open(names[tool]));
-        // The first of those that are equal, which a maximum would not give.
+        // The first of equals; `max_by` would return the last.
         open.reduce(|best, tool| {
             if scores[tool] > scores[best] {
                 tool
@@ -282,7 +292,7 @@ fn pick<'r>(request: &'r ModelRequest, seen: &Seen<'_>) -> Option<&'r str> {
             }
         })
     };
-    let fresh = best(&|name| !seen.in_vain.contains(name));
+    let fresh = best(&|name| !seen.failed.contains(name));
     fresh.or_else(|| best(&|_| true)).map(|tool| names[tool])
 }
 
@@ -296,19 +306,19 @@ fn text_of(tool: &ToolSpecification) -> Vec<String> {
     text
 }
 
-/// A strategy, as it is understood.
+/// A parsed strategy line.
 #[derive(Debug, PartialEq)]
-struct Line {
-    /// The offered tools it names, by their place, in its order.
+struct AdviceLine {
+    /// The positions of the offered tools it names, in its order.
     tools: Vec<usize>,
-    /// What tells which tasks it is for: what it quotes, or else all of it.
+    /// The text that is compared with the task: its quotations, or else the whole line.
     about: String,
     is_warning: bool,
 }
 
-impl Line {
-    fn read(line: &str, names: &[&str]) -> Self {
-        // A quotation that does not end is none.
+impl AdviceLine {
+    fn parse(line: &str, names: &[&str]) -> Self {
+        // An unclosed quotation does not count.
         let parts: Vec<&str> = line.split('"').collect();
         let ended = (parts.len() - 1) / 2 * 2;
         let (mut quoted, mut plain) = (Vec::new(), Vec::new());
@@ -318,8 +328,10 @@ impl Line {
                 false => plain.push(part),
             }
         }
-        let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-        let named = plain.iter().flat_map(|part| part.split(|c| !is_of_name(c)));
+        let is_name_character = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let named = plain
+            .iter()
+            .flat_map(|part| part.split(|c| !is_name_character(c)));
         let tools = named
             .map(|word| word.trim_matches('.'))
             .filter_map(|word| names.iter().position(|name| *name == word));
@@ -335,8 +347,8 @@ impl Line {
         }
     }
 
-    /// Says for each tool what the line says for or against it.
-    fn speak(&self, worth: f64, seen: &Seen<'_>, names: &[&str], scores: &mut [f64]) {
+    /// Adds the gains and losses of the line to the scores of the tools.
+    fn add_scores(&self, worth: f64, seen: &RunView<'_>, names: &[&str], scores: &mut [f64]) {
         if self.is_warning {
             if let Some(&last) = self.tools.last() {
                 scores[last] -= AVOID * worth;
@@ -353,14 +365,14 @@ impl Line {
         let Some((&next, later)) = self.tools[followed..].split_first() else {
             return;
         };
-        let is_in_step = !seen.in_vain.contains(names[next]);
+        let is_in_step = !seen.failed.contains(names[next]);
         let worth = if is_in_step {
             worth
         } else {
             worth * OUT_OF_STEP
         };
         scores[next] += NEXT * worth;
-        // Each tool once, however often the line names it.
+        // Each tool gains once, even if the line names it several times.
         let later: BTreeSet<usize> = later.iter().copied().filter(|&tool| tool != next).collect();
         for tool in later {
             scores[tool] += LATER * worth;

@@ -1,9 +1,9 @@
-//! Chance that comes out the same for the same seed, on every machine.
+//! Random numbers that are the same for the same seed on every machine.
 
 pub use windlass_learn::ab::Random;
 
-/// The numbers of a seed, for one purpose: other purposes get others.
-pub fn chance(seed: u64, purpose: &str) -> Random {
+/// A generator for a seed and a purpose. Each purpose has its own sequence.
+pub fn seeded(seed: u64, purpose: &str) -> Random {
     // FNV-1a.
     let hash = purpose.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3_u64)
@@ -16,10 +16,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_and_purpose_give_the_same_order_and_others_another() {
+    fn sequence_depends_on_seed_and_purpose() {
         let order = |seed, purpose| {
             let mut things: Vec<usize> = (0..50).collect();
-            chance(seed, purpose).shuffle(&mut things);
+            seeded(seed, purpose).shuffle(&mut things);
             things
         };
         assert_eq!(order(1, "folds"), order(1, "folds"));

@@ -1,5 +1,5 @@
-//! The expected calls made one after the other by way of real runs: whether the APIs, the server and Windlass
-//! let through what is expected, and come to the state that is wanted.
+//! Replays the expected calls in real runs. It checks that the APIs, the server and Windlass accept the calls and
+//! reach the expected state.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,17 +19,17 @@ use crate::world::{Chooser, World};
 
 /// Makes the expected calls in order, then finishes.
 #[derive(Debug, Default)]
-pub struct Straight {
+pub struct ExpectedCallsModel {
     expected: Mutex<Vec<ExpectedCall>>,
 }
 
-impl Chooser for Straight {
+impl Chooser for ExpectedCallsModel {
     fn expect(&self, calls: Vec<ExpectedCall>) {
         *self.expected.lock().unwrap_or_else(PoisonError::into_inner) = calls;
     }
 }
 
-impl ModelClient for Straight {
+impl ModelClient for ExpectedCallsModel {
     fn answer<'a>(
         &'a self,
         request: &'a ModelRequest,
@@ -58,18 +58,18 @@ impl ModelClient for Straight {
     }
 }
 
-/// Replays tasks, says what went wrong, and gives how many went wrong. A task that expects what the schema of a
-/// tool forbids is told, too, but is not wrong: Windlass is right to refuse it, in every arm alike.
+/// Replays tasks, prints failures and returns how many tasks failed. A task whose expected calls violate the schema
+/// of a tool is printed but does not count as failed, because Windlass rejects it correctly in every arm.
 pub async fn replay(world: &mut World, tasks: &[Task]) -> anyhow::Result<usize> {
     let (mut calls, mut good, mut forbidden, mut wrong) = (0, 0, 0, 0);
     for task in tasks {
-        let outcome = world.work(task, &|_: &TurnContext<'_>| Vec::new()).await?;
+        let outcome = world.run(task, &|_: &TurnContext<'_>| Vec::new()).await?;
         let runs = outcome.turns.iter().map(|turn| &turn.run);
         let all: Vec<_> = runs
             .flat_map(|run| run.turns())
             .flat_map(|turn| &turn.entries)
             .collect();
-        // All but the one that finishes each turn.
+        // Without the call that finishes each turn.
         calls += all.len().saturating_sub(outcome.turns.len());
         let ended = outcome.turns.iter().flat_map(|turn| turn.run.calls());
         good += ended
@@ -80,12 +80,12 @@ pub async fn replay(world: &mut World, tasks: &[Task]) -> anyhow::Result<usize> 
             let is_forbidden = all.iter().any(|entry| is_misfit(entry));
             forbidden += usize::from(is_forbidden);
             wrong += usize::from(!is_forbidden);
-            println!("{}: {}", task.id, told(&outcome.turns));
+            println!("{}: {}", task.id, describe_failures(&outcome.turns));
         }
     }
     println!(
-        "{} tasks: {good} of {calls} expected calls succeeded; {forbidden} tasks expect what a schema forbids; \
-         {wrong} others did not come to the wanted state",
+        "{} tasks: {good} of {calls} expected calls succeeded; {forbidden} tasks expect calls that violate a schema; \
+         {wrong} other tasks did not reach the expected state",
         tasks.len()
     );
     Ok(wrong)
@@ -101,8 +101,8 @@ fn is_misfit(entry: &Entry) -> bool {
     )
 }
 
-/// What went wrong in runs.
-fn told(turns: &[crate::world::Turn]) -> String {
+/// Describes the failures in runs.
+fn describe_failures(turns: &[crate::world::TurnOutcome]) -> String {
     let messages = turns
         .iter()
         .flat_map(|turn| turn.run.turns())
@@ -123,7 +123,7 @@ fn told(turns: &[crate::world::Turn]) -> String {
     }
 }
 
-/// Who replays.
+/// The model that replays.
 pub fn chooser() -> Arc<dyn Chooser> {
-    Arc::new(Straight::default())
+    Arc::new(ExpectedCallsModel::default())
 }

@@ -1,16 +1,16 @@
-//! What an arm saves beside saying nothing. Ratios are of sums, never means of ratios; intervals come from
-//! drawing tasks with replacement, each with all its seeds, because the seeds of a task are not independent.
+//! The savings of an arm compared with the baseline. Ratios are of sums, never means of ratios. Intervals come from
+//! resampling tasks with replacement, each with all its seeds, because the seeds of a task are not independent.
 
-use crate::measure::{Measured, Score};
-use crate::random::chance;
+use crate::measure::{ArmScores, Score};
+use crate::random::seeded;
 
-/// How often tasks are drawn.
-const DRAWS: usize = 4_000;
+/// The number of bootstrap resamples.
+const RESAMPLES: usize = 4_000;
 
-/// A figure with its 95 % interval.
+/// An estimate with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The figure.
+    /// The estimate.
     pub value: f64,
     /// Its lower end.
     pub low: f64,
@@ -18,32 +18,32 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// An arm beside saying nothing. Shares are from 0 to 1.
+/// The comparison of an arm with the baseline. Shares are from 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// How many tasks there were, all seeds together.
+    /// The number of tasks, all seeds together.
     pub pairs: usize,
     /// How many of them both solved.
     pub both: usize,
     /// The share the arm solved.
     pub solved: f64,
-    /// How much more that is than without.
+    /// The difference to the share without advice.
     pub success_difference: Estimate,
-    /// Iterations a task that both solve.
+    /// Iterations per task that both solve.
     pub iterations: f64,
-    /// The same when nothing is said.
+    /// The same without advice.
     pub iterations_without: f64,
-    /// The fewest for these tasks.
+    /// The optimum for these tasks.
     pub optimum: f64,
-    /// Calls that were made, a task that both solve.
+    /// Calls per task that both solve.
     pub calls: f64,
-    /// The same when nothing is said.
+    /// The same without advice.
     pub calls_without: f64,
     /// The share of iterations saved on tasks that both solve.
     pub saved: Estimate,
     /// The share of iterations saved on all tasks, where a failed one counts its cap.
     pub saved_of_all: Estimate,
-    /// The share of the iterations above the fewest that is saved on tasks that both solve.
+    /// The share of the iterations above the optimum that is saved on tasks that both solve.
     pub saved_excess: Estimate,
     /// The share of tokens saved on tasks that both solve.
     pub saved_tokens: Estimate,
@@ -151,8 +151,8 @@ fn saved(with: f64, without: f64) -> f64 {
     share(without - with, without)
 }
 
-/// Compares an arm with saying nothing, on the same tasks and seeds.
-pub fn summary(arm: &Measured, without: &Measured) -> Summary {
+/// Compares an arm with the baseline, on the same tasks and seeds.
+pub fn summary(arm: &ArmScores, without: &ArmScores) -> Summary {
     let tasks = arm.scores.first().map_or(0, Vec::len);
     let mut clusters = vec![Sums::default(); tasks];
     for (with, without) in arm.scores.iter().zip(&without.scores) {
@@ -165,7 +165,7 @@ pub fn summary(arm: &Measured, without: &Measured) -> Summary {
     clusters.retain(|sums| sums.pairs > 0.0);
     let mut total = Sums::default();
     clusters.iter().for_each(|sums| total.merge(sums));
-    let draws = drawn(&clusters);
+    let draws = resample(&clusters);
     let estimate = |figure: fn(&Sums) -> f64| {
         let mut found: Vec<f64> = draws.iter().map(figure).collect();
         found.sort_by(f64::total_cmp);
@@ -196,9 +196,9 @@ pub fn summary(arm: &Measured, without: &Measured) -> Summary {
     }
 }
 
-/// The sums of tasks that were drawn with replacement, many times.
-fn drawn(clusters: &[Sums]) -> Vec<Sums> {
-    let mut random = chance(0, "bootstrap");
+/// The sums of tasks resampled with replacement, many times.
+fn resample(clusters: &[Sums]) -> Vec<Sums> {
+    let mut random = seeded(0, "bootstrap");
     let draw = |_| {
         let mut sums = Sums::default();
         for _ in clusters {
@@ -206,7 +206,7 @@ fn drawn(clusters: &[Sums]) -> Vec<Sums> {
         }
         sums
     };
-    (0..DRAWS).map(draw).collect()
+    (0..RESAMPLES).map(draw).collect()
 }
 
 #[cfg(test)]
@@ -224,18 +224,18 @@ pub mod tests {
         }
     }
 
-    fn measured(scores: Vec<Vec<Score>>) -> Measured {
+    fn measured(scores: Vec<Vec<Score>>) -> ArmScores {
         let some = |scores: Vec<Score>| scores.into_iter().map(Some).collect();
-        Measured {
+        ArmScores {
             arm: "an arm".to_owned(),
             scores: scores.into_iter().map(some).collect(),
             seconds: 0.0,
-            false_ones: None,
+            false_strategies: None,
         }
     }
 
     #[test]
-    fn what_is_saved_is_a_ratio_of_sums_on_tasks_that_both_solve() {
+    fn savings_are_a_ratio_of_sums_on_tasks_that_both_solve() {
         let without = measured(vec![vec![
             score(10, true),
             score(30, true),
@@ -254,7 +254,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_interval_holds_the_figure_and_is_wider_when_tasks_differ() {
+    fn interval_contains_the_estimate_and_is_wider_if_tasks_differ() {
         let without = measured(vec![vec![score(20, true); 50]]);
         let mixed = (0..50).map(|task| score(if task < 25 { 5 } else { 20 }, true));
         let mixed = summary(&measured(vec![mixed.collect()]), &without).saved;

@@ -1,5 +1,4 @@
-//! The tasks: what a user says turn by turn, the APIs it is about and their first state, and the calls that
-//! are expected.
+//! The tasks: the user's text of each turn, the APIs with their initial state, and the expected calls.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,9 +7,9 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::random::chance;
+use crate::random::seeded;
 
-/// The APIs that a task can mainly be about.
+/// The main APIs of tasks.
 const DOMAINS: [&str; 4] = [
     "GorillaFileSystem",
     "VehicleControlAPI",
@@ -18,25 +17,25 @@ const DOMAINS: [&str; 4] = [
     "TravelAPI",
 ];
 
-/// How many parts the tasks are split into; each is tested once with the others for training.
+/// The number of folds; each is tested once with the others for training.
 pub const FOLDS: usize = 5;
 
 /// A task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// Names it.
+    /// The id.
     pub id: String,
-    /// What the user says, turn by turn.
+    /// The user's text of each turn.
     pub turns: Vec<String>,
-    /// The APIs there are.
+    /// The available APIs.
     pub classes: Vec<String>,
-    /// Their first state.
+    /// Their initial state.
     pub initial_config: Map<String, Value>,
-    /// What is expected.
+    /// The expected calls.
     pub expected: Expected,
 }
 
-/// What a task expects.
+/// The expected calls of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
     /// The calls of each turn, written as Python.
@@ -44,7 +43,7 @@ pub struct Expected {
 }
 
 impl Task {
-    /// What it is mainly about.
+    /// Its main API.
     pub fn domain(&self) -> &str {
         let known = self
             .classes
@@ -53,28 +52,27 @@ impl Task {
         known.or(self.classes.first()).map_or("", String::as_str)
     }
 
-    /// The fewest iterations it takes: the expected calls one by one, and in each turn one to finish.
+    /// The fewest iterations: the expected calls one by one, and one finish per turn.
     pub fn optimum(&self) -> u32 {
         let calls: usize = self.expected.calls.iter().map(Vec::len).sum();
         u32::try_from(calls + self.turns.len()).unwrap_or(u32::MAX)
     }
 }
 
-/// The tasks of a file with one JSON object a line.
+/// The tasks of a file with one JSON object per line.
 pub fn from_file(path: &Path) -> anyhow::Result<Vec<Task>> {
     let shown = path.display();
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("`{shown}` cannot be read"))?;
-    from_lines(&text).with_context(|| format!("`{shown}` cannot be used"))
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{shown}`"))?;
+    from_lines(&text).with_context(|| format!("invalid tasks in `{shown}`"))
 }
 
 /// The tasks of the package.
 pub fn from_package(python: &Path, server: &Path) -> anyhow::Result<Vec<Task>> {
     let output = Command::new(python).arg(server).arg("tasks").output();
-    let output = output.with_context(|| format!("`{}` cannot be started", python.display()))?;
+    let output = output.with_context(|| format!("cannot start `{}`", python.display()))?;
     anyhow::ensure!(
         output.status.success(),
-        "the package's tasks cannot be had: {}",
+        "cannot read the package's tasks: {}",
         String::from_utf8_lossy(&output.stderr)
     );
     from_lines(&String::from_utf8(output.stdout)?)
@@ -88,7 +86,7 @@ fn from_lines(text: &str) -> anyhow::Result<Vec<Task>> {
         let task: Task = serde_json::from_str(line).with_context(place)?;
         anyhow::ensure!(
             !task.turns.is_empty() && task.turns.len() == task.expected.calls.len(),
-            "line {}: there must be expected calls for each turn",
+            "line {}: each turn needs expected calls",
             index + 1
         );
         Ok(task)
@@ -96,10 +94,10 @@ fn from_lines(text: &str) -> anyhow::Result<Vec<Task>> {
     tasks.collect()
 }
 
-/// Which fold each of so many tasks is in.
+/// The fold of each task.
 pub fn folds(tasks: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..tasks).collect();
-    chance(seed, "folds").shuffle(&mut order);
+    seeded(seed, "folds").shuffle(&mut order);
     let mut folds = vec![0; tasks];
     for (place, task) in order.into_iter().enumerate() {
         folds[task] = place % FOLDS;
@@ -131,7 +129,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_domain_is_the_first_of_the_main_apis() {
+    fn domain_is_the_first_main_api() {
         assert_eq!(task().domain(), "GorillaFileSystem");
         let other = Task {
             classes: vec!["MathAPI".to_owned()],
@@ -141,7 +139,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_optimum_has_one_finish_a_turn() {
+    fn optimum_includes_one_finish_per_turn() {
         assert_eq!(task().optimum(), 5);
     }
 
@@ -155,7 +153,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_turn_without_expected_calls_is_refused() {
+    fn turn_without_expected_calls_is_rejected() {
         let mut wrong = task();
         wrong.expected.calls.pop();
         let line = serde_json::to_string(&wrong).expect("JSON");

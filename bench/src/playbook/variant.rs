@@ -1,15 +1,15 @@
-//! Variants of a task: the same template with other values in it. File names, quoted names and numbers that
-//! the user says and the expected calls use are replaced by others, in what the user says, in the first state
-//! of the APIs and in the expected calls alike. What the APIs do not take that way (a name that means
-//! something to them, say) is left as it was: each value is tried by a replay of the expected calls.
+//! Variants of a task: the same template with other values. File names, quoted names and numbers that are in both
+//! the user's text and the expected calls are replaced in the text, in the initial state of the APIs and in the
+//! expected calls. Each replacement is checked by a replay of the expected calls. A value that the APIs do not
+//! accept in another form stays as it is.
 
 use serde_json::{Map, Number, Value};
 
-use crate::random::{Random, chance};
+use crate::random::{Random, seeded};
 use crate::tasks::Task;
 use crate::world::World;
 
-/// What new names are made of.
+/// The words of new names.
 const NOUNS: [&str; 40] = [
     "harbour", "meadow", "lantern", "copper", "willow", "ember", "quartz", "saddle", "falcon",
     "orchard", "pebble", "timber", "violet", "canyon", "marble", "thistle", "anchor", "velvet",
@@ -18,16 +18,16 @@ const NOUNS: [&str; 40] = [
     "wicker", "yarrow", "zephyr",
 ];
 
-/// The longest quotation that is taken for a name, in words.
+/// The longest quotation that counts as a name, in words.
 const MAX_WORDS: usize = 4;
 
-/// The same task with other values. Nothing if none can be replaced.
+/// The same task with other values; `None` if no value can be replaced.
 pub async fn variant(world: &World, task: &Task, seed: u64) -> anyhow::Result<Option<Task>> {
-    let mut random = chance(seed, &task.id);
+    let mut random = seeded(seed, &task.id);
     let mut changed = task.clone();
     for old in values(task) {
-        let new = other(&old, &mut random, &changed);
-        let tried = renamed(&changed, &old, &new);
+        let new = new_value(&old, &mut random, &changed);
+        let tried = replace_value(&changed, &old, &new);
         if world.replay(&tried).await?.is_empty() {
             changed = tried;
         }
@@ -35,30 +35,30 @@ pub async fn variant(world: &World, task: &Task, seed: u64) -> anyhow::Result<Op
     Ok((changed.turns != task.turns).then_some(changed))
 }
 
-/// The values a user says that the expected calls use, in the order in which they are said.
+/// The values in the user's text that the expected calls use, longest first.
 fn values(task: &Task) -> Vec<String> {
     let calls: Vec<&String> = task.expected.calls.iter().flatten().collect();
     let is_used = |value: &str| calls.iter().any(|call| find(call, value, 0).is_some());
     let mut values = Vec::new();
     for text in &task.turns {
-        let said = quotations(text).into_iter().chain(plain_values(text));
-        for value in said.filter(|value| is_used(value)) {
+        let mentioned = quotations(text).into_iter().chain(plain_values(text));
+        for value in mentioned.filter(|value| is_used(value)) {
             if !values.contains(&value) {
                 values.push(value);
             }
         }
     }
-    // The longest first: a name may be part of another.
+    // Longest first, because a name may be part of another.
     values.sort_by_key(|value| std::cmp::Reverse(value.len()));
     values
 }
 
-/// What stands in quotation marks, if it is short enough to be a name.
+/// The texts in quotation marks that are short enough to be a name.
 fn quotations(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for mark in ['\'', '"'] {
         let parts: Vec<&str> = text.split(mark).collect();
-        // An apostrophe may begin what looks like a quotation: what lies between any two marks is looked at.
+        // An apostrophe may look like an opening mark, so the text between any two marks is checked.
         for part in parts.iter().skip(1).take(parts.len().saturating_sub(2)) {
             let is_name = part.chars().any(char::is_alphabetic)
                 && part.trim() == *part
@@ -100,8 +100,8 @@ fn is_file_name(word: &str) -> bool {
     })
 }
 
-/// A value of the same form that the task does not have.
-fn other(old: &str, random: &mut Random, task: &Task) -> String {
+/// A value of the same form that is not in the task.
+fn new_value(old: &str, random: &mut Random, task: &Task) -> String {
     let known = serde_json::to_string(task).unwrap_or_default();
     loop {
         let new = match old.rsplit_once('.') {
@@ -117,13 +117,13 @@ fn other(old: &str, random: &mut Random, task: &Task) -> String {
     }
 }
 
-/// A number with as many digits.
+/// A number with the same number of digits.
 fn number_like(old: &str, random: &mut Random) -> String {
     let mut is_first = true;
     let digits = old.chars().map(|c| match c {
         '.' => '.',
         _ => {
-            // The first is not 0, so that it stays as long as it is.
+            // The first digit is not 0, so that the length stays the same.
             let least = u32::from(std::mem::take(&mut is_first));
             let digit = least + u32::try_from(random.below(10 - least as usize)).unwrap_or(0);
             char::from_digit(digit, 10).unwrap_or('7')
@@ -132,7 +132,7 @@ fn number_like(old: &str, random: &mut Random) -> String {
     digits.collect()
 }
 
-/// As many words, joined and written as the old ones are.
+/// The same number of words, with the separators and the case of the old ones.
 fn words_like(old: &str, random: &mut Random) -> String {
     let mut new = String::new();
     for part in old.split_inclusive([' ', '_', '-']) {
@@ -155,35 +155,35 @@ fn words_like(old: &str, random: &mut Random) -> String {
     new
 }
 
-/// The task with one value replaced wherever it stands by itself.
-fn renamed(task: &Task, old: &str, new: &str) -> Task {
+/// The task with one value replaced wherever it is a whole word.
+fn replace_value(task: &Task, old: &str, new: &str) -> Task {
     let mut changed = task.clone();
     for text in &mut changed.turns {
-        *text = replaced(text, old, new);
+        *text = replace_words(text, old, new);
     }
     for call in changed.expected.calls.iter_mut().flatten() {
-        // What is called stays the same.
+        // The tool name stays the same.
         if let Some((tool, arguments)) = call.split_once('(') {
-            *call = format!("{tool}({}", replaced(arguments, old, new));
+            *call = format!("{tool}({}", replace_words(arguments, old, new));
         }
     }
     for state in changed.initial_config.values_mut() {
-        rename_in(state, old, new);
+        replace_in(state, old, new);
     }
     changed
 }
 
-fn rename_in(value: &mut Value, old: &str, new: &str) {
+fn replace_in(value: &mut Value, old: &str, new: &str) {
     match value {
-        Value::String(text) => *text = replaced(text, old, new),
+        Value::String(text) => *text = replace_words(text, old, new),
         Value::Array(values) => values
             .iter_mut()
-            .for_each(|value| rename_in(value, old, new)),
+            .for_each(|value| replace_in(value, old, new)),
         Value::Object(fields) => {
             let fields_before = std::mem::take(fields);
             let renamed = fields_before.into_iter().map(|(key, mut value)| {
-                rename_in(&mut value, old, new);
-                (replaced(&key, old, new), value)
+                replace_in(&mut value, old, new);
+                (replace_words(&key, old, new), value)
             });
             *fields = renamed.collect::<Map<_, _>>();
         }
@@ -203,7 +203,7 @@ fn is_number_text(text: &str) -> bool {
     text.parse::<f64>().is_ok()
 }
 
-/// A number as `new` says, whole if `old` is.
+/// The number `new`, an integer if `old` is one.
 fn number_as(old: &Number, new: &str) -> Option<Number> {
     match (old.is_f64(), new.parse::<i64>()) {
         (false, Ok(whole)) => Some(whole.into()),
@@ -211,7 +211,7 @@ fn number_as(old: &Number, new: &str) -> Option<Number> {
     }
 }
 
-fn replaced(text: &str, old: &str, new: &str) -> String {
+fn replace_words(text: &str, old: &str, new: &str) -> String {
     let mut changed = String::new();
     let mut from = 0;
     while let Some(at) = find(text, old, from) {
@@ -222,19 +222,20 @@ fn replaced(text: &str, old: &str, new: &str) -> String {
     changed + &text[from..]
 }
 
-/// Where a value stands by itself, not as a part of a longer word or number.
+/// The position of a value as a whole word or number, not as part of a longer one.
 fn find(text: &str, value: &str, from: usize) -> Option<usize> {
-    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let is_word_character = |c: char| c.is_alphanumeric() || c == '_';
     let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     let mut places = text[from..].match_indices(value).map(|(at, _)| from + at);
     places.find(|&at| {
         let (before, after) = (&text[..at], &text[at + value.len()..]);
-        let is_alone = !before.ends_with(is_of_word) && !after.starts_with(is_of_word);
+        let is_alone =
+            !before.ends_with(is_word_character) && !after.starts_with(is_word_character);
         let mut ahead = after.chars();
-        let goes_on = ahead.next() == Some('.') && is_digit(ahead.next());
+        let continues = ahead.next() == Some('.') && is_digit(ahead.next());
         let mut behind = before.chars().rev();
-        let came_before = behind.next() == Some('.') && is_digit(behind.next());
-        is_alone && !(is_number(value) && (goes_on || came_before))
+        let is_continuation = behind.next() == Some('.') && is_digit(behind.next());
+        is_alone && !(is_number(value) && (continues || is_continuation))
     })
 }
 
@@ -244,14 +245,14 @@ mod tests {
     use crate::tasks::tests::task;
 
     #[test]
-    fn values_are_what_a_user_says_and_a_call_uses() {
+    fn values_are_in_the_text_and_in_a_call() {
         assert_eq!(values(&task()), ["final_report.pdf", "temp", "20"]);
     }
 
     #[test]
-    fn a_value_is_replaced_wherever_it_stands_by_itself() {
-        let changed = renamed(&task(), "final_report.pdf", "draft_budget.pdf");
-        let changed = renamed(&changed, "20", "31");
+    fn value_is_replaced_as_a_whole_word_everywhere() {
+        let changed = replace_value(&task(), "final_report.pdf", "draft_budget.pdf");
+        let changed = replace_value(&changed, "20", "31");
         assert_eq!(changed.turns[1], "Show its last 31 lines.");
         assert_eq!(
             changed.expected.calls[0][1],
@@ -269,30 +270,30 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_not_part_of_another() {
+    fn part_of_a_longer_number_is_not_replaced() {
         assert_eq!(
-            replaced("20 and 20.5, 3.20 or 120. It is 20.", "20", "31"),
+            replace_words("20 and 20.5, 3.20 or 120. It is 20.", "20", "31"),
             "31 and 20.5, 3.20 or 120. It is 31."
         );
     }
 
     #[test]
     fn new_values_have_the_form_of_the_old() {
-        let mut random = chance(3, "");
-        let file = other("final_report.pdf", &mut random, &task());
+        let mut random = seeded(3, "");
+        let file = new_value("final_report.pdf", &mut random, &task());
         assert!(
             is_file_name(&file) && file.ends_with(".pdf") && file.contains('_'),
             "{file}"
         );
-        let number = other("150.75", &mut random, &task());
+        let number = new_value("150.75", &mut random, &task());
         assert!(is_number(&number) && number.len() == 6, "{number}");
-        let name = other("Budget Analysis", &mut random, &task());
+        let name = new_value("Budget Analysis", &mut random, &task());
         assert!(
             name.split(' ')
                 .all(|word| word.starts_with(char::is_uppercase)),
             "{name}"
         );
-        let symbol = other("XTC", &mut random, &task());
+        let symbol = new_value("XTC", &mut random, &task());
         assert!(symbol.chars().all(char::is_uppercase), "{symbol}");
     }
 }

@@ -1,5 +1,5 @@
-//! Where tasks are worked on: the server of the simulated APIs, the agents that have its tools, and a driver
-//! as every program uses it. One world works on one task at a time.
+//! The environment of tasks: the server of the simulated APIs, the agents with its tools, and an ordinary driver.
+//! One environment runs one task at a time.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,15 +27,15 @@ use crate::arms::{Advice, TurnContext};
 use crate::policy::{ExpectedCall, Policy};
 use crate::tasks::Task;
 
-/// How many iterations a run may take. A task that fails counts as if each of its turns had taken them all.
+/// The most iterations of a run. A failed task counts as if each of its turns had used them all.
 pub const CAP: u32 = 40;
 
 const SERVER: &str = "bfcl";
 const INSTRUCTION: &str = "You do what the user asks for with the tools you have.";
 
-/// Something that chooses calls, and is told which are expected.
+/// A model that chooses calls and receives the expected ones.
 pub trait Chooser: ModelClient {
-    /// Tells what is expected in the run that comes next.
+    /// Sets the expected calls of the next run.
     fn expect(&self, calls: Vec<ExpectedCall>);
 }
 
@@ -45,44 +45,44 @@ impl Chooser for Policy {
     }
 }
 
-/// A server with everybody who uses it.
+/// A server with its agents.
 pub struct World {
     chooser: Arc<dyn Chooser>,
     server: ServerName,
     servers: Servers,
     governed: Arc<GovernedServer>,
     library: ToolLibrary,
-    /// By the tools of their agent, as the server calls them.
+    /// By the tools of their agent, under the server's names.
     crews: HashMap<Vec<String>, Arc<Crew>>,
-    /// The server's pins are here.
-    _place: tempfile::TempDir,
+    /// The directory of the store with the server's pins.
+    _directory: tempfile::TempDir,
 }
 
-/// What became of a task.
+/// The outcome of a task.
 #[derive(Debug)]
-pub struct Outcome {
-    /// Its turns, as far as it came.
-    pub turns: Vec<Turn>,
-    /// Whether all turns were completed and the APIs were at last in the state that was wanted.
+pub struct TaskOutcome {
+    /// The turns that were run.
+    pub turns: Vec<TurnOutcome>,
+    /// Whether all turns were completed and the APIs reached the expected state.
     pub is_success: bool,
 }
 
-/// What became of one turn of a task, which is a run.
+/// The outcome of one turn of a task, which is a run.
 #[derive(Debug)]
-pub struct Turn {
-    /// How often the policy was asked, the finish included.
+pub struct TurnOutcome {
+    /// The number of requests to the policy, including the finish.
     pub iterations: u32,
-    /// How many calls were made.
+    /// The number of calls.
     pub calls: u32,
-    /// How many tokens it was shown in all, roughly.
+    /// The estimated number of input tokens.
     pub tokens: u64,
     /// The run itself.
     pub run: Run,
 }
 
-/// A task that has begun.
+/// A loaded task, as the server reports it.
 #[derive(Debug, Deserialize)]
-struct Loaded {
+struct LoadedTask {
     calls: Vec<Vec<LoadedCall>>,
     /// The tools of its APIs.
     tools: Vec<String>,
@@ -94,19 +94,19 @@ struct LoadedCall {
     arguments: Map<String, Value>,
 }
 
-/// How the APIs stand.
+/// The result of a check of the APIs' state.
 #[derive(Debug, Deserialize)]
-pub struct Checked {
-    /// Whether they are in the state that was wanted.
+pub struct StateCheck {
+    /// Whether they are in the expected state.
     pub equal: bool,
-    /// What went wrong when the expected calls were replayed.
+    /// The errors of the replay of the expected calls.
     pub errors: Vec<Value>,
 }
 
-/// What the server says that cannot be.
+/// A request that the server rejected.
 #[derive(Debug, thiserror::Error)]
-#[error("the server of the APIs refuses: {0}")]
-struct Refused(String);
+#[error("the API server rejected the request: {0}")]
+struct RejectedRequest(String);
 
 impl World {
     /// Starts the server.
@@ -125,15 +125,18 @@ impl World {
         let name = ServerName::new(SERVER)?;
         let mut settings = ServerSettings::new(name.clone(), Transport::Command(command));
         settings.is_trusted = true;
-        let place = tempfile::tempdir()?;
-        let store = Arc::new(Store::open(place.path().join("windlass.db"))?);
+        let directory = tempfile::tempdir()?;
+        let store = Arc::new(Store::open(directory.path().join("windlass.db"))?);
         let ledger = Ledger::new(store, "local");
         let servers = Servers::new([settings], &ledger, |_| ServerOptions {
             era: Some(Era::Legacy),
             ..ServerOptions::default()
         })?;
         let governed = servers.get(&name).cloned().context("there is no server")?;
-        governed.connect().await.context("the server of the APIs")?;
+        governed
+            .connect()
+            .await
+            .context("cannot connect to the API server")?;
         let offered = servers.accepted_tools()?;
         if let Some(notice) = offered.notices.first() {
             anyhow::bail!("{:?}: {}", notice.tool, notice.message);
@@ -145,7 +148,7 @@ impl World {
             governed,
             library: offered.library,
             crews: HashMap::new(),
-            _place: place,
+            _directory: directory,
         })
     }
 
@@ -154,9 +157,8 @@ impl World {
         self.servers.close().await;
     }
 
-    /// Works on a task, with what `advice` says in each turn. After a turn that was not completed the task
-    /// has failed.
-    pub async fn work(&mut self, task: &Task, advice: &dyn Advice) -> anyhow::Result<Outcome> {
+    /// Runs a task with `advice` for each turn. The task fails at the first turn that is not completed.
+    pub async fn run(&mut self, task: &Task, advice: &dyn Advice) -> anyhow::Result<TaskOutcome> {
         let about = || format!("task {}", task.id);
         let loaded = self.load(task).await.with_context(about)?;
         let crew = self.crew(&loaded.tools).with_context(about)?;
@@ -171,7 +173,7 @@ impl World {
         let mut conversation = Vec::new();
         let mut turns = Vec::new();
         for (turn, (text, expected)) in task.turns.iter().zip(&loaded.calls).enumerate() {
-            self.chooser.expect(self.named(expected)?);
+            self.chooser.expect(self.with_tool_names(expected)?);
             let context = TurnContext {
                 task,
                 turn,
@@ -188,7 +190,7 @@ impl World {
                 settings: settings(),
                 ..NewTask::default()
             };
-            // A new one for each run: whether a tool kept failing before must not matter.
+            // A new driver for each run, so that earlier tool failures do not matter.
             let driver = Driver::new(Arc::clone(&crew), Arc::new(runs.clone()));
             let run = driver.start(new).await.with_context(about)?;
             let is_completed = run.end() == Some(&RunEnd::Completed);
@@ -199,35 +201,35 @@ impl World {
                 content: run.response().answer.as_str().to_owned(),
                 calls: Vec::new(),
             });
-            turns.push(Turn {
+            turns.push(TurnOutcome {
                 iterations: u32::try_from(run.turns().len())?,
                 calls: u32::try_from(run.calls().count())?,
                 tokens: run.usage().input_tokens,
                 run,
             });
             if !is_completed {
-                return Ok(Outcome {
+                return Ok(TaskOutcome {
                     turns,
                     is_success: false,
                 });
             }
         }
         let checked = self.check(task).await?;
-        Ok(Outcome {
+        Ok(TaskOutcome {
             turns,
             is_success: checked.equal,
         })
     }
 
-    /// Whether the expected calls of a task can be made one after the other: what goes wrong, if not.
+    /// Replays the expected calls of a task and returns the errors.
     pub async fn replay(&self, task: &Task) -> anyhow::Result<Vec<Value>> {
         match self.load(task).await {
             Ok(_) => Ok(self.check(task).await?.errors),
-            Err(error) => Ok(vec![error.downcast::<Refused>()?.0.into()]),
+            Err(error) => Ok(vec![error.downcast::<RejectedRequest>()?.0.into()]),
         }
     }
 
-    async fn load(&self, task: &Task) -> anyhow::Result<Loaded> {
+    async fn load(&self, task: &Task) -> anyhow::Result<LoadedTask> {
         let loaded = self.control(
             "bench_load",
             json!({
@@ -239,15 +241,15 @@ impl World {
         Ok(serde_json::from_value(loaded.await?)?)
     }
 
-    /// Compares the APIs with a twin in which all expected calls were made.
-    async fn check(&self, task: &Task) -> anyhow::Result<Checked> {
+    /// Compares the APIs with a copy in which all expected calls were made.
+    async fn check(&self, task: &Task) -> anyhow::Result<StateCheck> {
         let turns = json!({"turns": task.turns.len()});
         Ok(serde_json::from_value(
             self.control("bench_check", turns).await?,
         )?)
     }
 
-    /// Calls a tool that is for whoever measures, past all agents.
+    /// Calls a control tool of the benchmark, which no agent has.
     async fn control(&self, tool: &str, arguments: Value) -> anyhow::Result<Value> {
         let Value::Object(arguments) = arguments else {
             anyhow::bail!("arguments must be an object");
@@ -263,12 +265,12 @@ impl World {
         };
         match self.governed.server().call(request).await {
             Ok(CallOutcome::Answered(answered)) if !answered.is_error => Ok(answered.value),
-            Ok(came) => Err(Refused(format!("{came:?}")).into()),
+            Ok(came) => Err(RejectedRequest(format!("{came:?}")).into()),
             Err(error) => anyhow::bail!("{tool} failed: {}", error.message),
         }
     }
 
-    fn named(&self, calls: &[LoadedCall]) -> anyhow::Result<Vec<ExpectedCall>> {
+    fn with_tool_names(&self, calls: &[LoadedCall]) -> anyhow::Result<Vec<ExpectedCall>> {
         let named = calls.iter().map(|call| {
             Ok(ExpectedCall {
                 tool: tool_name(&self.server, &call.name)?.to_string(),
@@ -278,7 +280,7 @@ impl World {
         named.collect()
     }
 
-    /// Who has these tools.
+    /// The crew whose agent has these tools.
     fn crew(&mut self, tools: &[String]) -> anyhow::Result<Arc<Crew>> {
         if let Some(crew) = self.crews.get(tools) {
             return Ok(Arc::clone(crew));
@@ -288,7 +290,7 @@ impl World {
             "scripted/policy".parse()?,
             NonEmptyText::new(INSTRUCTION)?,
         );
-        // The tools are simulated, so nothing that is done with them needs a person.
+        // The tools are simulated, so no call needs approval.
         let mut governance = Governance {
             breaker: Breaker {
                 failures: std::num::NonZeroU32::MAX,
@@ -319,7 +321,7 @@ impl World {
     }
 }
 
-/// The limits of a run: only the number of iterations ends one early. Everything is shown.
+/// The settings of a run. Only the iteration limit ends a run early, and the whole context is shown.
 fn settings() -> Settings {
     Settings {
         max_iterations: CAP,

@@ -11,9 +11,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use windlass_core::risk::ToolRisk;
 use windlass_core::run::{Run, RunEnd, Task};
 use windlass_runtime::Stop;
+use windlass_service::types::StoredConversation;
 use windlass_service::{Attachment, BoundAgent, ConversationChoice, Identity, NewRun, Service};
 use windlass_spec::Agent;
-use windlass_store::StoredConversation;
 
 use self::input::{ChatInput, Input};
 use super::arguments::Chat;

@@ -2,9 +2,9 @@
 
 use windlass_core::approval::ApprovalStatus;
 use windlass_core::run::{Run, RunEnd};
+use windlass_service::types::RunState;
 use windlass_service::{Identity, OutermostRun, Service};
 use windlass_spec::{ErrorCategory, RunId};
-use windlass_store::RunState;
 
 use super::rendered::escape_exact_line;
 use super::terminal::visible_block;

@@ -1,14 +1,15 @@
 //! `windlass eval`: evaluates a model on labelled data.
 
+use std::fmt::Display;
 use std::io::Write as _;
 use std::path::Path;
-use std::time::Instant;
+use std::time::Duration;
 
 use anyhow::Context as _;
+use serde::Serialize;
 use serde_json::json;
-use windlass_learn::intent::LabelledTexts;
-use windlass_reflex::evaluate::{Evaluation, evaluate, read_cases};
-use windlass_service::RunOptions;
+use windlass_service::types::Evaluation;
+use windlass_service::{Identity, RunOptions, Service};
 
 use super::Outcome;
 use super::arguments::{Eval, EvalCommand, EvalGap, EvalSelect};
@@ -17,76 +18,76 @@ use super::program::Program;
 use super::terminal::{eprint_line, print_json, print_line};
 
 pub(super) fn run(program: &Program, command: &Eval) -> anyhow::Result<Outcome> {
+    let (service, identity) = (program.service(None), program.identity()?);
     match &command.command {
-        EvalCommand::Select(command) => select(program, command),
-        EvalCommand::Risk { data, json } => risk(data, *json),
-        EvalCommand::Intent { data, json } => intent(data, *json),
-        EvalCommand::Gap(command) => gap(command),
+        EvalCommand::Select(command) => select(&service, &identity, command),
+        EvalCommand::Risk { data, json } => {
+            let report = service.evaluate_risk(&identity, &read(data)?);
+            show_report(&report.with_context(|| invalid(data))?, *json)
+        }
+        EvalCommand::Intent { data, json } => intent(&service, &identity, data, *json),
+        EvalCommand::Gap(command) => gap(&service, &identity, command),
     }
 }
 
-fn risk(data: &Path, as_json: bool) -> anyhow::Result<Outcome> {
+fn read(data: &Path) -> anyhow::Result<String> {
     let place = data.display();
-    let text = std::fs::read_to_string(data)
-        .with_context(|| format!("cannot read the tools in `{place}`"))?;
-    let rows = windlass_core::risk::read_rows(&text)
-        .with_context(|| format!("`{place}` is not a file of labelled tools"))?;
-    anyhow::ensure!(!rows.is_empty(), "there are no tools in `{place}`");
-    let report = windlass_core::risk::evaluate(&rows);
+    std::fs::read_to_string(data).with_context(|| format!("cannot read `{place}`"))
+}
+
+fn invalid(data: &Path) -> String {
+    format!("`{}` is not a file of labelled data", data.display())
+}
+
+fn show_report<R: Serialize + Display>(report: &R, as_json: bool) -> anyhow::Result<Outcome> {
     if as_json {
-        print_json(&format!("{}\n", serde_json::to_string(&report)?))?;
+        print_json(&format!("{}\n", serde_json::to_string(report)?))?;
     } else {
-        print_line(&report.to_string())?;
+        print_line(report.to_string().trim_end())?;
     }
     Ok(Outcome::Done)
 }
 
-fn intent(data: &Path, as_json: bool) -> anyhow::Result<Outcome> {
-    let place = data.display();
-    let text = std::fs::read_to_string(data)
-        .with_context(|| format!("cannot read the texts in `{place}`"))?;
-    // The error contains its cause.
-    let texts = LabelledTexts::read(&text)
-        .map_err(|error| anyhow::anyhow!("`{place}` is not a file of labelled texts: {error}"))?;
-    let spinner = indicatif::ProgressBar::new_spinner().with_message("training on the examples");
-    spinner.enable_steady_tick(std::time::Duration::from_millis(100));
-    let started = Instant::now();
-    let classifier = texts.train()?;
-    let train_seconds = started.elapsed().as_secs_f64();
+/// Shows a spinner while `work` runs.
+fn with_spinner<T>(message: &'static str, work: impl FnOnce() -> T) -> T {
+    let spinner = indicatif::ProgressBar::new_spinner().with_message(message);
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    let result = work();
     spinner.finish_and_clear();
-    let mut times = Vec::with_capacity(texts.scored.len());
-    let report = texts.evaluate(|text| {
-        let started = Instant::now();
-        let found = classifier.classify(text);
-        times.push(started.elapsed().as_secs_f64() * 1e3);
-        found
+    result
+}
+
+fn intent(
+    service: &Service,
+    identity: &Identity,
+    data: &Path,
+    as_json: bool,
+) -> anyhow::Result<Outcome> {
+    let text = read(data)?;
+    let evaluated = with_spinner("training on the examples", || {
+        service.evaluate_intents(identity, &text)
     });
-    times.sort_by(f64::total_cmp);
-    let p50_ms = times.get(times.len() / 2).copied().unwrap_or_default();
+    let evaluated = evaluated.with_context(|| invalid(data))?;
+    let (train_seconds, p50_ms) = (evaluated.train_seconds, evaluated.p50_ms);
     if as_json {
-        let mut object = serde_json::to_value(&report)?;
+        let mut object = serde_json::to_value(&evaluated.report)?;
         object["train_seconds"] = json!(train_seconds);
         object["p50_ms"] = json!(p50_ms);
         print_json(&format!("{object}\n"))?;
     } else {
-        print_line(report.to_string().trim_end())?;
+        print_line(evaluated.report.to_string().trim_end())?;
         print_line(&format!("trained in     {train_seconds:.2} s"))?;
         print_line(&format!("median         {p50_ms:.3} ms"))?;
     }
     Ok(Outcome::Done)
 }
 
-fn gap(command: &EvalGap) -> anyhow::Result<Outcome> {
-    let place = command.data.display();
-    let text = std::fs::read_to_string(&command.data)
-        .with_context(|| format!("cannot read the cases in `{place}`"))?;
-    // The errors contain their causes.
-    let wrong = |error| anyhow::anyhow!("`{place}` is not a file of labelled cases: {error}");
-    let cases = windlass_learn::gap::read_cases(&text).map_err(wrong)?;
-    let spinner = indicatif::ProgressBar::new_spinner().with_message("comparing tasks with tools");
-    spinner.enable_steady_tick(std::time::Duration::from_millis(100));
-    let report = windlass_learn::gap::evaluate(&cases).map_err(wrong)?;
-    spinner.finish_and_clear();
+fn gap(service: &Service, identity: &Identity, command: &EvalGap) -> anyhow::Result<Outcome> {
+    let text = read(&command.data)?;
+    let report = with_spinner("comparing tasks with tools", || {
+        service.evaluate_gaps(identity, &text)
+    });
+    let report = report.with_context(|| invalid(&command.data))?;
     if let Some(path) = &command.failures {
         let lines = report.wrong.iter().map(|case| {
             let object = json!({"id": case.id, "gap": case.gap, "probability": case.probability});
@@ -95,61 +96,46 @@ fn gap(command: &EvalGap) -> anyhow::Result<Outcome> {
         std::fs::write(path, lines.collect::<String>())
             .with_context(|| format!("cannot write the failures to `{}`", path.display()))?;
     }
-    if command.json {
-        print_json(&format!("{}\n", serde_json::to_string(&report)?))?;
-    } else {
-        print_line(report.to_string().trim_end())?;
-    }
-    Ok(Outcome::Done)
+    show_report(&report, command.json)
 }
 
-fn select(program: &Program, command: &EvalSelect) -> anyhow::Result<Outcome> {
-    let place = command.data.display();
-    let text = std::fs::read_to_string(&command.data)
-        .with_context(|| format!("cannot read the cases in `{place}`"))?;
-    let mut cases =
-        read_cases(&text).with_context(|| format!("`{place}` is not a file of cases"))?;
-    cases.truncate(command.limit.unwrap_or(usize::MAX));
-    anyhow::ensure!(!cases.is_empty(), "there are no cases in `{place}`");
+fn select(service: &Service, identity: &Identity, command: &EvalSelect) -> anyhow::Result<Outcome> {
+    let text = read(&command.data)?;
     let options = RunOptions {
         base_url: command.base_url.clone(),
         dialect: command.dialect,
         ..RunOptions::default()
     };
-    let service = program.service(None);
-    let model = service.evaluated_model(&program.identity()?, &command.model, &options)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let bar = bar("cases", cases.len());
-    let mut times = Vec::new();
-    let mut problems = Vec::new();
-    let evaluation = evaluate(&cases, |task, tools| {
-        let started = Instant::now();
-        let call = runtime.block_on(model.call(task, tools));
-        times.push(started.elapsed().as_secs_f64() * 1e3);
-        bar.inc(1);
-        call.unwrap_or_else(|error| {
-            problems.push(error.to_string());
-            None
-        })
-    });
-    bar.finish_and_clear();
-    times.sort_by(f64::total_cmp);
-    let p50_ms = times[times.len() / 2];
+    let mut shown = None;
+    let evaluated = service.evaluate_model(
+        identity,
+        &command.model,
+        &options,
+        &text,
+        command.limit,
+        |done, all| {
+            shown
+                .get_or_insert_with(|| bar("cases", all))
+                .set_position(done as u64);
+        },
+    );
+    if let Some(bar) = shown {
+        bar.finish_and_clear();
+    }
+    let evaluated = evaluated.with_context(|| invalid(&command.data))?;
     if let Some(path) = &command.failures {
-        write_failures(path, &evaluation)
+        write_failures(path, &evaluated.evaluation)
             .with_context(|| format!("cannot write the failures to `{}`", path.display()))?;
     }
-    show(command, &evaluation, p50_ms)?;
-    if let Some(first) = problems.first() {
+    show(command, &evaluated.evaluation, evaluated.p50_ms)?;
+    if let Some(first) = evaluated.problems.first() {
         eprint_line(&format!(
             "the model failed on {} of {} cases; the first error: {first}",
-            problems.len(),
-            cases.len()
+            evaluated.problems.len(),
+            evaluated.evaluation.n
         ))?;
     }
-    Ok(Outcome::from_success(problems.is_empty()))
+    Ok(Outcome::from_success(evaluated.problems.is_empty()))
 }
 
 fn show(command: &EvalSelect, evaluation: &Evaluation, p50_ms: f64) -> anyhow::Result<()> {

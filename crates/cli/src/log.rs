@@ -13,8 +13,8 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
+use windlass_service::types::Redactor;
 use windlass_spec::text::{TextUse, escape_json};
-use windlass_store::Redactor;
 
 use super::arguments::{Color, LogOptions};
 use super::report::is_colored;

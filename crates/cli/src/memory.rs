@@ -4,10 +4,10 @@ mod export;
 mod import;
 
 use serde_json::{Value, json};
-use windlass_service::{Identity, MemoryFile, NewMemoryDocument, Service, read_memory_text};
-use windlass_store::{
+use windlass_service::types::{
     MemoryHit, RememberOutcome, RememberedDocument, ScopeStatistics, StoredDocument,
 };
+use windlass_service::{Identity, MemoryFile, NewMemoryDocument, Service, read_memory_text};
 
 use super::Outcome;
 use super::arguments::{

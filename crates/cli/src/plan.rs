@@ -11,9 +11,9 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 use windlass_core::run::{PlanState, PlanTaskStatus, Run, RunEnd};
 use windlass_runtime::now;
+use windlass_service::types::RunState;
 use windlass_service::{Identity, NewRun, PlanChange, PlanDetails, Service, check_plan};
 use windlass_spec::plan::{Plan, RawPlan};
-use windlass_store::RunState;
 
 use super::Outcome;
 use super::arguments::{

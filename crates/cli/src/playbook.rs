@@ -5,7 +5,7 @@ mod difference;
 mod stats;
 
 use serde_json::{Value, json};
-use windlass_learn::playbook::{KeptStrategy, Standing};
+use windlass_learn::playbook::{KeptStrategy, StrategyStatus};
 use windlass_service::{Identity, Service, StrategyFilter};
 use windlass_spec::{AgentFile, ToolName};
 
@@ -119,10 +119,10 @@ fn row(kept: &KeptStrategy) -> [String; 5] {
     } else {
         ""
     };
-    let standing = match &kept.standing {
-        Standing::Active => String::new(),
-        Standing::Disabled => "disabled: ".to_owned(),
-        Standing::Retired(why) => format!("retired, {why}: "),
+    let standing = match &kept.status {
+        StrategyStatus::Active => String::new(),
+        StrategyStatus::Disabled => "disabled: ".to_owned(),
+        StrategyStatus::Retired(why) => format!("retired, {why}: "),
     };
     [
         kept.id().to_string(),
@@ -137,10 +137,10 @@ fn row(kept: &KeptStrategy) -> [String; 5] {
 fn as_object(domain: &str, kept: &KeptStrategy) -> Value {
     let mut object = json!(kept.strategy);
     object["domain"] = json!(domain);
-    object["standing"] = json!(match &kept.standing {
-        Standing::Active => "active",
-        Standing::Disabled => "disabled",
-        Standing::Retired(_) => "retired",
+    object["standing"] = json!(match &kept.status {
+        StrategyStatus::Active => "active",
+        StrategyStatus::Disabled => "disabled",
+        StrategyStatus::Retired(_) => "retired",
     });
     object["lower_bound"] = json!((kept.lower_bound() * 1e4).round() / 1e4);
     object["recalled"] = json!(kept.tally.recalled());
@@ -187,11 +187,11 @@ fn show(session: &PlaybookSession<'_>, command: &PlaybookShow) -> anyhow::Result
             "average turns of successful runs: {iterations:.1}"
         ))?;
     }
-    match &kept.standing {
-        Standing::Active if strategy.pinned => print_line("in use, pinned")?,
-        Standing::Active => print_line("in use")?,
-        Standing::Disabled => print_line("disabled by an operator")?,
-        Standing::Retired(why) => print_line(&format!("retired: {why}"))?,
+    match &kept.status {
+        StrategyStatus::Active if strategy.pinned => print_line("in use, pinned")?,
+        StrategyStatus::Active => print_line("in use")?,
+        StrategyStatus::Disabled => print_line("disabled by an operator")?,
+        StrategyStatus::Retired(why) => print_line(&format!("retired: {why}"))?,
     }
     if let Some(warning) = strategy.warning() {
         print_line(&format!("warning: {warning}"))?;

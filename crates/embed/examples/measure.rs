@@ -1,9 +1,9 @@
-//! What embedding and searching cost on this machine, on one thread. Prints texts per second, the time
+//! Measures embedding and searching on this machine, on one thread. Prints texts per second, the time
 //! from the start of a process to its first embedding, and the time and recall of a search.
 //!
 //! `cargo run --release -p windlass-embed --example measure [TEXTS]`
 //!
-//! TEXTS is a file with a text a line to search instead of made-up ones; the last 200 are the queries.
+//! TEXTS is a file with one text per line, searched instead of generated ones; the last 200 are the queries.
 
 #![allow(
     clippy::disallowed_methods,
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .lines()
             .map(str::to_owned)
             .collect(),
-        None => made_up_texts(VECTORS + QUERIES, 0x9e37_79b9_7f4a_7c15).collect(),
+        None => generated_texts(VECTORS + QUERIES, 0x9e37_79b9_7f4a_7c15).collect(),
     };
     println!("machine: {}", machine());
     println!(
@@ -83,9 +83,9 @@ fn machine() -> String {
 /// To be called before anything else is embedded: the pages of the data are not in memory yet.
 fn first_embedding() -> Duration {
     let begin = Instant::now();
-    black_box(
-        StaticEmbedder::new().embed(black_box("a text nobody embedded before, zebra quokka")),
-    );
+    black_box(StaticEmbedder::new().embed(black_box(
+        "a text that was not embedded before, zebra quokka",
+    )));
     begin.elapsed()
 }
 
@@ -140,8 +140,8 @@ fn long_text() {
     }
 }
 
-/// Real embeddings of made-up short texts: their neighbourhoods are as crowded as those of real ones.
-fn made_up_texts(count: usize, mut seed: u64) -> impl Iterator<Item = String> {
+/// Short texts of vocabulary words. Their embeddings are as close together as those of real texts.
+fn generated_texts(count: usize, mut seed: u64) -> impl Iterator<Item = String> {
     let vocabulary: Vec<&str> = include_str!("../data/vocab.txt")
         .lines()
         .filter(|word| word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_lowercase()))
@@ -217,8 +217,7 @@ fn scan(texts: &[String]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What a search takes. On a busy machine the clock also counts what others do; the time on the
-/// processor does not.
+/// The times of a search. On a busy machine wall time includes other processes; processor time does not.
 struct Times {
     median: f64,
     least: f64,
@@ -264,7 +263,7 @@ impl fmt::Display for Times {
     }
 }
 
-/// How long this program's first thread has run, where the system says so.
+/// The processor time of the first thread, if the system reports it.
 fn time_on_processor() -> Option<Duration> {
     let statistics = std::fs::read_to_string("/proc/self/schedstat").ok()?;
     Some(Duration::from_nanos(
@@ -273,11 +272,11 @@ fn time_on_processor() -> Option<Duration> {
 }
 
 fn words() {
-    let texts: Vec<String> = made_up_texts(5_000, 77).collect();
+    let texts: Vec<String> = generated_texts(5_000, 77).collect();
     let begin = Instant::now();
     let index = Bm25Index::build(&texts);
     let built = begin.elapsed();
-    let queries: Vec<String> = made_up_texts(QUERIES, 78).collect();
+    let queries: Vec<String> = generated_texts(QUERIES, 78).collect();
     let asked = Times::of(&queries, |query| {
         black_box(index.search(query, TOP));
     });

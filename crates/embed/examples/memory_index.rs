@@ -1,12 +1,11 @@
-//! How fast an index of compact vectors is searched, on one thread, and what it takes of memory.
+//! Measures the search time of an index of compact vectors, on one thread, and its memory.
 //!
 //! `cargo run --release -p windlass-embed --example memory_index -- make VECTORS COUNT SEED`
 //! `cargo run --release -p windlass-embed --example memory_index -- search QUERIES VECTORS TRUTH ROUNDS`
 //!
-//! The first embeds so many made-up texts. The files hold f32 in little endian, 256 a row; TRUTH holds ten
-//! u32 a query, the rows that comparing in full precision finds. The vectors in full precision are read
-//! from their file, as a store would. Prints one JSON object. `cargo xtask bench memory` runs both beside
-//! another library.
+//! `make` embeds COUNT generated texts. The files hold f32 in little endian, 256 per row; TRUTH holds ten
+//! u32 per query, the rows that an exact scan finds. The exact vectors are read from their file, as a store would.
+//! `search` prints one JSON object. `cargo xtask bench memory` runs both together with another library.
 
 #![allow(
     clippy::disallowed_methods,
@@ -43,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Embeds texts of vocabulary words, some of them about the same: as crowded as real ones.
+/// Embeds texts of vocabulary words that share subjects, so that they are as close together as real ones.
 fn make(path: &str, count: usize, seed: u64) -> Result<(), Box<dyn Error>> {
     let words: Vec<&str> = include_str!("../data/vocab.txt")
         .lines()
@@ -59,7 +58,7 @@ fn make(path: &str, count: usize, seed: u64) -> Result<(), Box<dyn Error>> {
     };
     let mut file = BufWriter::new(File::create(path)?);
     for _ in 0..count {
-        // The subject of a text, of which there are a few thousand, and what is said about it.
+        // One of a few thousand subjects, then random words.
         let subject = next() % 4_000;
         let mut text = format!("{} {}", words[subject], words[subject * 7 % words.len()]);
         for _ in 0..4 + next() % 12 {
@@ -128,7 +127,7 @@ fn search(queries: &str, vectors: &str, truth: &str, rounds: usize) -> Result<()
         }
     }
 
-    // What is inserted is what the next search finds.
+    // An inserted vector is found by the next search.
     let mut fresh = vec![0.0; DIMENSION];
     fresh[7] = 1.0;
     let fresh = Embedding::new(fresh)?;
@@ -193,7 +192,7 @@ fn read_embeddings(path: &str) -> Result<Vec<Embedding>, Box<dyn Error>> {
         .collect()
 }
 
-/// Megabytes of this process, as the system counts them.
+/// A memory figure of this process in megabytes, as the system reports it.
 fn resident(field: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(field));

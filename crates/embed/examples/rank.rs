@@ -1,4 +1,4 @@
-//! How often the right tool comes first. Takes JSON Lines, each `{task, tools: [{name, description,
+//! Measures how often the right tool comes first. Takes JSON Lines, each `{task, tools: [{name, description,
 //! input_schema}], expected: {calls: [{name}]}}`, and prints the share of tasks whose tool is first
 //! among the task's own tools, and first or in the first five among the tools of all tasks.
 //!

@@ -1,7 +1,7 @@
 //! Search by words: BM25 over short texts.
 //!
-//! An inverted index: every word knows the texts it is in, so that a query costs what its words
-//! occur, not what there are texts. Building and asking are linear in the length of the texts.
+//! An inverted index: every word has a list of its texts, so that the cost of a query depends on the occurrences
+//! of its words, not on the number of texts. Building and searching are linear in the length of the texts.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -9,12 +9,12 @@ use std::ops::ControlFlow;
 use crate::Scored;
 use crate::words::visit_words;
 
-/// The two numbers of BM25.
+/// The parameters of BM25.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bm25Parameters {
-    /// How soon repeating a word stops helping; at least 0.
+    /// The saturation of repeated words; at least 0.
     pub k1: f32,
-    /// How much long texts are held against, from 0 to 1.
+    /// The penalty for long texts, from 0 to 1.
     pub b: f32,
 }
 
@@ -56,7 +56,7 @@ impl Bm25Index {
         texts: impl IntoIterator<Item = T>,
     ) -> Self {
         let mut index = Self {
-            parameters: parameters.made_sane(),
+            parameters: parameters.sanitized(),
             ..Self::default()
         };
         for text in texts {
@@ -65,7 +65,7 @@ impl Bm25Index {
         index
     }
 
-    /// Adds a text; its id, which is how many there were before.
+    /// Adds a text and returns its id, which is the number of texts before.
     pub fn push(&mut self, text: &str) -> usize {
         let id = self.lengths.len();
         let mut length = 0u32;
@@ -125,8 +125,8 @@ impl Bm25Index {
         found
     }
 
-    /// The score of every text for `query`, by position; zero where no word is shared. A word of the
-    /// query counts once, however often it is said.
+    /// The score of every text for `query`, by position; zero if no word is shared. A word of the
+    /// query counts once, however often it occurs.
     pub fn scores(&self, query: &str) -> Vec<f32> {
         let mut scores = vec![0.0; self.len()];
         let Bm25Parameters { k1, b } = self.parameters;
@@ -144,8 +144,8 @@ impl Bm25Index {
         scores
     }
 
-    /// The distinct known words of `query`, in the order they are first said: a sum of floats must
-    /// not depend on how a set is ordered.
+    /// The distinct known words of `query`, in the order of first occurrence, so that the sum of floats
+    /// does not depend on the order of a set.
     fn words_of(&self, query: &str) -> Vec<usize> {
         let mut seen = HashSet::new();
         let mut words = Vec::new();
@@ -159,7 +159,7 @@ impl Bm25Index {
         words
     }
 
-    /// What a word that is in `texts` texts is worth; more than zero also if it is in all.
+    /// The weight of a word that is in `texts` texts; more than zero even if it is in all.
     fn rarity(&self, texts: usize) -> f32 {
         let (all, texts) = (self.len() as f32, texts as f32);
         ((all - texts + 0.5) / (texts + 0.5)).ln_1p()
@@ -167,8 +167,8 @@ impl Bm25Index {
 }
 
 impl Bm25Parameters {
-    /// Without the values that would make scores negative, infinite or NaN.
-    fn made_sane(self) -> Self {
+    /// Replaces values that would make scores negative, infinite or NaN.
+    fn sanitized(self) -> Self {
         let Self { k1, b } = Self::default();
         Self {
             k1: if self.k1.is_finite() {
@@ -185,16 +185,16 @@ impl Bm25Parameters {
     }
 }
 
-/// The words of `text` as searches by words compare them: lower case, without accents, in order, as often
-/// as they are said.
+/// The words of `text` as the word search compares them: lower case, without accents, in order, with
+/// repetitions.
 pub fn search_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     visit_terms(text, |word| words.push(word.to_owned()));
     words
 }
 
-/// Shows `visit` the words of `text`; punctuation marks are none here. Words keep their endings: taking
-/// plurals or `-ing` off did not help to find tools, alone or together with meaning.
+/// Calls `visit` with the words of `text`, without punctuation marks. Words are not stemmed: removing
+/// plurals or `-ing` did not help to find tools, alone or together with embeddings.
 fn visit_terms(text: &str, mut visit: impl FnMut(&str)) {
     visit_words(text, |word| {
         if word.chars().any(char::is_alphanumeric) {

@@ -1,10 +1,10 @@
-//! Search by meaning among more vectors than should be in memory in full precision.
+//! Vector search among more vectors than should be in memory in full precision.
 //!
-//! The index holds one byte a component, a scale and a bound on the error of each row: a quarter of what
-//! the vectors take. It ranks all rows by that, and asks whoever keeps the vectors in full precision how
-//! similar the best really are; then, once more, every other row whose bound still reaches the last
-//! place. So it finds what comparing all rows in full precision would find. Only among thousands of
-//! vectors that are nearly the same would that ask for too much; there it stops at a limit, and says so.
+//! The index holds one byte per component, a scale and an error bound for each row: a quarter of the size of
+//! the vectors. It ranks all rows approximately and asks the caller for the exact similarities of the best; then,
+//! once more, of every other row whose upper bound reaches the last place. So it finds the same rows as an exact
+//! scan. Among thousands of nearly equal vectors this would need too many exact comparisons; there it stops at a
+//! limit and reports it.
 
 use std::collections::HashMap;
 
@@ -12,30 +12,30 @@ use crate::quantised::{CompactVector, QuantisedQuery, QuantisedRows, take_best};
 use crate::vector_index::{DEFAULT_RESCORE, ROUNDING};
 use crate::{DimensionMismatch, Embedding, Scored};
 
-/// How many rows are compared in full precision at most, beyond those that were asked for.
+/// The most rows that are compared in full precision in the second round.
 const MOST_COMPARED: usize = 4_096;
 
-/// Embeddings by number in one byte a component, searched exactly with the help of whoever keeps them in
+/// Embeddings by number with one byte per component, searched exactly with the help of a caller that has them in
 /// full precision.
 #[derive(Debug, Clone)]
 pub struct CompactIndex {
     dimension: usize,
-    /// Where the row of each number is.
+    /// The row of each number.
     places: HashMap<u64, u32>,
     /// The number of each row.
     ids: Vec<u64>,
     rows: QuantisedRows,
 }
 
-/// What a search of a [`CompactIndex`] found.
+/// The result of a search of a [`CompactIndex`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompactFound {
-    /// The best, best first, ties by number.
+    /// The best hits, best first, ties by number.
     pub hits: Vec<Scored<u64>>,
     /// How many rows were compared in full precision.
     pub compared: usize,
-    /// Whether these are certainly the best. If not, more rows than the limit were nearly as good as the
-    /// last, and those that looked best were compared.
+    /// Whether these are certainly the best. If not, more rows than the limit could reach the last place, and only
+    /// the most promising were compared.
     pub is_exact: bool,
 }
 
@@ -50,8 +50,7 @@ impl CompactIndex {
         }
     }
 
-    /// Adds what stands for an embedding under `id`, in place of what was there. A zero embedding is
-    /// similar to nothing, so it is not kept.
+    /// Adds or replaces the vector of `id`. A zero embedding is similar to nothing, so it is not kept.
     pub fn insert(&mut self, id: u64, vector: &CompactVector) -> Result<(), DimensionMismatch> {
         self.check(vector.dimension())?;
         self.remove(id);
@@ -64,8 +63,8 @@ impl CompactIndex {
         Ok(())
     }
 
-    /// Removes what is under `id`; whether there was anything. The last row takes the place of the one
-    /// that goes, so nothing of it is left.
+    /// Removes the vector of `id` and returns whether there was one. The last row moves to its position, so nothing
+    /// of it remains.
     pub fn remove(&mut self, id: u64) -> bool {
         let Some(row) = self.places.remove(&id) else {
             return false;
@@ -79,7 +78,7 @@ impl CompactIndex {
         true
     }
 
-    /// How many embeddings there are, zero ones not counted.
+    /// How many embeddings there are, without zero ones.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
@@ -96,11 +95,11 @@ impl CompactIndex {
 
     /// The `count` entries most similar to `query` and at least `floor` similar.
     ///
-    /// `exact` is told numbers and says how similar each is in full precision; those that are gone by
-    /// now it leaves out. It is asked twice at most.
+    /// `exact` receives numbers and returns the similarity of each in full precision, without those that no longer
+    /// exist. It is called at most twice.
     ///
     /// # Errors
-    /// If the query has another dimension, or `exact` fails.
+    /// If the query has another dimension or `exact` fails.
     pub fn search<E: From<DimensionMismatch>>(
         &self,
         query: &Embedding,
@@ -118,7 +117,7 @@ impl CompactIndex {
             return Ok(found);
         }
         let small = QuantisedQuery::new(query.as_slice());
-        let mut rest = self.rows.reaching(&small, count, floor);
+        let mut rest = self.rows.candidates(&small, count, floor);
         let first = take_best(&mut rest, DEFAULT_RESCORE.max(count));
         let ids: Vec<u64> = first.iter().map(|one| self.ids[one.row]).collect();
         found.compared = ids.len();

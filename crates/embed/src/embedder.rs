@@ -1,5 +1,5 @@
-//! The port: what every source of embeddings offers, whether it computes in this process or asks a
-//! server, and the fingerprint that keeps vectors of different sources apart.
+//! The trait of all embedders, whether they compute in this process or call a server, and the fingerprint that
+//! distinguishes their vectors.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,25 +14,24 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A source of embeddings.
 ///
-/// The port is a batch and may fail, because a remote embedder costs a round trip and the network is
-/// not reliable. [`StaticEmbedder`](crate::StaticEmbedder) needs neither and has an inherent `embed`
-/// that simply returns; through this trait it is ready at the first poll, so a caller without a
-/// runtime may drive it with any executor.
+/// The trait embeds a batch and may fail, because a remote embedder needs a round trip and the network is
+/// not reliable. [`StaticEmbedder`](crate::StaticEmbedder) needs neither and has an infallible inherent `embed`.
+/// Through this trait it is ready at the first poll, so a caller without a runtime can use any executor.
 pub trait Embedder: Send + Sync {
-    /// One embedding a text, in the same order, each of [`dimension`](Self::dimension) components.
+    /// One embedding per text, in the same order, each with [`dimension`](Self::dimension) components.
     fn embed_all<'a>(
         &'a self,
         texts: &'a [&'a str],
     ) -> BoxFuture<'a, Result<Vec<Embedding>, EmbedError>>;
 
-    /// What people call it.
+    /// The name for people.
     fn name(&self) -> &str;
 
     /// How many components each embedding has.
     fn dimension(&self) -> usize;
 
-    /// Which embedder this is. Vectors of different fingerprints must never be compared, and
-    /// thresholds found with one do not hold for another.
+    /// Identifies the embedder. Vectors with different fingerprints must never be compared, and
+    /// thresholds for one embedder do not apply to another.
     fn fingerprint(&self) -> &EmbedderHash;
 }
 
@@ -45,7 +44,7 @@ pub enum EmbedError {
     Unavailable {
         /// What happened.
         message: String,
-        /// The error below, when there is one.
+        /// The underlying error, if any.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
@@ -59,7 +58,7 @@ pub enum EmbedError {
 
 /// A fingerprint of an embedder: of its vectors, its vocabulary and its tokeniser.
 ///
-/// It guards against mistakes, not against malice: 128 bits of FNV-1a over length-prefixed parts.
+/// It protects against mistakes, not against attacks: 128 bits of FNV-1a over length-prefixed parts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct EmbedderHash([u8; Self::BYTES]);
@@ -68,7 +67,7 @@ impl EmbedderHash {
     /// How many bytes a fingerprint has.
     pub const BYTES: usize = 16;
 
-    /// The fingerprint of an embedder that is told apart by `parts`: for a remote one, say, its
+    /// The fingerprint of an embedder that is identified by `parts`: for a remote one, for example, its
     /// address, the model's name and the dimension.
     pub fn of(parts: &[&[u8]]) -> Self {
         const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;

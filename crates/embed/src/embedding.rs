@@ -1,5 +1,5 @@
-//! One embedding: a vector of unit length, or the zero vector for "nothing known". No other vector can
-//! be made, so nothing downstream meets a NaN or has to divide by a length.
+//! One embedding: a vector of unit length, or the zero vector if nothing is known. No other vector can
+//! be constructed, so callers never see a NaN and never normalise.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::EmbedderHash;
 /// How far from 1 the squared length of a stored vector may be. Rounding to f32 stays far below it.
 const UNIT_TOLERANCE: f64 = 1e-3;
 
-/// The meaning of a text as a vector: of unit length, or zero when nothing in the text was known.
+/// The embedding of a text: a vector of unit length, or zero if nothing in the text is known.
 #[derive(Clone, PartialEq)]
 pub struct Embedding(Box<[f32]>);
 
@@ -16,7 +16,7 @@ pub struct Embedding(Box<[f32]>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("component {index} of the vector is not a finite number")]
 pub struct NotFinite {
-    /// Where it is.
+    /// The index of the component.
     pub index: usize,
 }
 
@@ -26,12 +26,12 @@ pub enum StoredEmbeddingError {
     /// Another embedder made it.
     #[error("the vector was made by embedder {found}, not {expected}; embed the text again")]
     OtherEmbedder {
-        /// Whose vector is wanted.
+        /// The embedder whose vector is wanted.
         expected: EmbedderHash,
-        /// Whose vector it is.
+        /// The embedder that made the vector.
         found: EmbedderHash,
     },
-    /// The bytes are no embedding.
+    /// The bytes are not an embedding.
     #[error("the stored vector is damaged ({reason}); embed the text again")]
     Damaged {
         /// What is wrong with them.
@@ -64,13 +64,13 @@ impl Embedding {
         self.0.len()
     }
 
-    /// Whether nothing was known.
+    /// Whether it is the zero vector.
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|&value| value == 0.0)
     }
 
-    /// How similar two embeddings are, from -1 to 1. Zero if either is zero, and zero between
-    /// embeddings of different dimensions, which no one embedder makes.
+    /// The cosine similarity of two embeddings, from -1 to 1. Zero if either is zero, and zero between
+    /// embeddings of different dimensions, which come from different embedders.
     pub fn cosine(&self, other: &Self) -> f32 {
         if self.dimension() != other.dimension() {
             return 0.0;
@@ -86,7 +86,7 @@ impl Embedding {
         bytes
     }
 
-    /// What [`to_bytes`](Self::to_bytes) stored, if `embedder` made it.
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote, if `embedder` made it.
     pub fn from_bytes(bytes: &[u8], embedder: &EmbedderHash) -> Result<Self, StoredEmbeddingError> {
         let damaged = |reason| StoredEmbeddingError::Damaged { reason };
         let (fingerprint, components) = bytes
@@ -116,8 +116,8 @@ impl Embedding {
         }
     }
 
-    /// For sums of this crate's own making, which are always finite.
-    pub(crate) fn of_finite(mut values: Vec<f32>) -> Self {
+    /// Normalises a sum that is known to be finite.
+    pub(crate) fn from_finite(mut values: Vec<f32>) -> Self {
         normalise(&mut values);
         Self(values.into())
     }
@@ -125,7 +125,7 @@ impl Embedding {
 
 impl fmt::Debug for Embedding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Hundreds of numbers help nobody who reads a failed assertion.
+        // All components would make a failed assertion unreadable.
         let shown = &self.0[..self.0.len().min(4)];
         write!(
             formatter,

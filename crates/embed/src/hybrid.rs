@@ -1,26 +1,25 @@
-//! Search by words and meaning at once.
+//! Search by words and embeddings at once.
 //!
-//! The score is `cosine + lexical_weight * bm25`: a weighted sum of scores, not of ranks. Fusing ranks
-//! (reciprocal rank fusion) needs no weight, but throws away by how much one text is better than
-//! another; among the two to four tools an agent usually has, ranks are nearly all ties, and it chose
-//! worse there (.975 against .995 of 200 tasks) while being about as good among hundreds. A sum also
-//! keeps its parts, so that a caller can have a floor for the similarity of meaning.
+//! The score is `cosine + lexical_weight * bm25`: a weighted sum of scores, not of ranks. Reciprocal rank
+//! fusion needs no weight, but loses how much better one text is than another. Among the two to four tools an agent
+//! usually has, ranks are nearly all ties, and it chose worse (.975 against .995 of 200 tasks); among hundreds of
+//! tools it is about as good. A sum also keeps its parts, so that a caller can set a floor for the cosine.
 //!
-//! BM25 is used as it is, not divided by the best score found: a query that shares only "the" with
-//! every text must not count as a perfect match of words.
+//! BM25 is not normalised by the best score: a query that shares only "the" with every text must not count as a
+//! perfect match of words.
 
 use crate::{Bm25Index, Bm25Parameters, DimensionMismatch, Embedding, Scored, VectorIndex};
 
-/// At least so many texts of each search are candidates.
+/// The least number of candidates from each search.
 const MIN_CANDIDATES: usize = 64;
 
-/// How both searches are weighed.
+/// The weights of both searches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HybridParameters {
     /// The parameters of the search by words.
     pub bm25: Bm25Parameters,
-    /// What one unit of BM25 is worth beside a cosine. The default was found with the vectors that
-    /// ship; other embedders spread their cosines otherwise.
+    /// The weight of BM25 relative to the cosine. The default was found with the built-in vectors;
+    /// other embedders have other distributions of cosines.
     pub lexical_weight: f32,
 }
 
@@ -40,9 +39,9 @@ pub struct HybridHit {
     pub id: usize,
     /// `cosine + lexical_weight * bm25`.
     pub score: f32,
-    /// How similar in meaning.
+    /// The cosine similarity of the embeddings.
     pub cosine: f32,
-    /// How similar in words.
+    /// The BM25 score.
     pub bm25: f32,
 }
 
@@ -63,7 +62,7 @@ impl HybridIndex {
     ) -> Result<Self, DimensionMismatch> {
         let weight = parameters.lexical_weight;
         let mut index = Self {
-            // Whatever is given, scores stay numbers.
+            // Scores stay finite for any weight.
             lexical_weight: if weight.is_finite() {
                 weight.clamp(0.0, 1e3)
             } else {
@@ -78,7 +77,7 @@ impl HybridIndex {
         Ok(index)
     }
 
-    /// Adds a text; its id, which is how many there were before.
+    /// Adds a text and returns its id, which is the number of texts before.
     pub fn push(&mut self, text: &str, embedding: &Embedding) -> Result<usize, DimensionMismatch> {
         self.meanings.insert(self.words.len(), embedding)?;
         Ok(self.words.push(text))
@@ -97,8 +96,8 @@ impl HybridIndex {
     /// The `count` best texts for a query and its embedding, best first, ties by id. Texts that share
     /// neither a word with the query nor any meaning are not found.
     ///
-    /// The best of each search are candidates, several times as many as are wanted; in a large index,
-    /// a text that is far down in both is not looked at.
+    /// The candidates are the best of each search, several times as many as are wanted. In a large index
+    /// a text that ranks low in both is not considered.
     pub fn search(
         &self,
         query: &str,

@@ -1,11 +1,11 @@
-//! Names of tools and parameters as words: `getUserName` and `get_user_name` both say "get user name".
+//! Names of tools and parameters as words: `getUserName` and `get_user_name` both become "get user name".
 
 use std::fmt::Write as _;
 
 /// The words of an identifier, separated by blanks; case is kept.
 ///
-/// A run of separators (`_ . / : \ -`) becomes one blank, then `lowerUpper` and `ABCDef` are taken
-/// apart. For names of tools and parameters only: prose is left as it is.
+/// A run of separators (`_ . / : \ -`) becomes one blank, then `lowerUpper` and `ABCDef` are split.
+/// For names of tools and parameters only, not for prose.
 pub fn split_identifier(name: &str) -> String {
     let mut words = String::with_capacity(name.len() + 8);
     let mut before: Option<char> = None;
@@ -38,14 +38,14 @@ fn is_separator(character: char) -> bool {
     matches!(character, '_' | '.' | '/' | ':' | '\\' | '-')
 }
 
-/// What is embedded for a tool: its name in words, then its description. The right text to judge
-/// whether a tool fits at all; [`tool_text_with_parameters`] is better to choose among several.
+/// The text that is embedded for a tool: its name in words, then its description. Use it to decide whether a tool
+/// fits at all; [`tool_text_with_parameters`] is better to choose among several.
 pub fn tool_text(name: &str, description: &str) -> String {
     format!("{}. {description}", split_identifier(name))
 }
 
-/// The same with names and descriptions of the parameters. Better to choose among tools; worse to
-/// judge whether one fits at all, because parameters are alike across tools.
+/// Like [`tool_text`], with names and descriptions of the parameters. It is better to choose among tools, and worse
+/// to decide whether one fits at all, because parameters are similar across tools.
 pub fn tool_text_with_parameters<'a>(
     name: &str,
     description: &str,

@@ -1,11 +1,11 @@
-//! Meaning without a model: texts become vectors, vectors and words are searched, both searches are
+//! Embeddings and search: texts become vectors, vectors and words are searched, and both searches are
 //! fused into one ranking. Everything here is pure computation on data that ships inside the binary:
 //! no IO, no download, no start-up cost.
 //!
-//! [`StaticEmbedder`] is the embedder every other room gets by default. [`Embedder`] is the port that a
-//! remote one can stand behind. [`Bm25Index`] finds words, [`VectorIndex`] finds meanings,
-//! [`HybridIndex`] finds both. [`CompactIndex`] finds meanings among more vectors than should be in memory
-//! in full precision: whoever keeps them is asked for the few that matter.
+//! [`StaticEmbedder`] is the default embedder of all crates. [`Embedder`] is the trait that a remote embedder
+//! can implement. [`Bm25Index`] searches words, [`VectorIndex`] searches embeddings, and [`HybridIndex`] searches
+//! both. [`CompactIndex`] searches more embeddings than should be in memory in full precision: the caller supplies
+//! the exact vectors of the few best.
 //!
 //! ```
 //! use windlass_embed::StaticEmbedder;
@@ -16,8 +16,8 @@
 //! assert!(task.cosine(&tool) > task.cosine(&other));
 //! ```
 //!
-//! A static embedder knows neither word order nor negation: "delete it" and "do not delete it" are
-//! nearly the same to it. Never let it alone decide anything that matters.
+//! A static embedder ignores word order and negation: its vectors of "delete it" and "do not delete it" are
+//! nearly the same. Never base a decision that matters on it alone.
 
 #![cfg_attr(
     test,
@@ -50,11 +50,11 @@ pub use quantised::{CompactVector, DamagedVector};
 pub use static_embedder::StaticEmbedder;
 pub use vector_index::{DimensionMismatch, VectorIndex};
 
-/// An entry that a search found and how well it fits; more is better.
+/// A search result with its score; higher is better.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scored<K> {
-    /// What was found.
+    /// The entry that was found.
     pub id: K,
-    /// How well it fits.
+    /// The score.
     pub score: f32,
 }

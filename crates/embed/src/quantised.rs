@@ -1,9 +1,9 @@
-//! Vectors in one byte a component, for a fast first look, with a bound on how wrong it can be.
+//! Vectors with one byte per component, for a fast approximate scan with an error bound.
 //!
-//! A row is a scale and whole numbers from -127 to 127. The loop over them is written so that the
-//! compiler uses vector instructions; the query is kept in 16 bits so that it need not be widened for
-//! every row. It is also rounded to 16 bits rather than 8, which costs nothing and leaves nearly all of
-//! the error to the rows: the bound is half as wide, and far fewer rows reach over it.
+//! A row is a scale and integers from -127 to 127. The loop over them is written so that the
+//! compiler uses vector instructions. The query is kept in 16 bits, so that it need not be widened for
+//! every row. It is also rounded to 16 bits rather than 8, which costs nothing and halves the error bound, so
+//! that far fewer rows pass it.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -11,24 +11,24 @@ use std::collections::BinaryHeap;
 use crate::Embedding;
 use crate::vector_index::ROUNDING;
 
-/// Rows are filled up with zeros to a multiple of this, so that the loop has no remainder.
+/// Rows are padded with zeros to a multiple of this, so that the loop has no remainder.
 const LANES: usize = 32;
 
 const LIMIT: f32 = 127.0;
 
-/// How many rows are decided about before their second parts are looked at. Deciding and looking by turns
-/// would have the processor wait for each row; and what is known of a block stays in the fastest memory,
-/// where that of a million rows would be written and read back.
+/// How many rows are filtered before their second parts are read. Filtering and reading alternately would make
+/// the processor wait for each row. The intermediate values of a block stay in the fastest cache; those of a
+/// million rows would not.
 const BLOCK: usize = 512;
 
-/// Of the query. Products with rows must not overflow when they are summed.
+/// The largest integer of a quantised query. Sums of products with rows must not overflow.
 fn query_limit(stride: usize) -> f32 {
     let products = 127 * i32::try_from(stride.max(1)).unwrap_or(i32::MAX / 127);
     (i32::MAX / products).min(i32::from(i16::MAX)) as f32
 }
 
-/// A vector in one byte a component, as it is stored: a scale, how far it is from the vector it stands
-/// for, and whole numbers from -127 to 127.
+/// A stored vector with one byte per component: a scale, its distance to the original vector, and integers from
+/// -127 to 127.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompactVector {
     scale: f32,
@@ -36,13 +36,13 @@ pub struct CompactVector {
     values: Box<[i8]>,
 }
 
-/// Bytes that are no compact vector.
+/// Bytes that are not a compact vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the stored compact vector is damaged: {0}")]
 pub struct DamagedVector(&'static str);
 
 impl CompactVector {
-    /// What stands for `embedding`.
+    /// Quantises `embedding`.
     pub fn of(embedding: &Embedding) -> Self {
         let vector = embedding.as_slice();
         let scale = scale_of(vector, LIMIT);
@@ -60,12 +60,12 @@ impl CompactVector {
         self.values.len()
     }
 
-    /// Whether it stands for the embedding of a text in which nothing is known.
+    /// Whether it is the zero vector.
     pub fn is_zero(&self) -> bool {
         self.values.iter().all(|&value| value == 0)
     }
 
-    /// The bytes to store: scale and error, little endian, then a byte a component.
+    /// The bytes to store: scale and error, little endian, then one byte per component.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(8 + self.values.len());
         bytes.extend(self.scale.to_le_bytes());
@@ -74,7 +74,7 @@ impl CompactVector {
         bytes
     }
 
-    /// What [`to_bytes`](Self::to_bytes) stored.
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DamagedVector> {
         let (scale, rest) = bytes
             .split_first_chunk()
@@ -83,7 +83,7 @@ impl CompactVector {
             .split_first_chunk()
             .ok_or(DamagedVector("it has no error"))?;
         let (scale, error) = (f32::from_le_bytes(*scale), f32::from_le_bytes(*error));
-        // A unit vector has no larger ones. Written so that NaN fails too.
+        // A unit vector has no larger values. Written so that NaN fails too.
         if !(scale > 0.0 && scale <= 1.0 && (0.0..=1.0).contains(&error)) {
             return Err(DamagedVector("its scale or error is out of range"));
         }
@@ -96,43 +96,43 @@ impl CompactVector {
     }
 }
 
-/// Many vectors in one byte a component.
+/// Many vectors with one byte per component.
 ///
-/// A scan is as fast as memory is read, so it is made to read less: each row is kept in two parts, and how
-/// long the second is. The product of the first parts and the lengths of the second ones bound the whole
-/// product; most rows are out of question by that alone.
+/// A scan is limited by memory bandwidth, so each row is stored in two parts with the length of the second. The
+/// product of the first parts and the lengths of the second ones bound the whole product, which excludes most rows
+/// without reading their second part.
 #[derive(Debug, Clone)]
 pub(crate) struct QuantisedRows {
-    /// How many components the first and the second part have.
+    /// The number of components of the first and the second part.
     head: usize,
     tail: usize,
     heads: Vec<i8>,
     tails: Vec<i8>,
-    facts: Vec<Facts>,
-    /// The largest error there ever was.
+    facts: Vec<RowFacts>,
+    /// The largest error of any row so far.
     most_error: f32,
 }
 
-/// What is known of a row besides its components.
+/// The properties of a row besides its components.
 #[derive(Debug, Clone, Copy)]
-struct Facts {
+struct RowFacts {
     scale: f32,
-    /// How far the row is from the vector it stands for.
+    /// The distance of the row to the original vector.
     error: f32,
-    /// How long its second part is.
+    /// The length of its second part.
     tail_length: f32,
 }
 
 /// A row that may be among the most similar.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reaching {
+pub(crate) struct CandidateRow {
     pub(crate) row: usize,
-    /// How similar it is, approximately.
+    /// The approximate similarity.
     pub(crate) similarity: f32,
 }
 
-/// Takes the `count` rows that look most similar out of all; in no order.
-pub(crate) fn take_best(all: &mut Vec<Reaching>, count: usize) -> Vec<Reaching> {
+/// Removes the `count` rows with the highest approximate similarity and returns them, in no order.
+pub(crate) fn take_best(all: &mut Vec<CandidateRow>, count: usize) -> Vec<CandidateRow> {
     if count < all.len() {
         all.select_nth_unstable_by(count, |left, right| {
             let order = right.similarity.total_cmp(&left.similarity);
@@ -143,21 +143,21 @@ pub(crate) fn take_best(all: &mut Vec<Reaching>, count: usize) -> Vec<Reaching> 
     std::mem::replace(all, rest)
 }
 
-/// The vector that is looked for.
+/// A query vector.
 #[derive(Debug)]
 pub(crate) struct QuantisedQuery {
     head: Vec<i16>,
     tail: Vec<i16>,
     scale: f32,
-    /// How far it is from the vector it stands for.
+    /// Its distance to the original vector.
     error: f32,
     length: f32,
     tail_length: f32,
 }
 
-/// How many components the first part has: so many that few rows are in question after it, which is
-/// cheaper than to read less first and more of the others. Embedders that put what matters most first, as
-/// ours does, gain most.
+/// The number of components of the first part: so many that few rows remain after it, which is cheaper than a
+/// shorter first part with more remaining rows. Embedders that order components by importance, as ours does,
+/// gain most.
 fn head_of(stride: usize) -> usize {
     (stride * 5 / 8).next_multiple_of(LANES).min(stride)
 }
@@ -184,7 +184,7 @@ impl QuantisedRows {
         let end = self.tails.len() + self.tail;
         self.tails.extend_from_slice(tail);
         self.tails.resize(end, 0);
-        self.facts.push(Facts {
+        self.facts.push(RowFacts {
             scale: vector.scale,
             error: vector.error,
             tail_length: length(tail.iter().map(|&value| f32::from(value))) * vector.scale,
@@ -201,47 +201,47 @@ impl QuantisedRows {
         self.facts.swap_remove(row);
     }
 
-    /// Every row that can be among the `count` most similar to `query` and at least `floor` similar, with
-    /// its approximate similarity; a few that cannot, too.
+    /// Every row that can be among the `count` most similar to `query` with at least the similarity `floor`, and a few
+    /// that cannot, with approximate similarities.
     ///
-    /// Let t be the `count`th best approximate similarity so far. The `count`th best of all is really at
-    /// least t less the largest error. A row that reaches not even that, with all that its second part
-    /// and its own error may add, is not among the best.
-    pub(crate) fn reaching(
+    /// Let t be the `count`th best approximate similarity so far. The exact `count`th best is at least t minus the
+    /// largest error. A row whose upper bound, from its second part and its own error, is below that is not among
+    /// the best.
+    pub(crate) fn candidates(
         &self,
         query: &QuantisedQuery,
         count: usize,
         floor: f32,
-    ) -> Vec<Reaching> {
-        let mut best = Best::new(count);
+    ) -> Vec<CandidateRow> {
+        let mut best = BestSimilarities::new(count);
         let mut found = Vec::new();
-        let of_query = query.error + ROUNDING;
-        let most_error = of_query + query.length * self.most_error;
+        let query_error = query.error + ROUNDING;
+        let most_error = query_error + query.length * self.most_error;
         let mut heads = [0.0; BLOCK];
-        let mut reaching = [0; BLOCK];
+        let mut passing = [0; BLOCK];
         for (block, facts) in self.facts.chunks(BLOCK).enumerate() {
             let begin = block * BLOCK;
-            // The first parts of a block in one go: a loop that decides nothing is not held up by decisions
-            // that come out otherwise than guessed, and reads ahead.
+            // The first parts of a block in one loop: without branches there are no mispredictions, and the
+            // memory is prefetched.
             let rows = self.heads[begin * self.head..].chunks_exact(self.head.max(1));
             for ((similarity, row), facts) in heads.iter_mut().zip(rows).zip(facts) {
                 *similarity = dot(row, &query.head) as f32 * (facts.scale * query.scale);
             }
-            let reached = (best.last() - most_error).max(floor) - of_query;
+            let least = (best.last() - most_error).max(floor) - query_error;
             let mut count = 0;
             for (row, (similarity, facts)) in heads.iter().zip(facts).enumerate() {
                 let most =
                     similarity + facts.tail_length * query.tail_length + query.length * facts.error;
-                reaching[count] = row;
-                count += usize::from(most >= reached);
+                passing[count] = row;
+                count += usize::from(most >= least);
             }
-            for &row in &reaching[..count] {
+            for &row in &passing[..count] {
                 let tail = (begin + row) * self.tail;
                 let tail = &self.tails[tail..tail + self.tail];
                 let factor = facts[row].scale * query.scale;
                 let similarity = heads[row] + dot(tail, &query.tail) as f32 * factor;
-                best.take(similarity);
-                found.push(Reaching {
+                best.insert(similarity);
+                found.push(CandidateRow {
                     row: begin + row,
                     similarity,
                 });
@@ -250,9 +250,9 @@ impl QuantisedRows {
         found
     }
 
-    /// How wrong the approximate similarity of `row` to `query` can be.
+    /// The error bound of the approximate similarity of `row` to `query`.
     ///
-    /// With q and r the unit vectors and q', r' what stands for them,
+    /// With q and r the unit vectors and q', r' their quantised forms,
     /// |q.r - q'.r'| <= |q - q'| |r| + |q'| |r - r'|.
     pub(crate) fn error(&self, row: usize, query: &QuantisedQuery) -> f32 {
         query.error + query.length * self.facts[row].error
@@ -283,13 +283,13 @@ impl QuantisedQuery {
 }
 
 /// The best similarities so far.
-struct Best {
+struct BestSimilarities {
     count: usize,
-    /// The worst of them first.
+    /// A heap with the worst of them on top.
     heap: BinaryHeap<Reverse<Similarity>>,
 }
 
-impl Best {
+impl BestSimilarities {
     fn new(count: usize) -> Self {
         Self {
             count,
@@ -297,7 +297,7 @@ impl Best {
         }
     }
 
-    /// The last of them; less than anything while there are fewer than were asked for.
+    /// The worst of them; negative infinity while there are fewer than `count`.
     fn last(&self) -> f32 {
         match self.heap.peek() {
             Some(Reverse(Similarity(last))) if self.heap.len() >= self.count => *last,
@@ -305,7 +305,7 @@ impl Best {
         }
     }
 
-    fn take(&mut self, similarity: f32) {
+    fn insert(&mut self, similarity: f32) {
         if self.heap.len() < self.count {
             self.heap.push(Reverse(Similarity(similarity)));
         } else if similarity > self.last() {
@@ -315,7 +315,7 @@ impl Best {
     }
 }
 
-/// In the order of numbers, so that a heap can be kept of them.
+/// A similarity with a total order, for a heap.
 #[derive(PartialEq)]
 struct Similarity(f32);
 
@@ -357,8 +357,8 @@ fn error_of(vector: &[f32], scale: f32, limit: f32) -> f32 {
     squared.sqrt()
 }
 
-/// In blocks of a known length and with one plain sum, which the compiler turns into multiply-and-add
-/// instructions of eight products each; sums by lane, or without blocks, take twice as long.
+/// A dot product in blocks of a known length with one sum, which the compiler turns into multiply-and-add
+/// instructions of eight products each. Sums by lane, or without blocks, take twice as long.
 #[inline(always)]
 fn dot(row: &[i8], query: &[i16]) -> i32 {
     let (row, _) = row.as_chunks::<LANES>();

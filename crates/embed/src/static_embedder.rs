@@ -1,8 +1,8 @@
-//! The embedder that ships inside the binary: a vector a token, summed and brought to unit length.
+//! The embedder that ships inside the binary: one vector per token, summed and normalised.
 //!
-//! `data/embedder.bin` begins with a JSON header of 1,024 bytes, which is read when this is compiled.
-//! Then come the rows (`i8`), the rows' scales and the rows' weights (`f32`, little endian); the
-//! vector of a token is weight * scale * row. Everything is used where it lies.
+//! `data/embedder.bin` begins with a JSON header of 1,024 bytes, which is read at compile time.
+//! Then come the rows (`i8`), the rows' scales and the rows' weights (`f32`, little endian). The
+//! vector of a token is weight * scale * row. The data is used in place.
 
 use std::ops::ControlFlow;
 
@@ -18,16 +18,15 @@ const MATRIX: usize = header_number(b"\"matrix\":");
 const SCALES: usize = header_number(b"\"scales\":");
 const WEIGHTS: usize = header_number(b"\"weights\":");
 
-/// Tokens after this many are not looked at, as the vectors were made: a text of this length has said
-/// what it is about.
+/// The most tokens that are embedded, the same limit as in the training of the vectors.
 const MAX_TOKENS: usize = 512;
 
-/// Of the vectors, the vocabulary and the tokeniser. Committed, because hashing nine megabytes at
-/// every start would cost more than embedding; a test computes it.
+/// The fingerprint of the vectors, the vocabulary and the tokeniser. It is a constant, because hashing nine
+/// megabytes at every start would cost more than embedding. A test checks it.
 static FINGERPRINT: EmbedderHash =
     EmbedderHash::from_bytes(0x6057_8528_ac9e_e631_1568_d917_bd22_2987_u128.to_be_bytes());
 
-/// To be raised when the same data yields other embeddings.
+/// The version of the method. Change it when the same data yields other embeddings.
 #[cfg_attr(not(test), expect(dead_code, reason = "part of the fingerprint only"))]
 const METHOD: &[u8] = b"bert-wordpiece-lowercase sum 512 #1";
 
@@ -70,25 +69,24 @@ const fn matches_at(key: &[u8], at: usize) -> bool {
     true
 }
 
-/// The embedder that ships inside the binary: nothing to load, nothing that can fail.
+/// The embedder that ships inside the binary. It needs no loading and cannot fail.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct StaticEmbedder;
 
 impl StaticEmbedder {
-    /// The embedder. Costs nothing: its data is used where it lies in the binary.
+    /// The embedder. This is free: its data is used in place in the binary.
     pub const fn new() -> Self {
         Self
     }
 
-    /// The embedding of `text`; zero if no word of it is known. Of a long text, the first 512 tokens
-    /// count.
+    /// The embedding of `text`; zero if no word of it is known. Only the first 512 tokens count.
     pub fn embed(&self, text: &str) -> Embedding {
-        Embedding::of_finite(self.sum(text).into())
+        Embedding::from_finite(self.sum(text).into())
     }
 
-    /// How much a text says: the length of its vectors' sum, before it is brought to unit length. Rare
-    /// words are long, words like `the` are short, and what is not known has no length at all.
+    /// The weight of a text: the length of the sum of its vectors, before normalisation. Rare words have a large
+    /// weight, words like `the` a small one, and unknown words none.
     pub fn weight(&self, text: &str) -> f32 {
         let squares = self.sum(text).map(|value| value * value);
         squares.iter().sum::<f32>().sqrt()
@@ -161,13 +159,13 @@ mod tests {
     use crate::EmbedderHash;
 
     #[test]
-    fn fingerprint_is_that_of_the_data() {
+    fn fingerprint_matches_the_data() {
         let vocabulary = include_bytes!("../data/vocab.txt");
         assert_eq!(FINGERPRINT, EmbedderHash::of(&[METHOD, DATA, vocabulary]));
     }
 
     #[test]
-    fn constants_are_the_headers() {
+    fn constants_match_the_header() {
         let header: serde_json::Value = serde_json::from_slice(&DATA[..1024]).unwrap();
         let expected = [
             &header["rows"],
@@ -190,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sum_of_tokens_can_overflow() {
+    fn scales_and_weights_cannot_overflow_a_sum() {
         let finite = |table| (0..super::ROWS).all(|row| super::float(table, row).abs() < 1e6);
         assert!(finite(super::SCALES) && finite(super::WEIGHTS));
     }

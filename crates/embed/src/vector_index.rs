@@ -1,10 +1,9 @@
-//! Search by meaning: an exact scan of all vectors, in two passes.
+//! Vector search: an exact scan of all vectors, in two passes.
 //!
-//! The first pass goes over a copy of the vectors in one byte a component, four times less memory to
-//! read. It gives every row an approximate similarity, and the rounding of row and query gives a bound
-//! on how wrong that can be. The second pass compares in full precision: first the rows that look
-//! best, then every other row whose bound still reaches the last place. So the result is that of
-//! comparing every row in full precision, always, not only on data like the data it was tried on.
+//! The first pass reads a copy of the vectors with one byte per component, a quarter of the memory.
+//! It gives every row an approximate similarity with an error bound from the rounding of row and query.
+//! The second pass compares in full precision: first the rows that look best, then every other row whose upper
+//! bound reaches the last place. So the result is always that of comparing every row in full precision.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,11 +12,11 @@ use crate::embedding::dot;
 use crate::quantised::{CompactVector, QuantisedQuery, QuantisedRows, take_best};
 use crate::{Embedding, Scored};
 
-/// How many rows are compared in full precision before the bounds are asked. Enough that the last
+/// How many rows are compared in full precision before the bounds are used. Enough that the last
 /// place is near its final value, so that few bounds reach it.
 pub(crate) const DEFAULT_RESCORE: usize = 40;
 
-/// Beyond the bound, which is computed in f32 itself.
+/// The tolerance of the bound, which is itself computed in f32.
 pub(crate) const ROUNDING: f32 = 1e-5;
 
 /// An embedding whose dimension is not the index's.
@@ -35,7 +34,7 @@ pub struct DimensionMismatch {
 pub struct VectorIndex<K> {
     dimension: usize,
     rescore: usize,
-    /// Where each id's row is. Zero embeddings are known but have none, since nothing finds them.
+    /// The row of each id. Zero embeddings have none, since no search finds them.
     places: BTreeMap<K, Option<usize>>,
     /// The id of each row.
     ids: Vec<K>,
@@ -56,15 +55,15 @@ impl<K: Ord + Clone> VectorIndex<K> {
         }
     }
 
-    /// The same index with another number of rows that are compared in full precision at first. It
-    /// changes what a search costs, never what it finds.
+    /// Sets how many rows are compared in full precision at first. It changes the cost of a search, never its
+    /// result.
     #[must_use]
     pub fn with_rescore(mut self, rescore: usize) -> Self {
         self.rescore = rescore;
         self
     }
 
-    /// Adds `embedding` under `id`, in place of what was there.
+    /// Adds or replaces the embedding of `id`.
     pub fn insert(&mut self, id: K, embedding: &Embedding) -> Result<(), DimensionMismatch> {
         self.check(embedding)?;
         self.remove(&id);
@@ -79,8 +78,8 @@ impl<K: Ord + Clone> VectorIndex<K> {
         Ok(())
     }
 
-    /// Removes what is under `id`; whether there was anything. The last row takes the place of the one
-    /// that goes, so nothing dead is ever scanned.
+    /// Removes the embedding of `id` and returns whether there was one. The last row moves to its position, so
+    /// no removed row is scanned.
     pub fn remove(&mut self, id: &K) -> bool {
         let Some(place) = self.places.remove(id) else {
             return false;
@@ -113,8 +112,8 @@ impl<K: Ord + Clone> VectorIndex<K> {
         self.places.contains_key(id)
     }
 
-    /// How similar the embedding under `id` is to `query`; nothing if there is none. Zero if either
-    /// embedding is zero, or of another dimension.
+    /// The similarity of the embedding of `id` to `query`; `None` if there is none. Zero if either
+    /// embedding is zero or has another dimension.
     pub fn similarity(&self, id: &K, query: &Embedding) -> Option<f32> {
         let place = self.places.get(id)?;
         Some(match place {
@@ -136,7 +135,7 @@ impl<K: Ord + Clone> VectorIndex<K> {
             return Ok(Vec::new());
         }
         let small = QuantisedQuery::new(query.as_slice());
-        let mut rest = self.quantised.reaching(&small, count, floor);
+        let mut rest = self.quantised.candidates(&small, count, floor);
         let first = take_best(&mut rest, self.rescore.max(count));
         let mut found: Vec<(f32, usize)> = first
             .into_iter()

@@ -1,7 +1,7 @@
-//! The vocabulary, searched where it lies in the binary.
+//! The vocabulary, searched in place in the binary.
 //!
-//! `data/vocab.txt` has an entry a line; line n is row n of the vectors; `##` marks an entry that
-//! continues a word. `data/vocab.index` is a hash table over it, made by this module's tests, so that
+//! `data/vocab.txt` has one entry per line; line n is row n of the vectors; `##` marks an entry that
+//! continues a word. `data/vocab.index` is a hash table over it, written by this module's tests, so that
 //! nothing has to be read or built when a program starts.
 //!
 //! All numbers of the index are u32, little endian:
@@ -12,8 +12,8 @@
 //! | slots: 0 if empty, else the upper 15 bits of the hash and the row + 1 in the lower 17 | slots |
 //! | where each line begins, and one more for the end | entries + 1 |
 //!
-//! The hash is FNV-1a. It goes over a text byte by byte, so that one pass over a word gives the hash of
-//! every beginning of it: that is what the search for the longest entry needs.
+//! The hash is FNV-1a. It processes a text byte by byte, so that one pass over a word gives the hashes of
+//! all its prefixes, which the search for the longest entry needs.
 
 use std::ops::ControlFlow;
 
@@ -32,7 +32,7 @@ const ROW_BITS: u32 = 17;
 const FNV_OFFSET: u32 = 0x811c_9dc5;
 const FNV_PRIME: u32 = 0x0100_0193;
 
-/// How a word begins, and how the rest of it goes on: `##` is in the vocabulary, not in the word.
+/// The hash state of a piece that continues a word: `##` is in the vocabulary, not in the word.
 const CONTINUED: u32 = fnv(fnv(FNV_OFFSET, b'#'), b'#');
 
 const _: () = {
@@ -51,14 +51,14 @@ const fn fnv(hash: u32, byte: u8) -> u32 {
     (hash ^ byte as u32).wrapping_mul(FNV_PRIME)
 }
 
-/// FNV mixes upwards only: its lower bits know nothing of the upper ones. This brings them down.
+/// FNV mixes upwards only, so its low bits do not depend on the high ones. This folds the high bits down.
 const fn slot_of(hash: u32) -> usize {
     (hash ^ (hash >> 15)) as usize & (SLOTS - 1)
 }
 
 fn entry(row: u32) -> &'static [u8] {
     let line = HEADER + SLOTS + row as usize;
-    // Less the line's end.
+    // Without the line end.
     &TEXT[number(line) as usize..number(line + 1) as usize - 1]
 }
 
@@ -80,8 +80,8 @@ fn find(prefix: &[u8], piece: &[u8], hash: u32) -> Option<u32> {
     }
 }
 
-/// Shows `visit` the rows of the tokens of `text`, in order, until it breaks. A word that is not
-/// entirely made of entries has no token.
+/// Calls `visit` with the rows of the tokens of `text`, in order, until it breaks. A word that is not
+/// entirely made of entries has no tokens.
 pub(crate) fn visit_tokens(text: &str, mut visit: impl FnMut(u32) -> ControlFlow<()>) {
     let mut rows = Vec::new();
     visit_words(text, |word| {
@@ -93,8 +93,8 @@ pub(crate) fn visit_tokens(text: &str, mut visit: impl FnMut(u32) -> ControlFlow
     });
 }
 
-/// Puts the rows of the longest entries that make up `word` into `rows`; whether the whole word could
-/// be made up. An entry can only end where a character ends, because both are UTF-8.
+/// Puts the rows of the longest entries that make up `word` into `rows`. Returns whether the whole word could
+/// be covered. An entry can only end where a character ends, because both are UTF-8.
 fn pieces(word: &[u8], rows: &mut Vec<u32>) -> bool {
     rows.clear();
     let mut rest = word;

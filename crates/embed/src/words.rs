@@ -1,10 +1,10 @@
-//! Texts as words, the way the vocabulary was made: accents off, lower case, controls dropped, every
-//! punctuation mark and every CJK ideograph a word of its own.
+//! Splits texts into words as the vocabulary expects: without accents, in lower case, without control characters,
+//! and every punctuation mark and CJK ideograph is a word of its own.
 //!
-//! Characters are decomposed one by one, which is linear whatever the text, and gives the same tokens
-//! as NFD proper: NFD differs only in the order of combining marks. Nonspacing marks are dropped, and
+//! Characters are decomposed one by one, which takes linear time for every text and gives the same tokens
+//! as full NFD: NFD differs only in the order of combining marks. Nonspacing marks are dropped, and
 //! the few others (category Mc) occur in no vocabulary entry, so that a word with one of them is
-//! unknown in whatever order they stand. A test keeps the vocabulary free of combining marks.
+//! unknown in any order. A test checks that the vocabulary has no combining marks.
 
 use std::ops::ControlFlow;
 
@@ -14,9 +14,9 @@ use unicode_normalization::char::{canonical_combining_class, decompose_canonical
 /// A word of more characters than this is not looked up.
 pub(crate) const MAX_WORD_CHARACTERS: usize = 100;
 
-/// What a character does to the words around it.
+/// How a character affects the words around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum TokenClass {
     Letter,
     Blank,
     /// A word of its own.
@@ -24,26 +24,26 @@ enum Class {
     Dropped,
 }
 
-static ASCII: [Class; 128] = ascii_classes();
+static ASCII: [TokenClass; 128] = ascii_classes();
 
-const fn ascii_classes() -> [Class; 128] {
-    let mut classes = [Class::Letter; 128];
+const fn ascii_classes() -> [TokenClass; 128] {
+    let mut classes = [TokenClass::Letter; 128];
     let mut byte = 0;
     while byte < 128 {
         classes[byte] = match byte as u8 {
-            b'\t' | b'\n' | b'\r' | b' ' => Class::Blank,
-            0..32 | 127 => Class::Dropped,
-            other if other.is_ascii_punctuation() => Class::Alone,
-            _ => Class::Letter,
+            b'\t' | b'\n' | b'\r' | b' ' => TokenClass::Blank,
+            0..32 | 127 => TokenClass::Dropped,
+            other if other.is_ascii_punctuation() => TokenClass::Alone,
+            _ => TokenClass::Letter,
         };
         byte += 1;
     }
     classes
 }
 
-fn class(character: char) -> Class {
+fn class(character: char) -> TokenClass {
     use GeneralCategory as Category;
-    // Also for the parts of others: `≠` is `=` and a stroke.
+    // Also for the parts of a decomposed character: `≠` is `=` and a stroke.
     if character.is_ascii() {
         return ASCII[character as usize];
     }
@@ -53,22 +53,22 @@ fn class(character: char) -> Class {
         | Category::Format
         | Category::PrivateUse
         | Category::Surrogate
-        | Category::Unassigned => Class::Dropped,
-        Category::SpaceSeparator => Class::Blank,
+        | Category::Unassigned => TokenClass::Dropped,
+        Category::SpaceSeparator => TokenClass::Blank,
         Category::ConnectorPunctuation
         | Category::DashPunctuation
         | Category::OpenPunctuation
         | Category::ClosePunctuation
         | Category::InitialPunctuation
         | Category::FinalPunctuation
-        | Category::OtherPunctuation => Class::Alone,
-        _ if character == char::REPLACEMENT_CHARACTER => Class::Dropped,
-        _ if is_ideograph(character) => Class::Alone,
-        _ => Class::Letter,
+        | Category::OtherPunctuation => TokenClass::Alone,
+        _ if character == char::REPLACEMENT_CHARACTER => TokenClass::Dropped,
+        _ if is_ideograph(character) => TokenClass::Alone,
+        _ => TokenClass::Letter,
     }
 }
 
-/// The blocks the vocabulary's makers call CJK ideographs; kana and Hangul are not among them.
+/// The blocks that the tokeniser of the vocabulary treats as CJK ideographs; kana and Hangul are not among them.
 fn is_ideograph(character: char) -> bool {
     matches!(u32::from(character),
         0x3400..=0x4DBF
@@ -81,10 +81,10 @@ fn is_ideograph(character: char) -> bool {
         | 0x2F800..=0x2FA1F)
 }
 
-/// Shows `visit` the words of `text` in order until it breaks. Words of more than
-/// [`MAX_WORD_CHARACTERS`] are left out.
+/// Calls `visit` with the words of `text` in order until it breaks. Words of more than
+/// [`MAX_WORD_CHARACTERS`] are skipped.
 pub(crate) fn visit_words(text: &str, mut visit: impl FnMut(&str) -> ControlFlow<()>) {
-    let mut word = Word::default();
+    let mut word = PartialWord::default();
     let mut rest = text;
     while let Some(&first) = rest.as_bytes().first() {
         let flow = if first.is_ascii() {
@@ -111,31 +111,31 @@ pub(crate) fn visit_words(text: &str, mut visit: impl FnMut(&str) -> ControlFlow
 }
 
 /// Whether canonical ordering could move this character.
-#[cfg_attr(not(test), expect(dead_code, reason = "the vocabulary's test asks"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "used by the vocabulary's test"))]
 pub(crate) fn is_combining(character: char) -> bool {
     canonical_combining_class(character) != 0
 }
 
-/// The word that is being put together.
+/// The word that is being built.
 #[derive(Default)]
-struct Word {
+struct PartialWord {
     text: String,
     characters: usize,
 }
 
-impl Word {
+impl PartialWord {
     fn take(
         &mut self,
         character: char,
-        class: Class,
+        class: TokenClass,
         visit: &mut impl FnMut(&str) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match class {
-            Class::Letter if character.is_ascii() => self.push(character.to_ascii_lowercase()),
-            Class::Letter => character.to_lowercase().for_each(|lower| self.push(lower)),
-            Class::Dropped => {}
-            Class::Blank => return self.finish(visit),
-            Class::Alone => {
+            TokenClass::Letter if character.is_ascii() => self.push(character.to_ascii_lowercase()),
+            TokenClass::Letter => character.to_lowercase().for_each(|lower| self.push(lower)),
+            TokenClass::Dropped => {}
+            TokenClass::Blank => return self.finish(visit),
+            TokenClass::Alone => {
                 self.finish(visit)?;
                 return visit(character.encode_utf8(&mut [0; 4]));
             }
@@ -145,7 +145,7 @@ impl Word {
 
     fn push(&mut self, character: char) {
         self.characters += 1;
-        // What is too long is only counted, so that no text makes this grow.
+        // Further characters are only counted, so that the memory stays bounded.
         if self.characters <= MAX_WORD_CHARACTERS {
             self.text.push(character);
         }

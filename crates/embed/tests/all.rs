@@ -1,4 +1,4 @@
-//! What other rooms rely on, checked from outside.
+//! Tests of the public interface.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 #![allow(
     clippy::disallowed_methods,

@@ -121,7 +121,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             });
         }
         let begun = Instant::now();
-        let index = PlaybookIndex::of_lines(&lines);
+        let index = PlaybookIndex::from_lines(&lines);
         let built = begun.elapsed();
         let tools: Vec<String> = (0..90).map(|tool| format!("tool_{tool}")).collect();
         let tools: Vec<&str> = tools.iter().map(String::as_str).collect();

@@ -1,5 +1,5 @@
-//! Drives the run machine: takes the next step, performs it, and applies the resulting events. Every
-//! event flow through the journal, so another process can resume the run where this one stopped.
+//! Drives the run machine: takes the next step, performs it, and applies the resulting events. All
+//! events go through the journal, so another process can resume the run where this one stopped.
 
 mod calls;
 mod gate;

@@ -150,7 +150,7 @@ pub fn during_run(run: &Run) -> Option<ToolGapReport> {
         match (found, inability) {
             (Some(found), _) => found,
             // The answer says that a tool is missing, even if the tools seem to fit.
-            (None, Inability::NoTool) => detector.report_of(task.as_str())?,
+            (None, Inability::NoTool) => detector.report_whole_task(task.as_str())?,
             (None, Inability::Cannot) => return None,
         }
     } else {
@@ -160,7 +160,7 @@ pub fn during_run(run: &Run) -> Option<ToolGapReport> {
         });
         let detector = detector(&others.collect::<Vec<_>>());
         let missing = wanted.iter().filter_map(|wanted| {
-            let missing = detector.missing_named(&wanted.name, &wanted.arguments)?;
+            let missing = detector.missing_for_call(&wanted.name, &wanted.arguments)?;
             Some(match &wanted.because {
                 Some(because) => with_reason(missing, because),
                 None => missing,
@@ -346,7 +346,7 @@ impl<'r> RunTools<'r> {
             self.unconfigured.iter().map(|(tool, _)| *tool).collect();
         let detector = detector(&tools);
         report.with_each(|missing| {
-            let Some(does) = detector.does(missing.capability.as_str()) else {
+            let Some(does) = detector.tool_for(missing.capability.as_str()) else {
                 return;
             };
             let mut unconfigured = self.unconfigured.iter();

@@ -11,7 +11,7 @@ use windlass_core::gate::Rules;
 use windlass_core::model::{ChatMessage, FINISH, ModelRequest, RequestedArguments};
 use windlass_core::run::{RecalledStrategy, Run};
 use windlass_learn::playbook::{
-    CurationSettings, Evidence, GroundedReflector, KeptStrategy, Playbook, RecallQuery,
+    CurationSettings, GroundedReflector, KeptStrategy, Playbook, PlaybookEntry, RecallQuery,
     accept_wording,
 };
 use windlass_model::ModelClient;
@@ -136,17 +136,18 @@ pub async fn learn(
     let domain = domain(run).to_owned();
     let mut known = None;
     let mut has_learned = false;
-    let reflect = |playbook: &Playbook, entries: &[Evidence]| {
-        let is_this = |entry: &Evidence| matches!(entry, Evidence::Run(of) if of.run == *run.id());
+    let reflect = |playbook: &Playbook, entries: &[PlaybookEntry]| {
+        let is_this =
+            |entry: &PlaybookEntry| matches!(entry, PlaybookEntry::Run(of) if of.run == *run.id());
         if entries.iter().any(is_this) {
             return Vec::new();
         }
         known = Some(playbook.clone());
-        let lacks = playbook.lacking(declared_names(run));
-        let experience = experience::of_known(run, checked, &playbook.vouched_for(), now);
+        let lacks = playbook.missing_tools(declared_names(run));
+        let experience = experience::of_known(run, checked, &playbook.advised_tools(), now);
         let evidence = experience.and_then(|experience| reflector.reflect(&experience, lacks));
         has_learned = evidence.is_some();
-        let entry = evidence.map(|evidence| Evidence::Run(Box::new(evidence)));
+        let entry = evidence.map(|evidence| PlaybookEntry::Run(Box::new(evidence)));
         entry.into_iter().collect()
     };
     let kept = playbooks
@@ -223,7 +224,7 @@ async fn reword(
         };
         let tools = run.allowed_tools().map(|tool| tool.name().as_str());
         if let Ok(content) = accept_wording(&new.strategy, &wording, tools) {
-            entries.push(Evidence::Worded {
+            entries.push(PlaybookEntry::Worded {
                 strategy: new.id().clone(),
                 content,
                 at: now,
@@ -231,7 +232,7 @@ async fn reword(
         }
     }
     if !entries.is_empty() {
-        let entries = Box::new(|_: &Playbook, _: &[Evidence]| entries);
+        let entries = Box::new(|_: &Playbook, _: &[PlaybookEntry]| entries);
         let kept = playbooks.update(domain(run), learning.curation, now, entries);
         learned.kept = kept.await?;
     }

@@ -18,7 +18,7 @@ use std::time::SystemTime;
 use futures::future::BoxFuture;
 
 use windlass_learn::playbook::{
-    CurationSettings, Evidence, Playbook, PlaybookIndex, SemanticCurator, hand_edits,
+    CurationSettings, Playbook, PlaybookEntry, PlaybookIndex, SemanticCurator, hand_edits,
 };
 use windlass_spec::{StrategyLine, StrategyLines, Timestamp, read_strategies};
 use windlass_store::crash_point;
@@ -62,7 +62,8 @@ impl PlaybookError {
 }
 
 /// Makes new entries of a log from the current playbook and log.
-pub type NewEvidence<'p> = Box<dyn FnOnce(&Playbook, &[Evidence]) -> Vec<Evidence> + Send + 'p>;
+pub type NewEvidence<'p> =
+    Box<dyn FnOnce(&Playbook, &[PlaybookEntry]) -> Vec<PlaybookEntry> + Send + 'p>;
 
 /// The port to the stored playbooks of a tenant. A playbook is the fold of an append-only log.
 pub trait PlaybookPort: Send + Sync {
@@ -111,7 +112,7 @@ pub struct KeptPlaybook {
     /// Its strategies.
     pub playbook: Playbook,
     /// The log that they are the fold of.
-    pub entries: Vec<Evidence>,
+    pub entries: Vec<PlaybookEntry>,
     /// Lines that cannot be used.
     pub problems: Vec<PlaybookProblem>,
 }
@@ -140,7 +141,7 @@ impl SearchablePlaybook {
             strategy.runs.is_empty() && strategy.retired.is_none() && !strategy.disabled
         };
         Self {
-            index: PlaybookIndex::of_lines(lines),
+            index: PlaybookIndex::from_lines(lines),
             problems,
             file,
             unconfirmed: lines
@@ -272,7 +273,7 @@ impl Playbooks {
         domain: &str,
         curation: CurationSettings,
         now: Timestamp,
-        entries: impl FnOnce(&Playbook, &[Evidence]) -> Vec<Evidence>,
+        entries: impl FnOnce(&Playbook, &[PlaybookEntry]) -> Vec<PlaybookEntry>,
     ) -> Result<KeptPlaybook, PlaybookError> {
         let folder = PlaybookFolder::new(self.folder(domain));
         let update = || -> io::Result<KeptPlaybook> {
@@ -371,9 +372,9 @@ fn edit_warnings(file: &Path, lines: &StrategyLines) -> Vec<PlaybookProblem> {
 
 /// The contents of a playbook's folder.
 struct FolderContents {
-    entries: Vec<Evidence>,
+    entries: Vec<PlaybookEntry>,
     /// People's edits since the file was written.
-    edits: Vec<Evidence>,
+    edits: Vec<PlaybookEntry>,
     problems: Vec<PlaybookProblem>,
     /// Lines that cannot be used and must be kept.
     kept_lines: Vec<String>,
@@ -417,7 +418,7 @@ impl FolderContents {
             // A file that an earlier process did not finish lacks strategies that no person removed.
             let before = fold(written.earlier_revision());
             edits.retain(|edit| match edit {
-                Evidence::Removed { strategy, .. } => {
+                PlaybookEntry::Removed { strategy, .. } => {
                     before.strategies.iter().any(|kept| kept.id() == strategy)
                 }
                 _ => true,
@@ -429,7 +430,7 @@ impl FolderContents {
             edits,
             problems,
             kept_lines: lines.errors.into_iter().map(|error| error.text).collect(),
-            complete_bytes: log.whole as u64,
+            complete_bytes: log.complete_bytes as u64,
             written,
         })
     }

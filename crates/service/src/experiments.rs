@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 use windlass_core::run::{Run, Settings, Task};
-use windlass_learn::ab::{Arm, Evidence, Stopping};
+use windlass_learn::ab::{Arm, EProcess, Stopping};
 use windlass_runtime::{Driver, NewTask, Stop};
 use windlass_spec::{RunId, TaskInput, ToolName};
 use windlass_store::{RunFilter, Store};
@@ -324,7 +324,7 @@ fn decided(
     alpha: f64,
 ) -> Option<usize> {
     let metric = metrics.first()?;
-    let mut evidence = Evidence::new(metric.measure().outcomes);
+    let mut evidence = EProcess::new(metric.measure().outcomes);
     for (index, pair) in settled.iter().enumerate() {
         let pair = pair.as_ref()?;
         let Some((a, b)) = pair.complete() else {

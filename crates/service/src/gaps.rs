@@ -163,7 +163,8 @@ impl Service {
         task: &str,
     ) -> Result<GapCheck, ServiceError> {
         identity.require(Scope::Read)?;
-        let detector = ToolGapDetector::of_specifications(file.tools().iter().map(|tool| &**tool));
+        let detector =
+            ToolGapDetector::from_specifications(file.tools().iter().map(|tool| &**tool));
         let probability = detector.assess(task).probability;
         let report = detector.detect_missing_tools(task);
         // A run has a higher threshold; a check reports what is more likely than not.
@@ -224,7 +225,7 @@ mod tests {
         let service = Service::open(None, overrides);
         let reader = identity("acme", &[Scope::Read]);
         let detector = ToolGapDetector::new([]);
-        let report = detector.report_of("Book a flight to Rome").unwrap();
+        let report = detector.report_whole_task("Book a flight to Rome").unwrap();
         let new = NewGap {
             run: None,
             who: reader.person(),

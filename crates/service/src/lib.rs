@@ -61,7 +61,7 @@ pub use binding::BindingRecord;
 pub use configuration::{ConfigurationCheck, ConfigurationFile, ConfigurationValues};
 pub use conversations::ConversationChoice;
 pub use error::{ErrorKind, ServiceError};
-pub use evaluation::EvaluatedModel;
+pub use evaluation::{IntentEvaluation, ModelEvaluation};
 pub use experiments::{
     Experiment, ExperimentArm, ExperimentFindings, ExperimentMetric, ExperimentRequest,
     GuardRailFinding, MetricFinding, PairCounts, PairResult, RunMeasurements, SampleRatio,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use windlass_learn::playbook::{
-    CurationSettings, Evidence, KeptStrategy, Playbook, RunEvidence, SemanticCurator, Standing,
-    Verdict, id_of,
+    CurationSettings, KeptStrategy, Playbook, PlaybookEntry, RunEvidence, RunVerdict,
+    SemanticCurator, StrategyStatus, id_of,
 };
 use windlass_runtime::{KeptPlaybook, Learning, PlaybookProblem, Playbooks};
 use windlass_spec::{
@@ -43,7 +43,9 @@ impl DomainPlaybook {
     /// Its strategies.
     pub fn strategies(&self, filter: StrategyFilter) -> impl Iterator<Item = &KeptStrategy> {
         let all = self.stored.playbook.strategies.iter();
-        all.filter(move |kept| filter == StrategyFilter::All || kept.standing == Standing::Active)
+        all.filter(move |kept| {
+            filter == StrategyFilter::All || kept.status == StrategyStatus::Active
+        })
     }
 
     /// The strategies of its file that name other tools than these.
@@ -78,14 +80,14 @@ pub enum StrategyChange {
 }
 
 impl StrategyChange {
-    fn evidence(self, strategy: StrategyId, at: Timestamp) -> Evidence {
+    fn evidence(self, strategy: StrategyId, at: Timestamp) -> PlaybookEntry {
         match self {
-            Self::Pin | Self::Unpin => Evidence::Pinned {
+            Self::Pin | Self::Unpin => PlaybookEntry::Pinned {
                 strategy,
                 pinned: self == Self::Pin,
                 at,
             },
-            Self::Disable | Self::Enable => Evidence::Disabled {
+            Self::Disable | Self::Enable => PlaybookEntry::Disabled {
                 strategy,
                 disabled: self == Self::Disable,
                 at,
@@ -309,7 +311,7 @@ impl Service {
                 .with_hint("`windlass playbook diff` shows the changes"));
         }
         let (to, at) = (revision, self.now());
-        let after = playbooks.update(&domain, vec![Evidence::Reverted { to, at }])?;
+        let after = playbooks.update(&domain, vec![PlaybookEntry::Reverted { to, at }])?;
         Ok(RevertedPlaybook {
             domain,
             previous_revision: present,
@@ -358,7 +360,7 @@ impl Service {
         let entries = fitting.into_iter().map(|line| {
             let mut strategy = line.strategy;
             strategy.id = Some(id_of(&strategy));
-            Evidence::Added {
+            PlaybookEntry::Added {
                 strategy: Box::new(strategy),
                 at,
             }
@@ -434,7 +436,7 @@ impl PlaybookStatistics {
             .entries
             .iter()
             .filter_map(|entry| match entry {
-                Evidence::Run(run) => Some(&**run),
+                PlaybookEntry::Run(run) => Some(&**run),
                 _ => None,
             })
             .collect();
@@ -446,14 +448,14 @@ impl PlaybookStatistics {
                 .count()
         };
         let retired = playbook.strategies.iter();
-        let retired = retired.filter(|kept| matches!(kept.standing, Standing::Retired(_)));
+        let retired = retired.filter(|kept| matches!(kept.status, StrategyStatus::Retired(_)));
         let has_followed = |run: &RunEvidence| run.recalled.iter().any(|voted| voted.followed);
         Self {
             revision: playbook.revision,
             runs: LearnedRuns {
-                succeeded: ended(Verdict::Succeeded),
-                failed: ended(Verdict::Failed),
-                unclear: ended(Verdict::Unclear),
+                succeeded: ended(RunVerdict::Succeeded),
+                failed: ended(RunVerdict::Failed),
+                unclear: ended(RunVerdict::Unclear),
             },
             active: ActiveStrategies {
                 strategies: of(StrategySection::Strategies),
@@ -482,7 +484,7 @@ impl SuccessfulRuns {
     fn of(runs: &[&RunEvidence], is_wanted: impl Fn(&RunEvidence) -> bool) -> Self {
         let turns: Vec<f64> = runs
             .iter()
-            .filter(|run| run.verdict == Verdict::Succeeded && is_wanted(run))
+            .filter(|run| run.verdict == RunVerdict::Succeeded && is_wanted(run))
             .map(|run| f64::from(run.iterations))
             .collect();
         let count = turns.len();
@@ -583,7 +585,11 @@ impl<'s> TenantPlaybooks<'s> {
         })
     }
 
-    fn update(&self, domain: &str, entries: Vec<Evidence>) -> Result<KeptPlaybook, ServiceError> {
+    fn update(
+        &self,
+        domain: &str,
+        entries: Vec<PlaybookEntry>,
+    ) -> Result<KeptPlaybook, ServiceError> {
         let (playbooks, now) = (&self.playbooks, self.service.now());
         Ok(playbooks.update(domain, self.curation, now, |_, _| entries)?)
     }

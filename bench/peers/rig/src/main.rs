@@ -1,6 +1,6 @@
 //! The run of the loop benchmark in rig: `windlass-bench-rig URL AT_ONCE TOTAL [whole]` makes TOTAL
-//! runs, AT_ONCE at a time, each of two model calls and one tool call, and fails if one does not end
-//! as it should. Answers are streamed unless they are asked for whole.
+//! runs, AT_ONCE at a time, each of two model calls and one tool call, and fails if one does not give
+//! the expected answer. Answers are streamed unless `whole` is given.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -42,10 +42,14 @@ impl Tool for Weather {
         })
     }
 
-    async fn call(&self, _: &mut ToolContext, asked: WeatherArguments) -> Result<String, Infallible> {
+    async fn call(
+        &self,
+        _: &mut ToolContext,
+        arguments: WeatherArguments,
+    ) -> Result<String, Infallible> {
         Ok(format!(
             "{}: rain on each of the next {} days",
-            asked.city, asked.days
+            arguments.city, arguments.days
         ))
     }
 }

@@ -1,4 +1,4 @@
-//! What the policy does with what it is shown.
+//! The choices of the policy.
 
 use std::sync::Arc;
 
@@ -77,8 +77,8 @@ fn expected(calls: &[(&str, Value)]) -> Vec<ExpectedCall> {
     calls.iter().map(call).collect()
 }
 
-fn asked(policy: &Policy, request: &ModelRequest) -> (String, Value) {
-    let answer = policy.answered(request);
+fn chosen_call(policy: &Policy, request: &ModelRequest) -> (String, Value) {
+    let answer = policy.choose_answer(request);
     let [call] = &answer.calls[..] else {
         panic!("{answer:?}");
     };
@@ -98,21 +98,21 @@ fn policy() -> Policy {
 }
 
 #[test]
-fn the_tool_whose_text_is_most_alike_is_picked_with_the_arguments_of_the_oracle() {
-    let first = asked(&policy(), &request(&[], &[]));
+fn tool_with_the_most_similar_text_is_picked_with_the_oracles_arguments() {
+    let first = chosen_call(&policy(), &request(&[], &[]));
     assert_eq!(first, ("t__bookFlight".to_owned(), json!({"city": "Oslo"})));
 }
 
 #[test]
-fn a_tool_that_is_not_expected_next_gets_no_arguments() {
+fn unexpected_tool_gets_no_arguments() {
     let policy = Policy::default();
     policy.expect(expected(&[("t__insure", json!({"what": "flight"}))]));
-    let first = asked(&policy, &request(&[], &[]));
+    let first = chosen_call(&policy, &request(&[], &[]));
     assert_eq!(first, ("t__bookFlight".to_owned(), json!({})));
 }
 
 #[test]
-fn what_was_called_in_vain_is_left_alone_until_an_expected_call_succeeds() {
+fn failed_tool_is_skipped_until_an_expected_call_succeeds() {
     let policy = Policy::default();
     policy.expect(expected(&[
         ("t__insure", json!({"what": "flight"})),
@@ -123,54 +123,57 @@ fn what_was_called_in_vain_is_left_alone_until_an_expected_call_succeeds() {
         json!({}),
         "The arguments do not fit the tool:",
     );
-    let next = asked(&policy, &request(&[], std::slice::from_ref(&refused)));
+    let next = chosen_call(&policy, &request(&[], std::slice::from_ref(&refused)));
     assert_eq!(next, ("t__insure".to_owned(), json!({"what": "flight"})));
-    // One that happens, but is not what was expected, changes nothing.
+    // A successful but unexpected call changes nothing.
     let stray = ("t__status", json!({}), "{\"fine\":true}");
-    let next = asked(&policy, &request(&[], &[refused.clone(), stray]));
+    let next = chosen_call(&policy, &request(&[], &[refused.clone(), stray]));
     assert_eq!(next, ("t__insure".to_owned(), json!({"what": "flight"})));
     let insured = ("t__insure", json!({"what": "flight"}), "{\"policy\":1}");
-    let next = asked(&policy, &request(&[], &[refused, insured]));
+    let next = chosen_call(&policy, &request(&[], &[refused, insured]));
     assert_eq!(next, ("t__bookFlight".to_owned(), json!({"city": "Oslo"})));
 }
 
 #[test]
-fn once_all_were_called_in_vain_it_begins_anew() {
+fn policy_starts_again_after_all_tools_failed() {
     let policy = policy();
     let all = ["t__wash_car", "t__bookFlight", "t__insure", "t__status"];
     let calls = all.map(|tool| (tool, json!({}), "No."));
-    assert_eq!(asked(&policy, &request(&[], &calls)).0, "t__bookFlight");
+    assert_eq!(
+        chosen_call(&policy, &request(&[], &calls)).0,
+        "t__bookFlight"
+    );
 }
 
 #[test]
-fn it_finishes_once_all_expected_calls_were_made() {
+fn policy_finishes_after_all_expected_calls() {
     let booked = ("t__bookFlight", json!({"city": "Oslo"}), "{\"booking\":1}");
     let insured = ("t__insure", json!({"what": "flight"}), "{\"policy\":1}");
-    let one = asked(&policy(), &request(&[], std::slice::from_ref(&booked)));
+    let one = chosen_call(&policy(), &request(&[], std::slice::from_ref(&booked)));
     assert_ne!(one.0, FINISH);
-    let both = asked(&policy(), &request(&[], &[booked, insured]));
+    let both = chosen_call(&policy(), &request(&[], &[booked, insured]));
     assert_eq!(both.0, FINISH);
 }
 
 #[test]
-fn what_was_just_done_loses_a_little_and_is_not_shut_out() {
+fn last_succeeded_tool_loses_score_but_can_be_picked_again() {
     let policy = policy();
-    // Nothing else is alike at all, so a second booking is still the likeliest.
+    // No other tool is similar, so a second booking still has the highest score.
     let booked = ("t__bookFlight", json!({"city": "Oslo"}), "{\"booking\":1}");
-    let next = asked(&policy, &request(&[], std::slice::from_ref(&booked)));
+    let next = chosen_call(&policy, &request(&[], std::slice::from_ref(&booked)));
     assert_eq!(next, ("t__bookFlight".to_owned(), json!({})));
 }
 
 #[test]
-fn a_call_with_other_arguments_is_not_the_expected_one() {
+fn call_with_other_arguments_is_not_the_expected_one() {
     let policy = Policy::default();
     policy.expect(expected(&[("t__status", json!({"of": "Oslo"}))]));
     let stray = ("t__status", json!({}), "{\"fine\":true}");
-    assert_ne!(asked(&policy, &request(&[], &[stray])).0, FINISH);
+    assert_ne!(chosen_call(&policy, &request(&[], &[stray])).0, FINISH);
 }
 
 #[test]
-fn what_had_been_made_before_counts_as_made() {
+fn repeated_call_counts_as_made() {
     let policy = Policy::default();
     policy.expect(expected(&[
         ("t__bookFlight", json!({"city": "Oslo"})),
@@ -183,33 +186,42 @@ fn what_had_been_made_before_counts_as_made() {
         json!({}),
         "You made exactly this call before (turn 1). Its result was: {\"fine\":true}",
     );
-    let next = asked(&policy, &request(&[], &[stray, booked, repeated]));
+    let next = chosen_call(&policy, &request(&[], &[stray, booked, repeated]));
     assert_eq!(next.0, FINISH);
 }
 
 #[test]
-fn a_strategy_for_a_task_like_this_outweighs_what_tools_say_of_themselves() {
+fn strategy_for_a_similar_task_outweighs_tool_descriptions() {
     let line =
         "For tasks like \"Book a flight to Rome and insure it.\": `t__status`, then `t__wash_car`.";
-    assert_eq!(asked(&policy(), &request(&[line], &[])).0, "t__status");
+    assert_eq!(
+        chosen_call(&policy(), &request(&[line], &[])).0,
+        "t__status"
+    );
     let stray = ("t__status", json!({}), "{\"fine\":true}");
-    let next = asked(&policy(), &request(&[line], &[stray]));
+    let next = chosen_call(&policy(), &request(&[line], &[stray]));
     assert_eq!(next.0, "t__wash_car");
 }
 
 #[test]
-fn a_strategy_for_other_tasks_does_not_outweigh_them() {
+fn strategy_for_another_task_does_not_outweigh_tool_descriptions() {
     let line = "For tasks like \"Paint the fence green\": `t__status`.";
     let filler = "Nothing to see here.";
     let lines = [filler, filler, line];
-    assert_eq!(asked(&policy(), &request(&lines, &[])).0, "t__bookFlight");
+    assert_eq!(
+        chosen_call(&policy(), &request(&lines, &[])).0,
+        "t__bookFlight"
+    );
 }
 
 #[test]
-fn a_warning_speaks_against_the_tool_it_names_last() {
+fn warning_lowers_the_tool_it_names_last() {
     let line =
         "Avoid, for \"Book a flight to Rome and insure it.\", after `t__insure`: `t__bookFlight`.";
-    assert_eq!(asked(&policy(), &request(&[line], &[])).0, "t__insure");
+    assert_eq!(
+        chosen_call(&policy(), &request(&[line], &[])).0,
+        "t__insure"
+    );
 }
 
 #[test]
@@ -223,18 +235,18 @@ fn only_lines_below_the_heading_are_read() {
 }
 
 #[test]
-fn tools_are_named_in_back_ticks_or_bare_and_not_in_quotations() {
+fn tools_in_quotations_are_ignored() {
     let names = ["t__a", "t__b", "t__c"];
-    let line = Line::read("Like \"use t__c\": `t__b`, then t__a. Then t__abc.", &names);
+    let line = AdviceLine::parse("Like \"use t__c\": `t__b`, then t__a. Then t__abc.", &names);
     assert_eq!(line.tools, [1, 0]);
     assert_eq!(line.about, "use t__c");
-    let open = Line::read("An \"open quotation, `t__c`", &names);
+    let open = AdviceLine::parse("An \"open quotation, `t__c`", &names);
     assert_eq!(open.tools, [2]);
-    assert!(!open.is_warning && Line::read("avoid `t__c`", &names).is_warning);
+    assert!(!open.is_warning && AdviceLine::parse("avoid `t__c`", &names).is_warning);
 }
 
 #[test]
-fn endings_do_not_matter() {
+fn words_are_stemmed() {
     assert_eq!(
         words("Moves, moved and MOVING the files’ copies"),
         ["mov", "mov", "mov", "fil", "copy"]

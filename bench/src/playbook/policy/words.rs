@@ -1,10 +1,10 @@
-//! Words and their weights: lower-cased, without the commonest, without the commonest endings, weighed by
-//! how few of the offered tools speak of them (TF-IDF).
+//! Words and their TF-IDF weights: lower case, without stop words and common endings, weighted by how few of the
+//! offered tools contain them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Words that say nothing of what is wanted.
-const STOP: [&str; 64] = [
+/// Stop words.
+const STOP_WORDS: [&str; 64] = [
     "a", "about", "also", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
     "could", "do", "for", "from", "had", "has", "have", "i", "if", "in", "into", "is", "it", "its",
     "just", "like", "me", "my", "need", "not", "of", "on", "or", "our", "please", "so", "some",
@@ -16,7 +16,7 @@ const STOP: [&str; 64] = [
 pub(super) fn words(text: &str) -> Vec<String> {
     let lower = text.to_lowercase().replace(['\'', '’'], "");
     let parts = lower.split(|c: char| !c.is_alphanumeric());
-    let kept = parts.filter(|word| !word.is_empty() && !STOP.contains(word));
+    let kept = parts.filter(|word| !word.is_empty() && !STOP_WORDS.contains(word));
     kept.map(stem).collect()
 }
 
@@ -34,7 +34,7 @@ pub(super) fn identifier_words(name: &str) -> Vec<String> {
     words(&spaced)
 }
 
-/// A word without the commonest endings, so that `moves`, `moved` and `moving` are one.
+/// A word without common endings, so that `moves`, `moved` and `moving` are equal.
 fn stem(word: &str) -> String {
     let longer = |least: usize| word.len() > least && word.is_ascii();
     let stem = if let (true, Some(stem)) = (longer(4), word.strip_suffix("ies")) {
@@ -54,36 +54,36 @@ fn stem(word: &str) -> String {
     }
 }
 
-/// What words weigh.
+/// The document frequencies of words.
 #[derive(Debug)]
 pub(super) struct Lexicon {
     texts: usize,
-    /// How many texts have each word.
-    having: HashMap<String, usize>,
+    /// How many texts contain each word.
+    frequencies: HashMap<String, usize>,
 }
 
-/// A text as a vector of unit length; nothing if it has no word that weighs anything. In order, so that
-/// sums come out the same each time.
+/// A text as a vector of unit length; empty if no word has a weight. Ordered, so that floating-point sums are always
+/// the same.
 pub(super) type Vector = BTreeMap<String, f64>;
 
 impl Lexicon {
-    pub(super) fn fitted(texts: &[Vec<String>]) -> Self {
-        let mut having = HashMap::new();
+    pub(super) fn fit(texts: &[Vec<String>]) -> Self {
+        let mut frequencies = HashMap::new();
         for text in texts {
             for word in text.iter().collect::<BTreeSet<_>>() {
-                *having.entry(word.clone()).or_default() += 1;
+                *frequencies.entry(word.clone()).or_default() += 1;
             }
         }
         Self {
             texts: texts.len(),
-            having,
+            frequencies,
         }
     }
 
-    /// What all texts have weighs nothing; what none of them has is the rarest.
+    /// The weight of a word: zero if all texts contain it, largest if none does.
     fn weight(&self, word: &str) -> f64 {
-        let having = self.having.get(word).copied().unwrap_or(0);
-        ((1 + self.texts) as f64 / (1 + having) as f64).ln()
+        let frequency = self.frequencies.get(word).copied().unwrap_or(0);
+        ((1 + self.texts) as f64 / (1 + frequency) as f64).ln()
     }
 
     pub(super) fn vector(&self, text: &[String]) -> Vector {
@@ -103,7 +103,7 @@ impl Lexicon {
     }
 }
 
-/// How alike two texts are, from 0 to 1.
+/// The cosine similarity of two texts, from 0 to 1.
 pub(super) fn cosine(one: &Vector, other: &Vector) -> f64 {
     let shared = one
         .iter()

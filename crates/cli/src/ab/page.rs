@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use windlass_learn::ab::{Analysis, Arm, Verdict};
+use windlass_learn::ab::{Analysis, Arm, ExperimentVerdict};
 use windlass_service::{ExperimentFindings, PairResult, RunMeasurements};
 
 use super::svg::{Drawing, Effect, Kind, Unit, draw_svg, escape_xml};
@@ -100,8 +100,8 @@ pub(super) fn effect(name: String, analysis: &Analysis, verdict: String) -> Effe
         interval: analysis.interval,
         verdict,
         kind: match analysis.verdict {
-            Verdict::Better { arm: Arm::A } => Kind::A,
-            Verdict::Better { arm: Arm::B } => Kind::B,
+            ExperimentVerdict::Better { arm: Arm::A } => Kind::A,
+            ExperimentVerdict::Better { arm: Arm::B } => Kind::B,
             _ => Kind::Neither,
         },
     }

@@ -1,6 +1,8 @@
 //! The findings of an experiment as text: table cells and verdicts, for terminals and reports.
 
-use windlass_learn::ab::{Analysis, Compare, Drawn, Interval, Standing, Stopping, Verdict};
+use windlass_learn::ab::{
+    Analysis, Compare, ExperimentVerdict, GuardStatus, Interval, ResampledUnit, Stopping,
+};
 use windlass_service::{ExperimentFindings, GuardRailFinding, MetricFinding};
 
 use crate::table::{one_line, print_table};
@@ -95,7 +97,10 @@ pub(super) fn notes(findings: &ExperimentFindings) -> Vec<String> {
         );
     }
     let analyses = findings.metrics.iter().map(|by| &by.analysis);
-    if analyses.clone().any(|by| by.holds_for == Some(Drawn::Runs)) {
+    if analyses
+        .clone()
+        .any(|by| by.holds_for == Some(ResampledUnit::Runs))
+    {
         notes.push(
             "intervals apply to these tasks only; with 10 or more tasks they apply to similar tasks"
                 .to_owned(),
@@ -108,7 +113,7 @@ pub(super) fn notes(findings: &ExperimentFindings) -> Vec<String> {
         );
     }
     for by in analyses {
-        if let Verdict::Invalid { because } = &by.verdict {
+        if let ExperimentVerdict::Invalid { because } = &by.verdict {
             notes.push(format!(
                 "invalid: {} runs ended with A and {} with B; {because}",
                 findings.sample_ratio.a, findings.sample_ratio.b
@@ -149,10 +154,10 @@ pub(super) fn guard_rows(findings: &ExperimentFindings) -> Vec<[String; 6]> {
                 Some(Interval { low, high, .. }) => format!("{low:+.2} to {high:+.2}"),
                 None => "-".to_owned(),
             },
-            match guard.standing {
-                Standing::NotWorse => "B is not worse",
-                Standing::Worse => "B is worse",
-                Standing::Open => "open",
+            match guard.status {
+                GuardStatus::NotWorse => "B is not worse",
+                GuardStatus::Worse => "B is worse",
+                GuardStatus::Open => "open",
             }
             .to_owned(),
         ]
@@ -208,32 +213,37 @@ pub(super) fn evidence(analysis: &Analysis, stopping: Stopping, alpha: f64) -> S
 }
 
 /// Formats a verdict. A pair counts as `units` of `what`.
-pub(super) fn verdict(verdict: &Verdict, arms: [&str; 2], what: &str, units: u64) -> String {
+pub(super) fn verdict(
+    verdict: &ExperimentVerdict,
+    arms: [&str; 2],
+    what: &str,
+    units: u64,
+) -> String {
     match verdict {
-        Verdict::Better { arm } => {
+        ExperimentVerdict::Better { arm } => {
             let arm = match arm {
                 windlass_learn::ab::Arm::A => arms[0],
                 windlass_learn::ab::Arm::B => arms[1],
             };
             format!("{arm} is better")
         }
-        Verdict::NoDifferenceShown {
+        ExperimentVerdict::NoDifferenceShown {
             more_pairs: Some(more),
             ..
         } => format!(
             "no difference shown; if the observed difference is real, about {} more {what} would show it",
             rounded(more * units)
         ),
-        Verdict::NoDifferenceShown {
+        ExperimentVerdict::NoDifferenceShown {
             more_pairs: None, ..
         } => "no difference shown".to_owned(),
-        Verdict::NotEnoughData { more_pairs } => {
+        ExperimentVerdict::NotEnoughData { more_pairs } => {
             format!(
                 "not enough data; about {} more {what} are needed",
                 rounded(more_pairs * units)
             )
         }
-        Verdict::Invalid { .. } => "invalid".to_owned(),
+        ExperimentVerdict::Invalid { .. } => "invalid".to_owned(),
     }
 }
 

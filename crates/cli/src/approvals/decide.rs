@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use windlass_core::approval::{
     Approval, ApprovalStatus, Ask, Authorize, Digest, PersonDecision, Question,
 };
+use windlass_service::types::{StandingId, StoreError};
 use windlass_service::{
     Always, ApprovalDetails, DecisionRequest, DecisionTaken, ServiceError, check_open,
 };
 use windlass_spec::{NonEmptyText, SecurityLevel};
-use windlass_store::{Error, StandingId};
 
 use super::show::{self, commands};
 use super::{ApprovalSession, subject};
@@ -183,7 +183,7 @@ fn shown_digest(command: &Approve, question: &Approval) -> anyhow::Result<Option
     let asked = question.digest();
     if found != asked {
         let call = question.call().clone();
-        return Err(ServiceError::from(Error::DigestDiffers { call, asked, found }).into());
+        return Err(ServiceError::from(StoreError::DigestDiffers { call, asked, found }).into());
     }
     Ok(Some(found))
 }

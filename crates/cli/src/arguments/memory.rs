@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use windlass_store::ScopeReach;
+use windlass_service::types::ScopeReach;
 
 const SCOPES: &str = "A scope is `agent:NAME` (shared by all runs of this agent), `principal` (shared by all agents \
                       that work for you) or `run:ID` (one run). No scope sees the documents of another scope or \

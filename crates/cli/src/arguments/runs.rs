@@ -1,7 +1,7 @@
 //! The arguments of `windlass runs`, except `resume`.
 
 use clap::{Args, ValueEnum};
-use windlass_store::RunState;
+use windlass_service::types::RunState;
 
 pub(super) const LIST_HELP: &str = "Exit code: 0 done, 1 failed, 2 for wrong usage.";
 

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use anyhow::Context as _;
-use windlass_learn::playbook::Standing;
+use windlass_learn::playbook::StrategyStatus;
 use windlass_service::StrategyChange;
 
 use super::{Outcome, PlaybookSession, filter, tool_names};
@@ -42,11 +42,11 @@ fn change(
     let (service, identity) = (&session.service, &session.identity);
     let changed = service.change_strategy(identity, session.domain, &one.strategy, change)?;
     let found = changed.strategy.as_ref();
-    let standing = match found.map(|found| (&found.standing, found.strategy.pinned)) {
-        Some((Standing::Active, true)) => "in use, pinned".to_owned(),
-        Some((Standing::Active, false)) => "in use".to_owned(),
-        Some((Standing::Disabled, _)) => "disabled".to_owned(),
-        Some((Standing::Retired(why), _)) => format!("retired: {why}"),
+    let standing = match found.map(|found| (&found.status, found.strategy.pinned)) {
+        Some((StrategyStatus::Active, true)) => "in use, pinned".to_owned(),
+        Some((StrategyStatus::Active, false)) => "in use".to_owned(),
+        Some((StrategyStatus::Disabled, _)) => "disabled".to_owned(),
+        Some((StrategyStatus::Retired(why), _)) => format!("retired: {why}"),
         None => "removed".to_owned(),
     };
     print_line(&format!(

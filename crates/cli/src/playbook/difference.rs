@@ -1,7 +1,7 @@
 //! `windlass playbook diff`: what was learned or changed between two revisions.
 
 use serde_json::json;
-use windlass_learn::playbook::{KeptStrategy, Standing};
+use windlass_learn::playbook::{KeptStrategy, StrategyStatus};
 
 use super::{Outcome, PlaybookSession, as_object};
 use crate::arguments::PlaybookDiff;
@@ -77,10 +77,10 @@ fn differences(old: &KeptStrategy, new: &KeptStrategy) -> Vec<String> {
         count(old.tally.recalled()),
         count(new.tally.recalled()),
     );
-    let standing = |kept: &KeptStrategy| match &kept.standing {
-        Standing::Active => "in use".to_owned(),
-        Standing::Disabled => "disabled".to_owned(),
-        Standing::Retired(why) => format!("retired, {why}"),
+    let standing = |kept: &KeptStrategy| match &kept.status {
+        StrategyStatus::Active => "in use".to_owned(),
+        StrategyStatus::Disabled => "disabled".to_owned(),
+        StrategyStatus::Retired(why) => format!("retired, {why}"),
     };
     note("status", standing(old), standing(new));
     let (one, two) = (&old.strategy, &new.strategy);

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use windlass_core::run::RunEnd;
+use windlass_service::types::RunState;
 use windlass_service::{CANCEL_TIMEOUT, Cancellation, Identity, Service, ServiceError};
-use windlass_store::RunState;
 
 use super::list::end_word;
 use crate::Outcome;

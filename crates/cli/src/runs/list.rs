@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use windlass_core::run::RunEnd;
 use windlass_runtime::now;
+use windlass_service::types::RunSummary;
 use windlass_service::{Identity, RunQuery, Service};
-use windlass_store::RunSummary;
 
 use crate::Outcome;
 use crate::arguments::RunsList;

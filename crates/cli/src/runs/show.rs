@@ -8,9 +8,9 @@ use windlass_core::approval::{ApprovalStatus, HoldStatus};
 use windlass_core::risk::ToolRisk;
 use windlass_core::run::{Entry, Run};
 use windlass_runtime::now;
+use windlass_service::types::RunState;
 use windlass_service::{Identity, ProgramWait, RunStatus, Service};
 use windlass_spec::RiskLevel;
-use windlass_store::RunState;
 
 use super::list::{as_object, end_word};
 use crate::Outcome;

@@ -1,9 +1,9 @@
 //! `windlass tools stats` and `windlass tools results`: the executions of tools, counted and listed.
 
 use serde_json::{Value, json};
+use windlass_service::types::ToolStatistics;
 use windlass_service::{ExecutionQuery, execution_result};
 use windlass_spec::Timestamp;
-use windlass_store::ToolStatistics;
 
 use crate::Outcome;
 use crate::arguments::{Executions, ToolsResults, ToolsStats};

@@ -1,11 +1,11 @@
-//! The index is made here and held against the vocabulary.
+//! Builds the index and compares it with the committed one.
 
 use std::path::Path;
 
 use super::{FNV_OFFSET, ROW_BITS, TEXT, fnv};
 use crate::words::is_combining;
 
-/// Set this variable to write the index anew after the vocabulary changed.
+/// Set this variable to rewrite the index after the vocabulary changed.
 const WRITE: &str = "WINDLASS_WRITE_VOCABULARY_INDEX";
 
 fn build_index(text: &[u8]) -> Vec<u8> {
@@ -36,7 +36,7 @@ fn build_index(text: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn committed_index_is_the_vocabularys() {
+fn committed_index_matches_the_vocabulary() {
     let built = build_index(TEXT);
     if std::env::var_os(WRITE).is_some() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/vocab.index");
@@ -45,7 +45,7 @@ fn committed_index_is_the_vocabularys() {
     // Not `assert_eq!`, which would print half a megabyte.
     assert!(
         built == super::INDEX,
-        "data/vocab.index is not made from data/vocab.txt: run this test with {WRITE}=1, then again"
+        "data/vocab.index does not match data/vocab.txt; run this test with {WRITE}=1, then again"
     );
 }
 
@@ -72,7 +72,7 @@ fn word_in_the_vocabulary_is_one_token() {
     }
 }
 
-/// What `words.rs` relies on to decompose characters one by one.
+/// `words.rs` relies on this to decompose characters one by one.
 #[test]
 fn no_entry_has_a_combining_mark() {
     let text = std::str::from_utf8(TEXT).unwrap();

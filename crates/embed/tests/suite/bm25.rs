@@ -24,7 +24,7 @@ fn rare_word_outweighs_common_ones() {
 
 /// Worked out by hand from the formula: two texts of 2 and 4 words, `b` is in the second only, twice.
 #[test]
-fn score_is_that_of_the_formula() {
+fn score_matches_the_formula() {
     let index = Bm25Index::build(["a c", "a b b d"]);
     let rarity = (1.0f32 + (2.0 - 1.0 + 0.5) / (1.0 + 0.5)).ln();
     let expected = rarity * 2.0 * 2.2 / (2.0 + 1.2 * (1.0 - 0.75 + 0.75 * 4.0 / 3.0));
@@ -38,7 +38,7 @@ fn score_is_that_of_the_formula() {
 }
 
 #[test]
-fn parameters_decide_about_repeats_and_length() {
+fn parameters_control_repetition_and_length() {
     let texts = [
         "mail",
         "mail mail mail and a great many other words beside it",
@@ -59,7 +59,7 @@ fn equal_texts_come_in_the_order_of_their_ids() {
 }
 
 #[test]
-fn saying_a_word_twice_changes_nothing() {
+fn repeated_query_words_count_once() {
     let index = Bm25Index::build(["read mail", "write mail"]);
     assert_eq!(
         index.scores("read read read mail"),

@@ -1,13 +1,13 @@
-//! An index without the vectors finds what comparing all of them finds.
+//! A compact index finds the same rows as an exact scan.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use windlass_embed::{CompactIndex, CompactVector, DimensionMismatch, Embedding, Scored};
 
-type Kept = BTreeMap<u64, Embedding>;
+type ExactVectors = BTreeMap<u64, Embedding>;
 
-fn index_of(dimension: usize, kept: &Kept) -> CompactIndex {
+fn index_of(dimension: usize, kept: &ExactVectors) -> CompactIndex {
     let mut index = CompactIndex::new(dimension);
     for (id, embedding) in kept {
         index.insert(*id, &CompactVector::of(embedding)).unwrap();
@@ -16,7 +16,7 @@ fn index_of(dimension: usize, kept: &Kept) -> CompactIndex {
 }
 
 fn compared<'k>(
-    kept: &'k Kept,
+    kept: &'k ExactVectors,
     query: &'k Embedding,
 ) -> impl FnMut(&[u64]) -> Result<Vec<Scored<u64>>, DimensionMismatch> + 'k {
     move |ids| {
@@ -29,7 +29,12 @@ fn compared<'k>(
     }
 }
 
-fn brute_force(kept: &Kept, query: &Embedding, count: usize, floor: f32) -> Vec<Scored<u64>> {
+fn brute_force(
+    kept: &ExactVectors,
+    query: &Embedding,
+    count: usize,
+    floor: f32,
+) -> Vec<Scored<u64>> {
     let mut all: Vec<Scored<u64>> = kept
         .iter()
         .filter(|(_, embedding)| !embedding.is_zero() && !query.is_zero())
@@ -67,13 +72,13 @@ fn step(dimension: usize) -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn whatever_comes_and_goes_a_search_finds_what_comparing_all_finds(
+    fn after_any_changes_a_search_finds_the_same_as_an_exact_scan(
         steps in (1usize..70).prop_flat_map(|dimension| {
             (Just(dimension), prop::collection::vec(step(dimension), 1..120))
         })
     ) {
         let (dimension, steps) = steps;
-        let mut kept = Kept::new();
+        let mut kept = ExactVectors::new();
         let mut index = CompactIndex::new(dimension);
         for step in steps {
             match step {
@@ -96,14 +101,14 @@ proptest! {
     }
 
     #[test]
-    fn a_compact_vector_reads_back(vector in embedding(50)) {
+    fn compact_vector_survives_storage(vector in embedding(50)) {
         let compact = CompactVector::of(&vector);
         prop_assert_eq!(CompactVector::from_bytes(&compact.to_bytes()).unwrap(), compact);
     }
 }
 
-/// Vectors that one byte a component cannot tell apart.
-fn crowded(count: u64) -> Kept {
+/// Vectors that are equal when rounded to one byte per component.
+fn nearly_equal_vectors(count: u64) -> ExactVectors {
     let vector = |number: u64| {
         let values = (0..256).map(|place| {
             let noise = ((number * 7919 + place * 104_729) % 1009) as f32 / 1009.0;
@@ -115,8 +120,8 @@ fn crowded(count: u64) -> Kept {
 }
 
 #[test]
-fn where_rounding_hides_the_order_all_are_compared() {
-    let kept = crowded(3_000);
+fn rows_that_rounding_cannot_order_are_all_compared() {
+    let kept = nearly_equal_vectors(3_000);
     let index = index_of(256, &kept);
     let query = &kept[&17].clone();
     let found = index
@@ -131,8 +136,8 @@ fn where_rounding_hides_the_order_all_are_compared() {
 }
 
 #[test]
-fn beyond_the_limit_it_says_that_it_did_not_compare_all() {
-    let kept = crowded(6_000);
+fn search_beyond_the_limit_reports_that_it_is_not_exact() {
+    let kept = nearly_equal_vectors(6_000);
     let index = index_of(256, &kept);
     let query = &kept[&17].clone();
     let found = index
@@ -143,8 +148,8 @@ fn beyond_the_limit_it_says_that_it_did_not_compare_all() {
 }
 
 #[test]
-fn what_is_gone_when_it_is_compared_is_not_found() {
-    let mut kept = crowded(100);
+fn row_that_the_caller_no_longer_has_is_not_found() {
+    let mut kept = nearly_equal_vectors(100);
     let index = index_of(256, &kept);
     let query = kept.remove(&17).unwrap();
     let found = index
@@ -155,7 +160,7 @@ fn what_is_gone_when_it_is_compared_is_not_found() {
 }
 
 #[test]
-fn damaged_bytes_are_no_vector() {
+fn damaged_bytes_are_rejected() {
     let bytes = CompactVector::of(&Embedding::new(vec![1.0, 2.0]).unwrap()).to_bytes();
     assert!(CompactVector::from_bytes(&bytes[..6]).is_err());
     let mut damaged = bytes;

@@ -1,4 +1,4 @@
-//! An embedding is of unit length or zero, is never NaN, and comes back from where it was stored.
+//! An embedding has unit length or is zero, is never NaN, and survives storage.
 
 use proptest::prelude::*;
 use windlass_embed::{
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn stored_embedding_comes_back_bit_by_bit(text in any::<String>()) {
+    fn embedding_survives_storage_bit_by_bit(text in any::<String>()) {
         let embedder = StaticEmbedder::new();
         let embedding = embedder.embed(&text);
         let stored = embedding.to_bytes(embedder.fingerprint());

@@ -1,5 +1,5 @@
-//! The reference implementation's answers, which this one must give too. `tests/data` was made with it;
-//! `data/golden.json` came with the vectors.
+//! Comparison with the reference implementation. `tests/data` was made with it; `data/golden.json` came with the
+//! vectors.
 
 use serde::Deserialize;
 use windlass_embed::{StaticEmbedder, split_identifier, tool_text};
@@ -31,7 +31,7 @@ fn assert_near(found: &[f32], expected: &[f32], text: &str) {
 }
 
 #[test]
-fn embeddings_are_the_golden_ones() {
+fn embeddings_match_the_golden_ones() {
     let golden: Vec<Golden> = serde_json::from_str(include_str!("../../data/golden.json")).unwrap();
     assert_eq!(golden.len(), 8);
     for Golden { text, ids, first8 } in golden {
@@ -45,7 +45,7 @@ fn embeddings_are_the_golden_ones() {
 }
 
 #[test]
-fn tokens_and_embeddings_are_the_references() {
+fn tokens_and_embeddings_match_the_reference() {
     // A larger file of the same form may be named, to compare more than is worth committing.
     let file = std::env::var_os("WINDLASS_TOKENS").map_or_else(
         || include_str!("../data/tokens.json").to_owned(),
@@ -68,7 +68,7 @@ fn tokens_and_embeddings_are_the_references() {
 }
 
 #[test]
-fn identifiers_are_split_like_the_references() {
+fn identifiers_are_split_as_in_the_reference() {
     let pairs: Vec<(String, String)> =
         serde_json::from_str(include_str!("../data/identifiers.json")).unwrap();
     for (name, words) in pairs {

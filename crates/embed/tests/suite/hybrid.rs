@@ -1,4 +1,4 @@
-//! Words and meaning together.
+//! Search by words and embeddings together.
 
 use windlass_embed::{
     Embedder as _, Embedding, HybridIndex, HybridParameters, StaticEmbedder, tool_text,
@@ -19,7 +19,7 @@ fn first(index: &HybridIndex, query: &str) -> Option<usize> {
 }
 
 #[test]
-fn words_decide_where_meanings_are_alike_and_meaning_where_no_word_is_shared() {
+fn words_decide_between_similar_embeddings_and_embeddings_without_shared_words() {
     let index = index(&[
         tool_text("tickets.close", "Close the ticket with code ZX81."),
         tool_text("tickets.closeAll", "Close the ticket with code QL77."),
@@ -47,7 +47,7 @@ fn score_is_the_weighted_sum_of_its_parts() {
 }
 
 #[test]
-fn words_still_find_where_nothing_is_embedded() {
+fn words_find_texts_without_an_embedding() {
     let entries = [("alpha", Embedding::zero(4)), ("beta", Embedding::zero(4))];
     let index = HybridIndex::build(HybridParameters::default(), 4, entries).unwrap();
     let hits = index.search("beta", &Embedding::zero(4), 5).unwrap();
@@ -61,7 +61,7 @@ fn text_that_shares_nothing_is_not_found() {
 }
 
 #[test]
-fn parameters_are_part_of_the_text_that_is_chosen_by() {
+fn tool_text_with_parameters_includes_names_and_descriptions() {
     let text = tool_text_with_parameters("getArea", "Area.", [("sideLength", "In metres.")]);
     assert_eq!(text, "get Area. Area. side Length: In metres.");
 }

@@ -1,11 +1,11 @@
-//! The port serves an embedder in this process and one behind a network alike.
+//! The trait `Embedder` fits an embedder in this process and a remote one.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use windlass_embed::{BoxFuture, EmbedError, Embedder, EmbedderHash, Embedding, StaticEmbedder};
 
-/// Runs a future that never has to wait.
+/// Runs a future that is ready at the first poll.
 fn ready<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
@@ -13,10 +13,10 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// What a client of a server does: whole batches, other dimensions, failures.
-struct Remote(EmbedderHash);
+/// A remote embedder: whole batches, another dimension, failures.
+struct RemoteEmbedder(EmbedderHash);
 
-impl Embedder for Remote {
+impl Embedder for RemoteEmbedder {
     fn embed_all<'a>(
         &'a self,
         texts: &'a [&'a str],
@@ -49,8 +49,8 @@ impl Embedder for Remote {
 }
 
 #[test]
-fn embedders_stand_behind_one_port() {
-    let remote = Remote(EmbedderHash::of(&[
+fn static_and_remote_embedders_implement_the_trait() {
+    let remote = RemoteEmbedder(EmbedderHash::of(&[
         b"http://127.0.0.1:8080",
         b"model",
         b"2",
@@ -74,7 +74,7 @@ fn embedders_stand_behind_one_port() {
 }
 
 #[test]
-fn port_and_inherent_method_give_the_same() {
+fn trait_and_inherent_method_agree() {
     let embedder = StaticEmbedder::new();
     let texts = ["send a mail", "", "日本語"];
     let expected = texts.map(|text| embedder.embed(text));

@@ -1,11 +1,11 @@
-//! A search finds what comparing with every vector in full precision finds.
+//! A search finds the same rows as an exact scan.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use windlass_embed::{DimensionMismatch, Embedding, Scored, StaticEmbedder, VectorIndex};
 
-/// Every entry compared.
+/// Compares every entry.
 fn brute_force<K: Ord + Clone>(
     entries: &BTreeMap<K, Embedding>,
     query: &Embedding,
@@ -35,7 +35,7 @@ fn index_of<K: Ord + Clone>(dimension: usize, entries: &BTreeMap<K, Embedding>) 
     index
 }
 
-/// Short texts of vocabulary words: as crowded as real ones.
+/// Short texts of vocabulary words. Their embeddings are as close together as those of real texts.
 fn texts(count: usize) -> impl Iterator<Item = String> {
     let words: Vec<&str> = include_str!("../../data/vocab.txt")
         .lines()
@@ -71,10 +71,10 @@ fn recall_against_brute_force_is_one() {
     }
 }
 
-/// Vectors so close together that one byte a component cannot tell them apart: taking the best of the
-/// first pass alone would be a lottery.
+/// Vectors so close together that they are equal when rounded to one byte per component. The first pass alone
+/// cannot order them.
 #[test]
-fn recall_is_one_also_where_rounding_hides_the_order() {
+fn recall_is_one_even_if_rounding_hides_the_order() {
     let vector = |number: usize| {
         let values = (0..256).map(|place| {
             let noise = ((number * 7919 + place * 104_729) % 1009) as f32 / 1009.0;
@@ -176,7 +176,7 @@ fn embedding(values: &[i8]) -> Embedding {
 
 proptest! {
     #[test]
-    fn after_any_changes_a_search_is_that_of_brute_force(
+    fn after_any_changes_a_search_equals_brute_force(
         changes in prop::collection::vec(change(), 0..60),
         query in prop::collection::vec(-3i8..4, 5),
         count in 0usize..8,

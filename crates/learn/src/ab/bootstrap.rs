@@ -62,7 +62,7 @@ pub enum Compare {
 /// The unit that was resampled for an interval, which is also the population it holds for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Drawn {
+pub enum ResampledUnit {
     /// Tasks: the interval holds for similar tasks.
     Tasks,
     /// Runs of each task: the interval holds for these tasks only.
@@ -129,7 +129,7 @@ pub fn paired_interval(
     how: Compare,
     level: f64,
     seed: u64,
-) -> Option<(Interval, Drawn)> {
+) -> Option<(Interval, ResampledUnit)> {
     let (strata, resampled) = strata(pairs);
     Some((interval(&strata, how, level, seed)?, resampled))
 }
@@ -172,7 +172,7 @@ fn sums_of_pair(pair: &Pair) -> Sums {
     }
 }
 
-fn strata(pairs: &[Pair]) -> (Vec<Stratum>, Drawn) {
+fn strata(pairs: &[Pair]) -> (Vec<Stratum>, ResampledUnit) {
     let mut tasks: Vec<Stratum> = Vec::new();
     let mut places = std::collections::BTreeMap::new();
     for pair in pairs {
@@ -186,14 +186,17 @@ fn strata(pairs: &[Pair]) -> (Vec<Stratum>, Drawn) {
     }
     let is_repeated = tasks.iter().all(|task| task.len() >= ENOUGH_REPETITIONS);
     if tasks.len() < ENOUGH_TASKS && is_repeated {
-        return (tasks, Drawn::Runs);
+        return (tasks, ResampledUnit::Runs);
     }
     let whole = |task: &Stratum| {
         let mut all = Sums::default();
         task.iter().for_each(|pair| all.add(pair));
         all
     };
-    (vec![tasks.iter().map(whole).collect()], Drawn::Tasks)
+    (
+        vec![tasks.iter().map(whole).collect()],
+        ResampledUnit::Tasks,
+    )
 }
 
 fn interval(strata: &[Stratum], how: Compare, level: f64, seed: u64) -> Option<Interval> {

@@ -13,7 +13,7 @@ pub const MARGIN: f64 = 0.1;
 /// The result for a guard rail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum GuardStatus {
     /// B is shown not to be worse by more than the margin.
     NotWorse,
     /// B is shown to be worse.
@@ -34,7 +34,8 @@ pub struct Guard {
     /// The confidence interval of the difference. Each end has an error rate of at most alpha.
     pub interval: Option<Interval>,
     /// The result.
-    pub standing: Standing,
+    #[serde(rename = "standing")]
+    pub status: GuardStatus,
 }
 
 /// Tests a guard rail on counts of bad events.
@@ -59,16 +60,16 @@ pub fn guard(pairs: &[Pair], alpha: f64, seed: u64) -> Guard {
         more_in(|pair| pair.b > pair.a),
     );
     let is_shown = mcnemar(in_a, in_b) / 2.0 <= alpha;
-    let standing = match interval {
-        Some(interval) if interval.low > 0.0 && is_shown => Standing::Worse,
-        Some(interval) if interval.high < MARGIN => Standing::NotWorse,
-        _ => Standing::Open,
+    let status = match interval {
+        Some(interval) if interval.low > 0.0 && is_shown => GuardStatus::Worse,
+        Some(interval) if interval.high < MARGIN => GuardStatus::NotWorse,
+        _ => GuardStatus::Open,
     };
     Guard {
         a,
         b,
         effect,
         interval,
-        standing,
+        status,
     }
 }

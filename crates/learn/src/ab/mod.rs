@@ -1,5 +1,5 @@
 //! Statistics of A/B experiments: the same tasks were run with two arms, and the analysis decides which arm is
-//! better, by how much, and whether the data show it. [`judge`] gives a [`Verdict`] on pairs of runs,
+//! better, by how much, and whether the data show it. [`judge`] gives a [`ExperimentVerdict`] on pairs of runs,
 //! [`judge_groups`] on groups of principals. [`guard`] decides whether a guard rail got worse.
 //!
 //! The methods and the reasons for them:
@@ -7,7 +7,7 @@
 //! - Pairs, because tasks differ more than tools do.
 //! - Exact tests ([`mcnemar`], [`sign_flip`]), because their error rate holds with any number of pairs.
 //! - Intervals by resampling tasks, because runs of one task are correlated.
-//! - An e-process ([`Evidence`]) instead of a test if the length of an experiment is not fixed before it begins,
+//! - An e-process ([`EProcess`]) instead of a test if the length of an experiment is not fixed before it begins,
 //!   because repeated looks at a fixed-length test raise its error rate.
 //! - A check of the sample ratio ([`sample_ratio`]) before anything else, because missing runs are seldom missing
 //!   by chance.
@@ -22,11 +22,14 @@ mod sequential;
 mod special;
 mod verdict;
 
-pub use bootstrap::{Compare, Drawn, Interval, Pair, RESAMPLES, group_interval, paired_interval};
+pub use bootstrap::{
+    Compare, Interval, Pair, RESAMPLES, ResampledUnit, group_interval, paired_interval,
+};
 pub use exact::{mcnemar, sample_ratio, sign_flip};
-pub use guard::{Guard, MARGIN, Standing, guard};
+pub use guard::{Guard, GuardStatus, MARGIN, guard};
 pub use random::Random;
-pub use sequential::{Evidence, Outcomes, relative_difference};
+pub use sequential::{EProcess, Outcomes, relative_difference};
 pub use verdict::{
-    Analysis, Arm, Measure, Question, SAMPLE_RATIO_ALARM, Stopping, Verdict, judge, judge_groups,
+    Analysis, AnalysisSettings, Arm, ExperimentVerdict, Measure, SAMPLE_RATIO_ALARM, Stopping,
+    judge, judge_groups,
 };

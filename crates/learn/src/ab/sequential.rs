@@ -27,7 +27,7 @@ pub enum Outcomes {
 
 /// The evidence that arms differ, updated pair by pair.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Evidence {
+pub struct EProcess {
     outcomes: Outcomes,
     for_a: u64,
     for_b: u64,
@@ -36,7 +36,7 @@ pub struct Evidence {
     max: f64,
 }
 
-impl Evidence {
+impl EProcess {
     /// No evidence: the e-value 1.
     #[must_use]
     pub fn new(outcomes: Outcomes) -> Self {

@@ -4,9 +4,11 @@
 
 use serde::Serialize;
 
-use super::bootstrap::{Compare, Drawn, Interval, Pair, effect, group_interval, paired_interval};
+use super::bootstrap::{
+    Compare, Interval, Pair, ResampledUnit, effect, group_interval, paired_interval,
+};
 use super::exact::{mcnemar, sample_ratio, sign_flip};
-use super::sequential::{Evidence, Outcomes, relative_difference};
+use super::sequential::{EProcess, Outcomes, relative_difference};
 use super::special::normal_quantile;
 
 /// A sample ratio with a lower p-value makes an experiment invalid. It is strict, because every experiment is
@@ -88,7 +90,7 @@ pub enum Stopping {
 
 /// The settings of an analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Question {
+pub struct AnalysisSettings {
     /// What is measured.
     pub measure: Measure,
     /// The false positive rate.
@@ -102,7 +104,7 @@ pub struct Question {
 /// The verdict on an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ExperimentVerdict {
     /// One arm is better.
     Better {
         /// The better arm.
@@ -145,38 +147,38 @@ pub struct Analysis {
     /// The confidence interval of the effect.
     pub interval: Option<Interval>,
     /// The population that the interval holds for.
-    pub holds_for: Option<Drawn>,
+    pub holds_for: Option<ResampledUnit>,
     /// The p-value.
     pub p_value: f64,
     /// The e-value, which may be looked at at any time.
     pub evidence: f64,
     /// The verdict.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub verdict: ExperimentVerdict,
 }
 
 /// Analyses pairs, given in the order in which they were scheduled. `runs` is the number of finished runs of each
 /// arm; the intended split is even.
 #[must_use]
-pub fn judge(pairs: &[Pair], runs: [u64; 2], question: &Question) -> Analysis {
-    let measure = question.measure;
+pub fn judge(pairs: &[Pair], runs: [u64; 2], settings: &AnalysisSettings) -> Analysis {
+    let measure = settings.measure;
     let differences: Vec<f64> = pairs
         .iter()
         .map(|pair| relative_difference(pair.a, pair.b))
         .collect();
-    let mut evidence = Evidence::new(measure.outcomes);
+    let mut evidence = EProcess::new(measure.outcomes);
     for pair in pairs {
         evidence.add(pair.a, pair.b);
     }
-    let found = paired_interval(pairs, measure.compare, 1.0 - question.alpha, question.seed);
-    let p_value = match (question.stopping, measure.outcomes) {
+    let found = paired_interval(pairs, measure.compare, 1.0 - settings.alpha, settings.seed);
+    let p_value = match (settings.stopping, measure.outcomes) {
         (Stopping::Optional, _) => evidence.p_value(),
         (Stopping::Planned, Outcomes::Binary) => {
             let count = |wanted: fn(&f64) -> bool| differences.iter().filter(|d| wanted(d)).count();
             let (for_a, for_b) = (count(|d| *d < 0.0), count(|d| *d > 0.0));
             mcnemar(for_a as u64, for_b as u64)
         }
-        (Stopping::Planned, Outcomes::Amounts) => sign_flip(&differences, question.seed),
+        (Stopping::Planned, Outcomes::Amounts) => sign_flip(&differences, settings.seed),
     };
     let observed = Observed {
         means: [
@@ -190,7 +192,7 @@ pub fn judge(pairs: &[Pair], runs: [u64; 2], question: &Question) -> Analysis {
         p_value,
         evidence: evidence.max(),
     };
-    observed.analysis(sample_ratio(&runs, &[1.0, 1.0]), question)
+    observed.analysis(sample_ratio(&runs, &[1.0, 1.0]), settings)
 }
 
 /// Analyses two groups of principals, each given by the mean of its measurements, in the order in which the
@@ -202,18 +204,18 @@ pub fn judge_groups(
     a: &[f64],
     b: &[f64],
     (counts, weights): (&[u64], &[f64]),
-    question: &Question,
+    settings: &AnalysisSettings,
 ) -> Analysis {
-    let measure = question.measure;
-    let mut evidence = Evidence::new(measure.outcomes);
+    let measure = settings.measure;
+    let mut evidence = EProcess::new(measure.outcomes);
     let mut differences = Vec::new();
     for (a, b) in a.iter().zip(b) {
         evidence.add(*a, *b);
         differences.push(relative_difference(*a, *b));
     }
     let means = [mean(a.iter().copied()), mean(b.iter().copied())];
-    let level = 1.0 - question.alpha;
-    let interval = group_interval(a, b, measure.compare, level, question.seed);
+    let level = 1.0 - settings.alpha;
+    let interval = group_interval(a, b, measure.compare, level, settings.seed);
     let observed = Observed {
         means,
         effect: match (means, measure.compare) {
@@ -222,36 +224,36 @@ pub fn judge_groups(
             _ => None,
         },
         interval: interval.map(|interval| widen_if_constant(interval, &differences, measure)),
-        holds_for: interval.map(|_| Drawn::Principals),
+        holds_for: interval.map(|_| ResampledUnit::Principals),
         differences,
         p_value: evidence.p_value(),
         evidence: evidence.max(),
     };
-    let question = Question {
+    let settings = AnalysisSettings {
         stopping: Stopping::Optional,
-        ..*question
+        ..*settings
     };
-    observed.analysis(sample_ratio(counts, weights), &question)
+    observed.analysis(sample_ratio(counts, weights), &settings)
 }
 
 struct Observed {
     means: [Option<f64>; 2],
     effect: Option<f64>,
     interval: Option<Interval>,
-    holds_for: Option<Drawn>,
+    holds_for: Option<ResampledUnit>,
     differences: Vec<f64>,
     p_value: f64,
     evidence: f64,
 }
 
 impl Observed {
-    fn analysis(self, ratio: f64, question: &Question) -> Analysis {
-        let verdict = self.verdict(ratio, question);
+    fn analysis(self, ratio: f64, settings: &AnalysisSettings) -> Analysis {
+        let verdict = self.verdict(ratio, settings);
         Analysis {
             pairs: self.differences.len() as u64,
             a: self.means[0],
             b: self.means[1],
-            compare: question.measure.compare,
+            compare: settings.measure.compare,
             effect: self.effect,
             interval: self.interval,
             holds_for: self.holds_for,
@@ -261,21 +263,21 @@ impl Observed {
         }
     }
 
-    fn verdict(&self, ratio: f64, question: &Question) -> Verdict {
+    fn verdict(&self, ratio: f64, settings: &AnalysisSettings) -> ExperimentVerdict {
         if ratio < SAMPLE_RATIO_ALARM {
-            return Verdict::Invalid {
+            return ExperimentVerdict::Invalid {
                 because: format!(
                     "the sample is not split as intended (p = {ratio:.1e}), so what is missing on one side may \
                     explain any difference"
                 ),
             };
         }
-        let least = least_pairs(question.alpha);
+        let least = least_pairs(settings.alpha);
         let count = self.differences.len() as u64;
-        let wanted = pairs_for(&self.differences, question);
+        let wanted = pairs_for(&self.differences, settings);
         if count < least {
             let wanted = wanted.unwrap_or(least).max(least);
-            return Verdict::NotEnoughData {
+            return ExperimentVerdict::NotEnoughData {
                 more_pairs: wanted - count,
             };
         }
@@ -284,17 +286,17 @@ impl Observed {
         // The test uses pairs and the effect uses sums. If they point to different arms, neither is
         // better.
         let agree = sum * effect > 0.0;
-        let is_outside = question.stopping == Stopping::Optional
+        let is_outside = settings.stopping == Stopping::Optional
             || self
                 .interval
                 .is_some_and(|interval| !interval.contains(0.0));
-        if self.p_value <= question.alpha && agree && is_outside {
-            let b_is_better = (effect > 0.0) == question.measure.more_is_better;
-            return Verdict::Better {
+        if self.p_value <= settings.alpha && agree && is_outside {
+            let b_is_better = (effect > 0.0) == settings.measure.more_is_better;
+            return ExperimentVerdict::Better {
                 arm: if b_is_better { Arm::B } else { Arm::A },
             };
         }
-        Verdict::NoDifferenceShown {
+        ExperimentVerdict::NoDifferenceShown {
             interval: self.interval,
             more_pairs: wanted.map(|wanted| wanted.saturating_sub(count).max(1)),
         }
@@ -321,22 +323,22 @@ fn least_pairs(alpha: f64) -> u64 {
 
 /// About how many pairs are needed to show the observed difference; `None` if there is no difference, or the
 /// number is too large.
-fn pairs_for(differences: &[f64], question: &Question) -> Option<u64> {
+fn pairs_for(differences: &[f64], settings: &AnalysisSettings) -> Option<u64> {
     let count = differences.len() as f64;
     let mean = mean(differences.iter().copied())?;
     let squares = differences.iter().map(|d| d * d).sum::<f64>() / count;
-    let pairs = match question.stopping {
+    let pairs = match settings.stopping {
         Stopping::Planned => {
             let variance = (squares - mean * mean).max(0.0) * count / (count - 1.0).max(1.0);
-            let sure = normal_quantile(1.0 - question.alpha / 2.0) + normal_quantile(POWER);
+            let sure = normal_quantile(1.0 - settings.alpha / 2.0) + normal_quantile(POWER);
             sure * sure * variance / (mean * mean)
         }
         // The logarithm of the e-value grows by mean² / (2 · mean square) with every pair. The mixture
         // costs about a factor of twenty.
-        Stopping::Optional => 2.0 * ((1.0 / question.alpha).ln() + 3.0) * squares / (mean * mean),
+        Stopping::Optional => 2.0 * ((1.0 / settings.alpha).ln() + 3.0) * squares / (mean * mean),
     };
     (pairs.is_finite() && pairs < MAX_RECOMMENDED_PAIRS)
-        .then(|| (pairs.ceil() as u64).max(least_pairs(question.alpha)))
+        .then(|| (pairs.ceil() as u64).max(least_pairs(settings.alpha)))
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -87,7 +87,7 @@ impl<'a> ToolGapDetector<'a> {
 
     /// A detector for tools as agents declare them.
     #[must_use]
-    pub fn of_specifications(tools: impl IntoIterator<Item = &'a ToolSpecification>) -> Self {
+    pub fn from_specifications(tools: impl IntoIterator<Item = &'a ToolSpecification>) -> Self {
         Self::new(tools.into_iter().map(ToolView::from))
     }
 
@@ -111,7 +111,7 @@ impl<'a> ToolGapDetector<'a> {
 
     /// A report that the whole task lacks a tool, whatever the probability. For callers that know it.
     #[must_use]
-    pub fn report_of(&self, task: &str) -> Option<ToolGapReport> {
+    pub fn report_whole_task(&self, task: &str) -> Option<ToolGapReport> {
         let whole = self.capability(beginning(task, LONGEST_TASK).trim())?;
         let assessment = GapAssessment {
             probability: whole.probability,
@@ -122,7 +122,7 @@ impl<'a> ToolGapDetector<'a> {
 
     /// The missing capability behind a call of an unknown tool with these arguments.
     #[must_use]
-    pub fn missing_named(&self, name: &str, arguments: &Value) -> Option<MissingCapability> {
+    pub fn missing_for_call(&self, name: &str, arguments: &Value) -> Option<MissingCapability> {
         let words = split_identifier(name);
         let named = self.capability(&words);
         let wanted_tool = ToolName::new(name).ok();
@@ -148,7 +148,7 @@ impl<'a> ToolGapDetector<'a> {
 
     /// The tool that can do what a text asks for, if there is one.
     #[must_use]
-    pub fn does(&self, text: &str) -> Option<&ToolView<'a>> {
+    pub fn tool_for(&self, text: &str) -> Option<&ToolView<'a>> {
         let found = self.capability(text)?;
         let (index, _) = found.nearest.first()?;
         let tool = self.tools.get(*index)?;

@@ -22,4 +22,4 @@ pub use evaluate::{
     WrongCase, evaluate, fit, read_cases,
 };
 pub use propose::specification as proposed_specification;
-pub use similar::group_similar as merge_wishes;
+pub use similar::group_similar as group_similar_capabilities;

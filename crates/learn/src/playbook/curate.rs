@@ -19,11 +19,11 @@ use std::collections::{BTreeSet, HashSet};
 use windlass_embed::StaticEmbedder;
 use windlass_spec::{StrategyId, StrategySection, ToolCallingStrategy, ToolName};
 
-pub use status::{RetiredReason, Standing};
+pub use status::{RetiredReason, StrategyStatus};
 pub(super) use status::{lacks_tool_only, reliability};
 
 use self::drafts::Drafts;
-use super::evidence::Evidence;
+use super::evidence::PlaybookEntry;
 use super::tally::Tally;
 
 /// The most retired strategies in a file.
@@ -64,7 +64,7 @@ pub struct KeptStrategy {
     /// The votes of runs.
     pub tally: Tally,
     /// Whether it is used.
-    pub standing: Standing,
+    pub status: StrategyStatus,
     id: StrategyId,
 }
 
@@ -101,7 +101,7 @@ impl Playbook {
     /// The active strategies.
     pub fn active(&self) -> impl Iterator<Item = &KeptStrategy> {
         let all = self.strategies.iter();
-        all.filter(|kept| kept.standing == Standing::Active)
+        all.filter(|kept| kept.status == StrategyStatus::Active)
     }
 
     /// The strategies with an id or an alias that begins with `start`.
@@ -114,7 +114,7 @@ impl Playbook {
 
     /// The tools that strategies name and that are not among these.
     #[must_use]
-    pub fn lacking<'t>(&self, tools: impl IntoIterator<Item = &'t str>) -> Vec<ToolName> {
+    pub fn missing_tools<'t>(&self, tools: impl IntoIterator<Item = &'t str>) -> Vec<ToolName> {
         let available: BTreeSet<&str> = tools.into_iter().collect();
         let named = self
             .strategies
@@ -128,10 +128,10 @@ impl Playbook {
 
     /// The tools that strategies advise, without disabled strategies.
     #[must_use]
-    pub fn vouched_for(&self) -> HashSet<ToolName> {
+    pub fn advised_tools(&self) -> HashSet<ToolName> {
         let advised = self.strategies.iter().filter(|kept| {
             kept.strategy.section == StrategySection::Strategies
-                && kept.standing != Standing::Disabled
+                && kept.status != StrategyStatus::Disabled
         });
         let tools = advised.flat_map(|kept| kept.strategy.tool_sequence());
         tools.cloned().collect()
@@ -140,13 +140,13 @@ impl Playbook {
     /// The strategies that are written to the file: all except those that were retired long ago, which remain in
     /// the log. Strategies whose tool is missing take precedence, because they are active again when it returns.
     pub fn in_file(&self) -> impl Iterator<Item = &KeptStrategy> {
-        let is_retired = |kept: &KeptStrategy| matches!(kept.standing, Standing::Retired(_));
+        let is_retired = |kept: &KeptStrategy| matches!(kept.status, StrategyStatus::Retired(_));
         let retired = self.strategies.iter().filter(|kept| is_retired(kept));
         let mut retired: Vec<&KeptStrategy> = retired.collect();
         retired.sort_by_key(|kept| {
             let lacks_tool = matches!(
-                kept.standing,
-                Standing::Retired(RetiredReason::MissingTool(_))
+                kept.status,
+                StrategyStatus::Retired(RetiredReason::MissingTool(_))
             );
             Reverse((lacks_tool, kept.strategy.last_updated, kept.id()))
         });
@@ -190,7 +190,7 @@ impl SemanticCurator {
 
     /// Folds the entries of a domain into a playbook.
     #[must_use]
-    pub fn fold(&self, domain: &str, entries: &[Evidence]) -> Playbook {
+    pub fn fold(&self, domain: &str, entries: &[PlaybookEntry]) -> Playbook {
         let mut drafts = Drafts::new(domain, self.settings, &self.embedder);
         for entry in effective_entries(entries) {
             drafts.apply(entry);
@@ -201,7 +201,7 @@ impl SemanticCurator {
 }
 
 /// The entries that were not reverted.
-fn effective_entries(entries: &[Evidence]) -> Vec<&Evidence> {
+fn effective_entries(entries: &[PlaybookEntry]) -> Vec<&PlaybookEntry> {
     let mut parts = Vec::new();
     let mut end = entries.len();
     loop {
@@ -211,7 +211,7 @@ fn effective_entries(entries: &[Evidence]) -> Vec<&Evidence> {
                 .enumerate()
                 .rev()
                 .find_map(|(place, entry)| match entry {
-                    Evidence::Reverted { to, .. } => Some((place, *to)),
+                    PlaybookEntry::Reverted { to, .. } => Some((place, *to)),
                     _ => None,
                 });
         match reverted {

@@ -10,7 +10,7 @@ use windlass_spec::{
 /// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "evidence", rename_all = "snake_case")]
-pub enum Evidence {
+pub enum PlaybookEntry {
     /// The evidence of one run.
     Run(Box<RunEvidence>),
     /// A strategy was written by hand or imported. Its counts are those of its origin.
@@ -75,7 +75,7 @@ pub enum Evidence {
     Unreadable,
 }
 
-impl Evidence {
+impl PlaybookEntry {
     /// When it was written, if it can be read.
     #[must_use]
     pub fn at(&self) -> Option<Timestamp> {
@@ -106,7 +106,7 @@ pub struct RunEvidence {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<NonEmptyText>,
     /// Whether the task was done.
-    pub verdict: Verdict,
+    pub verdict: RunVerdict,
     /// The reason for the verdict.
     pub because: String,
     /// How many turns it took.
@@ -127,7 +127,7 @@ pub struct RunEvidence {
 /// Whether a task was done, judged by the events of its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum RunVerdict {
     /// It was done.
     Succeeded,
     /// It was not done.

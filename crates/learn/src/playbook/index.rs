@@ -147,7 +147,7 @@ impl PlaybookIndex {
 
     /// Indexes the strategies of a file that its lines mark as active.
     #[must_use]
-    pub fn of_lines(lines: &StrategyLines) -> Self {
+    pub fn from_lines(lines: &StrategyLines) -> Self {
         let strategies = lines.strategies.iter().map(|line| &line.strategy);
         let active = strategies.filter(|strategy| {
             let is_used = strategy.retired.is_none() || lacks_tool_only(strategy);

@@ -10,7 +10,7 @@ use windlass_spec::{
 };
 
 use super::curate::Playbook;
-use super::evidence::Evidence;
+use super::evidence::PlaybookEntry;
 use super::words::id_of;
 
 /// A line of a log that cannot be read.
@@ -32,11 +32,11 @@ impl fmt::Display for LogError {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReadLog {
     /// The entries, one for each line.
-    pub entries: Vec<Evidence>,
-    /// Lines that cannot be read; among the entries they are [`Evidence::Unreadable`].
+    pub entries: Vec<PlaybookEntry>,
+    /// Lines that cannot be read; among the entries they are [`PlaybookEntry::Unreadable`].
     pub errors: Vec<LogError>,
     /// The length in bytes of the complete lines. What follows is an interrupted write.
-    pub whole: usize,
+    pub complete_bytes: usize,
 }
 
 /// Parses a log. An incomplete last line is ignored.
@@ -45,10 +45,10 @@ pub fn read_log(log: impl AsRef<[u8]>) -> ReadLog {
     let log = log.as_ref();
     let end = log.iter().rposition(|byte| *byte == b'\n');
     let mut read = ReadLog {
-        whole: end.map_or(0, |end| end + 1),
+        complete_bytes: end.map_or(0, |end| end + 1),
         ..ReadLog::default()
     };
-    let lines = log[..read.whole].split(|byte| *byte == b'\n');
+    let lines = log[..read.complete_bytes].split(|byte| *byte == b'\n');
     for (index, line) in lines.enumerate() {
         if line.trim_ascii().is_empty() {
             continue;
@@ -57,7 +57,7 @@ pub fn read_log(log: impl AsRef<[u8]>) -> ReadLog {
             .push(parse_entry(line).unwrap_or_else(|reason| {
                 let line = index + 1;
                 read.errors.push(LogError { line, reason });
-                Evidence::Unreadable
+                PlaybookEntry::Unreadable
             }));
     }
     read
@@ -70,7 +70,7 @@ struct Versioned {
     data_model_version: Option<DataVersion>,
 }
 
-fn parse_entry(line: &[u8]) -> Result<Evidence, String> {
+fn parse_entry(line: &[u8]) -> Result<PlaybookEntry, String> {
     // A newer major version may give the same keys another meaning.
     if let Ok(Versioned {
         data_model_version: Some(version),
@@ -85,12 +85,12 @@ fn parse_entry(line: &[u8]) -> Result<Evidence, String> {
 /// An entry as a line of the log, with its line end.
 ///
 /// # Errors
-/// If the entry is [`Evidence::Unreadable`].
-pub fn log_line(entry: &Evidence) -> Result<String, serde_json::Error> {
+/// If the entry is [`PlaybookEntry::Unreadable`].
+pub fn log_line(entry: &PlaybookEntry) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
     struct Line<'e> {
         #[serde(flatten)]
-        entry: &'e Evidence,
+        entry: &'e PlaybookEntry,
         data_model_version: DataVersion,
     }
     let line = Line {
@@ -104,7 +104,7 @@ pub fn log_line(entry: &Evidence) -> Result<String, serde_json::Error> {
 /// removals. An unreadable line is no change: the strategy whose id it contains is not removed. If an
 /// unreadable line has no id, it may be any strategy, so nothing is removed.
 #[must_use]
-pub fn hand_edits(written: &Playbook, file: &StrategyLines, at: Timestamp) -> Vec<Evidence> {
+pub fn hand_edits(written: &Playbook, file: &StrategyLines, at: Timestamp) -> Vec<PlaybookEntry> {
     let mut edits = Vec::new();
     let mut seen: HashSet<StrategyId> = HashSet::new();
     for line in &file.strategies {
@@ -116,11 +116,11 @@ pub fn hand_edits(written: &Playbook, file: &StrategyLines, at: Timestamp) -> Ve
         seen.insert(id);
         match known {
             Some(kept) if is_unedited(&kept.strategy, &strategy) => {}
-            Some(_) => edits.push(Evidence::Edited {
+            Some(_) => edits.push(PlaybookEntry::Edited {
                 strategy: Box::new(strategy),
                 at,
             }),
-            None => edits.push(Evidence::Added {
+            None => edits.push(PlaybookEntry::Added {
                 strategy: Box::new(strategy),
                 at,
             }),
@@ -132,7 +132,7 @@ pub fn hand_edits(written: &Playbook, file: &StrategyLines, at: Timestamp) -> Ve
     }
     for kept in written.in_file() {
         if !seen.contains(kept.id()) {
-            edits.push(Evidence::Removed {
+            edits.push(PlaybookEntry::Removed {
                 strategy: kept.id().clone(),
                 at,
             });

@@ -1,6 +1,6 @@
 //! Turns what worked into strategies, so that the next similar task takes fewer steps.
 //!
-//! A playbook is computed from its log. Each finished run becomes one [`Evidence`] entry
+//! A playbook is computed from its log. Each finished run becomes one [`PlaybookEntry`] entry
 //! ([`GroundedReflector`]): which tools succeeded in which order, what failed, which strategies were
 //! recalled and whether they were followed. Each change by a person is an entry too. [`SemanticCurator`]
 //! folds the entries into a [`Playbook`]: strategies with their counts, each active or retired for a
@@ -27,13 +27,14 @@ mod tests;
 
 pub use bounds::{lower_bound, lower_bound_at};
 pub use curate::{
-    CurationSettings, KeptStrategy, Playbook, RetiredReason, SemanticCurator, Standing,
+    CurationSettings, KeptStrategy, Playbook, RetiredReason, SemanticCurator, StrategyStatus,
 };
-pub use evidence::{Evidence, Pitfall, RunEvidence, StrategyVote, Verdict, Vote};
+pub use evidence::{Pitfall, PlaybookEntry, RunEvidence, RunVerdict, StrategyVote, Vote};
 pub use index::{PlaybookIndex, RecallQuery, StrategyMatch};
 pub use log::{LogError, ReadLog, hand_edits, log_line, read_log};
 pub use reflect::{
-    Ended, Experience, GroundedReflector, RecalledBefore, Tried, is_followed, is_subsequence,
+    Experience, ExperienceEnd, GroundedReflector, ShownStrategy, ToolAttempt, is_followed,
+    is_subsequence,
 };
 pub use tally::Tally;
 pub use wording::{WordingError, accept_wording};

@@ -7,7 +7,7 @@ use windlass_spec::{
     Timestamp, ToolName,
 };
 
-use super::evidence::{Pitfall, RunEvidence, StrategyVote, Verdict, Vote};
+use super::evidence::{Pitfall, RunEvidence, RunVerdict, StrategyVote, Vote};
 
 /// The most calls in a sequence. A longer one is no pattern, but its parts may be.
 const LONGEST: usize = 12;
@@ -17,11 +17,11 @@ const MOST_PITFALLS: usize = 8;
 
 /// How a run ended, as far as learning is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExperienceEnd {
     /// The model finished.
     Completed,
     /// It failed or exhausted a limit; with the reason.
-    Short(String),
+    Incomplete(String),
     /// It ended for a cause other than its tools, such as a person or a model that did not answer; with the
     /// reason.
     Stopped(String),
@@ -29,7 +29,7 @@ pub enum Ended {
 
 /// One call that was made, or that was refused because of its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
+pub struct ToolAttempt {
     /// The tool.
     pub tool: ToolName,
     /// The result of the call.
@@ -50,7 +50,7 @@ pub struct Experience {
     /// The task; `None` if it contains untrusted content.
     pub task: Option<NonEmptyText>,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: ExperienceEnd,
     /// The confidence that the model stated.
     pub confidence: Confidence,
     /// The checker's result for the answer; `None` if it was not checked.
@@ -60,14 +60,14 @@ pub struct Experience {
     /// How many turns it took.
     pub iterations: u32,
     /// The calls, in order.
-    pub calls: Vec<Tried>,
+    pub calls: Vec<ToolAttempt>,
     /// The strategies that the model was shown.
-    pub recalled: Vec<RecalledBefore>,
+    pub recalled: Vec<ShownStrategy>,
 }
 
 /// A strategy that the model was shown.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RecalledBefore {
+pub struct ShownStrategy {
     /// The id of the strategy.
     pub id: StrategyId,
     /// Its section.
@@ -109,8 +109,8 @@ impl GroundedReflector {
         let sequence: Vec<ToolName> = succeeded.iter().copied().cloned().collect();
         let recalled = votes(experience, verdict);
         let pitfalls = match verdict {
-            Verdict::Unclear => Vec::new(),
-            Verdict::Succeeded | Verdict::Failed => pitfalls(experience, verdict, &sequence),
+            RunVerdict::Unclear => Vec::new(),
+            RunVerdict::Succeeded | RunVerdict::Failed => pitfalls(experience, verdict, &sequence),
         };
         Some(RunEvidence {
             run: experience.run.clone(),
@@ -127,11 +127,11 @@ impl GroundedReflector {
         })
     }
 
-    fn judge(&self, experience: &Experience) -> (Verdict, String) {
-        let unclear = |because: String| (Verdict::Unclear, because);
-        let failed = |because: String| (Verdict::Failed, because);
+    fn judge(&self, experience: &Experience) -> (RunVerdict, String) {
+        let unclear = |because: String| (RunVerdict::Unclear, because);
+        let failed = |because: String| (RunVerdict::Failed, because);
         // A person's decision is no evidence about tools, whatever the result.
-        if let Ended::Stopped(why) = &experience.ended {
+        if let ExperienceEnd::Stopped(why) = &experience.ended {
             return unclear(why.clone());
         }
         if let Some(tool) = &experience.refused_by_person {
@@ -149,7 +149,7 @@ impl GroundedReflector {
         {
             return unclear(format!("the last call, of `{tool}`, failed ({category})"));
         }
-        if let Ended::Short(why) = &experience.ended {
+        if let ExperienceEnd::Incomplete(why) = &experience.ended {
             return failed(why.clone());
         }
         if experience.confidence < self.min_confidence {
@@ -163,11 +163,11 @@ impl GroundedReflector {
             (Some((tool, _)), None) => failed(format!("the last call, of `{tool}`, failed")),
             (_, Some(_)) => {
                 let because = "it finished, and the answer was checked";
-                (Verdict::Succeeded, because.to_owned())
+                (RunVerdict::Succeeded, because.to_owned())
             }
             (None, None) => {
                 let because = "it finished, and its last call succeeded";
-                (Verdict::Succeeded, because.to_owned())
+                (RunVerdict::Succeeded, because.to_owned())
             }
         }
     }
@@ -191,7 +191,7 @@ pub fn is_subsequence<'t>(
 /// Whether a strategy that a model was shown was followed: its tools succeeded in its order, in calls that may
 /// be learned from.
 #[must_use]
-pub fn is_followed(section: StrategySection, sequence: &[ToolName], calls: &[Tried]) -> bool {
+pub fn is_followed(section: StrategySection, sequence: &[ToolName], calls: &[ToolAttempt]) -> bool {
     let succeeded = calls
         .iter()
         .filter(|call| call.teaches && call.outcome.is_ok());
@@ -200,7 +200,7 @@ pub fn is_followed(section: StrategySection, sequence: &[ToolName], calls: &[Tri
         && is_subsequence(sequence, succeeded.map(|call| &call.tool))
 }
 
-fn pitfalls(experience: &Experience, verdict: Verdict, sequence: &[ToolName]) -> Vec<Pitfall> {
+fn pitfalls(experience: &Experience, verdict: RunVerdict, sequence: &[ToolName]) -> Vec<Pitfall> {
     let mut found: Vec<Pitfall> = Vec::new();
     let mut before: Option<&ToolName> = None;
     for (place, call) in experience.calls.iter().enumerate() {
@@ -226,7 +226,8 @@ fn pitfalls(experience: &Experience, verdict: Verdict, sequence: &[ToolName]) ->
             found.push(pitfall);
         }
     }
-    if verdict == Verdict::Failed && found.is_empty() && (1..=LONGEST).contains(&sequence.len()) {
+    if verdict == RunVerdict::Failed && found.is_empty() && (1..=LONGEST).contains(&sequence.len())
+    {
         found.push(Pitfall {
             sequence: sequence.to_vec(),
             category: None,
@@ -259,12 +260,12 @@ fn is_tool_related(category: ErrorCategory) -> bool {
 
 /// The run's votes on the strategies that the model was shown. A strategy that was tried without success is
 /// harmful only if no other shown strategy was followed, because the model may try several.
-fn votes(experience: &Experience, verdict: Verdict) -> Vec<StrategyVote> {
+fn votes(experience: &Experience, verdict: RunVerdict) -> Vec<StrategyVote> {
     let calls = &experience.calls;
     let follows =
-        |recalled: &RecalledBefore| is_followed(recalled.section, &recalled.sequence, calls);
+        |recalled: &ShownStrategy| is_followed(recalled.section, &recalled.sequence, calls);
     let any_followed = experience.recalled.iter().any(follows);
-    let is_tried_without_success = |recalled: &RecalledBefore| {
+    let is_tried_without_success = |recalled: &ShownStrategy| {
         recalled.sequence.iter().any(|tool| {
             let mut calls = calls
                 .iter()
@@ -273,12 +274,12 @@ fn votes(experience: &Experience, verdict: Verdict) -> Vec<StrategyVote> {
             !has_succeeded && calls.any(|call| call.outcome.is_err_and(is_tool_related))
         })
     };
-    let vote = |recalled: &RecalledBefore| {
+    let vote = |recalled: &ShownStrategy| {
         let followed = follows(recalled);
         let vote = match (verdict, followed) {
-            (Verdict::Unclear, _) => Vote::Neutral,
-            (Verdict::Succeeded, true) => Vote::Helpful,
-            (Verdict::Failed, true) => Vote::Harmful,
+            (RunVerdict::Unclear, _) => Vote::Neutral,
+            (RunVerdict::Succeeded, true) => Vote::Helpful,
+            (RunVerdict::Failed, true) => Vote::Harmful,
             (_, false) if recalled.section != StrategySection::Strategies => Vote::Neutral,
             (_, false) if !any_followed && is_tried_without_success(recalled) => Vote::Harmful,
             (_, false) => Vote::Neutral,

@@ -37,7 +37,7 @@ fn succeeded(run: &str, task: &str, sequence: &[&str]) -> RunEvidence {
         agent: AgentName::new("agent").unwrap(),
         at: at(0),
         task: NonEmptyText::new(task).ok(),
-        verdict: Verdict::Succeeded,
+        verdict: RunVerdict::Succeeded,
         because: "it finished".to_owned(),
         iterations: 4,
         sequence: tools(sequence),
@@ -47,11 +47,11 @@ fn succeeded(run: &str, task: &str, sequence: &[&str]) -> RunEvidence {
     }
 }
 
-fn entry(run: RunEvidence) -> Evidence {
-    Evidence::Run(Box::new(run))
+fn entry(run: RunEvidence) -> PlaybookEntry {
+    PlaybookEntry::Run(Box::new(run))
 }
 
-fn fold(entries: &[Evidence]) -> Playbook {
+fn fold(entries: &[PlaybookEntry]) -> Playbook {
     SemanticCurator::new(CurationSettings::default()).fold("orders", entries)
 }
 
@@ -68,14 +68,14 @@ fn experience(calls: &[(&str, Result<(), ErrorCategory>)]) -> Experience {
         agent: AgentName::new("agent").unwrap(),
         at: at(0),
         task: Some(text("Refund order 7")),
-        ended: Ended::Completed,
+        ended: ExperienceEnd::Completed,
         confidence: Confidence::FULL,
         checked: None,
         refused_by_person: None,
         iterations: 5,
         calls: calls
             .iter()
-            .map(|(tool, outcome)| Tried {
+            .map(|(tool, outcome)| ToolAttempt {
                 tool: ToolName::new(*tool).unwrap(),
                 outcome: *outcome,
                 teaches: true,
@@ -125,16 +125,16 @@ fn new_pitfall_starts_with_harmful_count_1_and_is_never_retired_as_harmful() {
         let pitfall = with_tools(&playbook, &["find", "refund"]);
         assert_eq!(pitfall.strategy.section, StrategySection::Pitfalls);
         assert_eq!(pitfall.strategy.harmful_count, run + 1);
-        assert_eq!(pitfall.standing, Standing::Active);
+        assert_eq!(pitfall.status, StrategyStatus::Active);
     }
 }
 
 #[test]
 fn failed_run_becomes_a_pitfall() {
     let mut failed = experience(&[("find", Ok(())), ("list", Ok(()))]);
-    failed.ended = Ended::Short("it ran out of turns".to_owned());
+    failed.ended = ExperienceEnd::Incomplete("it ran out of turns".to_owned());
     let evidence = reflect(&failed);
-    assert_eq!(evidence.verdict, Verdict::Failed);
+    assert_eq!(evidence.verdict, RunVerdict::Failed);
     let playbook = fold(&[entry(evidence)]);
     assert_eq!(playbook.strategies.len(), 1);
     let kept = &playbook.strategies[0];
@@ -155,33 +155,36 @@ fn verdict_depends_on_events_and_not_on_confidence_alone() {
         change(&mut changed);
         reflect(&changed).verdict
     };
-    assert_eq!(verdict(&|_| {}), Verdict::Succeeded);
+    assert_eq!(verdict(&|_| {}), RunVerdict::Succeeded);
     // Confidence is necessary, but not sufficient.
     assert_eq!(
         verdict(&|e| e.confidence = Confidence::NONE),
-        Verdict::Unclear
+        RunVerdict::Unclear
     );
-    assert_eq!(verdict(&|e| e.checked = Some(false)), Verdict::Failed);
-    assert_eq!(verdict(&|e| e.calls[0].outcome = FAILED), Verdict::Failed);
+    assert_eq!(verdict(&|e| e.checked = Some(false)), RunVerdict::Failed);
+    assert_eq!(
+        verdict(&|e| e.calls[0].outcome = FAILED),
+        RunVerdict::Failed
+    );
     assert_eq!(
         verdict(&|e| {
             e.calls[0].outcome = FAILED;
             e.checked = Some(true);
         }),
-        Verdict::Succeeded
+        RunVerdict::Succeeded
     );
     assert_eq!(
-        verdict(&|e| e.ended = Ended::Short("out of turns".to_owned())),
-        Verdict::Failed
+        verdict(&|e| e.ended = ExperienceEnd::Incomplete("out of turns".to_owned())),
+        RunVerdict::Failed
     );
     // A person's decision is no evidence about tools.
     assert_eq!(
-        verdict(&|e| e.ended = Ended::Stopped("stopped".to_owned())),
-        Verdict::Unclear
+        verdict(&|e| e.ended = ExperienceEnd::Stopped("stopped".to_owned())),
+        RunVerdict::Unclear
     );
     assert_eq!(
         verdict(&|e| e.refused_by_person = ToolName::new("find").ok()),
-        Verdict::Unclear
+        RunVerdict::Unclear
     );
 }
 
@@ -207,7 +210,7 @@ fn calls_that_untrusted_content_may_have_caused_are_not_learned() {
 
 #[test]
 fn strategy_is_followed_if_its_tools_succeeded_in_its_order() {
-    let recalled = |id: &str, names: &[&str]| RecalledBefore {
+    let recalled = |id: &str, names: &[&str]| ShownStrategy {
         id: StrategyId::new(id).unwrap(),
         section: StrategySection::Strategies,
         sequence: tools(names),
@@ -220,13 +223,13 @@ fn strategy_is_followed_if_its_tools_succeeded_in_its_order() {
     let votes = reflect(&run).recalled;
     assert_eq!((votes[0].followed, votes[0].vote), (true, Vote::Helpful));
     assert_eq!((votes[1].followed, votes[1].vote), (false, Vote::Neutral));
-    run.ended = Ended::Short("out of turns".to_owned());
+    run.ended = ExperienceEnd::Incomplete("out of turns".to_owned());
     assert_eq!(reflect(&run).recalled[0].vote, Vote::Harmful);
 }
 
 #[test]
 fn strategy_tried_without_success_is_harmful_unless_another_was_followed() {
-    let recalled = |id: &str, names: &[&str]| RecalledBefore {
+    let recalled = |id: &str, names: &[&str]| ShownStrategy {
         id: StrategyId::new(id).unwrap(),
         section: StrategySection::Strategies,
         sequence: tools(names),
@@ -294,23 +297,23 @@ fn strategy_is_retired_while_its_tool_is_missing() {
     let mut later = succeeded("r2", "Find it", &["find"]);
     later.lacks = tools(&["refund"]);
     entries.push(entry(later));
-    let status = |entries: &[Evidence]| {
+    let status = |entries: &[PlaybookEntry]| {
         with_tools(&fold(entries), &["find", "refund"])
-            .standing
+            .status
             .clone()
     };
     let missing = RetiredReason::MissingTool(ToolName::new("refund").unwrap());
-    assert_eq!(status(&entries), Standing::Retired(missing));
+    assert_eq!(status(&entries), StrategyStatus::Retired(missing));
     // An agent that did not prove the strategy does not count.
     let mut other = succeeded("r3", "Find it", &["find"]);
     other.agent = AgentName::new("other").unwrap();
     entries.push(entry(other));
     assert!(matches!(
         status(&entries),
-        Standing::Retired(RetiredReason::MissingTool(_))
+        StrategyStatus::Retired(RetiredReason::MissingTool(_))
     ));
     entries.push(entry(succeeded("r4", "Find it", &["find"])));
-    assert_eq!(status(&entries), Standing::Active);
+    assert_eq!(status(&entries), StrategyStatus::Active);
 }
 
 #[test]
@@ -329,21 +332,24 @@ fn harmful_strategy_is_retired_unless_it_is_pinned() {
         entry(run)
     };
     entries.push(harmed(0));
-    let status = |entries: &[Evidence]| {
+    let status = |entries: &[PlaybookEntry]| {
         with_tools(&fold(entries), &["find", "refund"])
-            .standing
+            .status
             .clone()
     };
     // One failure against one success is not significant.
-    assert_eq!(status(&entries), Standing::Active);
+    assert_eq!(status(&entries), StrategyStatus::Active);
     entries.extend((1..8).map(harmed));
-    assert_eq!(status(&entries), Standing::Retired(RetiredReason::Harmful));
-    entries.push(Evidence::Pinned {
+    assert_eq!(
+        status(&entries),
+        StrategyStatus::Retired(RetiredReason::Harmful)
+    );
+    entries.push(PlaybookEntry::Pinned {
         strategy: id.clone(),
         pinned: true,
         at: at(1),
     });
-    assert_eq!(status(&entries), Standing::Active);
+    assert_eq!(status(&entries), StrategyStatus::Active);
 }
 
 #[test]
@@ -365,11 +371,11 @@ fn playbook_stays_within_its_budget_and_keeps_the_most_reliable() {
         .collect();
     assert_eq!(active, ["b", "d", "e"]);
     let out = with_tools(&playbook, &["a"]);
-    assert_eq!(out.standing, Standing::Retired(RetiredReason::Budget));
+    assert_eq!(out.status, StrategyStatus::Retired(RetiredReason::Budget));
     // With a larger budget it is active again.
     assert_eq!(
-        with_tools(&fold(&entries), &["a"]).standing,
-        Standing::Active
+        with_tools(&fold(&entries), &["a"]).status,
+        StrategyStatus::Active
     );
     let few = CurationSettings {
         max_tokens: 10,
@@ -389,16 +395,19 @@ fn unused_strategy_is_retired() {
     entries.extend((1..5).map(|run| entry(succeeded(&format!("r{run}"), "Find it", &["find"]))));
     let playbook = SemanticCurator::new(settings).fold("orders", &entries);
     let unused = with_tools(&playbook, &["refund"]);
-    assert_eq!(unused.standing, Standing::Retired(RetiredReason::Unused));
+    assert_eq!(
+        unused.status,
+        StrategyStatus::Retired(RetiredReason::Unused)
+    );
 }
 
 #[test]
 fn revert_drops_later_entries_and_can_be_reverted() {
     let one = entry(succeeded("r1", "One", &["a"]));
     let two = entry(succeeded("r2", "Two", &["b"]));
-    let back = |to: usize| Evidence::Reverted { to, at: at(9) };
+    let back = |to: usize| PlaybookEntry::Reverted { to, at: at(9) };
     let mut entries = vec![one, two, back(1)];
-    let names = |entries: &[Evidence]| -> Vec<String> {
+    let names = |entries: &[PlaybookEntry]| -> Vec<String> {
         let playbook = fold(entries);
         let all = playbook.strategies.iter();
         all.map(|kept| kept.strategy.tool_sequence()[0].to_string())
@@ -451,7 +460,7 @@ fn edits_in_the_file_are_applied_except_for_counts() {
 fn removed_strategy_returns_when_it_is_learned_again() {
     let mut entries = vec![entry(succeeded("r1", "One", &["a"]))];
     let id = fold(&entries).strategies[0].id().clone();
-    entries.push(Evidence::Removed {
+    entries.push(PlaybookEntry::Removed {
         strategy: id,
         at: at(1),
     });
@@ -465,7 +474,11 @@ fn any_sequence() -> impl Strategy<Value = Vec<ToolName>> {
 }
 
 fn any_run() -> impl Strategy<Value = RunEvidence> {
-    let verdict = select(vec![Verdict::Succeeded, Verdict::Failed, Verdict::Unclear]);
+    let verdict = select(vec![
+        RunVerdict::Succeeded,
+        RunVerdict::Failed,
+        RunVerdict::Unclear,
+    ]);
     let vote = select(vec![Vote::Helpful, Vote::Harmful, Vote::Neutral]);
     let voted = (any_sequence(), vote).prop_map(|(sequence, vote)| StrategyVote {
         strategy: words::strategy_id(StrategySection::Strategies, &sequence, ""),
@@ -533,7 +546,7 @@ proptest! {
             let first = seen.entry(run.run.clone()).or_insert_with(|| run.clone());
             *run = first.clone();
         }
-        let entries: Vec<Evidence> = runs.into_iter().map(entry).collect();
+        let entries: Vec<PlaybookEntry> = runs.into_iter().map(entry).collect();
         let mut shuffled = entries.clone();
         crate::ab::Random::new(order).shuffle(&mut shuffled);
         let (one, two) = (fold(&entries), fold(&shuffled));
@@ -555,7 +568,7 @@ proptest! {
 
     #[test]
     fn playbook_survives_writing_and_reading(runs in vec(any_run(), 0..10)) {
-        let entries: Vec<Evidence> = runs.into_iter().map(entry).collect();
+        let entries: Vec<PlaybookEntry> = runs.into_iter().map(entry).collect();
         let playbook = fold(&entries);
         let file = playbook.to_lines();
         let read = read_strategies(&file);
@@ -570,7 +583,7 @@ proptest! {
 
     #[test]
     fn strategies_and_pitfalls_are_never_merged(runs in vec(any_run(), 0..12)) {
-        let entries: Vec<Evidence> = runs.into_iter().map(entry).collect();
+        let entries: Vec<PlaybookEntry> = runs.into_iter().map(entry).collect();
         let mut seen = std::collections::HashSet::new();
         for kept in fold(&entries).strategies {
             let key = (kept.strategy.section, kept.strategy.tool_sequence().to_vec());

@@ -2,14 +2,14 @@
 
 use proptest::prelude::*;
 use windlass_learn::ab::{
-    Arm, Compare, Evidence, Measure, Outcomes, Pair, Question, Random, Standing, Stopping, Verdict,
-    guard, judge, judge_groups, paired_interval,
+    AnalysisSettings, Arm, Compare, EProcess, ExperimentVerdict, GuardStatus, Measure, Outcomes,
+    Pair, Random, Stopping, guard, judge, judge_groups, paired_interval,
 };
 
 const ALPHA: f64 = 0.05;
 
-fn question(measure: Measure, stopping: Stopping) -> Question {
-    Question {
+fn settings(measure: Measure, stopping: Stopping) -> AnalysisSettings {
+    AnalysisSettings {
         measure,
         alpha: ALPHA,
         stopping,
@@ -47,7 +47,7 @@ fn count_stopped(
 ) -> usize {
     let mut random = Random::new(seed);
     let mut one = || {
-        let mut evidence = Evidence::new(outcomes);
+        let mut evidence = EProcess::new(outcomes);
         (0..200).any(|_| {
             let (a, b) = draw(&mut random);
             evidence.add(a, b);
@@ -87,7 +87,7 @@ fn different_task_difficulty_does_not_raise_the_error_rate() {
 fn true_difference_is_found_within_300_pairs() {
     let mut random = Random::new(6);
     let mut one = |outcomes, draw: &dyn Fn(&mut Random) -> (f64, f64)| {
-        let mut evidence = Evidence::new(outcomes);
+        let mut evidence = EProcess::new(outcomes);
         (1..=300).find(|_| {
             let (a, b) = draw(&mut random);
             evidence.add(a, b);
@@ -157,14 +157,14 @@ fn winners(measure: Measure, count: usize, draw: &dyn Fn(&mut Random) -> (f64, f
                 Pair { task, a, b }
             })
             .collect();
-        let question = Question {
+        let settings = AnalysisSettings {
             seed,
-            ..question(measure, Stopping::Planned)
+            ..settings(measure, Stopping::Planned)
         };
         let runs = [count as u64; 2];
         matches!(
-            judge(&pairs, runs, &question).verdict,
-            Verdict::Better { .. }
+            judge(&pairs, runs, &settings).verdict,
+            ExperimentVerdict::Better { .. }
         )
     };
     (0..300).filter(|seed| one(*seed)).count()
@@ -186,43 +186,43 @@ fn equal_pairs(count: usize, a: f64, b: f64) -> Vec<Pair> {
 
 #[test]
 fn too_few_pairs_give_not_enough_data() {
-    let question = question(Measure::SUCCESS, Stopping::Planned);
-    let verdict = judge(&equal_pairs(4, 0.0, 1.0), [4, 4], &question).verdict;
-    assert_eq!(verdict, Verdict::NotEnoughData { more_pairs: 2 });
-    let verdict = judge(&[], [0, 0], &question).verdict;
-    assert_eq!(verdict, Verdict::NotEnoughData { more_pairs: 6 });
-    let verdict = judge(&equal_pairs(6, 0.0, 1.0), [6, 6], &question).verdict;
-    assert_eq!(verdict, Verdict::Better { arm: Arm::B });
+    let settings = settings(Measure::SUCCESS, Stopping::Planned);
+    let verdict = judge(&equal_pairs(4, 0.0, 1.0), [4, 4], &settings).verdict;
+    assert_eq!(verdict, ExperimentVerdict::NotEnoughData { more_pairs: 2 });
+    let verdict = judge(&[], [0, 0], &settings).verdict;
+    assert_eq!(verdict, ExperimentVerdict::NotEnoughData { more_pairs: 6 });
+    let verdict = judge(&equal_pairs(6, 0.0, 1.0), [6, 6], &settings).verdict;
+    assert_eq!(verdict, ExperimentVerdict::Better { arm: Arm::B });
 }
 
 #[test]
 fn lower_expense_is_better() {
-    let question = question(Measure::EXPENSE, Stopping::Planned);
-    let found = judge(&equal_pairs(20, 4.0, 3.0), [20, 20], &question);
-    assert_eq!(found.verdict, Verdict::Better { arm: Arm::B });
+    let settings = settings(Measure::EXPENSE, Stopping::Planned);
+    let found = judge(&equal_pairs(20, 4.0, 3.0), [20, 20], &settings);
+    assert_eq!(found.verdict, ExperimentVerdict::Better { arm: Arm::B });
     assert!((found.effect.unwrap() + 0.25).abs() < 1e-12);
 }
 
 #[test]
 fn uneven_sample_ratio_makes_an_experiment_invalid() {
-    let question = question(Measure::SUCCESS, Stopping::Planned);
-    let found = judge(&equal_pairs(20, 0.0, 1.0), [60, 20], &question);
+    let settings = settings(Measure::SUCCESS, Stopping::Planned);
+    let found = judge(&equal_pairs(20, 0.0, 1.0), [60, 20], &settings);
     assert!(
-        matches!(found.verdict, Verdict::Invalid { .. }),
+        matches!(found.verdict, ExperimentVerdict::Invalid { .. }),
         "{found:?}"
     );
 }
 
 #[test]
 fn interval_without_observed_differences_is_not_empty() {
-    let question = question(Measure::SUCCESS, Stopping::Planned);
-    let found = judge(&equal_pairs(30, 1.0, 1.0), [30, 30], &question);
+    let settings = settings(Measure::SUCCESS, Stopping::Planned);
+    let found = judge(&equal_pairs(30, 1.0, 1.0), [30, 30], &settings);
     let interval = found.interval.unwrap();
     assert!((interval.high - 0.0999).abs() < 1e-3, "{interval:?}");
     assert!(
         matches!(
             found.verdict,
-            Verdict::NoDifferenceShown {
+            ExperimentVerdict::NoDifferenceShown {
                 more_pairs: None,
                 ..
             }
@@ -234,20 +234,20 @@ fn interval_without_observed_differences_is_not_empty() {
 #[test]
 fn guard_rail_is_not_worse_only_if_the_data_show_it() {
     assert_eq!(
-        guard(&equal_pairs(10, 0.0, 0.0), ALPHA, 1).standing,
-        Standing::Open
+        guard(&equal_pairs(10, 0.0, 0.0), ALPHA, 1).status,
+        GuardStatus::Open
     );
     assert_eq!(
-        guard(&equal_pairs(40, 0.0, 0.0), ALPHA, 1).standing,
-        Standing::NotWorse
+        guard(&equal_pairs(40, 0.0, 0.0), ALPHA, 1).status,
+        GuardStatus::NotWorse
     );
     assert_eq!(
-        guard(&equal_pairs(40, 0.0, 1.0), ALPHA, 1).standing,
-        Standing::Worse
+        guard(&equal_pairs(40, 0.0, 1.0), ALPHA, 1).status,
+        GuardStatus::Worse
     );
     let mut some = equal_pairs(40, 0.0, 0.0);
     some.iter_mut().take(3).for_each(|pair| pair.b = 1.0);
-    assert_eq!(guard(&some, ALPHA, 1).standing, Standing::Open);
+    assert_eq!(guard(&some, ALPHA, 1).status, GuardStatus::Open);
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn recommended_number_of_pairs_has_the_intended_power() {
             })
             .collect()
     };
-    let question = question(Measure::SUCCESS, Stopping::Planned);
+    let settings = settings(Measure::SUCCESS, Stopping::Planned);
     // From a large sample, whose recommendation is near the true value: about 85 pairs for a power of 0.8.
     let large = draw(20_000);
     let differences: Vec<f64> = large.iter().map(|pair| pair.b - pair.a).collect();
@@ -272,8 +272,8 @@ fn recommended_number_of_pairs_has_the_intended_power() {
     let mut few = equal_pairs(30, 1.0, 1.0);
     few.iter_mut().take(9).for_each(|pair| pair.a = 0.0);
     few.iter_mut().skip(9).take(3).for_each(|pair| pair.b = 0.0);
-    let verdict = judge(&few, [30, 30], &question).verdict;
-    let Verdict::NoDifferenceShown {
+    let verdict = judge(&few, [30, 30], &settings).verdict;
+    let ExperimentVerdict::NoDifferenceShown {
         more_pairs: Some(more),
         ..
     } = verdict
@@ -290,8 +290,8 @@ fn recommended_number_of_pairs_has_the_intended_power() {
             let pairs = draw(recommended as usize);
             let runs = [recommended as u64; 2];
             matches!(
-                judge(&pairs, runs, &question).verdict,
-                Verdict::Better { arm: Arm::B }
+                judge(&pairs, runs, &settings).verdict,
+                ExperimentVerdict::Better { arm: Arm::B }
             )
         })
         .count();
@@ -300,18 +300,18 @@ fn recommended_number_of_pairs_has_the_intended_power() {
 
 #[test]
 fn groups_are_analysed_by_principals_in_the_order_of_arrival() {
-    let question = question(Measure::SHARE, Stopping::Optional);
+    let settings = settings(Measure::SHARE, Stopping::Optional);
     let (a, b) = (vec![0.5; 40], vec![0.9; 40]);
-    let found = judge_groups(&a, &b, (&[40, 40], &[1.0, 1.0]), &question);
-    assert_eq!(found.verdict, Verdict::Better { arm: Arm::B });
-    let found = judge_groups(&a[..1], &[], (&[1, 0], &[1.0, 1.0]), &question);
+    let found = judge_groups(&a, &b, (&[40, 40], &[1.0, 1.0]), &settings);
+    assert_eq!(found.verdict, ExperimentVerdict::Better { arm: Arm::B });
+    let found = judge_groups(&a[..1], &[], (&[1, 0], &[1.0, 1.0]), &settings);
     assert!(
-        matches!(found.verdict, Verdict::NotEnoughData { .. }),
+        matches!(found.verdict, ExperimentVerdict::NotEnoughData { .. }),
         "{found:?}"
     );
-    let found = judge_groups(&a, &b, (&[40, 40], &[9.0, 1.0]), &question);
+    let found = judge_groups(&a, &b, (&[40, 40], &[9.0, 1.0]), &settings);
     assert!(
-        matches!(found.verdict, Verdict::Invalid { .. }),
+        matches!(found.verdict, ExperimentVerdict::Invalid { .. }),
         "{found:?}"
     );
 }
@@ -336,23 +336,23 @@ fn swapped(pairs: &[Pair]) -> Vec<Pair> {
     pairs.iter().map(swap).collect()
 }
 
-fn any_question() -> impl Strategy<Value = Question> {
+fn any_settings() -> impl Strategy<Value = AnalysisSettings> {
     let measure = prop_oneof![Just(Measure::EXPENSE), Just(Measure::SHARE)];
     let stopping = prop_oneof![Just(Stopping::Planned), Just(Stopping::Optional)];
-    (measure, stopping).prop_map(|(measure, stopping)| question(measure, stopping))
+    (measure, stopping).prop_map(|(measure, stopping)| settings(measure, stopping))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn swapping_the_arms_swaps_the_test(pairs in any_pairs(), question in any_question()) {
+    fn swapping_the_arms_swaps_the_test(pairs in any_pairs(), settings in any_settings()) {
         let runs = [pairs.len() as u64; 2];
-        let one = judge(&pairs, runs, &question);
-        let other = judge(&swapped(&pairs), runs, &question);
+        let one = judge(&pairs, runs, &settings);
+        let other = judge(&swapped(&pairs), runs, &settings);
         prop_assert!((one.p_value - other.p_value).abs() < 1e-9);
         prop_assert!((one.evidence - other.evidence).abs() < 1e-9 * one.evidence);
-        if let (Verdict::Better { arm: one }, Verdict::Better { arm: other }) =
+        if let (ExperimentVerdict::Better { arm: one }, ExperimentVerdict::Better { arm: other }) =
             (one.verdict, other.verdict)
         {
             prop_assert_ne!(one, other);
@@ -361,13 +361,13 @@ proptest! {
 
     #[test]
     fn ratios_do_not_depend_on_the_unit(pairs in any_pairs(), unit in 0.01_f64..100.0) {
-        let question = question(Measure::EXPENSE, Stopping::Planned);
+        let settings = settings(Measure::EXPENSE, Stopping::Planned);
         let scaled: Vec<Pair> = pairs
             .iter()
             .map(|pair| Pair { task: pair.task, a: pair.a * unit, b: pair.b * unit })
             .collect();
         let runs = [pairs.len() as u64; 2];
-        let (one, other) = (judge(&pairs, runs, &question), judge(&scaled, runs, &question));
+        let (one, other) = (judge(&pairs, runs, &settings), judge(&scaled, runs, &settings));
         prop_assert!((one.p_value - other.p_value).abs() < 1e-3);
         prop_assert_eq!(one.effect.is_some(), other.effect.is_some());
         if let (Some(one), Some(other)) = (one.effect, other.effect) {
@@ -376,15 +376,15 @@ proptest! {
     }
 
     #[test]
-    fn verdict_agrees_with_its_interval(pairs in any_pairs(), question in any_question()) {
-        let found = judge(&pairs, [pairs.len() as u64; 2], &question);
+    fn verdict_agrees_with_its_interval(pairs in any_pairs(), settings in any_settings()) {
+        let found = judge(&pairs, [pairs.len() as u64; 2], &settings);
         if let Some(interval) = found.interval {
             prop_assert!(interval.low <= interval.high);
             let effect = found.effect.unwrap();
             prop_assert!(interval.contains(effect));
         }
-        if let (Verdict::Better { arm }, Some(effect)) = (found.verdict, found.effect) {
-            let b_is_better = (effect > 0.0) == question.measure.more_is_better;
+        if let (ExperimentVerdict::Better { arm }, Some(effect)) = (found.verdict, found.effect) {
+            let b_is_better = (effect > 0.0) == settings.measure.more_is_better;
             prop_assert_eq!(arm == Arm::B, b_is_better);
         }
     }

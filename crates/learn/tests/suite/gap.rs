@@ -168,7 +168,7 @@ fn unknown_tool_is_proposed_with_the_arguments_of_its_call() {
     let arguments = json!({"city": "Paris", "days": 3, "metric": true});
     let missing = tools
         .detector()
-        .missing_named("weatherForecast", &arguments)
+        .missing_for_call("weatherForecast", &arguments)
         .expect("it is missing");
     assert_eq!(missing.nearest_tools[0].name.as_str(), "get_weather");
     let proposed = missing.proposed_tool.expect("a proposal");

@@ -13,7 +13,9 @@ mod used;
 use std::collections::HashSet;
 
 use windlass_core::run::{Entry, Mistake, RecalledStrategy, Run, RunEnd};
-use windlass_learn::playbook::{Ended, Experience, RecalledBefore, Tried, is_followed};
+use windlass_learn::playbook::{
+    Experience, ExperienceEnd, ShownStrategy, ToolAttempt, is_followed,
+};
 use windlass_spec::{
     CallRecord, CallState, ErrorCategory, NonEmptyText, RiskLevel, Timestamp, ToolName, Turn,
 };
@@ -57,7 +59,7 @@ pub(super) fn of_known(
         calls: calls(run, known),
         recalled: recalled
             .iter()
-            .map(|recalled| RecalledBefore {
+            .map(|recalled| ShownStrategy {
                 id: recalled.id.clone(),
                 section: recalled.section,
                 sequence: recalled.sequence.clone(),
@@ -77,29 +79,31 @@ pub fn followed(run: &Run) -> impl Iterator<Item = (&RecalledStrategy, bool)> {
     })
 }
 
-fn ended(end: &RunEnd) -> Ended {
+fn ended(end: &RunEnd) -> ExperienceEnd {
     match end {
-        RunEnd::Completed => Ended::Completed,
-        RunEnd::IterationLimit => Ended::Short("it ran out of turns".to_owned()),
+        RunEnd::Completed => ExperienceEnd::Completed,
+        RunEnd::IterationLimit => ExperienceEnd::Incomplete("it ran out of turns".to_owned()),
         RunEnd::Budget { budget } => {
-            Ended::Short(format!("it ran out of its budget ({})", budget.as_str()))
+            ExperienceEnd::Incomplete(format!("it ran out of its budget ({})", budget.as_str()))
         }
-        RunEnd::Cancelled => Ended::Stopped("it was stopped".to_owned()),
-        RunEnd::WaitingForPerson => Ended::Stopped("it waits for a person".to_owned()),
+        RunEnd::Cancelled => ExperienceEnd::Stopped("it was stopped".to_owned()),
+        RunEnd::WaitingForPerson => ExperienceEnd::Stopped("it waits for a person".to_owned()),
         // A failure of the model or the operator teaches nothing about tools.
         RunEnd::Failed { category, .. } => match category {
             ErrorCategory::InvalidArguments
             | ErrorCategory::NotFound
             | ErrorCategory::ToolFailure
-            | ErrorCategory::InvalidOutput => Ended::Short(format!("it failed ({category})")),
-            _ => Ended::Stopped(format!("it could not go on ({category})")),
+            | ErrorCategory::InvalidOutput => {
+                ExperienceEnd::Incomplete(format!("it failed ({category})"))
+            }
+            _ => ExperienceEnd::Stopped(format!("it could not go on ({category})")),
         },
     }
 }
 
 /// The calls of the agent's own tools, in order. Questions to people, plan operations and tool searches are
 /// not included.
-fn calls(run: &Run, known: &HashSet<ToolName>) -> Vec<Tried> {
+fn calls(run: &Run, known: &HashSet<ToolName>) -> Vec<ToolAttempt> {
     let is_own = |name: &ToolName| run.allowed_tools().any(|tool| tool.name() == name);
     let read = ReadTexts::of(run);
     let mut calls = Vec::new();
@@ -123,7 +127,7 @@ fn calls(run: &Run, known: &HashSet<ToolName>) -> Vec<Tried> {
         }
         let is_harmless = run.risk(record.id()) == RiskLevel::Reversible;
         let is_idle = is_harmless && is_unused(run, record);
-        calls.push(Tried {
+        calls.push(ToolAttempt {
             tool: record.tool_name().clone(),
             outcome,
             teaches: !is_idle && read.may_teach(record, is_harmless, known),

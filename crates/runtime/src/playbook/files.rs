@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use windlass_learn::playbook::{Evidence, Playbook, ReadLog, log_line, read_log};
+use windlass_learn::playbook::{Playbook, PlaybookEntry, ReadLog, log_line, read_log};
 use windlass_spec::DEFAULT_DOMAIN;
 use windlass_store::crash_point;
 
@@ -234,7 +234,7 @@ impl PlaybookFolder {
     }
 
     /// Adds entries to the log after its first `complete_bytes`, and waits until they are on disk.
-    pub(super) fn append(&self, complete_bytes: u64, entries: &[Evidence]) -> io::Result<()> {
+    pub(super) fn append(&self, complete_bytes: u64, entries: &[PlaybookEntry]) -> io::Result<()> {
         let mut lines = String::new();
         for entry in entries {
             lines.push_str(&log_line(entry)?);

@@ -2,7 +2,8 @@
 
 use serde::{Serialize, Serializer};
 use windlass_learn::ab::{
-    Analysis, Arm, Guard, Pair, Question, Stopping, Verdict, guard, judge, sample_ratio,
+    Analysis, AnalysisSettings, Arm, ExperimentVerdict, Guard, Pair, Stopping, guard, judge,
+    sample_ratio,
 };
 
 use super::arms::{ExperimentArm, ToolDifference};
@@ -220,7 +221,7 @@ impl ExperimentFindings {
             .metrics
             .iter()
             .map(|metric| {
-                let question = Question {
+                let question = AnalysisSettings {
                     measure: metric.measure(),
                     alpha: experiment.alpha,
                     stopping: experiment.stopping,
@@ -289,7 +290,7 @@ impl ExperimentFindings {
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         let mut all = self.metrics.iter();
-        all.any(|by| matches!(by.analysis.verdict, Verdict::Invalid { .. }))
+        all.any(|by| matches!(by.analysis.verdict, ExperimentVerdict::Invalid { .. }))
     }
 }
 

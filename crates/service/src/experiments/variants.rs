@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use windlass_learn::ab::{
-    Analysis, Measure, Question, SAMPLE_RATIO_ALARM, Stopping, Verdict, judge_groups, sample_ratio,
+    Analysis, AnalysisSettings, ExperimentVerdict, Measure, SAMPLE_RATIO_ALARM, Stopping,
+    judge_groups, sample_ratio,
 };
 use windlass_spec::{CallState, Timestamp, ToolName};
 use windlass_store::{ExecutionFilter, StoppedCalls, VariantExecution};
@@ -283,7 +284,7 @@ fn compared(
             ("latency", Measure::EXPENSE, latency),
         ];
         for (metric, measure, of) in metrics {
-            let question = Question {
+            let question = AnalysisSettings {
                 measure,
                 alpha: each,
                 stopping: Stopping::Optional,
@@ -294,7 +295,7 @@ fn compared(
             };
             let mut analysis = judge_groups(&values(base), &values(other), ratio, &question);
             if is_changed {
-                analysis.verdict = Verdict::Invalid {
+                analysis.verdict = ExperimentVerdict::Invalid {
                     because: "the weights were changed during the experiment".to_owned(),
                 };
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use windlass_learn::gap::{merge_wishes, proposed_specification};
+use windlass_learn::gap::{group_similar_capabilities, proposed_specification};
 use windlass_spec::{GapMoment, MissingCapability, NonEmptyText, RunId, Timestamp, nearest};
 use windlass_store::StoredGap;
 
@@ -129,7 +129,7 @@ pub(super) fn missing_tools(gaps: &[StoredGap]) -> Vec<MissingTool> {
         }
     }
     let texts: Vec<&str> = times.iter().map(|(text, _)| text.as_str()).collect();
-    let mut all: Vec<MissingTool> = merge_wishes(&texts)
+    let mut all: Vec<MissingTool> = group_similar_capabilities(&texts)
         .into_iter()
         .filter_map(|group| {
             let (text, first) = times.get(*group.first()?)?;

@@ -2,7 +2,7 @@
 
 use windlass_spec::StrategySection;
 
-use super::status::{RetiredReason, Standing};
+use super::status::{RetiredReason, StrategyStatus};
 use super::{CurationSettings, KeptStrategy};
 
 /// At most one active strategy in this many is a pitfall.
@@ -15,7 +15,7 @@ pub(super) fn retire_over_budget(
     settings: &CurationSettings,
 ) {
     let mut order: Vec<usize> = (0..kept.len())
-        .filter(|&place| kept[place].standing == Standing::Active)
+        .filter(|&place| kept[place].status == StrategyStatus::Active)
         .collect();
     order.sort_by(|&left, &right| {
         let (one, two) = (&kept[left], &kept[right]);
@@ -39,7 +39,7 @@ pub(super) fn retire_over_budget(
             tokens += length;
             pitfalls += usize::from(is_pitfall);
         } else {
-            this.standing = Standing::Retired(RetiredReason::Budget);
+            this.status = StrategyStatus::Retired(RetiredReason::Budget);
         }
     }
 }

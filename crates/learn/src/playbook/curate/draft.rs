@@ -6,7 +6,7 @@ use windlass_spec::{
     AgentName, NonEmptyText, StrategyId, StrategySection, Timestamp, ToolCallingStrategy, ToolName,
 };
 
-use super::status::{RetiredReason, Standing, is_harmful};
+use super::status::{RetiredReason, StrategyStatus, is_harmful};
 use super::{CurationSettings, KeptStrategy};
 use crate::playbook::evidence::{RunEvidence, Vote};
 use crate::playbook::tally::{Prior, Tally};
@@ -76,19 +76,19 @@ impl Draft {
         lacks: &BTreeMap<AgentName, BTreeSet<ToolName>>,
         runs: usize,
         settings: &CurationSettings,
-    ) -> Standing {
+    ) -> StrategyStatus {
         if self.disabled.is_on {
-            return Standing::Disabled;
+            return StrategyStatus::Disabled;
         }
         if self.pinned.is_on {
-            return Standing::Active;
+            return StrategyStatus::Active;
         }
         // A missing tool is checked last, because that reason means: active again when the tool returns.
         if is_harmful(self.strategy.section, &self.tally) {
-            return Standing::Retired(RetiredReason::Harmful);
+            return StrategyStatus::Retired(RetiredReason::Harmful);
         }
         if runs - self.used_at > settings.unused_after {
-            return Standing::Retired(RetiredReason::Unused);
+            return StrategyStatus::Retired(RetiredReason::Unused);
         }
         // A learned strategy concerns the agents that proved it. A person's strategy concerns all agents.
         let concerned = lacks
@@ -104,12 +104,12 @@ impl Draft {
             }
         }
         if let (Some(tool), false) = (missing, has_all) {
-            return Standing::Retired(RetiredReason::MissingTool(tool));
+            return StrategyStatus::Retired(RetiredReason::MissingTool(tool));
         }
-        Standing::Active
+        StrategyStatus::Active
     }
 
-    pub(super) fn into_kept(self, standing: Standing) -> KeptStrategy {
+    pub(super) fn into_kept(self, status: StrategyStatus) -> KeptStrategy {
         let Self {
             id,
             strategy,
@@ -136,7 +136,7 @@ impl Draft {
         KeptStrategy {
             strategy,
             tally,
-            standing,
+            status,
             id,
         }
     }

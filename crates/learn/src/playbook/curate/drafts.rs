@@ -1,6 +1,6 @@
 //! The strategies of a playbook while the entries of its log are folded.
 
-mod people;
+mod manual_changes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -12,9 +12,9 @@ use windlass_spec::{
 use super::budget::retire_over_budget;
 use super::common::{Success, Successes};
 use super::draft::{Draft, Switch};
-use super::status::Standing;
+use super::status::StrategyStatus;
 use super::{CurationSettings, KeptStrategy, Playbook};
-use crate::playbook::evidence::{Evidence, RunEvidence, StrategyVote, Verdict};
+use crate::playbook::evidence::{PlaybookEntry, RunEvidence, RunVerdict, StrategyVote};
 use crate::playbook::tally::Tally;
 use crate::playbook::words::{pitfall_text, strategy_id, success_text};
 
@@ -79,12 +79,12 @@ impl<'e> Drafts<'e> {
         }
     }
 
-    pub(super) fn apply(&mut self, entry: &'e Evidence) {
+    pub(super) fn apply(&mut self, entry: &'e PlaybookEntry) {
         self.applied += 1;
         match entry {
-            Evidence::Run(run) => self.apply_run(run),
-            Evidence::Added { strategy, at } => self.add(strategy, *at),
-            Evidence::Edited { strategy, at } => {
+            PlaybookEntry::Run(run) => self.apply_run(run),
+            PlaybookEntry::Added { strategy, at } => self.add(strategy, *at),
+            PlaybookEntry::Edited { strategy, at } => {
                 let id = strategy.id.as_ref();
                 if let Some(place) = id.and_then(|id| self.places.get(id)).copied() {
                     self.edit(place, strategy, *at);
@@ -92,7 +92,7 @@ impl<'e> Drafts<'e> {
                     self.drafts[place].disabled = self.switch(strategy.disabled);
                 }
             }
-            Evidence::Worded {
+            PlaybookEntry::Worded {
                 strategy,
                 content,
                 at,
@@ -102,8 +102,8 @@ impl<'e> Drafts<'e> {
                     draft.strategy.last_updated = Some(*at);
                 }
             }
-            Evidence::Removed { strategy, .. } => self.remove(strategy),
-            Evidence::Pinned {
+            PlaybookEntry::Removed { strategy, .. } => self.remove(strategy),
+            PlaybookEntry::Pinned {
                 strategy,
                 pinned,
                 at,
@@ -114,7 +114,7 @@ impl<'e> Drafts<'e> {
                     draft.strategy.last_updated = Some(*at);
                 }
             }
-            Evidence::Disabled {
+            PlaybookEntry::Disabled {
                 strategy,
                 disabled,
                 at,
@@ -125,7 +125,7 @@ impl<'e> Drafts<'e> {
                     draft.strategy.last_updated = Some(*at);
                 }
             }
-            Evidence::Reverted { .. } | Evidence::Unreadable => {}
+            PlaybookEntry::Reverted { .. } | PlaybookEntry::Unreadable => {}
         }
     }
 
@@ -159,7 +159,7 @@ impl<'e> Drafts<'e> {
                 }
             }
         }
-        if run.verdict == Verdict::Succeeded && !run.sequence.is_empty() {
+        if run.verdict == RunVerdict::Succeeded && !run.sequence.is_empty() {
             if run.sequence.len() <= LONGEST {
                 self.prove(StrategySection::Strategies, &run.sequence, run, now);
             }
@@ -291,9 +291,9 @@ impl<'e> Drafts<'e> {
         }
         retire_over_budget(&mut kept, &used, &self.settings);
         for kept in &mut kept {
-            kept.strategy.retired = match &kept.standing {
-                Standing::Retired(why) => NonEmptyText::new(why.to_string()).ok(),
-                Standing::Active | Standing::Disabled => None,
+            kept.strategy.retired = match &kept.status {
+                StrategyStatus::Retired(why) => NonEmptyText::new(why.to_string()).ok(),
+                StrategyStatus::Active | StrategyStatus::Disabled => None,
             };
         }
         Playbook {

@@ -12,7 +12,7 @@ const HARM_DEVIATIONS: f64 = 1.96;
 
 /// Whether a strategy is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum StrategyStatus {
     /// It is used.
     Active,
     /// A person disabled it.

@@ -18,7 +18,7 @@ fn strategy(content: &str, sequence: &[&str]) -> ToolCallingStrategy {
 
 fn index(strategies: Vec<ToolCallingStrategy>) -> PlaybookIndex {
     let lines = strategies.into_iter().enumerate();
-    PlaybookIndex::of_lines(&StrategyLines {
+    PlaybookIndex::from_lines(&StrategyLines {
         strategies: lines
             .map(|(line, strategy)| StrategyLine {
                 line: line + 1,

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Two similar tasks whose sequences have `b`, `c` in common, and nothing else.
-fn similar_runs() -> Vec<Evidence> {
+fn similar_runs() -> Vec<PlaybookEntry> {
     vec![
         entry(succeeded(
             "r1",
@@ -18,7 +18,7 @@ fn similar_runs() -> Vec<Evidence> {
     ]
 }
 
-fn common_strategy(entries: &[Evidence]) -> Option<KeptStrategy> {
+fn common_strategy(entries: &[PlaybookEntry]) -> Option<KeptStrategy> {
     let wanted = tools(&["b", "c"]);
     let mut all = fold(entries).strategies.into_iter();
     all.find(|kept| kept.strategy.tool_sequence() == wanted)
@@ -29,7 +29,7 @@ fn id() -> StrategyId {
 }
 
 /// A run of another task in which the model was shown the common strategy.
-fn run_with_vote(run: &str, vote: Vote) -> Evidence {
+fn run_with_vote(run: &str, vote: Vote) -> PlaybookEntry {
     let mut run = succeeded(run, "What is the weather in Rome?", &["q"]);
     run.recalled = vec![StrategyVote {
         strategy: id(),
@@ -48,33 +48,33 @@ fn votes_on_a_common_strategy_count_and_can_retire_it() {
     entries.extend((0..12).map(|run| run_with_vote(&format!("h{run}"), Vote::Harmful)));
     let kept = common_strategy(&entries).unwrap();
     assert_eq!(kept.tally.harmful(), 12);
-    assert_eq!(kept.standing, Standing::Retired(RetiredReason::Harmful));
+    assert_eq!(kept.status, StrategyStatus::Retired(RetiredReason::Harmful));
 }
 
 #[test]
 fn common_strategy_can_be_pinned_and_disabled() {
     let mut entries = similar_runs();
-    entries.push(Evidence::Pinned {
+    entries.push(PlaybookEntry::Pinned {
         strategy: id(),
         pinned: true,
         at: at(1),
     });
     assert!(common_strategy(&entries).unwrap().strategy.pinned);
-    entries.push(Evidence::Disabled {
+    entries.push(PlaybookEntry::Disabled {
         strategy: id(),
         disabled: true,
         at: at(2),
     });
     assert_eq!(
-        common_strategy(&entries).unwrap().standing,
-        Standing::Disabled
+        common_strategy(&entries).unwrap().status,
+        StrategyStatus::Disabled
     );
 }
 
 #[test]
 fn common_strategy_can_be_reworded_and_edited() {
     let mut entries = similar_runs();
-    entries.push(Evidence::Worded {
+    entries.push(PlaybookEntry::Worded {
         strategy: id(),
         content: text("To pay back: `b`, then `c`."),
         at: at(1),
@@ -83,7 +83,7 @@ fn common_strategy_can_be_reworded_and_edited() {
     assert_eq!(kept.strategy.content, text("To pay back: `b`, then `c`."));
     let mut strategy = kept.strategy;
     strategy.content = text("Money back: `b`, `c`.");
-    entries.push(Evidence::Edited {
+    entries.push(PlaybookEntry::Edited {
         strategy: Box::new(strategy),
         at: at(2),
     });
@@ -95,7 +95,7 @@ fn common_strategy_can_be_reworded_and_edited() {
 #[test]
 fn removed_common_strategy_is_not_restored_by_earlier_runs() {
     let mut entries = similar_runs();
-    entries.push(Evidence::Removed {
+    entries.push(PlaybookEntry::Removed {
         strategy: id(),
         at: at(1),
     });
@@ -113,7 +113,7 @@ fn removed_strategy_stays_removed_although_two_similar_tasks_proved_it() {
         entry(succeeded("r2", "Refund the order of Grace", &["b", "c"])),
     ];
     assert_eq!(common_strategy(&entries).unwrap().tally.helpful(), 2);
-    entries.push(Evidence::Removed {
+    entries.push(PlaybookEntry::Removed {
         strategy: id(),
         at: at(1),
     });
@@ -124,7 +124,7 @@ fn removed_strategy_stays_removed_although_two_similar_tasks_proved_it() {
 fn old_sequence_of_an_edited_strategy_is_learned_again_only_from_later_runs() {
     let mut entries = similar_runs();
     let edited = common_strategy(&entries).unwrap().strategy;
-    entries.push(Evidence::Edited {
+    entries.push(PlaybookEntry::Edited {
         strategy: Box::new(edited.with_sequence(tools(&["b", "d"])).unwrap()),
         at: at(1),
     });
@@ -142,7 +142,7 @@ fn old_sequence_of_an_edited_strategy_is_learned_again_only_from_later_runs() {
 #[test]
 fn folding_thousands_of_runs_is_fast() {
     let names = ["find", "list", "refund", "cancel", "note", "ask", "send"];
-    let entries: Vec<Evidence> = (0..2_000)
+    let entries: Vec<PlaybookEntry> = (0..2_000)
         .map(|run| {
             let about = names[run % 7];
             let task = format!("{about} something number {run} for customer {}", run * 31);

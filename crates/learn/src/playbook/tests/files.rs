@@ -21,7 +21,7 @@ fn truncated_log_is_read_up_to_its_last_complete_line() {
     let read = read_log(whole.replacen("{", "", 1));
     assert_eq!(read.errors[0].line, 1);
     assert_eq!(read.entries.len(), 3);
-    assert_eq!(read.entries[0], Evidence::Unreadable);
+    assert_eq!(read.entries[0], PlaybookEntry::Unreadable);
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn length_of_complete_lines_is_right_for_invalid_utf8() {
     let whole = log.len();
     log.extend(b"{\"evidence\":\"run\", \xff");
     let read = read_log(&log);
-    assert_eq!(read.whole, whole);
+    assert_eq!(read.complete_bytes, whole);
     assert_eq!(read.errors.len(), 1);
     assert_eq!(read.entries.len(), 2);
 }
@@ -42,7 +42,7 @@ fn damaged_line_does_not_shift_revisions() {
     let one = entry(succeeded("r1", "One", &["a"]));
     let two = entry(succeeded("r2", "Two", &["b"]));
     let three = entry(succeeded("r3", "Three", &["c"]));
-    let back = Evidence::Reverted { to: 2, at: at(9) };
+    let back = PlaybookEntry::Reverted { to: 2, at: at(9) };
     let entries = [one, two, three, back];
     let log: String = entries
         .iter()
@@ -66,7 +66,7 @@ fn entries_have_a_version_and_entries_without_one_are_read() {
     assert_eq!(read_log(old).entries, [entry]);
     let newer = read_log(line.replace("1.0.0", "2.0.0"));
     assert!(newer.errors[0].reason.contains("data model 2.0.0"));
-    assert_eq!(newer.entries, [Evidence::Unreadable]);
+    assert_eq!(newer.entries, [PlaybookEntry::Unreadable]);
 }
 
 #[test]
@@ -90,10 +90,12 @@ fn unreadable_line_removes_no_strategy() {
     }
     // A removal is found if all other lines are readable, or at least their ids.
     let removed = edits(&format!("{}\n", lines[1]));
-    assert!(matches!(removed[..], [Evidence::Removed { .. }]));
+    assert!(matches!(removed[..], [PlaybookEntry::Removed { .. }]));
     let removed = edits(&format!("{broken}\n"));
-    assert!(matches!(&removed[..], [Evidence::Removed { strategy, .. }]
-        if strategy == written.strategies[1].id()));
+    assert!(
+        matches!(&removed[..], [PlaybookEntry::Removed { strategy, .. }]
+        if strategy == written.strategies[1].id())
+    );
 }
 
 #[test]
@@ -102,7 +104,7 @@ fn file_has_a_limited_number_of_retired_strategies() {
         max_items: 10,
         ..CurationSettings::default()
     };
-    let entries: Vec<Evidence> = (0..400)
+    let entries: Vec<PlaybookEntry> = (0..400)
         .map(|run| {
             entry(succeeded(
                 &format!("r{run:03}"),
@@ -128,12 +130,12 @@ fn strategy_is_recalled_as_soon_as_its_missing_tool_returns() {
         entry(later),
     ];
     let playbook = fold(&entries);
-    let status = &with_tools(&playbook, &["find", "refund"]).standing;
+    let status = &with_tools(&playbook, &["find", "refund"]).status;
     assert!(matches!(
         status,
-        Standing::Retired(RetiredReason::MissingTool(_))
+        StrategyStatus::Retired(RetiredReason::MissingTool(_))
     ));
-    let index = PlaybookIndex::of_lines(&read_strategies(&playbook.to_lines()));
+    let index = PlaybookIndex::from_lines(&read_strategies(&playbook.to_lines()));
     let recalled = |tools: Vec<&'static str>| {
         let query = RecallQuery {
             tools: Some(tools),

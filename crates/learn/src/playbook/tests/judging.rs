@@ -72,24 +72,24 @@ fn outage_is_no_evidence_about_tools() {
     ];
     for category in temporary {
         let mut run = experience(&[("find", Ok(())), ("refund", Err(category))]);
-        run.recalled = vec![RecalledBefore {
+        run.recalled = vec![ShownStrategy {
             id: StrategyId::new("a").unwrap(),
             section: StrategySection::Strategies,
             sequence: tools(&["find"]),
         }];
         let evidence = reflect(&run);
-        assert_eq!(evidence.verdict, Verdict::Unclear, "{category}");
+        assert_eq!(evidence.verdict, RunVerdict::Unclear, "{category}");
         assert_eq!(evidence.pitfalls, []);
         assert_eq!(evidence.recalled[0].vote, Vote::Neutral);
         // Also if the run continues until its turns are used up.
-        run.ended = Ended::Short("it ran out of turns".to_owned());
-        assert_eq!(reflect(&run).verdict, Verdict::Unclear, "{category}");
+        run.ended = ExperienceEnd::Incomplete("it ran out of turns".to_owned());
+        assert_eq!(reflect(&run).verdict, RunVerdict::Unclear, "{category}");
         // The checker's result takes precedence.
-        run.ended = Ended::Completed;
+        run.ended = ExperienceEnd::Completed;
         run.checked = Some(true);
-        assert_eq!(reflect(&run).verdict, Verdict::Succeeded, "{category}");
+        assert_eq!(reflect(&run).verdict, RunVerdict::Succeeded, "{category}");
         run.checked = Some(false);
-        assert_eq!(reflect(&run).verdict, Verdict::Failed, "{category}");
+        assert_eq!(reflect(&run).verdict, RunVerdict::Failed, "{category}");
     }
 }
 
@@ -98,10 +98,10 @@ fn rejected_call_makes_the_verdict_unclear_even_if_the_answer_is_wrong() {
     let mut run = experience(&[("find", Ok(()))]);
     run.refused_by_person = ToolName::new("refund").ok();
     run.checked = Some(false);
-    assert_eq!(reflect(&run).verdict, Verdict::Unclear);
+    assert_eq!(reflect(&run).verdict, RunVerdict::Unclear);
     run.checked = None;
-    run.ended = Ended::Short("it ran out of turns".to_owned());
-    assert_eq!(reflect(&run).verdict, Verdict::Unclear);
+    run.ended = ExperienceEnd::Incomplete("it ran out of turns".to_owned());
+    assert_eq!(reflect(&run).verdict, RunVerdict::Unclear);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 
-fn text_entry(section: StrategySection, content: &str) -> Evidence {
-    Evidence::Added {
+fn text_entry(section: StrategySection, content: &str) -> PlaybookEntry {
+    PlaybookEntry::Added {
         strategy: Box::new(ToolCallingStrategy::new(section, text(content))),
         at: at(0),
     }
@@ -39,7 +39,7 @@ fn adding_the_same_strategy_again_does_not_change_counts() {
         .unwrap();
     strategy.helpful_count = 15;
     strategy.harmful_count = 2;
-    let added = Evidence::Added {
+    let added = PlaybookEntry::Added {
         strategy: Box::new(strategy.clone()),
         at: at(0),
     };
@@ -49,7 +49,7 @@ fn adding_the_same_strategy_again_does_not_change_counts() {
     assert_eq!(twice.strategies[0].tally, once.strategies[0].tally);
     // The same tools under another id come from another playbook: the counts add up.
     strategy.id = StrategyId::new("theirs").ok();
-    let theirs = Evidence::Added {
+    let theirs = PlaybookEntry::Added {
         strategy: Box::new(strategy),
         at: at(1),
     };
@@ -86,18 +86,18 @@ fn merged_texts_keep_the_settings_of_both() {
         text_entry(section, "Do not ship orders on Sundays."),
         text_entry(section, "Please don't ship the order on Sunday"),
     ];
-    let id = |entry: &Evidence| match entry {
-        Evidence::Added { strategy, .. } => id_of(strategy),
+    let id = |entry: &PlaybookEntry| match entry {
+        PlaybookEntry::Added { strategy, .. } => id_of(strategy),
         _ => unreachable!(),
     };
     let (first, second) = (id(&entries[0]), id(&entries[1]));
-    let disabled = |strategy: &StrategyId, is_off: bool| Evidence::Disabled {
+    let disabled = |strategy: &StrategyId, is_off: bool| PlaybookEntry::Disabled {
         strategy: strategy.clone(),
         disabled: is_off,
         at: at(1),
     };
     entries.push(disabled(&second, true));
-    entries.push(Evidence::Pinned {
+    entries.push(PlaybookEntry::Pinned {
         strategy: second.clone(),
         pinned: true,
         at: at(2),
@@ -109,15 +109,15 @@ fn merged_texts_keep_the_settings_of_both() {
         (kept.id(), &kept.strategy.aliases[..]),
         (&first, &[second][..])
     );
-    assert_eq!(kept.standing, Standing::Disabled);
+    assert_eq!(kept.status, StrategyStatus::Disabled);
     assert!(kept.strategy.pinned);
     // A later setting of the remaining strategy wins.
     entries.push(disabled(&first, false));
-    assert_eq!(fold(&entries).strategies[0].standing, Standing::Active);
+    assert_eq!(fold(&entries).strategies[0].status, StrategyStatus::Active);
 }
 
-fn added(line: &ToolCallingStrategy) -> Evidence {
-    Evidence::Added {
+fn added(line: &ToolCallingStrategy) -> PlaybookEntry {
+    PlaybookEntry::Added {
         strategy: Box::new(line.clone()),
         at: at(7),
     }
@@ -126,8 +126,8 @@ fn added(line: &ToolCallingStrategy) -> Evidence {
 #[test]
 fn exported_and_reimported_counts_are_counted_once() {
     let mut entries = vec![entry(succeeded("r1", "Refund it", &["find", "refund"]))];
-    let exported = |entries: &[Evidence]| fold(entries).strategies[0].strategy.clone();
-    let helpful = |entries: &[Evidence]| fold(entries).strategies[0].tally.helpful();
+    let exported = |entries: &[PlaybookEntry]| fold(entries).strategies[0].strategy.clone();
+    let helpful = |entries: &[PlaybookEntry]| fold(entries).strategies[0].tally.helpful();
     entries.push(added(&exported(&entries)));
     assert_eq!(helpful(&entries), 1);
     // Runs since the export and repeated imports do not change that.
@@ -152,14 +152,14 @@ fn exported_and_reimported_counts_are_counted_once() {
 
 #[test]
 fn import_after_a_revert_restores_the_reverted_counts() {
-    let mut entries: Vec<Evidence> = (0..5)
+    let mut entries: Vec<PlaybookEntry> = (0..5)
         .map(|run| entry(succeeded(&format!("r{run}"), "Refund it", &["refund"])))
         .collect();
     let mut line = fold(&entries).strategies[0].strategy.clone();
     line.runs = (0..5)
         .map(|run| RunId::new(format!("r{run}")).unwrap())
         .collect();
-    entries.push(Evidence::Reverted { to: 1, at: at(6) });
+    entries.push(PlaybookEntry::Reverted { to: 1, at: at(6) });
     entries.push(added(&line));
     assert_eq!(fold(&entries).strategies[0].tally.helpful(), 5);
     entries.push(entry(succeeded("r9", "Refund it", &["refund"])));
@@ -229,7 +229,7 @@ fn any_text() -> impl Strategy<Value = GeneratedText> {
 }
 
 /// The entries that add the texts, vote on them and pin some.
-fn entries_of(written: &[GeneratedText]) -> Vec<Evidence> {
+fn entries_of(written: &[GeneratedText]) -> Vec<PlaybookEntry> {
     let mut entries = Vec::new();
     for (number, bullet) in written.iter().enumerate() {
         let mut strategy = ToolCallingStrategy::new(bullet.meaning.section, text(&bullet.content));
@@ -249,7 +249,7 @@ fn entries_of(written: &[GeneratedText]) -> Vec<Evidence> {
         }];
         entries.push(entry(run));
         if bullet.is_pinned {
-            entries.push(Evidence::Pinned {
+            entries.push(PlaybookEntry::Pinned {
                 strategy: id,
                 pinned: true,
                 at: at(1),
@@ -318,7 +318,7 @@ proptest! {
         let mut shuffled = entries.clone();
         crate::ab::Random::new(order).shuffle(&mut shuffled);
         // A strategy can be pinned only after it was added.
-        shuffled.sort_by_key(|entry| matches!(entry, Evidence::Pinned { .. }));
+        shuffled.sort_by_key(|entry| matches!(entry, PlaybookEntry::Pinned { .. }));
         prop_assert_eq!(kept_of(&fold(&shuffled), &written), kept);
     }
 
