@@ -112,7 +112,7 @@ impl ChatSession<'_> {
                 }
                 // A second Ctrl-C on an empty line is an attempt to quit.
                 ChatInput::LineCancelled if was_cancelled => {
-                    eprint_line("press Ctrl-D to end the conversation")?
+                    eprint_line("press Ctrl-D to end the conversation")?;
                 }
                 ChatInput::LineCancelled => {}
                 ChatInput::End => break,

@@ -451,7 +451,6 @@ impl Worker {
 }
 
 /// Binds a run identically, with its identity and its number of events; `None` if it could only wait.
-#[expect(clippy::type_complexity, reason = "used once")]
 fn bind(
     service: &Service,
     store: &Store,

@@ -114,7 +114,7 @@ fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Result<AskOutc
                 eprint_line(&format!("error: {refusal}"))?;
                 continue;
             }
-            Err(NoChoice::Terminal(error)) => return Err(error.into()),
+            Err(NoChoice::Terminal(error)) => return Err(error),
         };
         let (decision, is_always) = match choice {
             Choice::Decide(decision) => (decision, false),

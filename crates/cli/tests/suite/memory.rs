@@ -329,7 +329,7 @@ fn bad_input_is_refused_and_loses_no_document() {
         ),
         (
             &["memory", "add", "--file", "binary.bin"],
-            "not text in UTF-8: there is a NUL at byte 2",
+            "not text in UTF-8: NUL character at byte 2",
         ),
         (
             &["memory", "add", "--file", "missing.txt"],

@@ -120,7 +120,7 @@ fn candidates_for(
         }
         Kind::List(item) => list::candidates(context, index, parameter, item, meaning, candidates),
         Kind::Records(fields) => {
-            list::records(context, index, parameter, fields, meaning, candidates)
+            list::records(context, index, parameter, fields, meaning, candidates);
         }
         Kind::Map => list::map(context, index, parameter, candidates),
         Kind::Text => {

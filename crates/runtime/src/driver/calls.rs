@@ -164,7 +164,7 @@ impl<'d> Drive<'d> {
                         }
                     }
                     CallOutcome::NeedsAnswer(question) => {
-                        self.ask_for_tool(&call, *question).await?
+                        self.ask_for_tool(&call, *question).await?;
                     }
                     CallOutcome::Suspended { for_person } => {
                         *suspended.get_or_insert(false) |= for_person;

@@ -410,14 +410,14 @@ impl<'w> ReferenceDriver<'w> {
                 InboxEntry::Undo(call_ref) => {
                     self.take(&format!("undone {call_ref}"), |_, progress| {
                         progress.call(call_ref).stage = Stage::Over(End::Undone);
-                    })?
+                    })?;
                 }
                 InboxEntry::Release(call_ref) => {
                     self.take(&format!("released {call_ref}"), |_, progress| {
                         if let Stage::Held { released, .. } = &mut progress.call(call_ref).stage {
                             *released = true;
                         }
-                    })?
+                    })?;
                 }
                 InboxEntry::Cancel => self.take("cancelled", |_, progress| {
                     progress.end = Some(Ended::Cancelled);

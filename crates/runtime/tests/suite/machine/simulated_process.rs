@@ -93,7 +93,7 @@ impl SharedState {
                 self.is_dead.store(true, Ordering::SeqCst);
             }
             Some(InterruptionKind::Concurrent(act)) => {
-                *self.concurrent_result.lock().unwrap() = Some(act())
+                *self.concurrent_result.lock().unwrap() = Some(act());
             }
         }
         if self.is_dead() {
