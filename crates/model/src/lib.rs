@@ -10,6 +10,7 @@ mod definition;
 mod dialect;
 mod hosted;
 mod reach;
+#[cfg(feature = "reflex")]
 mod reflex;
 mod scripted;
 mod scrub;
@@ -19,6 +20,7 @@ pub use client::{ModelClient, ModelError, ModelEvent};
 pub use dialect::{Dialect, UnknownDialect};
 pub use hosted::{HostedModel, HostedSettings};
 pub use reach::{ProviderStatus, check as check_reach, provider_statuses};
+#[cfg(feature = "reflex")]
 pub use reflex::ReflexModel;
 pub use scripted::{ScriptError, ScriptedModel};
 pub use scrub::Scrubber;

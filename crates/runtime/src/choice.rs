@@ -4,8 +4,13 @@
 use std::sync::Arc;
 
 use windlass_core::risk::ToolRisk;
-use windlass_model::{ModelClient, ReflexModel, check_reach};
+#[cfg(feature = "learn")]
+use windlass_model::ReflexModel;
+use windlass_model::{ModelClient, check_reach};
 use windlass_spec::{Agent, Model, RiskLevel};
+
+/// The name of the embedded model.
+const REFLEX: &str = "reflex";
 
 /// The chosen model.
 pub struct ModelChoice {
@@ -41,9 +46,13 @@ pub fn choose_model(
     base_url: Option<&str>,
 ) -> Result<ModelChoice, NoModel> {
     let members = with_sub_agents(agents, lead);
-    let declares_reflex = |member: &&Agent| member.model().id() == ReflexModel::NAME;
+    let declares_reflex = |member: &&Agent| member.model().id() == REFLEX;
     if members.iter().all(declares_reflex) {
-        return Ok(reflex("reflex, as the agent declares".to_owned()));
+        let description = "reflex, as the agent declares".to_owned();
+        return reflex(description).ok_or_else(|| NoModel {
+            model: lead.model().clone(),
+            why: "this program is built without the feature `learn`".to_owned(),
+        });
     }
     let mut hosted = members.iter().filter(|member| !declares_reflex(member));
     let failed = hosted.find_map(|member| {
@@ -61,7 +70,9 @@ pub fn choose_model(
     {
         let description =
             format!("reflex, the embedded one, because `{model}` cannot be used: {why}");
-        return Ok(reflex(description));
+        if let Some(choice) = reflex(description) {
+            return Ok(choice);
+        }
     }
     Err(NoModel {
         model: model.clone(),
@@ -69,11 +80,18 @@ pub fn choose_model(
     })
 }
 
-fn reflex(description: String) -> ModelChoice {
-    ModelChoice {
+/// The embedded model, if it is built in.
+#[cfg(feature = "learn")]
+fn reflex(description: String) -> Option<ModelChoice> {
+    Some(ModelChoice {
         override_model: Some(Arc::new(ReflexModel::new())),
         description,
-    }
+    })
+}
+
+#[cfg(not(feature = "learn"))]
+fn reflex(_: String) -> Option<ModelChoice> {
+    None
 }
 
 /// An agent and all its sub-agents, direct and indirect.

@@ -273,7 +273,7 @@ impl Crew {
     #[must_use]
     pub fn learns(&self) -> bool {
         let learning = &self.active.load().intake.learning;
-        learning.as_ref().is_some_and(|learning| learning.learns)
+        learning.as_ref().is_some_and(Learning::learns)
     }
 
     /// The current settings of the intake.

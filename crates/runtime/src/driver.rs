@@ -3,6 +3,7 @@
 
 mod calls;
 mod gate;
+#[cfg_attr(not(feature = "learn"), path = "without_learn/driver_learning.rs")]
 mod learning;
 mod offering;
 mod plans;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use windlass_config::Configuration;
 use windlass_core::gate::Rules;
 use windlass_core::model::{ChatMessage, FINISH, ModelRequest, RequestedArguments};
 use windlass_core::run::{Entry, Mistake, Run, RunEnd, repair_json};
@@ -35,6 +36,17 @@ pub(crate) struct GapCheck {
     pub(crate) threshold: Confidence,
     /// Whether the model is asked which capabilities a task needs.
     pub(crate) ask_model: bool,
+}
+
+impl GapCheck {
+    /// The settings of a configuration; `None` if gaps are not detected.
+    pub(crate) fn of(configuration: &Configuration) -> Option<Self> {
+        let set = configuration.gaps();
+        set.check.then_some(Self {
+            threshold: set.threshold,
+            ask_model: set.ask_model,
+        })
+    }
 }
 
 /// A tool of an agent that can do nothing until it is configured, and why.

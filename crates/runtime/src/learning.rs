@@ -7,6 +7,7 @@ mod experience;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use windlass_config::Configuration;
 use windlass_core::gate::Rules;
 use windlass_core::model::{ChatMessage, FINISH, ModelRequest, RequestedArguments};
 use windlass_core::run::{RecalledStrategy, Run};
@@ -52,6 +53,39 @@ impl Default for Learning {
             wording: false,
             curation: CurationSettings::default(),
         }
+    }
+}
+
+impl Learning {
+    /// The settings of a configuration; `None` if learning is disabled.
+    pub(crate) fn of(configuration: &Configuration) -> Option<Self> {
+        let set = configuration.learning();
+        let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        set.enabled.then(|| Self {
+            learns: !set.frozen,
+            count: size(set.recall),
+            floor: set.similarity_floor.get() as f32,
+            min_confidence: set.min_confidence,
+            checker: (!set.checker.is_empty()).then(|| Checker {
+                command: set.checker.clone(),
+            }),
+            wording: set.wording,
+            curation: CurationSettings {
+                max_items: size(set.max_strategies),
+                max_tokens: size(set.max_tokens),
+                unused_after: size(set.unused_after),
+                ..CurationSettings::default()
+            },
+        })
+    }
+
+    /// What holds for the runs of a program that sets nothing.
+    pub(crate) fn usual() -> Option<Self> {
+        Some(Self::default())
+    }
+
+    pub(crate) fn learns(&self) -> bool {
+        self.learns
     }
 }
 

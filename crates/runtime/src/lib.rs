@@ -11,16 +11,24 @@ mod choice;
 mod crew;
 mod driver;
 mod durable;
+#[cfg_attr(not(feature = "learn"), path = "without_learn/gap.rs")]
 mod gap;
 mod intake;
+#[cfg_attr(not(feature = "learn"), path = "without_learn/intents.rs")]
+mod intents;
+#[cfg_attr(not(feature = "learn"), path = "without_learn/learning.rs")]
 mod learning;
 mod limiter;
 mod memory;
+#[cfg_attr(not(feature = "learn"), path = "without_learn/playbook.rs")]
 mod playbook;
 mod progress;
+#[cfg_attr(not(feature = "learn"), path = "without_learn/ranking.rs")]
+mod ranking;
 mod recording;
 mod registry;
 mod stored;
+#[cfg(feature = "memory")]
 mod stored_memory;
 mod work;
 
@@ -34,13 +42,16 @@ pub use durable::{
     AppendOutcome, Durable, DurableError, DurableFuture, Journal, RateLimits, RunMonitor,
     TakenOver, now,
 };
-pub use gap::{GapAtLoad, at_load as gap_at_load, during_run as gap_during_run};
-pub use learning::{Checker, Learned, Learning, answer_matches, experience, followed, learn};
+#[cfg(feature = "learn")]
+pub use gap::at_load as gap_at_load;
+pub use gap::{GapAtLoad, during_run as gap_during_run};
+pub use learning::Learning;
+#[cfg(feature = "learn")]
+pub use learning::{Checker, Learned, answer_matches, experience, followed, learn};
 pub use memory::InMemory;
-pub use playbook::{
-    KeptPlaybook, NewEvidence, PlaybookError, PlaybookPort, PlaybookProblem, Playbooks,
-    SearchablePlaybook,
-};
+#[cfg(feature = "learn")]
+pub use playbook::{KeptPlaybook, NewEvidence, PlaybookError, PlaybookProblem, SearchablePlaybook};
+pub use playbook::{PlaybookPort, Playbooks};
 pub use progress::{Progress, Watch, frames, watch_nothing};
 pub use registry::{
     ConfigurationError, ConfigurationFiles, ConfigurationWatch, Configured, FileTexts, LibraryOf,

@@ -13,13 +13,13 @@ use sha2::{Digest as _, Sha256};
 use windlass_config::{ConfigMistake, Configuration, WithoutConfidence};
 use windlass_core::gate::{Entitlement, Governance, ToolRule};
 use windlass_core::limits::Breaker;
-use windlass_learn::playbook::CurationSettings;
 use windlass_policy::{DEFAULT_POLICIES, FloorSettings, Unstated};
 use windlass_spec::{Agent, ToolName, ToolSpecification};
 
 use crate::gap::GapCheck;
-use crate::intake::{Intake, Intents};
-use crate::learning::{Checker, Learning};
+use crate::intake::Intake;
+use crate::intents::Intents;
+use crate::learning::Learning;
 
 pub use files::{ConfigurationFiles, FileTexts, PROJECT_FILE};
 pub use watch::{ConfigurationWatch, LibraryOf, OnReload, Reload, watch_configuration};
@@ -168,15 +168,11 @@ impl Configured {
     /// The intake settings of the configuration.
     pub(crate) fn intake(&self) -> Intake {
         let selection = self.configuration.selection();
-        let gaps = self.configuration.gaps();
         Intake {
             token_budget: usize::try_from(selection.token_budget).unwrap_or(usize::MAX),
             always: selection.always.clone(),
             intents: Intents::of(&self.configuration).map(Arc::new),
-            gaps: gaps.check.then_some(GapCheck {
-                threshold: gaps.threshold,
-                ask_model: gaps.ask_model,
-            }),
+            gaps: GapCheck::of(&self.configuration),
             learning: self.learning(),
         }
     }
@@ -184,24 +180,7 @@ impl Configured {
     /// The learning settings of the configuration; `None` if learning is disabled.
     #[must_use]
     pub fn learning(&self) -> Option<Learning> {
-        let set = self.configuration.learning();
-        let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        set.enabled.then(|| Learning {
-            learns: !set.frozen,
-            count: size(set.recall),
-            floor: set.similarity_floor.get() as f32,
-            min_confidence: set.min_confidence,
-            checker: (!set.checker.is_empty()).then(|| Checker {
-                command: set.checker.clone(),
-            }),
-            wording: set.wording,
-            curation: CurationSettings {
-                max_items: size(set.max_strategies),
-                max_tokens: size(set.max_tokens),
-                unused_after: size(set.unused_after),
-                ..CurationSettings::default()
-            },
-        })
+        Learning::of(&self.configuration)
     }
 
     /// Checks the configuration against the tools of agents. Returns everything that does not fit.

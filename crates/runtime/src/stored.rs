@@ -22,6 +22,7 @@ use crate::durable::{
 };
 use crate::gap::GapAtLoad;
 use crate::playbook::{PlaybookPort, Playbooks};
+#[cfg(feature = "memory")]
 use crate::stored_memory::StoredMemory;
 
 /// The name of the database file in a data directory.
@@ -36,6 +37,7 @@ pub struct Stored {
     store: Arc<Store>,
     who: Identity,
     clock: Clock,
+    #[cfg(feature = "memory")]
     memory: Arc<StoredMemory>,
     playbooks: Option<Arc<Playbooks>>,
 }
@@ -155,11 +157,13 @@ impl Stored {
     #[must_use]
     pub fn new(store: Arc<Store>, who: Identity) -> Self {
         let clock: Clock = Arc::new(now);
+        #[cfg(feature = "memory")]
         let memory = StoredMemory::new(Arc::clone(&store), Arc::clone(&clock));
         Self {
             store,
             who,
             clock,
+            #[cfg(feature = "memory")]
             memory: Arc::new(memory),
             playbooks: None,
         }
@@ -168,10 +172,11 @@ impl Stored {
     /// Replaces the system's clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Clock) -> Self {
-        self.memory = Arc::new(StoredMemory::new(
-            Arc::clone(&self.store),
-            Arc::clone(&clock),
-        ));
+        #[cfg(feature = "memory")]
+        {
+            let memory = StoredMemory::new(Arc::clone(&self.store), Arc::clone(&clock));
+            self.memory = Arc::new(memory);
+        }
         self.clock = clock;
         self
     }
@@ -188,8 +193,14 @@ pub fn secrets() -> impl Iterator<Item = String> {
 }
 
 impl Durable for Stored {
+    #[cfg(feature = "memory")]
     fn memory(&self) -> Option<Arc<dyn MemoryPort>> {
         Some(Arc::clone(&self.memory) as Arc<dyn MemoryPort>)
+    }
+
+    #[cfg(not(feature = "memory"))]
+    fn memory(&self) -> Option<Arc<dyn MemoryPort>> {
+        None
     }
 
     fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>> {

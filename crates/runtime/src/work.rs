@@ -68,7 +68,7 @@ impl Work {
             data: None,
             governance: Governance::default(),
             configured: None,
-            learning: Some(Learning::default()),
+            learning: Learning::usual(),
             decider: None,
         }
     }

@@ -22,6 +22,7 @@ mod inbox;
 mod journal;
 mod lease;
 mod limits;
+#[cfg(feature = "memory")]
 mod memory;
 mod pin;
 mod plan;
@@ -45,6 +46,7 @@ pub use gap::{GapFilter, NewGap, StoredGap};
 pub use hold::HoldFilter;
 pub use journal::RunJournal;
 pub use lease::RunLease;
+#[cfg(feature = "memory")]
 pub use memory::{
     DEFAULT_MAX_DOCUMENT_BYTES, Memory, MemoryError, MemoryHit, MemoryScope, MemoryStatistics,
     NewDocument, ReembedReport, RememberOutcome, RememberedDocument, ScopeReach, ScopeStatistics,

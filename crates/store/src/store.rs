@@ -52,6 +52,7 @@ pub struct Store {
     pub(crate) readers: Arc<Readers>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) redactor: Arc<Redactor>,
+    #[cfg_attr(not(feature = "memory"), expect(dead_code, reason = "used by memory"))]
     pub(crate) lock_timeout: Option<Duration>,
 }
 

@@ -35,12 +35,15 @@ pub use windlass_core::approval::{Approval, PersonDecision};
 pub use windlass_core::gate::Governance;
 pub use windlass_core::run::{Event, Run, RunEnd, Settings};
 pub use windlass_gram as gram;
+#[cfg(feature = "learn")]
 pub use windlass_learn::gap::ToolGapDetector;
 #[cfg(feature = "service")]
 pub use windlass_mcp as mcp;
+#[cfg(feature = "learn")]
+pub use windlass_model::ReflexModel;
 pub use windlass_model::{
-    Dialect, HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReflexModel,
-    ReplayModel, ScriptedModel,
+    Dialect, HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReplayModel,
+    ScriptedModel,
 };
 pub use windlass_runtime::{
     Agent, Completed, ConfigurationFiles, Configured, Crew, CrewMember, Driver, Durable, Error,

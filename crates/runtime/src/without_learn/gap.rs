@@ -1,0 +1,74 @@
+//! Without the feature `learn`, gaps are not detected.
+
+use tokio_util::sync::CancellationToken;
+use windlass_config::Configuration;
+use windlass_core::gate::Rules;
+use windlass_core::run::Run;
+use windlass_model::ModelClient;
+use windlass_spec::{Agent, AgentName, ToolGapReport, ToolName};
+use windlass_tools::ToolLibrary;
+
+use crate::crew::CrewError;
+
+/// The operator's settings for the detection of gaps: it does not happen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct GapCheck {
+    pub(crate) ask_model: bool,
+}
+
+impl GapCheck {
+    pub(crate) fn of(_: &Configuration) -> Option<Self> {
+        None
+    }
+}
+
+/// A tool of an agent that can do nothing until it is configured, and why.
+pub(crate) struct UnconfiguredTool {
+    #[expect(dead_code, reason = "only the detection of gaps reads it")]
+    pub(crate) tool: ToolName,
+    #[expect(dead_code, reason = "only the detection of gaps reads it")]
+    pub(crate) because: String,
+}
+
+pub(crate) fn before_run(
+    _: &Run,
+    _: &Rules,
+    _: GapCheck,
+    _: &[UnconfiguredTool],
+) -> Option<ToolGapReport> {
+    None
+}
+
+pub(crate) async fn before_run_by_model(
+    _: &Run,
+    _: &Rules,
+    _: GapCheck,
+    _: &[UnconfiguredTool],
+    _: &dyn ModelClient,
+    _: &CancellationToken,
+) -> Option<Option<ToolGapReport>> {
+    None
+}
+
+/// The tools that a run lacked: not detected.
+#[must_use]
+pub fn during_run(_: &Run) -> Option<ToolGapReport> {
+    None
+}
+
+/// The tools that an agent lacks, which could not be loaded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GapAtLoad {
+    /// The agent.
+    pub agent: AgentName,
+    /// The tools it lacks.
+    pub report: ToolGapReport,
+}
+
+impl GapAtLoad {
+    /// The tools that one of `agents`, or `lead`, lacks in `library`: not detected.
+    #[must_use]
+    pub fn of(_: &CrewError, _: &[Agent], _: &Agent, _: &ToolLibrary) -> Option<Self> {
+        None
+    }
+}

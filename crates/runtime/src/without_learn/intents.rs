@@ -1,0 +1,19 @@
+//! Without the feature `learn`, tasks are not classified.
+
+use windlass_config::Configuration;
+use windlass_core::run::Run;
+use windlass_spec::UserIntent;
+
+/// The intents that tasks are classified by: none.
+#[derive(Debug)]
+pub(crate) enum Intents {}
+
+impl Intents {
+    pub(crate) fn of(_: &Configuration) -> Option<Self> {
+        None
+    }
+
+    pub(crate) fn of_task(&self, _: &Run) -> Option<UserIntent> {
+        match *self {}
+    }
+}
