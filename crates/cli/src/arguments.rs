@@ -140,7 +140,7 @@ pub(crate) enum Command {
     Config(Config),
     /// Create a small project that runs.
     Init(Init),
-    /// Check the local setup, and say how to fix what is wrong.
+    /// Check the local setup, and print how to fix each problem.
     Doctor(Doctor),
     /// Evaluate a model on labelled data.
     Eval(Eval),
@@ -291,7 +291,8 @@ pub(crate) struct RunTask {
     #[command(flatten)]
     pub(crate) limits: Limits,
 
-    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
 }
@@ -319,7 +320,8 @@ pub(crate) struct Chat {
     #[command(flatten)]
     pub(crate) limits: Limits,
 
-    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
 }
@@ -329,7 +331,8 @@ pub(crate) struct Runs {
     #[command(subcommand)]
     pub(crate) command: RunsCommand,
 
-    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY", global = true)]
     pub(crate) data: Option<PathBuf>,
 }
@@ -370,7 +373,8 @@ pub(crate) struct Trace {
     #[command(subcommand)]
     pub(crate) command: TraceCommand,
 
-    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY", global = true)]
     pub(crate) data: Option<PathBuf>,
 }

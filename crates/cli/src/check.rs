@@ -6,6 +6,7 @@ use windlass_spec::{AgentFile, Reading};
 
 use super::Outcome;
 use super::arguments::Check;
+use super::plural::counted;
 use super::report::{FileReport, Reporter};
 use super::source::Source;
 use super::terminal::{print_json, print_line};
@@ -72,13 +73,8 @@ fn summary(file: Option<&AgentFile>) -> String {
         None => "valid gram".to_owned(),
         Some(file) => format!(
             "valid, {} and {}",
-            counted(file.agents().len(), "agent"),
-            counted(file.tools().len(), "tool")
+            counted(file.agents().len(), "agent", "agents"),
+            counted(file.tools().len(), "tool", "tools")
         ),
     }
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
 }

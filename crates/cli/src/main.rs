@@ -25,6 +25,7 @@ mod models;
 mod moments;
 mod plan;
 mod playbook;
+mod plural;
 mod policy;
 mod program;
 mod prompt;

@@ -70,7 +70,7 @@ fn list(program: &Program, command: &McpList) -> anyhow::Result<Outcome> {
     if servers.is_empty() {
         if !command.output.json {
             eprint_line(
-                "the configuration has no servers\nhint: windlass mcp add NAME -- COMMAND",
+                "the configuration has no servers\nhint: add one with `windlass mcp add NAME -- COMMAND`",
             )?;
         }
         return Ok(Outcome::Done);

@@ -143,7 +143,7 @@ fn list(session: &MemorySession, command: &MemoryList) -> anyhow::Result<Outcome
         return Ok(Outcome::Done);
     }
     if documents.is_empty() {
-        eprint_line("there are no documents\nhint: windlass memory add \"TEXT\"")?;
+        eprint_line("there are no documents\nhint: add one with `windlass memory add \"TEXT\"`")?;
         return Ok(Outcome::Done);
     }
     let row = |document: &StoredDocument| {

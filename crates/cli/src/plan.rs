@@ -229,7 +229,7 @@ fn list(service: &Service, identity: &Identity, command: &PlanList) -> anyhow::R
         return Ok(Outcome::Done);
     }
     if plans.is_empty() {
-        eprint_line("there are no plans\nhint: windlass plan run FILE PLAN")?;
+        eprint_line("there are no plans\nhint: run one with `windlass plan run FILE PLAN`")?;
         return Ok(Outcome::Done);
     }
     let rows: Vec<[String; 5]> = plans

@@ -11,6 +11,7 @@ use windlass_spec::{AgentFile, ToolName};
 
 use super::Outcome;
 use super::arguments::{Playbook, PlaybookCommand, PlaybookList, PlaybookShow};
+use super::plural::counted;
 use super::program::Program;
 use super::report::Reporter;
 use super::schema::read_file;
@@ -100,10 +101,10 @@ fn list(
         }
         let playbook = &found.stored.playbook;
         print_line(&format!(
-            "{domain}: {} strategies in use of {}, from {} runs (revision {})",
+            "{domain}: {} of {} strategies in use, from {} (revision {})",
             playbook.active().count(),
             playbook.strategies.len(),
-            playbook.runs,
+            counted(playbook.runs, "run", "runs"),
             playbook.revision,
         ))?;
         let rows: Vec<[String; 5]> = strategies.iter().map(|kept| row(kept)).collect();

@@ -96,7 +96,7 @@ fn task(command: &RunTask, chosen: &DeclaredAgent) -> anyhow::Result<Task> {
         let mut stdin = std::io::stdin();
         anyhow::ensure!(
             !stdin.is_terminal(),
-            "no task is given\nhint: windlass run {} \"what to do\"",
+            "no task is given\nhint: add the task: `windlass run {} \"what to do\"`",
             command.file.display()
         );
         stdin

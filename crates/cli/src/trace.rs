@@ -12,6 +12,7 @@ use windlass_spec::{CallRecord, ToolGapReport};
 use super::Outcome;
 use super::arguments::{Trace, TraceCommand};
 use super::live::shortened;
+use super::plural::counted;
 use super::program::Program;
 use super::runs;
 use super::terminal::{print_json, print_line, visible_block, visible_line};
@@ -38,9 +39,9 @@ pub(super) fn run(program: &Program, command: &Trace) -> anyhow::Result<Outcome>
             let age = Duration::from_secs(u64::from(*days) * 24 * 60 * 60);
             let purged = service.purge_runs(identity, age)?;
             print_line(&format!(
-                "{} runs purged, {} old runs kept",
-                purged.removed.len(),
-                purged.kept.len()
+                "{} purged, {} kept",
+                counted(purged.removed.len(), "run", "runs"),
+                counted(purged.kept.len(), "old run", "old runs")
             ))?;
         }
     }

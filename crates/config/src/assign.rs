@@ -55,7 +55,7 @@ pub(crate) fn variable(
 pub(crate) fn flag(text: &str, number: usize, mistakes: &mut Vec<ConfigMistake>) -> Option<Node> {
     let Some((keys, value)) = split_flag(text) else {
         let shown: String = text.chars().take(80).collect();
-        let origin = Origin::new(Layer::Flag, format!("the flag `{shown}`"), number);
+        let origin = Origin::new(Layer::Flag, format!("`--set {shown}`"), number);
         let mistake = ConfigMistake::error(&origin, "", "this is not in the form KEY=VALUE");
         let help = "for example: gate.undo_window_seconds=5";
         mistakes.push(mistake.help(help.to_owned()));
@@ -63,7 +63,7 @@ pub(crate) fn flag(text: &str, number: usize, mistakes: &mut Vec<ConfigMistake>)
     };
     // Only the key is shown, because the value may be a secret.
     let path: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let name = format!("the flag `{}`", dotted(&path));
+    let name = format!("`--set {}`", dotted(&path));
     let origin = Origin::new(Layer::Flag, name, number);
     tree_with_value(&keys, value, &origin, mistakes)
 }

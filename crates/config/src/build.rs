@@ -50,7 +50,7 @@ pub(crate) fn build(tree: Node) -> Configuration {
             .collect(),
         policies: tree.at(&["policies"]).and_then(path),
         data_directory: tree.at(&["data_directory"]).and_then(path),
-        vocabulary: known::vocabulary(&tree),
+        vocabulary: known::known_permissions(&tree),
         gate: gate(&tree),
         risk: tree
             .entries(&["risk"])

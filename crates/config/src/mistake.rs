@@ -99,7 +99,9 @@ impl fmt::Display for ConfigMistake {
         if self.severity == Severity::Warning {
             f.write_str("warning: ")?;
         }
-        if !self.key.is_empty() {
+        // The name of a flag contains the key.
+        let is_named = self.source == format!("`--set {}`", self.key);
+        if !self.key.is_empty() && !is_named {
             write!(f, "{}: ", self.key)?;
         }
         f.write_str(&self.message)?;

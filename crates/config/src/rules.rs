@@ -23,7 +23,7 @@ pub(crate) fn check(tree: &Node, mistakes: &mut Vec<ConfigMistake>) {
         tree,
         // If a list of declared names is invalid, unknown names cannot be detected.
         environments: is_sound(tree, "environments").then(|| known::environments(tree)),
-        vocabulary: is_sound(tree, "permissions").then(|| known::vocabulary(tree)),
+        vocabulary: is_sound(tree, "permissions").then(|| known::known_permissions(tree)),
         categories: known::categories(tree),
         mistakes,
     };

@@ -74,7 +74,7 @@ fn known_tool(call: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option
 fn enabled(call: &CallRecord, _: &GateContext<'_>, rules: &Rules) -> Option<Decision> {
     let name = call.tool_name().as_str();
     rules.switched_off(name).map(|why| {
-        let reason = format!("the tool `{name}` is switched off ({why}); go on without it");
+        let reason = format!("the tool `{name}` is switched off ({why}); continue without it");
         Decision::deny(Stage::Enabled, ErrorCategory::PermissionDenied, reason)
     })
 }
@@ -116,7 +116,7 @@ fn ready(call: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option<Deci
         } => {
             let reason = format!(
                 "the tool `{name}` failed {failures} times in a row and is paused; try again at \
-                 {until}, in {}, or go on without it",
+                 {until}, in {}, or continue without it",
                 format_wait(*wait)
             );
             (Stage::Health, ErrorCategory::Unavailable, reason)

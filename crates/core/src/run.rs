@@ -427,13 +427,13 @@ impl Run {
     /// of the runs that work for it. The calls lent to such a run count until it ends.
     #[must_use]
     pub fn calls_used(&self) -> u32 {
-        let own = self.calls.used();
+        let own = self.calls.used_calls();
         own.saturating_add(self.allowance.calls_of_others())
     }
 
     /// How many calls are left for a run that starts now.
     fn calls_left(&self) -> u32 {
-        self.allowance.calls_left(self.calls.used())
+        self.allowance.calls_left(self.calls.used_calls())
     }
 
     /// How often the model made each kind of mistake.

@@ -19,7 +19,7 @@ pub(crate) struct Parameter {
 
 /// Reads the parameters of `signature` and removes the tool's attributes from them. Removes the
 /// attributes also if there are errors, so that the user sees only those errors.
-pub(crate) fn take(signature: &mut Signature) -> Result<Vec<Parameter>, Error> {
+pub(crate) fn take_parameters(signature: &mut Signature) -> Result<Vec<Parameter>, Error> {
     let mut parameters = Vec::new();
     let mut errors: Option<Error> = None;
     for argument in &mut signature.inputs {

@@ -22,7 +22,7 @@ pub(crate) fn expand(settings: TokenStream, item: TokenStream) -> TokenStream {
             return Error::new(error.span(), message).into_compile_error();
         }
     };
-    let parameters = parameter::take(&mut function.sig);
+    let parameters = parameter::take_parameters(&mut function.sig);
     let constructor = Settings::read(settings)
         .and_then(|settings| Declaration::read(settings, &function, parameters))
         .map_or_else(Error::into_compile_error, |declaration| {

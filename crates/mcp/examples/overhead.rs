@@ -236,7 +236,7 @@ async fn turns(
         match event {
             Event::ModelAnswered { at, .. } => asked_at = Some(at),
             Event::CallEnded { at, .. } => {
-                let asked_at = asked_at.context("nobody asked for a call")?;
+                let asked_at = asked_at.context("no call was requested")?;
                 calls.push(Duration::from_micros(at.microseconds_since(asked_at)));
             }
             _ => {}

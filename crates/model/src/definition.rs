@@ -18,13 +18,13 @@ pub(crate) fn shown_description(tool: &ToolSpecification) -> Cow<'_, str> {
 /// The schema of a tool's arguments.
 pub(crate) fn shown_schema(tool: &ToolSpecification) -> Value {
     let mut schema = tool.schema().clone();
-    show_prose(&mut schema);
+    escape_prose(&mut schema);
     schema
 }
 
-fn show_prose(schema: &mut Value) {
+fn escape_prose(schema: &mut Value) {
     match schema {
-        Value::Array(items) => items.iter_mut().for_each(show_prose),
+        Value::Array(items) => items.iter_mut().for_each(escape_prose),
         Value::Object(entries) => {
             for (key, value) in entries {
                 match value {
@@ -33,7 +33,7 @@ fn show_prose(schema: &mut Value) {
                             *text = shown;
                         }
                     }
-                    other => show_prose(other),
+                    other => escape_prose(other),
                 }
             }
         }
@@ -54,7 +54,7 @@ mod tests {
             "description": hidden,
             "properties": {"x": {"description": hidden, "enum": [hidden]}},
         });
-        show_prose(&mut schema);
+        escape_prose(&mut schema);
         let shown = "a\\u{202e}b\\u{e0041}";
         assert_eq!(
             schema,

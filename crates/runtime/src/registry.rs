@@ -72,11 +72,8 @@ pub enum ConfigurationError {
 fn mistakes_message(mistakes: &[ConfigMistake]) -> String {
     let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
     let count = mistakes.iter().filter(|mistake| mistake.is_error()).count();
-    let many = match count {
-        1 => "is a mistake".to_owned(),
-        count => format!("are {count} mistakes"),
-    };
-    format!("there {many} in the configuration\n{}", lines.join("\n"))
+    let noun = if count == 1 { "error" } else { "errors" };
+    format!("the configuration has {count} {noun}\n{}", lines.join("\n"))
 }
 
 impl Configured {

@@ -242,8 +242,8 @@ impl Service {
     ) -> Result<ApprovalDetails, ServiceError> {
         let sought = Sought {
             word: "no_such_approval",
-            what: "question",
-            listed_by: "windlass approvals list --all",
+            what: "request",
+            listed_by: "`windlass approvals list --all` lists all requests",
         };
         let all = self.list_approvals(identity, None, None)?;
         let candidates = all.into_iter().map(|approval| Candidate {

@@ -22,9 +22,9 @@ pub(crate) struct Candidate {
 pub(crate) struct Sought {
     /// The error code if nothing matches.
     pub(crate) word: &'static str,
-    /// The noun for people, such as `question`.
+    /// The noun for people, such as `request`.
     pub(crate) what: &'static str,
-    /// The command that lists them.
+    /// The hint that names the command to list them.
     pub(crate) listed_by: &'static str,
 }
 
@@ -117,8 +117,8 @@ mod tests {
         });
         let sought = Sought {
             word: "no_such_approval",
-            what: "question",
-            listed_by: "windlass approvals list",
+            what: "request",
+            listed_by: "`windlass approvals list` lists all requests",
         };
         let picked = pick(typed, candidates, &sought);
         picked
@@ -160,15 +160,12 @@ mod tests {
         let ids = [("r1:1:0", true), ("r1:1:1", true)];
         let error = picked("r1", &ids).err().unwrap_or_default();
         assert!(
-            error.contains("matches 2 questions:\n  r1:1:0\n  r1:1:1"),
+            error.contains("matches 2 requests:\n  r1:1:0\n  r1:1:1"),
             "{error}"
         );
         for typed in ["", "0", ":0", "r3", "1:7"] {
             let error = picked(typed, &ids[..1]).err().unwrap_or_default();
-            assert!(
-                error.starts_with("there is no question"),
-                "{typed}: {error}"
-            );
+            assert!(error.starts_with("there is no request"), "{typed}: {error}");
         }
     }
 }

@@ -149,7 +149,7 @@ impl From<Error> for ServiceError {
             Error::NoSuchApproval(_) => (
                 ErrorKind::NotFound,
                 "no_such_approval",
-                Some("windlass approvals list --all"),
+                Some("`windlass approvals list --all` lists all requests"),
             ),
             Error::AlreadyDecided { .. } => (
                 ErrorKind::Conflict,
@@ -172,13 +172,13 @@ impl From<Error> for ServiceError {
             Error::NoSuchHold(_) => (
                 ErrorKind::NotFound,
                 "no_such_hold",
-                Some("windlass holds list --all"),
+                Some("`windlass holds list --all` lists all held calls"),
             ),
             Error::TooLate { .. } => (ErrorKind::Conflict, "too_late", None),
             Error::NoSuchRun(_) | Error::NoMatch(_) => (
                 ErrorKind::NotFound,
                 "no_such_run",
-                Some("windlass runs list"),
+                Some("`windlass runs list` lists the runs"),
             ),
             Error::SeveralMatch { .. } => (
                 ErrorKind::Invalid,

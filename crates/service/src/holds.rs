@@ -48,7 +48,7 @@ impl Service {
         let sought = Sought {
             word: "no_such_hold",
             what: "held call",
-            listed_by: "windlass holds list --all",
+            listed_by: "`windlass holds list --all` lists all held calls",
         };
         let all = self.list_holds(identity, true)?;
         let candidates = all.into_iter().map(|hold| Candidate {

@@ -347,12 +347,20 @@ fn from_file(path: &Path) -> Result<ToolLibrary, ServiceError> {
     })
 }
 
+/// The plural of a noun.
+fn plural_of(noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        Some(start) => format!("{start}ies"),
+        None => format!("{noun}s"),
+    }
+}
+
 /// The message that a name is unknown, with the nearest known name or all of them.
 #[must_use]
 pub fn unknown_name_message(what: &str, name: &str, known: &[&str], place: &str) -> String {
     let hint = match nearest(name, known.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None if known.is_empty() => format!("no {what} is defined there"),
+        None if known.is_empty() => format!("{place} has no {}", plural_of(what)),
         None => format!("known names: {}", known.join(", ")),
     };
     format!("no {what} `{name}` in {place}\nhint: {hint}")

@@ -89,7 +89,7 @@ pub fn check_plan(plan: &Plan, agent: &Agent) -> Result<(), ServiceError> {
     match errors.is_empty() {
         true => Ok(()),
         false => Err(ServiceError::failed(format!(
-            "the plan cannot be carried out\n{}",
+            "the plan is not valid\n{}",
             PlanErrors(errors)
         ))),
     }
@@ -202,7 +202,7 @@ impl Service {
         let wrong = run.check_plan(new);
         if !wrong.is_empty() {
             return Err(ServiceError::failed(format!(
-                "the plan cannot be carried out\n{}",
+                "the plan is not valid\n{}",
                 PlanErrors(wrong)
             )));
         }

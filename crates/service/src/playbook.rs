@@ -306,7 +306,9 @@ impl Service {
         let domain = playbooks.one_domain(domain)?;
         let present = playbooks.read(&domain)?.stored.playbook.revision;
         if revision > present {
-            let message = format!("the playbook of `{domain}` is at revision {present}");
+            let message = format!(
+                "there is no revision {revision}; the playbook of `{domain}` is at revision {present}"
+            );
             return Err(ServiceError::not_found("no_such_revision", message)
                 .with_hint("`windlass playbook diff` shows the changes"));
         }

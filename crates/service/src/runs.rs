@@ -258,8 +258,9 @@ impl Service {
         let run = store.fold(&id)?;
         if let Some(parent) = run.parent() {
             return Err(
-                ServiceError::failed(format!("the run {id} is a child of another run"))
-                    .with_hint(format!("windlass runs resume {}", parent.run)),
+                ServiceError::failed(format!("the run {id} is a child of another run")).with_hint(
+                    format!("resume the parent: `windlass runs resume {}`", parent.run),
+                ),
             );
         }
         // A process may have died after the last event and before it marked the run as ended.

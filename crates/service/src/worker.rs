@@ -258,7 +258,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Ends questions that expired, if that is due, and takes the runs that can go on. Whether it took any.
+    /// Ends questions that expired, if that is due, and takes the runs that can continue. Returns whether it
+    /// took any.
     async fn look_once(&mut self, is_sweep_due: bool) -> Result<bool, ServiceError> {
         if is_sweep_due {
             self.service.stored()?.sweep().await?;
@@ -283,7 +284,7 @@ impl Worker {
             };
             self.settle(done);
         }
-        // Those whose steps were broken off.
+        // Those whose steps were aborted.
         for (_, (run, _)) in self.driving.drain() {
             self.store.mark_abandoned(&run)?;
         }
@@ -384,7 +385,7 @@ impl Worker {
         })
     }
 
-    /// Takes note of how far a run was driven. One that was broken off is left to the next worker.
+    /// Takes note of how far a run was driven. One that was aborted is left to the next worker.
     fn settle(&mut self, done: Result<(Id, Result<Driven, ServiceError>), JoinError>) {
         let (task, result) = match done {
             Ok((task, result)) => (task, result),

@@ -448,7 +448,7 @@ fn approvals_from_rows(mut rows: rusqlite::Rows<'_>) -> Result<Vec<StoredApprova
 fn approval_from_row(row: &Row<'_>) -> Result<StoredApproval, Error> {
     let (run, call): (String, String) = (row.get("run")?, row.get("call")?);
     let (status, body): (String, String) = (row.get("status")?, row.get("body")?);
-    let place = || format!("the question about the call `{call}`");
+    let place = || format!("the request about the call `{call}`");
     let approval: Approval =
         serde_json::from_str(&body).map_err(|error| Error::unreadable(place(), error))?;
     // Lists and rules use the columns, runs use the body: they must agree.
@@ -467,7 +467,7 @@ fn approval_from_row(row: &Row<'_>) -> Result<StoredApproval, Error> {
 
 fn summary(row: &Row<'_>) -> Result<ApprovalSummary, Error> {
     let call = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
-    let place = || format!("the question about the call `{call}`");
+    let place = || format!("the request about the call `{call}`");
     let status = row.get_ref(5)?.as_str().map_err(rusqlite::Error::from)?;
     Ok(ApprovalSummary {
         call: call

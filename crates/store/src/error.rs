@@ -140,10 +140,10 @@ pub enum Error {
     #[error("{}", RedactError::SecretInStructure)]
     SecretInStructure,
     /// There is no question about the call.
-    #[error("there is no question about the call `{0}`")]
+    #[error("there is no request about the call `{0}`")]
     NoSuchApproval(CallId),
     /// The question is already settled.
-    #[error("the question about the call `{call}` is already {status} and cannot be decided again")]
+    #[error("the request about the call `{call}` is already {status} and cannot be decided again")]
     AlreadyDecided {
         /// The call.
         call: CallId,
@@ -151,7 +151,7 @@ pub enum Error {
         status: ApprovalStatus,
     },
     /// The question expired before the decision.
-    #[error("the question about the call `{call}` expired at {at}")]
+    #[error("the request about the call `{call}` expired at {at}")]
     Expired {
         /// The call.
         call: CallId,
@@ -188,7 +188,7 @@ pub enum Error {
         source: DecideError,
     },
     /// A question about the call is already pending.
-    #[error("a question about the call `{0}` is already pending")]
+    #[error("a request about the call `{0}` is already pending")]
     AlreadyAsked(CallId),
     /// The question or hold belongs to another run than the journal.
     #[error("the call `{call}` does not belong to the run `{run}` and its principal")]

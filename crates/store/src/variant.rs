@@ -63,7 +63,10 @@ impl Store {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn stopped_calls(&self, filter: &ExecutionFilter) -> Result<Vec<StoppedCalls>, Error> {
+    pub fn count_denied_and_undone(
+        &self,
+        filter: &ExecutionFilter,
+    ) -> Result<Vec<StoppedCalls>, Error> {
         let select = "SELECT tool_name AS tool, principal, sum(verdict = 'deny') AS denials,
                  sum(coalesce(hold = 'undone', 0)) AS undos
              FROM tool_call_log

@@ -313,7 +313,7 @@ impl HttpEndpoint {
         let description = match redirected {
             Some(elsewhere) => format!(
                 "redirects to `{}`, which is not followed: another server, or too many redirects",
-                without_details(elsewhere)
+                without_credentials(elsewhere)
             ),
             None => {
                 let body = beginning(response).await;
@@ -389,7 +389,7 @@ async fn beginning(mut response: Response) -> String {
 }
 
 /// An untrusted URL without the parts that may contain credentials.
-fn without_details(mut url: Url) -> String {
+fn without_credentials(mut url: Url) -> String {
     url.set_query(None);
     url.set_fragment(None);
     // Neither can fail for a URL that has a host; one that has none has neither.

@@ -80,7 +80,10 @@ pub(super) fn reject(session: &ApprovalSession, command: &Reject) -> anyhow::Res
         .service
         .show_approval(&session.identity, &command.question.id)?;
     check_open(&details.approval)?;
-    let message = command.message.as_deref().map(text).transpose()?;
+    let message = command.message.as_deref();
+    let message = message
+        .map(|typed| text("message", typed, "write a text or omit --message"))
+        .transpose()?;
     let decision = PersonDecision::Reject { message };
     decide(
         session,
@@ -152,7 +155,8 @@ fn response(question: &Approval, value: Option<&str>) -> Result<PersonDecision, 
             }
         }
         Question::Ask(ask) => {
-            let text = text(value.ok_or_else(|| missing("the answer"))?)?;
+            let typed = value.ok_or_else(|| missing("the answer"))?;
+            let text = text("answer", typed, "write a text")?;
             if !ask.free_text && !ask.options.contains(&text) {
                 let options: Vec<&str> = ask.options.iter().map(NonEmptyText::as_str).collect();
                 let message = format!("`{}` is not one of the options", text.as_str());
@@ -162,14 +166,20 @@ fn response(question: &Approval, value: Option<&str>) -> Result<PersonDecision, 
             Ok(PersonDecision::Answer { text })
         }
         Question::Intervene(_) => {
-            let note = value.map(text).transpose()?;
+            let note = value
+                .map(|typed| text("note", typed, "write a text or omit it"))
+                .transpose()?;
             Ok(PersonDecision::Done { note })
         }
     }
 }
 
-fn text(typed: &str) -> Result<NonEmptyText, ServiceError> {
-    NonEmptyText::new(typed).map_err(|error| ServiceError::invalid("empty_text", error.to_string()))
+/// The text of a field. `advice` is what to do if it is empty.
+fn text(field: &str, typed: &str, advice: &str) -> Result<NonEmptyText, ServiceError> {
+    NonEmptyText::new(typed).map_err(|_| {
+        let message = format!("the {field} is empty; {advice}");
+        ServiceError::invalid("empty_text", message)
+    })
 }
 
 /// Returns the digest of `--digest`. It must match the present call.

@@ -49,7 +49,7 @@ pub(crate) enum ConfigCommand {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Existing files are kept.\n\n\
+#[command(after_help = "Existing files are kept, unless you pass --force.\n\n\
                   Exit code: 0 done, 1 if something cannot be written, 2 for wrong usage.")]
 pub(crate) struct Init {
     /// The directory of the project.
@@ -82,7 +82,8 @@ pub(crate) struct Doctor {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
 }

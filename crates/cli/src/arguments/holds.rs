@@ -12,7 +12,8 @@ pub(crate) struct Holds {
     #[command(subcommand)]
     pub(crate) command: HoldsCommand,
 
-    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY", global = true)]
     pub(crate) data: Option<PathBuf>,
 }

@@ -67,7 +67,8 @@ pub(crate) enum McpCommand {
 /// The data directory and the output format.
 #[derive(Debug, Args)]
 pub(crate) struct McpOutput {
-    /// Where pins are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
 
@@ -223,7 +224,8 @@ pub(crate) struct McpLogin {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// Where the tokens are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
 }
@@ -234,7 +236,8 @@ pub(crate) struct McpRemove {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// Where pins are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
 }

@@ -28,7 +28,8 @@ pub(crate) struct Plan {
     #[command(subcommand)]
     pub(crate) command: PlanCommand,
 
-    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY", global = true)]
     pub(crate) data: Option<PathBuf>,
 }

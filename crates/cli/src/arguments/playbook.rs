@@ -13,7 +13,8 @@ pub(crate) struct Playbook {
     #[arg(long, value_name = "NAME", global = true, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) domain: Option<String>,
 
-    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY", global = true)]
     pub(crate) data: Option<PathBuf>,
 }

@@ -63,7 +63,8 @@ pub(crate) struct ToolsList {
     #[command(flatten)]
     pub(crate) which: WhichTools,
 
-    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
 }
@@ -97,7 +98,8 @@ pub(crate) struct Executions {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
 }
@@ -169,7 +171,8 @@ pub(crate) struct ToolsCall {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
 }

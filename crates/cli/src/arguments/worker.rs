@@ -18,7 +18,8 @@ pub(crate) struct Worker {
     #[arg(long)]
     pub(crate) jsonl: bool,
 
-    /// Where runs are kept, instead of the configuration's or the user's data directory.
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
 }

@@ -38,6 +38,9 @@ impl PinsCommand<'_> {
             Some(name) => vec![service.show_server(identity, name)?],
             None => service.list_servers(identity)?,
         };
+        if servers.is_empty() && !command.output.json {
+            print_line("no tools are pinned")?;
+        }
         let mut is_open = false;
         for server in servers {
             let name = &server.settings.name;
@@ -193,6 +196,10 @@ fn show(server: &ServerName, pins: &[Pin], command: &McpPins) -> anyhow::Result<
             ]
         })
         .collect();
+    if rows.is_empty() {
+        print_line(&format!("{server}: no tools are pinned"))?;
+        return Ok(());
+    }
     print_table(["TOOL", "STATE", "ACCEPTED BY", "DEFINITION"], &rows)?;
     for pin in pins.iter().filter(|pin| needs_acceptance(pin)) {
         print_line("")?;

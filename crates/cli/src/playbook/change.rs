@@ -8,6 +8,7 @@ use windlass_service::StrategyChange;
 
 use super::{Outcome, PlaybookSession, filter, tool_names};
 use crate::arguments::{OneStrategy, PlaybookExport, PlaybookImport, PlaybookRevert};
+use crate::plural::counted;
 use crate::report::Reporter;
 use crate::schema::read_file;
 use crate::terminal::{eprint_line, print_json, print_line};
@@ -65,9 +66,9 @@ pub(super) fn revert(
         .service
         .revert_playbook(&session.identity, session.domain, to)?;
     print_line(&format!(
-        "{}: reverted to revision {to}, {} strategies in use; undo with: windlass playbook revert {}",
+        "{}: reverted to revision {to}, {} in use; undo with: windlass playbook revert {}",
         reverted.domain,
-        reverted.playbook.active().count(),
+        counted(reverted.playbook.active().count(), "strategy", "strategies"),
         reverted.previous_revision
     ))?;
     Ok(Outcome::Done)
@@ -108,8 +109,11 @@ pub(super) fn import(
     }
     let refused = imported.refused.len();
     print_line(&format!(
-        "{}: {} strategies imported, {refused} lines refused (revision {})",
-        imported.domain, imported.count, imported.revision
+        "{}: {} imported, {} refused (revision {})",
+        imported.domain,
+        counted(imported.count, "strategy", "strategies"),
+        counted(refused, "line", "lines"),
+        imported.revision
     ))?;
     Ok(Outcome::from_success(refused == 0))
 }

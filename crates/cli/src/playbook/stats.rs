@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{Outcome, PlaybookSession};
 use crate::arguments::PlaybookStats;
+use crate::plural::counted;
 use crate::terminal::{print_json, print_line};
 
 pub(super) fn run(
@@ -28,11 +29,11 @@ pub(super) fn run(
             runs.succeeded, runs.failed, runs.unclear
         ))?;
         print_line(&format!(
-            "  in use: {} strategies, {} pitfalls, {} observations ({} tokens); retired: {}",
-            active.strategies,
-            active.pitfalls,
-            active.observations,
-            active.tokens,
+            "  in use: {}, {}, {} ({}); retired: {}",
+            counted(active.strategies, "strategy", "strategies"),
+            counted(active.pitfalls, "pitfall", "pitfalls"),
+            counted(active.observations, "observation", "observations"),
+            counted(active.tokens, "token", "tokens"),
             statistics.retired,
         ))?;
         let successes = statistics.successes;
@@ -43,8 +44,8 @@ pub(super) fn run(
         ] {
             if let Some(turns) = of.avg_iterations {
                 print_line(&format!(
-                    "  {} successful runs where {what}: {turns:.1} turns on average",
-                    of.runs
+                    "  {} where {what}: {turns:.1} turns on average",
+                    counted(of.runs, "successful run", "successful runs")
                 ))?;
             }
         }

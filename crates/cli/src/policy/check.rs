@@ -6,6 +6,7 @@ use windlass_policy::{PolicyWarning, Rule, RuleEffect};
 use super::{PolicySession, agent_files, as_object, report_errors, tools_of};
 use crate::Outcome;
 use crate::arguments::PolicyCheck;
+use crate::plural::counted;
 use crate::program::Program;
 use crate::report::Reporter;
 use crate::terminal::{eprint_line, print_json, print_line};
@@ -60,8 +61,8 @@ pub(super) fn run(
     print_line(&format!(
         "{}: valid, {} for {}",
         policy.name,
-        counted(rules.len(), "rule"),
-        counted(tools.len(), "tool")
+        counted(rules.len(), "rule", "rules"),
+        counted(tools.len(), "tool", "tools")
     ))?;
     for rule in rules {
         let reason = rule
@@ -98,9 +99,4 @@ const fn effect(effect: RuleEffect) -> &'static str {
         RuleEffect::Permit => "permit",
         RuleEffect::Forbid => "forbid",
     }
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
 }

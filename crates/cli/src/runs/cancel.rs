@@ -34,7 +34,7 @@ pub(super) fn run(
         }
         eprint_line(&format!(
             "the process that drives the run {id} has not stopped within {} s; it stops when it reads its inbox\n\
-             hint: windlass runs show {id}",
+             hint: `windlass runs show {id}` shows its state",
             CANCEL_TIMEOUT.as_secs()
         ))?;
         return Ok(Outcome::Code(OUT_OF_TIME));

@@ -99,7 +99,7 @@ impl RunStatusOutput {
             );
             let expires = expires.unwrap_or_else(|| "no time".to_owned());
             field(
-                "question",
+                "request",
                 &format!("{} {what}, {expires} left", question.call()),
             );
         }

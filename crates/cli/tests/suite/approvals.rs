@@ -351,7 +351,7 @@ fn ambiguous_id_is_refused_with_all_matches() {
         "bea",
         &["approvals", "respond", "r1", "x", "--json"],
     );
-    output.assert_refused(2, "`r1` matches 2 questions:\n  r1:1:0\n  r1:1:1");
+    output.assert_refused(2, "`r1` matches 2 requests:\n  r1:1:0\n  r1:1:1");
     assert_eq!(output.json()["error"], "ambiguous");
     assert_eq!(
         run_as(&project, "bea", &["approvals", "respond", "1:1", "x"]).code,
@@ -406,7 +406,7 @@ fn requests_of_other_tenants_are_invisible() {
     );
     for command in ["show", "approve", "reject"] {
         run_as(&project, "bea", &["approvals", command, ID])
-            .assert_refused(7, "there is no question");
+            .assert_refused(7, "there is no request");
     }
 }
 

@@ -55,7 +55,7 @@ fn every_configuration_error_is_reported() {
     let project = project.with("hello.gram", example("hello.gram"));
     let output = project.run(&["run", "hello.gram", "Greet Ada", "--library", "hello"]);
     assert!(
-        output.contains("there are 10 mistakes in the configuration"),
+        output.contains("the configuration has 10 errors"),
         "{output}"
     );
     assert!(output.ends_with("exit code 1\n"), "{output}");

@@ -271,13 +271,17 @@ fn servers_of_another_client_are_imported_and_not_started() {
     let output = run(&project, &["mcp", "import", "other.json", "--only", "Desk"]);
     assert_eq!(output.code, 1, "{output:?}");
     assert_eq!(project.read("windlass.toml"), written);
-    let met = project
+    let inspected = project
         .command(&["mcp", "inspect", "desk", "--json"])
         .env("API_KEY", "k-456")
         .output()
         .unwrap();
-    let met: Value = serde_json::from_slice(&met.stdout).unwrap();
-    assert_eq!(met["tools"].as_array().unwrap().len(), 2, "{met}");
+    let inspected: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    assert_eq!(
+        inspected["tools"].as_array().unwrap().len(),
+        2,
+        "{inspected}"
+    );
     wait_until_servers_are_gone(&project);
 }
 

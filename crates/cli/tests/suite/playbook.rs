@@ -198,7 +198,10 @@ fn strategies_can_be_pinned_disabled_compared_and_reverted() {
     project.run(&["playbook", "revert", "5"]);
     assert_eq!(listed(&project)[0]["pinned"], json!(true));
     let wrong = project.run(&["playbook", "revert", "77"]);
-    assert!(wrong.contains("is at revision 7"), "{wrong}");
+    assert!(
+        wrong.contains("there is no revision 77; the playbook of "),
+        "{wrong}"
+    );
     let none = project.run(&["playbook", "show", "nothing"]);
     assert!(none.contains("there is no strategy `nothing`"), "{none}");
 }
@@ -219,7 +222,7 @@ fn repeated_import_counts_strategies_once() {
         for wanted in [
             "book.jsonl:2: there is no tool `sayHallo`; did you mean `sayHello`?",
             "book.jsonl:3: column 2",
-            &format!("1 strategies imported, 2 lines refused (revision {revision})"),
+            &format!("1 strategy imported, 2 lines refused (revision {revision})"),
             "exit code 1",
         ] {
             assert!(output.contains(wanted), "{wanted}: {output}");

@@ -122,7 +122,7 @@ fn a_run_is_shown_with_what_it_waits_for() {
         "for       ada",
         "turns     1",
         r#"r1:1:0 pay {"to":"bob","amount":10} irreversible, undecided, pending"#,
-        "question  r1:1:0 pay, 23 h 5",
+        "request   r1:1:0 pay, 23 h 5",
         "windlass approvals show r1:1:0",
         "windlass runs cancel r1",
     ] {

@@ -116,7 +116,7 @@ fn trace_shows_the_steps_of_a_run() {
     assert!(
         project
             .run(&["trace", "purge", "--days", "0"])
-            .contains("1 runs purged")
+            .contains("1 run purged")
     );
 }
 

@@ -30,18 +30,18 @@ impl Ceilings<'_> {
     fn tool(&mut self, node: &Node, path: &[&str]) {
         self.rate_limits(node, path);
         if let Some(timeout) = node.get("timeout_seconds") {
-            self.compare(timeout, &["timeout_seconds"], path);
+            self.warn_if_above_ceiling(timeout, &["timeout_seconds"], path);
         }
     }
 
     fn rate_limits(&mut self, node: &Node, path: &[&str]) {
         for (window, limit) in node.entries(&["rate_limits"]) {
-            self.compare(limit, &["rate_limits", window], path);
+            self.warn_if_above_ceiling(limit, &["rate_limits", window], path);
         }
     }
 
     /// Compares a value with the ceiling of the same key.
-    fn compare(&mut self, node: &Node, keys: &[&str], path: &[&str]) {
+    fn warn_if_above_ceiling(&mut self, node: &Node, keys: &[&str], path: &[&str]) {
         let ceiling = self.tree.at(&[&["ceilings"], keys].concat());
         let (Some(ceiling), Some(value)) = (ceiling, node.integer()) else {
             return;

@@ -15,7 +15,7 @@ pub(crate) fn environments(tree: &Node) -> Environments {
     known
 }
 
-pub(crate) fn vocabulary(tree: &Node) -> Vocabulary {
+pub(crate) fn known_permissions(tree: &Node) -> Vocabulary {
     let mut known = Vocabulary::default();
     for name in tree.items(&["permissions"]).iter().filter_map(Node::text) {
         if let Ok(permission) = name.parse() {

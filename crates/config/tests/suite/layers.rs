@@ -55,7 +55,7 @@ fn later_layers_win() {
     assert_eq!(from(&[], &[]), pair("project", "windlass.toml:1"));
     let variable = [("WINDLASS_MODEL", "variable")];
     assert_eq!(from(&variable, &[]), pair("variable", "WINDLASS_MODEL"));
-    let flag = pair("flag", "the flag `model`");
+    let flag = pair("flag", "`--set model`");
     assert_eq!(from(&variable, &["model=flag"]), flag);
     let all = load(&sources, [], &[]).unwrap().configuration;
     assert_eq!(all.gate().undo_window.as_secs(), 3);
@@ -112,7 +112,7 @@ fn the_lowest_ceiling_of_all_layers_applies() {
     assert_eq!(
         render(&loaded.warnings),
         "windlass.toml:2:1: warning: ceilings.timeout_seconds: 200 cannot raise the ceiling of 100 at admin.toml:2\n\
-         the flag `ceilings.timeout_seconds`: warning: ceilings.timeout_seconds: 150 cannot raise the ceiling of 100 at admin.toml:2"
+         `--set ceilings.timeout_seconds`: warning: 150 cannot raise the ceiling of 100 at admin.toml:2"
     );
     let origin = loaded
         .configuration
@@ -240,7 +240,7 @@ fn all_effective_values_are_listed_with_their_origins() {
         find("libraries"),
         (json!(["builtin"]), Layer::BuiltIn, "built-in")
     );
-    let flag = (json!(7), Layer::Flag, "the flag `search.max_results`");
+    let flag = (json!(7), Layer::Flag, "`--set search.max_results`");
     assert_eq!(find("search.max_results"), flag);
 }
 

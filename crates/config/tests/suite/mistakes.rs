@@ -174,7 +174,7 @@ fn mistakes_are_sorted_by_layer_and_line() {
         "windlass.toml:2",
         "windlass.toml:3",
         "WINDLASS_ENVIRONMENT:0",
-        "the flag `y`:0",
+        "`--set y`:0",
     ];
     assert_eq!(places, expected, "{}", render(&mistakes));
 }

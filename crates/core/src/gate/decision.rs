@@ -306,11 +306,16 @@ impl Decision {
             let category = self.category.unwrap_or(ErrorCategory::PermissionDenied);
             let failure = Failure::new(category, Effect::None, self.reason.clone());
             match (self.stage, self.reason.split_once(" (")) {
-                // A model need not know where the operator disabled the tool.
-                (Stage::Enabled, Some((what, _))) => Failure {
-                    model_message: format!("{what}; go on without it"),
-                    ..failure
-                },
+                // A model need not know where the operator disabled the tool. The text after the
+                // parentheses stays, which earlier versions worded differently.
+                (Stage::Enabled, Some((what, rest))) => {
+                    let advice = rest.rsplit_once("); ").map(|(_, advice)| advice);
+                    let advice = advice.unwrap_or("continue without it");
+                    Failure {
+                        model_message: format!("{what}; {advice}"),
+                        ..failure
+                    }
+                }
                 _ => failure,
             }
         })

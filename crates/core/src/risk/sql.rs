@@ -31,7 +31,7 @@ const MAX_DEPTH: usize = 24;
 /// Assesses a text of SQL.
 pub(super) fn assess(text: &str) -> Finding {
     if text.len() > MAX_BYTES {
-        let what = format!("{} bytes of SQL are too long to assess", text.len());
+        let what = format!("the SQL has {} bytes, too many to assess", text.len());
         return Finding::new(RiskLevel::Irreversible, what);
     }
     let contested =

@@ -95,7 +95,7 @@ impl Allowance {
     }
 
     /// The remaining limits, for a run that may make `max_calls` calls on behalf of this one.
-    pub(super) fn rest(&self, max_calls: u32, at: Timestamp) -> Settings {
+    pub(super) fn remaining_limits(&self, max_calls: u32, at: Timestamp) -> Settings {
         let left = |limit: Option<u64>, used| limit.map(|limit| limit.saturating_sub(used));
         Settings {
             max_calls,

@@ -240,7 +240,7 @@ impl Calls {
     }
 
     /// How many calls have run or may still run.
-    pub(super) fn used(&self) -> u32 {
+    pub(super) fn used_calls(&self) -> u32 {
         let used = self.entries().filter(|entry| entry.is_used()).count();
         u32::try_from(used).unwrap_or(u32::MAX)
     }
@@ -271,13 +271,13 @@ impl Calls {
 
     /// Whether the turn is open: calls that are not deferred have not ended.
     pub(super) fn has_open(&self, now: Timestamp) -> bool {
-        self.open(now)
+        self.open_calls(now)
             .any(|call| call.is_in_last_turn && !call.is_deferred)
     }
 
     /// Whether deferred calls have not ended.
     pub(super) fn has_deferred(&self, now: Timestamp) -> bool {
-        self.has_deferred && self.open(now).any(|call| call.is_deferred)
+        self.has_deferred && self.open_calls(now).any(|call| call.is_deferred)
     }
 
     /// Returns what to do about the calls now, if anything: first work for the gate, then calls that can
@@ -289,7 +289,7 @@ impl Calls {
         let mut waiting: Option<Waiting> = None;
         let mut is_behind = false;
         let mut is_barred = false;
-        for call in self.open(now) {
+        for call in self.open_calls(now) {
             let id = || call.record.id().clone();
             match call.step {
                 Step::AtGate => at_gate.push(id()),
@@ -323,7 +323,7 @@ impl Calls {
     }
 
     /// The calls that have not ended, in order.
-    fn open(&self, now: Timestamp) -> impl Iterator<Item = Open<'_>> {
+    fn open_calls(&self, now: Timestamp) -> impl Iterator<Item = Open<'_>> {
         let last = self.turns.len().saturating_sub(1);
         // Only deferred calls can be left over from earlier turns.
         let first = if self.has_deferred { 0 } else { last };

@@ -1,4 +1,4 @@
-//! Mistakes of models. A mistake is normal: the model is told what is wrong, the mistake is counted and
+//! Mistakes of models. A mistake is normal: the model receives the reason, the mistake is counted and
 //! bounded, and it never ends the process.
 
 use std::fmt;

@@ -196,7 +196,7 @@ impl CallProgress {
     }
 
     /// Removes the settled question.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn clear_question(&mut self) {
         self.question = None;
     }
 

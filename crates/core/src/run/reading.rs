@@ -57,12 +57,12 @@ impl Reader<'_> {
         };
         for index in 0..read.turn.answer.calls.len() {
             let entry = self.requested(index, &mut read);
-            let entry = entry.unwrap_or_else(|mistake| self.refused(index, &read, mistake));
+            let entry = entry.unwrap_or_else(|mistake| self.mistake_entry(index, &read, mistake));
             read.turn.entries.push(entry);
         }
         self.read_finish(&mut read);
         if read.turn.answer.calls.is_empty() && !read.take_text() {
-            let entry = self.refused(0, &read, Mistake::EmptyAnswer);
+            let entry = self.mistake_entry(0, &read, Mistake::EmptyAnswer);
             read.turn.entries.push(entry);
         }
         for entry in &read.turn.entries {
@@ -103,7 +103,7 @@ impl Reader<'_> {
             return Err(Mistake::Misfits(misfits));
         }
         let name = tool.name().clone();
-        if let Some(mistake) = self.repeated(&name, &arguments, &read.turn.entries) {
+        if let Some(mistake) = self.find_repetition(&name, &arguments, &read.turn.entries) {
             return Err(mistake);
         }
         let mut record = CallRecord::requested(id, name, arguments, self.at);
@@ -119,9 +119,9 @@ impl Reader<'_> {
         })
     }
 
-    fn refused(&self, index: usize, read: &ReadAnswer, mistake: Mistake) -> Entry {
+    fn mistake_entry(&self, index: usize, read: &ReadAnswer, mistake: Mistake) -> Entry {
         let id = self.calls.id_of(read.turn.turn, index);
-        refused(id, read.turn.answer.calls.get(index), mistake, self.at)
+        mistake_entry(id, read.turn.answer.calls.get(index), mistake, self.at)
     }
 
     fn unknown_tool(&self, name: &str) -> Mistake {
@@ -138,7 +138,7 @@ impl Reader<'_> {
 
     /// The mistake of repeating an earlier call exactly. The result of a reversible call may be shown
     /// again; a call with an effect must not run twice by accident.
-    fn repeated(
+    fn find_repetition(
         &self,
         name: &ToolName,
         arguments: &Map<String, Value>,
@@ -191,7 +191,7 @@ impl Reader<'_> {
                     read.answer.get_or_insert(answer);
                 }
                 Err(mistake) => {
-                    let entry = self.refused(index, read, mistake);
+                    let entry = self.mistake_entry(index, read, mistake);
                     if let Some(place) = read.turn.entries.get_mut(index) {
                         *place = entry;
                     }
@@ -284,7 +284,7 @@ fn arguments(
 }
 
 /// The entry of a call that is a mistake, with what could be parsed of it.
-fn refused(
+fn mistake_entry(
     id: CallId,
     requested: Option<&RequestedCall>,
     mistake: Mistake,

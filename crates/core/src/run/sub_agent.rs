@@ -47,7 +47,7 @@ impl Run {
                 tainted: self.is_tainted_at(call).unwrap_or(true),
                 ..Task::default()
             },
-            settings: self.allowance.rest(calls, at),
+            settings: self.allowance.remaining_limits(calls, at),
             at,
         })
     }

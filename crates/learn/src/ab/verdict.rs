@@ -150,7 +150,7 @@ pub struct Analysis {
     pub holds_for: Option<ResampledUnit>,
     /// The p-value.
     pub p_value: f64,
-    /// The e-value, which may be looked at at any time.
+    /// The e-value, which is valid at any time.
     pub evidence: f64,
     /// The verdict.
     #[serde(flatten)]

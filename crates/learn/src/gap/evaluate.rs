@@ -253,7 +253,7 @@ impl<'a> CaseFeatures<'a> {
     }
 
     /// The tool that is probably the right one; its cases stay in one fold.
-    fn right_tool(&self, without: &HashMap<&str, BTreeSet<&str>>) -> Option<&'a str> {
+    fn nearest_tool(&self, without: &HashMap<&str, BTreeSet<&str>>) -> Option<&'a str> {
         if self.case.expected.gap {
             return None;
         }
@@ -296,7 +296,7 @@ fn folds(cases: &[CaseFeatures<'_>]) -> Vec<usize> {
     for (index, judged) in cases.iter().enumerate() {
         let task = *by_task.entry(judged.case.task.trim()).or_insert(index);
         join(&mut group, index, task);
-        if let Some(tool) = judged.right_tool(&without) {
+        if let Some(tool) = judged.nearest_tool(&without) {
             let tool = *by_tool.entry(tool).or_insert(index);
             join(&mut group, index, tool);
         }

@@ -61,7 +61,7 @@ pub enum OAuthError {
         /// The reason it gave.
         reason: String,
     },
-    /// The user did not log in in time.
+    /// The user did not complete the login in time.
     #[error("the login was not completed within {0} minutes; start it again")]
     LoginTimeout(u64),
     /// The server requires a scope that the operator's settings do not allow.

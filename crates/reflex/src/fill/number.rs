@@ -112,7 +112,7 @@ pub(crate) fn score(
     score += role_fit(context, position, mention, quantity, parameter);
     score += order(context, position, parameter);
     if row.size > 1 {
-        score += respective(context, position, parameter);
+        score += row_position_score(context, position, parameter);
     }
     score
 }
@@ -385,7 +385,7 @@ fn same_kind(one: &Mention, other: &Mention) -> bool {
 }
 
 /// The score for a row of values that follows as many names: `base and height as 6 cm and 10 cm`.
-fn respective(context: &FillContext<'_>, position: usize, parameter: &Parameter) -> f32 {
+fn row_position_score(context: &FillContext<'_>, position: usize, parameter: &Parameter) -> f32 {
     let row = context.rows[position];
     let text = &context.reading.text;
     let first = &context.reading.mentions[row.first];

@@ -203,7 +203,7 @@ fn rendered(
         MentionKind::Value(_) => None,
         MentionKind::Entity(EntityKind::Time) => whole(time_of_day(written, parameter)),
         MentionKind::Entity(_) => whole(written.trim_start_matches('#').to_owned()),
-        MentionKind::Phrase | MentionKind::Word => trimmed(context, mention, parameter),
+        MentionKind::Phrase | MentionKind::Word => without_kind_words(context, mention, parameter),
     }
 }
 
@@ -228,7 +228,7 @@ fn time_of_day(written: &str, parameter: &Parameter) -> String {
 }
 
 /// A phrase without the words that only name its kind: `Chinese` of `Chinese cuisine`, for a cuisine.
-fn trimmed(
+fn without_kind_words(
     context: &FillContext<'_>,
     mention: &Mention,
     parameter: &Parameter,

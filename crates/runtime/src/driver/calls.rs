@@ -35,8 +35,8 @@ pub(super) enum CallOutcome {
     Ended(Box<Ended>),
     /// The tool asks a person.
     NeedsAnswer(Box<ToolQuestion>),
-    /// The child run of a sub-agent was stopped after a step, or waits for a person. The call is still
-    /// running and continues when the run is resumed.
+    /// The child run of a sub-agent was stopped after a step, or waits for an approval or answer. The call is
+    /// still running and continues when the run is resumed.
     Suspended {
         for_person: bool,
     },
@@ -419,7 +419,7 @@ pub(super) fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
         )),
         RunEnd::WaitingForPerson => failed(
             ErrorCategory::PermissionDenied,
-            "the sub-agent waits for a person",
+            "the sub-agent waits for an approval or answer",
         ),
     }
 }

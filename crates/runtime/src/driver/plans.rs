@@ -389,7 +389,7 @@ fn task_outcome(run: &Run) -> CallOutcome {
 }
 
 fn invalid_plan_message(errors: &PlanErrors) -> String {
-    format!("the plan cannot be carried out:\n{errors}")
+    format!("the plan is not valid:\n{errors}")
 }
 
 fn no_plan_message(name: Option<&str>) -> String {

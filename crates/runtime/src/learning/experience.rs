@@ -87,7 +87,9 @@ fn ended(end: &RunEnd) -> ExperienceEnd {
             ExperienceEnd::Incomplete(format!("it ran out of its budget ({})", budget.as_str()))
         }
         RunEnd::Cancelled => ExperienceEnd::Stopped("it was stopped".to_owned()),
-        RunEnd::WaitingForPerson => ExperienceEnd::Stopped("it waits for a person".to_owned()),
+        RunEnd::WaitingForPerson => {
+            ExperienceEnd::Stopped("it waits for an approval or answer".to_owned())
+        }
         // A failure of the model or the operator teaches nothing about tools.
         RunEnd::Failed { category, .. } => match category {
             ErrorCategory::InvalidArguments
@@ -96,7 +98,7 @@ fn ended(end: &RunEnd) -> ExperienceEnd {
             | ErrorCategory::InvalidOutput => {
                 ExperienceEnd::Incomplete(format!("it failed ({category})"))
             }
-            _ => ExperienceEnd::Stopped(format!("it could not go on ({category})")),
+            _ => ExperienceEnd::Stopped(format!("it could not continue ({category})")),
         },
     }
 }

@@ -27,7 +27,7 @@ async fn waiting_run(fixture: &RunFixture) -> (Run, CallId) {
     (run, call)
 }
 
-fn stranger() -> Identity {
+fn other_tenant() -> Identity {
     let tenant = NonEmptyText::new("elsewhere").unwrap();
     Identity::new(tenant, Principal::new("bob").unwrap())
 }
@@ -170,10 +170,10 @@ async fn an_approval_from_another_tenant_is_refused() {
     let fixture = RunFixture::new();
     let (run, call) = waiting_run(&fixture).await;
     let store = fixture.store();
-    let decide = || store.decide(&call, None, &stranger(), PersonDecision::Approve, now());
+    let decide = || store.decide(&call, None, &other_tenant(), PersonDecision::Approve, now());
     let error = decide().unwrap_err();
     assert!(matches!(error, Error::NoSuchApproval(_)), "{error}");
-    let error = store.request_cancel(run.id(), &stranger(), now());
+    let error = store.request_cancel(run.id(), &other_tenant(), now());
     assert!(matches!(error, Err(Error::NoSuchRun(_))), "{error:?}");
     assert_still_waits(&fixture, &run).await;
 }
@@ -189,7 +189,7 @@ async fn a_question_moved_to_another_tenant_is_detected_by_the_run() {
     );
     let (store, decision) = (fixture.store(), PersonDecision::Approve);
     store
-        .decide(&call, None, &stranger(), decision, now())
+        .decide(&call, None, &other_tenant(), decision, now())
         .unwrap();
     assert_refused(&fixture, &run, "does not match its open question").await;
     assert_can_be_cancelled(&fixture, &run).await;

@@ -37,7 +37,7 @@ fn person() -> impl Strategy<Value = Person> {
     prop_oneof![
         6 => Just(Person::Ann),
         6 => Just(Person::Bob),
-        1 => Just(Person::Stranger),
+        1 => Just(Person::OtherTenant),
     ]
 }
 

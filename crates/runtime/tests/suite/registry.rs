@@ -296,7 +296,7 @@ async fn a_call_that_waited_is_decided_by_the_rules_at_its_start() {
     // The model does not learn where the operator set it.
     assert_eq!(
         failure.model_message,
-        "the tool `pay` is switched off; go on without it"
+        "the tool `pay` is switched off; continue without it"
     );
     assert!(fixture.effects().is_empty());
 }

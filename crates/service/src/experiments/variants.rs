@@ -48,7 +48,7 @@ impl Service {
         };
         let store = self.store()?;
         let executions = store.variant_executions(&filter)?;
-        let stopped = store.stopped_calls(&filter)?;
+        let stopped = store.count_denied_and_undone(&filter)?;
         Ok(splits(&executions, &stopped, query.alpha))
     }
 }

@@ -33,9 +33,8 @@ impl MemoryFile {
         let metadata = std::fs::metadata(path).map_err(unreadable)?;
         if metadata.is_dir() {
             let message = format!("`{}` is a directory", path.display());
-            return Err(
-                ServiceError::invalid("is_directory", message).with_hint("windlass memory import")
-            );
+            return Err(ServiceError::invalid("is_directory", message)
+                .with_hint("`windlass memory import` adds the files of a directory"));
         }
         let bytes = metadata.len();
         if bytes > limit {

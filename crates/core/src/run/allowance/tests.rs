@@ -69,7 +69,7 @@ fn remaining_settings_subtract_usage() {
         microdollars: Some(50),
     });
     assert_eq!(allowance.used_up(), Some(Budget::Money));
-    let rest = allowance.rest(7, at(0));
+    let rest = allowance.remaining_limits(7, at(0));
     assert_eq!(rest.max_calls, 7);
     assert_eq!(rest.max_tokens, Some(30));
     assert_eq!(rest.max_microdollars, Some(0));

@@ -47,7 +47,7 @@ impl Calls {
             CallState::Pending => grant = self.end_question(approval, outcome, at)?,
             _ => return Err(refused()),
         }
-        self.call_mut(call)?.progress.settle();
+        self.call_mut(call)?.progress.clear_question();
         Ok(grant)
     }
 

@@ -84,7 +84,7 @@ fn denial_ends_the_call() {
     let mut calls = calls(CallKind::Tool);
     calls.decide(&id(), &decision("deny"), at(1)).unwrap();
     assert_eq!(state(&calls), CallState::Error);
-    assert_eq!(calls.used(), 0);
+    assert_eq!(calls.used_calls(), 0);
     let twice = calls.decide(&id(), &decision("deny"), at(1));
     assert_eq!(twice, Err(FoldError::DecidedTwice(id())));
 }

@@ -110,7 +110,7 @@ impl Run {
         let mut settings = Settings {
             // Plans do not nest, so that their size is bounded.
             plans: false,
-            ..self.allowance.rest(calls, at)
+            ..self.allowance.remaining_limits(calls, at)
         };
         let mut work = Task {
             description: task.description.to_string(),

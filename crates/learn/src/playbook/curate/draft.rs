@@ -42,7 +42,7 @@ pub(super) struct Switch {
 
 impl Draft {
     /// Counts a run as proof. `now` is the number of runs at that time.
-    pub(super) fn prove(&mut self, run: &RunEvidence, now: usize, examples: usize) {
+    pub(super) fn count_proof(&mut self, run: &RunEvidence, now: usize, examples: usize) {
         let vote = match self.strategy.section {
             StrategySection::Pitfalls => Vote::Harmful,
             StrategySection::Strategies | StrategySection::Observations => Vote::Helpful,

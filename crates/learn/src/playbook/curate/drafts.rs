@@ -161,20 +161,20 @@ impl<'e> Drafts<'e> {
         }
         if run.verdict == RunVerdict::Succeeded && !run.sequence.is_empty() {
             if run.sequence.len() <= LONGEST {
-                self.prove(StrategySection::Strategies, &run.sequence, run, now);
+                self.count_proof(StrategySection::Strategies, &run.sequence, run, now);
             }
-            self.prove_common(run, now);
+            self.count_common_proof(run, now);
         }
         for pitfall in &run.pitfalls {
             let content = || pitfall_text(&pitfall.sequence, pitfall.category, run.task.as_ref());
             let section = StrategySection::Pitfalls;
             let place = self.find_or_insert(section, &pitfall.sequence, content, run);
-            self.prove_at(place, run, now);
+            self.count_proof_at(place, run, now);
         }
     }
 
     /// Counts a run as proof of a strategy.
-    fn prove(
+    fn count_proof(
         &mut self,
         section: StrategySection,
         sequence: &[ToolName],
@@ -183,12 +183,12 @@ impl<'e> Drafts<'e> {
     ) {
         let content = || success_text(sequence, run.task.as_ref());
         let place = self.find_or_insert(section, sequence, content, run);
-        self.prove_at(place, run, now);
+        self.count_proof_at(place, run, now);
     }
 
     /// Turns the sequences that the run has in common with runs of similar tasks into strategies, without the calls
     /// that only one of them made.
-    fn prove_common(&mut self, run: &'e RunEvidence, now: usize) {
+    fn count_common_proof(&mut self, run: &'e RunEvidence, now: usize) {
         let Some(task) = &run.task else { return };
         let success = Success { run, task, now };
         let similar = self.settings.similar_tasks;
@@ -197,14 +197,14 @@ impl<'e> Drafts<'e> {
             let removed_at = self.removed_at.get(&(section, sequence.clone()));
             let removed_at = removed_at.copied().unwrap_or_default();
             for member in members.iter().filter(|member| member.now > removed_at) {
-                self.prove(section, &sequence, member.run, member.now);
+                self.count_proof(section, &sequence, member.run, member.now);
             }
         }
     }
 
-    fn prove_at(&mut self, place: Option<usize>, run: &RunEvidence, now: usize) {
+    fn count_proof_at(&mut self, place: Option<usize>, run: &RunEvidence, now: usize) {
         if let Some(place) = place {
-            self.drafts[place].prove(run, now, self.settings.examples);
+            self.drafts[place].count_proof(run, now, self.settings.examples);
         }
     }
 

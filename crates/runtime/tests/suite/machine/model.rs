@@ -36,12 +36,12 @@ pub(super) enum Policy {
     NoPay,
 }
 
-/// Ann and Bob belong to the tenant, the stranger to another one.
+/// Ann and Bob belong to the tenant, the third person to another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Person {
     Ann,
     Bob,
-    Stranger,
+    OtherTenant,
 }
 
 /// A person's decision.

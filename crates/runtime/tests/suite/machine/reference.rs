@@ -203,7 +203,7 @@ impl ReferenceState {
         let asked = asked.ok_or(Refusal::NoSuchApproval)?;
         let number = asked.len() - 1;
         let question = &mut asked[number];
-        if by == Person::Stranger {
+        if by == Person::OtherTenant {
             return Err(Refusal::NoSuchApproval);
         }
         match question.status {
@@ -266,7 +266,7 @@ impl ReferenceState {
     ) -> Result<(), Refusal> {
         let run = &mut self.runs[call_ref.run];
         let hold = run.holds.get_mut(&call_ref).ok_or(Refusal::NoSuchHold)?;
-        if by == Person::Stranger {
+        if by == Person::OtherTenant {
             return Err(Refusal::NoSuchHold);
         }
         if *hold != Hold::Held {
@@ -279,7 +279,7 @@ impl ReferenceState {
 
     fn cancel(&mut self, run: usize, by: Person) -> Result<(), Refusal> {
         let run = &mut self.runs[run];
-        if by == Person::Stranger {
+        if by == Person::OtherTenant {
             return Err(Refusal::NoSuchRun);
         }
         if run.stored_state == StoredState::Ended {

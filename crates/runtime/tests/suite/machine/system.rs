@@ -411,7 +411,7 @@ fn who(person: Person) -> Identity {
     match person {
         Person::Ann => identity("ann"),
         Person::Bob => identity("bob"),
-        Person::Stranger => Identity::new(
+        Person::OtherTenant => Identity::new(
             NonEmptyText::new("elsewhere").unwrap(),
             Principal::new("ann").unwrap(),
         ),
