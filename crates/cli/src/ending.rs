@@ -83,7 +83,10 @@ pub(super) fn next_step_message(onward: &OutermostRun) -> String {
     let command = resume_command(&onward.run);
     match onward.state {
         RunState::Ended => format!("the run {} has ended", onward.run),
-        _ if onward.has_worker => format!("a worker resumes the run {}", onward.run),
+        _ if onward.has_worker => format!(
+            "a worker resumes the run {run}, if it can bind it; check with: windlass runs show {run}",
+            run = onward.run
+        ),
         RunState::Waiting => format!("resume with: {command}"),
         RunState::Open => format!(
             "the process that drives the run resumes it; if that process is gone, run: {command}"

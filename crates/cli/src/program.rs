@@ -84,7 +84,10 @@ impl Notices {
                 Some(json!({"event": "run_taken", "run": run, "reason": reason})),
             ),
             Notice::RunNotTaken { run, reason } => (
-                format!("run {run}: not resumed: {}", visible_line(reason)),
+                format!(
+                    "run {run}: not resumed: {}",
+                    visible_line(&reason.replace('\n', "; "))
+                ),
                 Some(json!({"event": "run_not_taken", "run": run, "reason": reason})),
             ),
             Notice::ConfigurationReloaded { digest } => (

@@ -287,6 +287,7 @@ impl Service {
             || options.environment.is_some()
             || !options.set.is_empty()
             || options.base_url.is_some()
+            || options.binding.is_some()
             || ["scripted:", "replay:"]
                 .iter()
                 .any(|kind| model.starts_with(kind));
@@ -399,9 +400,6 @@ impl Service {
             .project()
             .and_then(|path| std::fs::canonicalize(path).ok());
         options.set = [options.set, self.overrides().set.clone()].concat();
-        let variables = project.files.variables.iter();
-        let variables = variables.filter(|(name, _)| is_setting(name)).cloned();
-        options.variables = Some(variables.collect());
         options.binding = Some(self.binding_record(crew, &options, project, model));
         match serde_json::to_value(options)? {
             Value::Object(assembly) => Ok(assembly),
@@ -422,7 +420,7 @@ impl Service {
         // Why the embedded model answers is not part of its name.
         let chosen = model.split(',').next().unwrap_or(model);
         let model = options.model.as_deref().unwrap_or(chosen);
-        BindingRecord::of(crew, &files, configuration, self.directory(), model)
+        BindingRecord::of(crew, &files, project, self.directory(), options, model)
     }
 
     /// Watches the configuration files and applies changes to a crew.
@@ -610,12 +608,6 @@ fn choose_agent<'f>(
 /// The model of a run whose task is a call: it is never used.
 pub(crate) const NO_MODEL: &str = "none";
 
-/// Whether an environment variable sets a configuration value of a run. The data directory belongs to the
-/// process, not to a run.
-fn is_setting(name: &str) -> bool {
-    windlass_config::is_setting_variable(name) && name != "WINDLASS_DATA"
-}
-
 /// The model of that name, with these options.
 ///
 /// # Errors
@@ -623,6 +615,17 @@ fn is_setting(name: &str) -> bool {
 pub fn named_model(name: &str, options: &RunOptions) -> Result<Arc<dyn ModelClient>, ServiceError> {
     let failed =
         |error: &dyn std::error::Error| ServiceError::failed(crate::error::with_sources(error));
+    let file = name
+        .split_once(':')
+        .filter(|(kind, _)| ["scripted", "replay"].contains(kind));
+    if let Some((_, path)) = file
+        && std::fs::metadata(path).is_ok_and(|found| !found.is_file())
+    {
+        // A pipe would block whoever binds the model.
+        return Err(ServiceError::failed(format!(
+            "`{path}` is not a regular file"
+        )));
+    }
     if let Some(path) = name.strip_prefix("scripted:") {
         let scripted = ScriptedModel::from_file_after(path, options.answered);
         return Ok(Arc::new(scripted.map_err(|error| failed(&error))?));

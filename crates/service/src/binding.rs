@@ -4,17 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use windlass_config::Configuration;
+use windlass_config::{Configuration, is_setting_variable};
 use windlass_core::run::Run;
-use windlass_runtime::{Crew, PROGRAM, reader_digest, tools_digest};
+use windlass_runtime::{Crew, PROGRAM, reader_digest, text_digest, tools_digest};
 use windlass_spec::server::{EnvTemplate, Transport};
 
 use crate::options::RunOptions;
+use crate::service::Project;
 
 /// What a run was bound to. Configuration and policies are not part of it: they are read again for every
 /// decision about a call.
@@ -38,6 +39,13 @@ pub struct BindingRecord {
     /// The model that answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The digest of the environment variables and the URL that choose settings and servers of models. Their
+    /// values are not stored: they can be secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<String>,
+    /// The configuration files and the policy file. Their content may change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration_files: Option<Vec<PathBuf>>,
 }
 
 /// Files, each with the digest of its content.
@@ -73,10 +81,12 @@ impl BindingRecord {
     pub(crate) fn of(
         crew: &Crew,
         library_files: &[PathBuf],
-        configuration: &Configuration,
+        project: &Project,
         working_directory: &Path,
+        options: &RunOptions,
         model: &str,
     ) -> Self {
+        let configuration = project.configuration();
         let mut named = server_variables(configuration);
         let mut files = library_files.to_vec();
         for path in library_files {
@@ -100,6 +110,8 @@ impl BindingRecord {
             unset_variables,
             environment: Some(configuration.environment().to_string()),
             model: Some(model.to_owned()),
+            settings: Some(settings_digest(project, options)),
+            configuration_files: Some(project.read.paths().map(absolute).collect()),
         }
     }
 
@@ -130,6 +142,17 @@ impl BindingRecord {
                 differences.push(format!("its {name} is `{now}` now, and was `{before}`"));
             }
         }
+        if self.settings.is_none() || self.configuration_files.is_none() {
+            differences.push("it was started by an earlier version of Windlass".to_owned());
+            return differences;
+        }
+        if self.settings != now.settings {
+            let what = "`WINDLASS_` variables or the URL of its model";
+            differences.push(format!("{what} are not the same as when it was started"));
+        }
+        if self.configuration_files != now.configuration_files {
+            differences.push("its configuration is read from other files".to_owned());
+        }
         differences
     }
 
@@ -156,8 +179,34 @@ fn file_differences(before: &FileDigests, now: &FileDigests) -> Vec<String> {
     differences
 }
 
+/// The digest of what chooses settings and servers of models beside the configuration files. The data directory
+/// belongs to the process, not to a run.
+fn settings_digest(project: &Project, options: &RunOptions) -> String {
+    let variables = project.files.variables.iter();
+    let mut chosen: Vec<(&str, String)> = variables
+        .filter(|(name, _)| name != "WINDLASS_DATA")
+        .filter(|(name, _)| is_setting_variable(name) || name.ends_with("_BASE_URL"))
+        .map(|(name, value)| (name.as_str(), value.clone()))
+        .collect();
+    chosen.extend(
+        std::env::var("OLLAMA_HOST")
+            .ok()
+            .map(|host| ("OLLAMA_HOST", host)),
+    );
+    let url = options.base_url.clone();
+    let url = url.or_else(|| project.configuration().base_url().map(str::to_owned));
+    chosen.extend(url.map(|url| ("base_url", url)));
+    chosen.sort();
+    text_digest(&format!("{chosen:?}"))
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// The files that the commands of a library run, as far as the command lines name them: programs named by a
-/// path, and every word of an argument that is a file.
+/// path, arguments that are files, and the scripts and programs in a shell command line. Other files in a shell
+/// command line are data, which the tool itself may change.
 fn command_files(value: &toml::Value, base: &Path, files: &mut Vec<PathBuf>) {
     let toml::Value::Table(table) = value else {
         return;
@@ -168,20 +217,33 @@ fn command_files(value: &toml::Value, base: &Path, files: &mut Vec<PathBuf>) {
         match value {
             toml::Value::Array(words) if key == "command" => {
                 let words = words.iter().filter_map(toml::Value::as_str);
-                let words = words.enumerate().flat_map(|(place, word)| match place {
-                    // A program without a slash is found through `PATH`.
-                    0 => vec![word]
-                        .into_iter()
-                        .filter(|word| word.contains('/'))
-                        .collect(),
-                    _ => words_of(word),
-                });
-                let paths = words.flat_map(|word| [directory.join(word), PathBuf::from(word)]);
-                files.extend(paths.filter(|path| path.is_file()));
+                // A program without a slash is found through `PATH`.
+                let words = words.enumerate();
+                let words = words.filter(|(place, word)| *place > 0 || word.contains('/'));
+                for (_, argument) in words {
+                    let is_line = argument.contains(char::is_whitespace);
+                    for word in words_of(argument) {
+                        let paths = [directory.join(word), PathBuf::from(word)];
+                        let found = paths.into_iter().find(|path| path.is_file());
+                        let found = found.filter(|path| !is_line || is_program(path));
+                        files.extend(found);
+                    }
+                }
             }
             value => command_files(value, base, files),
         }
     }
+}
+
+/// Whether a file in a shell command line is a script or a program, and not data.
+fn is_program(path: &Path) -> bool {
+    const SCRIPTS: [&str; 12] = [
+        "py", "sh", "bash", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua", "jar",
+    ];
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let is_script = extension.is_some_and(|extension| SCRIPTS.contains(&extension));
+    let mode = std::fs::metadata(path).map_or(0, |found| found.permissions().mode());
+    is_script || mode & 0o111 != 0
 }
 
 /// An argument and its words, in case it is a shell command line or has the form `--option=FILE`.

@@ -138,9 +138,6 @@ pub struct RunOptions {
     /// The overridden keys of the configuration, in a stored run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
-    /// The environment variables that set something of the configuration, in a stored run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub variables: Option<Vec<(String, String)>>,
     /// What the run was bound to, in a stored run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<BindingRecord>,

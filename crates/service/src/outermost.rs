@@ -6,6 +6,7 @@ use windlass_store::{Error, RunState, Store};
 
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
+use crate::runs::waits_for_program;
 use crate::service::Service;
 
 /// The outermost run of a run: follows the parents up to the run that a person started.
@@ -56,8 +57,9 @@ impl Service {
         identity.require(Scope::Read)?;
         let (summary, store) = self.find_run(identity, run.as_str())?;
         let run = of(&store, &summary.run)?;
-        let state = store.summary(&run)?.state;
-        let has_worker = self.has_worker()?;
+        let summary = store.summary(&run)?;
+        let state = summary.state;
+        let has_worker = self.has_worker()? && waits_for_program(&store, &summary)?.is_none();
         Ok(OutermostRun {
             run,
             state,

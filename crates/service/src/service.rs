@@ -173,12 +173,6 @@ impl Service {
             }
             _ => self.shared.files.clone(),
         };
-        // A run keeps the variables it was started with, so another shell does not change its rules.
-        if let Some(stored) = &options.variables {
-            let is_setting = windlass_config::is_setting_variable;
-            files.variables.retain(|(name, _)| !is_setting(name));
-            files.variables.extend(stored.iter().cloned());
-        }
         // Current flags take precedence over those the run was started with.
         files.flags = [options.set.clone(), files.flags].concat();
         let policies = options.policy.as_deref();

@@ -39,6 +39,9 @@ const BACK_OFF: Duration = Duration::from_secs(1);
 /// The longest back-off.
 const MAX_BACK_OFF: Duration = Duration::from_secs(300);
 
+/// How long a worker waits until a run is bound.
+const BIND_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// How often a lock is tried before it counts as a worker's, and how long to wait in between.
 const PROBES: u32 = 3;
 const PROBE_PAUSE: Duration = Duration::from_millis(3);
@@ -329,10 +332,15 @@ impl Worker {
 
     /// Takes one run, if it can be bound as it was.
     async fn take(&mut self, run: &RunId, reason: ResumeReason) -> bool {
+        // A refusal is about the run as it is now, not as another worker leaves it.
+        let epoch = self.store.summary(run).map_or(0, |summary| summary.epoch);
         let (service, store, id) = (self.service.clone(), Arc::clone(&self.store), run.clone());
-        let bound = tokio::task::spawn_blocking(move || bind(&service, &store, &id, reason)).await;
-        let bound =
-            bound.unwrap_or_else(|error| Err(ServiceError::failed(error.to_string()).into()));
+        let bound = tokio::task::spawn_blocking(move || bind(&service, &store, &id, reason));
+        let failed = |why: String| Err(ServiceError::failed(why).into());
+        let bound = match tokio::time::timeout(BIND_TIMEOUT, bound).await {
+            Ok(bound) => bound.unwrap_or_else(|error| failed(error.to_string())),
+            Err(_) => failed("its files or servers do not answer in time".to_owned()),
+        };
         let (bound, identity, events) = match bound {
             Ok(Some(bound)) => bound,
             // The due call has to wait for a person first.
@@ -341,7 +349,7 @@ impl Worker {
                 return false;
             }
             Err(why) => {
-                self.refuse(run.clone(), reason, &why);
+                self.refuse(run.clone(), epoch, reason, &why);
                 return false;
             }
         };
@@ -415,16 +423,17 @@ impl Worker {
                     Ok(()) => error.to_string(),
                     Err(left) => format!("{error}; {left}"),
                 };
-                self.refuse(run, reason, &ServiceError::failed(why).into());
+                let epoch = self.store.summary(&run).map_or(0, |summary| summary.epoch);
+                self.refuse(run, epoch, reason, &ServiceError::failed(why).into());
             }
         }
     }
 
     /// Backs off from a run that cannot be driven here, and reports why the first time.
-    fn refuse(&mut self, run: RunId, reason: ResumeReason, why: &Refusal) {
+    fn refuse(&mut self, run: RunId, epoch: i64, reason: ResumeReason, why: &Refusal) {
+        // `runs show` prints it too. A store that cannot be written is reported elsewhere.
+        let _ = self.store.refuse(&run, epoch, &why.reason());
         if self.back_off(run.clone(), reason) {
-            // `runs show` prints it too. A store that cannot be written is reported elsewhere.
-            let _ = self.store.refuse(&run, &why.reason());
             self.service.notify(&Notice::RunNotTaken {
                 run,
                 reason: why.to_string(),

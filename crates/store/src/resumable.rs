@@ -97,19 +97,20 @@ impl Store {
         !has_lock_file(&self.locks, run)
     }
 
-    /// Stores why a worker did not resume a run, until it is taken over.
+    /// Stores why a worker did not resume a run that has had `epoch` owners, until it is taken over. If it has
+    /// been taken over already, nothing is stored.
     ///
     /// # Errors
     /// If it cannot be stored.
-    pub fn refuse(&self, run: &RunId, reason: &str) -> Result<(), Error> {
+    pub fn refuse(&self, run: &RunId, epoch: i64, reason: &str) -> Result<(), Error> {
         let (run, reason) = (run.clone(), self.redactor.text(reason));
         self.writer
             .wait_for(Work::new(CrashPoints::of("refuse"), move |connection| {
                 let mut insert = connection.prepare_cached(
                     "INSERT OR REPLACE INTO refusals (run, epoch, reason)
-                     SELECT run, epoch, ?2 FROM runs WHERE run = ?1",
+                     SELECT run, epoch, ?3 FROM runs WHERE run = ?1 AND epoch = ?2",
                 )?;
-                insert.execute((run.as_str(), &reason))?;
+                insert.execute((run.as_str(), epoch, &reason))?;
                 Ok(0)
             }))?;
         Ok(())

@@ -102,7 +102,7 @@ fn changed_script_keeps_the_run_waiting_however_the_command_names_it() {
 }
 
 #[test]
-fn run_keeps_the_environment_it_was_started_in() {
+fn run_is_resumed_only_in_the_environment_it_was_started_in() {
     let office = OfficeProject::new(&[
         call("listFiles", json!({})),
         call("writeNote", json!({"file": "journal.txt", "line": "Rain."})),
@@ -125,14 +125,21 @@ fn run_keeps_the_environment_it_was_started_in() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
+    let started: Value = {
+        let log = std::fs::read_to_string(&log).unwrap();
+        serde_json::from_str(log.lines().next().unwrap()).unwrap()
+    };
+    let run = started["run"].as_str().unwrap();
     let worked = work(&office);
+    assert!(worked.err.contains("waiting for its program"), "{worked:?}");
+    let mut command = office.command(&["worker", "--until-idle"]);
+    command.env("WINDLASS_ENVIRONMENT", "production");
+    let worked = CommandOutput::of(&mut command);
     assert!(worked.err.contains("resumed"), "{worked:?}");
     let journal = std::fs::read_to_string(office.project.path("files/journal.txt")).unwrap();
     assert!(journal.contains("Rain."), "{journal}");
-    assert!(
-        office.project.path("files/draft.txt").exists(),
-        "the policy of the environment still forbids it: {worked:?}"
-    );
+    let trace = CommandOutput::of(&mut office.command(&["trace", "show", run]));
+    assert!(trace.out.contains("no_deletion_in_production"), "{trace:?}");
 }
 
 #[test]
@@ -156,6 +163,24 @@ fn approved_call_of_a_single_tool_is_resumed() {
     let worked = work(&office);
     assert!(worked.err.contains("resumed"), "{worked:?}");
     assert!(!office.project.path("files/draft.txt").exists());
+}
+
+#[test]
+fn run_is_resumed_only_under_the_configuration_files_it_was_started_with() {
+    let office = deletes();
+    let config = office.project.path("config/windlass");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("windlass.toml"), "environment = \"staging\"\n").unwrap();
+    let mut command = office.command(&RUN);
+    command.env("XDG_CONFIG_HOME", office.project.path("config"));
+    let waits = CommandOutput::of(&mut command);
+    assert_eq!(waits.code, 4, "{waits:?}");
+    let question = word_after(&waits.err, "windlass approvals show ");
+    let approve = ["approvals", "approve", &question, "--yes"];
+    assert_eq!(run_as(&office.project, "bob", &approve).code, 0);
+    let worked = work(&office);
+    assert!(worked.err.contains("read from other files"), "{worked:?}");
+    assert!(office.project.path("files/draft.txt").exists());
 }
 
 #[test]

@@ -193,6 +193,13 @@ pub struct FileTexts {
     texts: BTreeMap<PathBuf, String>,
 }
 
+impl FileTexts {
+    /// The files, sorted.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.texts.keys().map(PathBuf::as_path)
+    }
+}
+
 /// The administrator's file. Tests can set another one; release builds cannot.
 fn admin_file() -> PathBuf {
     let tested = match cfg!(debug_assertions) {

@@ -175,10 +175,12 @@ fn refusal_holds_until_the_run_is_taken_over() {
     let (_directory, store) = open();
     drop(start(&store, "r1"));
     assert_eq!(store.refusal(&id("r1")).unwrap(), None);
-    store.refuse(&id("r1"), "a file changed").unwrap();
-    store.refuse(&id("r1"), "another file changed").unwrap();
+    store.refuse(&id("r1"), 1, "a file changed").unwrap();
+    store.refuse(&id("r1"), 1, "another file changed").unwrap();
     let reason = store.refusal(&id("r1")).unwrap();
     assert_eq!(reason.as_deref(), Some("another file changed"));
     drop(store.take_over(&id("r1")).unwrap());
+    assert_eq!(store.refusal(&id("r1")).unwrap(), None);
+    store.refuse(&id("r1"), 1, "too late").unwrap();
     assert_eq!(store.refusal(&id("r1")).unwrap(), None);
 }
