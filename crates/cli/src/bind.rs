@@ -11,7 +11,7 @@ use super::Outcome;
 use super::arguments::{Bind, Mode};
 use super::program::Program;
 use super::report::Reporter;
-use super::schema::read_file;
+use super::source::read_agent_file;
 use super::terminal::{eprint_line, print_json, print_line};
 
 pub(super) fn run(
@@ -19,7 +19,7 @@ pub(super) fn run(
     command: &Bind,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let Some(file) = read_file(&command.file, reporter)? else {
+    let Some(file) = read_agent_file(&command.file, reporter)? else {
         return Ok(Outcome::Failed);
     };
     let tools = tools_to_bind(command, &file)?;

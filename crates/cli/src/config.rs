@@ -10,7 +10,7 @@ use super::Outcome;
 use super::arguments::{Config, ConfigCommand};
 use super::program::Program;
 use super::report::Reporter;
-use super::schema::read_file;
+use super::source::read_agent_file;
 use super::table::{one_line, print_table};
 use super::terminal::{eprint_line, print_json, print_line};
 
@@ -62,7 +62,7 @@ fn check(
 ) -> anyhow::Result<Outcome> {
     let mut agents: Vec<Agent> = Vec::new();
     for file in agent_files {
-        let Some(declared) = read_file(file, reporter)? else {
+        let Some(declared) = read_agent_file(file, reporter)? else {
             return Ok(Outcome::Failed);
         };
         agents.extend_from_slice(declared.agents());

@@ -11,7 +11,7 @@ use super::program::Program;
 use super::rendered::escape_indented;
 use super::report::Reporter;
 use super::run::block_on_until_interrupted;
-use super::schema::read_file;
+use super::source::read_agent_file;
 use super::terminal::{print_json, print_line};
 
 pub(super) fn run(
@@ -38,7 +38,7 @@ pub(super) fn run(
 fn examined(path: &Path, reporter: &Reporter) -> ExaminedFile {
     let content = match path.exists() {
         false => FileContent::Missing,
-        true => match read_file(path, reporter) {
+        true => match read_agent_file(path, reporter) {
             Ok(Some(file)) => FileContent::Declared(Box::new(file)),
             _ => FileContent::Invalid,
         },

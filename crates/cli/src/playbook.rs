@@ -14,7 +14,7 @@ use super::arguments::{Playbook, PlaybookCommand, PlaybookList, PlaybookShow};
 use super::plural::counted;
 use super::program::Program;
 use super::report::Reporter;
-use super::schema::read_file;
+use super::source::read_agent_file;
 use super::table::{one_line, print_table};
 use super::terminal::{eprint_line, print_json, print_line};
 
@@ -70,7 +70,7 @@ fn list(
 ) -> anyhow::Result<Outcome> {
     let agents = match &command.agent {
         None => None,
-        Some(file) => match read_file(file, reporter)? {
+        Some(file) => match read_agent_file(file, reporter)? {
             None => return Ok(Outcome::Failed),
             Some(file) => Some(file),
         },

@@ -16,8 +16,8 @@ use super::Outcome;
 use super::arguments::{Policy, PolicyCommand};
 use super::program::{Program, ended};
 use super::report::Reporter;
-use super::schema::read_file;
 use super::source::Source;
+use super::source::read_agent_file;
 use super::terminal::{eprint_line, print_content};
 
 pub(super) fn run(
@@ -107,7 +107,7 @@ fn report_errors(policies: &PolicySource, errors: &[PolicyError]) -> anyhow::Res
 
 /// Reads agent files. `None` if one has errors, which are reported.
 fn agent_files(paths: &[PathBuf], reporter: &Reporter) -> anyhow::Result<Option<Vec<AgentFile>>> {
-    let files = paths.iter().map(|path| read_file(path, reporter));
+    let files = paths.iter().map(|path| read_agent_file(path, reporter));
     let files: Vec<Option<AgentFile>> = files.collect::<anyhow::Result<_>>()?;
     Ok(files.into_iter().collect())
 }

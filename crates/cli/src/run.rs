@@ -22,8 +22,8 @@ use super::interrupt::stop_on_interrupt;
 use super::live::Live;
 use super::program::{Notices, Program};
 use super::report::Reporter;
-use super::schema::read_file;
 use super::signals::{Interrupts, end_on_signals};
+use super::source::read_agent_file;
 use super::terminal::{eprint_line, print_json, print_line};
 use super::{approvals, batch, gaps};
 
@@ -65,7 +65,7 @@ pub(super) fn choose(
     options: &RunOptions,
     reporter: &Reporter,
 ) -> anyhow::Result<Option<DeclaredAgent>> {
-    let Some(declared) = read_file(file, reporter)? else {
+    let Some(declared) = read_agent_file(file, reporter)? else {
         return Ok(None);
     };
     let place = file.to_string_lossy();

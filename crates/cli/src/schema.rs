@@ -1,19 +1,17 @@
 //! `windlass schema`: prints the JSON Schema of tools.
 
-use std::path::Path;
-
 use serde_json::{Map, Value};
 use windlass_service::unknown_name_message;
-use windlass_spec::{AgentFile, ToolSpecification};
+use windlass_spec::ToolSpecification;
 
 use super::Outcome;
 use super::arguments::Schema;
 use super::report::Reporter;
-use super::source::Source;
+use super::source::read_agent_file;
 use super::terminal::print_json;
 
 pub(super) fn run(command: &Schema, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let Some(file) = read_file(&command.file, reporter)? else {
+    let Some(file) = read_agent_file(&command.file, reporter)? else {
         return Ok(Outcome::Failed);
     };
     let schema = |tool: &ToolSpecification| match command.returns {
@@ -47,16 +45,4 @@ pub(super) fn run(command: &Schema, reporter: &Reporter) -> anyhow::Result<Outco
     };
     print_json(&format!("{printed:#}\n"))?;
     Ok(Outcome::Done)
-}
-
-/// Reads an agent file. `None` if it has errors, which are reported.
-pub(super) fn read_file(path: &Path, reporter: &Reporter) -> anyhow::Result<Option<AgentFile>> {
-    let (source, problem) = Source::read(path);
-    if let Some(problem) = problem {
-        reporter.show(&source, &[problem])?;
-        return Ok(None);
-    }
-    let reading = windlass_spec::read(&source.text);
-    reporter.show(&source, &reading.diagnostics)?;
-    Ok(reading.file)
 }

@@ -5,6 +5,9 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use windlass_gram::{Diagnostic, Span};
+use windlass_spec::AgentFile;
+
+use crate::report::Reporter;
 
 /// The maximum size of a file. It is far above the size of agent files, and keeps a mistyped path from filling
 /// the memory.
@@ -112,4 +115,19 @@ fn decode(bytes: Vec<u8>) -> (String, Option<Diagnostic>) {
     )
     .with_hint("save the file as UTF-8");
     (text, Some(problem))
+}
+
+/// Reads an agent file. `None` if it has errors, which are reported.
+pub(crate) fn read_agent_file(
+    path: &Path,
+    reporter: &Reporter,
+) -> anyhow::Result<Option<AgentFile>> {
+    let (source, problem) = Source::read(path);
+    if let Some(problem) = problem {
+        reporter.show(&source, &[problem])?;
+        return Ok(None);
+    }
+    let reading = windlass_spec::read(&source.text);
+    reporter.show(&source, &reading.diagnostics)?;
+    Ok(reading.file)
 }

@@ -15,7 +15,7 @@ use super::Outcome;
 use super::arguments::{OneTool, Tools, ToolsCommand};
 use super::program::Program;
 use super::report::Reporter;
-use super::schema::read_file;
+use super::source::read_agent_file;
 
 pub(super) fn run(
     program: &Program,
@@ -42,7 +42,7 @@ fn find(
     let declared = match &asked.agent_file {
         None => None,
         Some(path) => {
-            let Some(file) = read_file(path, reporter)? else {
+            let Some(file) = read_agent_file(path, reporter)? else {
                 return Ok(None);
             };
             Some(DeclaredTools {

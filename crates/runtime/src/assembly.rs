@@ -1,63 +1,15 @@
-//! Assembles a crew from declarations, a library and models. Also the data that is stored with a run so that
-//! it can be bound again.
+//! The data that is stored with a run so that it can be bound again: digests, and the program with its own tools.
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use windlass_model::{HostedModel, HostedSettings, ModelClient, ModelError};
-use windlass_spec::Agent;
-use windlass_tools::{BindingMode, ToolLibrary};
 
-use crate::crew::{Crew, CrewError};
+use crate::crew::Crew;
 
 /// The key under which the name of a program with its own tools is stored with a run.
 pub const PROGRAM: &str = "program";
-
-/// The models of the agents.
-#[derive(Clone, Default)]
-pub struct Models {
-    /// The model that all agents use instead of the declared ones.
-    pub override_model: Option<Arc<dyn ModelClient>>,
-    /// The settings for declared models.
-    pub settings: HostedSettings,
-}
-
-impl std::fmt::Debug for Models {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Models")
-            .field("has_override", &self.override_model.is_some())
-            .finish_non_exhaustive()
-    }
-}
-
-impl Models {
-    fn of(&self, agent: &Agent) -> Result<Arc<dyn ModelClient>, ModelError> {
-        match &self.override_model {
-            Some(model) => Ok(Arc::clone(model)),
-            None => Ok(Arc::new(HostedModel::new(
-                agent.model(),
-                self.settings.clone(),
-            )?)),
-        }
-    }
-}
-
-/// Assembles a crew of the agent `lead` and its sub-agents, which are found in `agents`.
-///
-/// # Errors
-/// If an agent is missing, cannot be bound to the library, or has no model.
-pub fn assemble(
-    agents: &[Agent],
-    lead: &Agent,
-    library: &ToolLibrary,
-    mode: BindingMode,
-    models: &Models,
-) -> Result<Crew, CrewError> {
-    Crew::assemble(agents, lead, library, mode, &|agent| models.of(agent))
-}
 
 /// The digest of all tools that the crew is bound to: names, descriptions, schemas.
 #[must_use]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use windlass_config::ConfigMistake;
 use windlass_core::gate::{Governance, Rules};
-use windlass_model::{ModelClient, ModelError};
+use windlass_model::{HostedModel, HostedSettings, ModelClient, ModelError};
 use windlass_policy::PolicyError;
 use windlass_spec::{Agent, AgentName, ToolSpecification};
 use windlass_tools::{BindingFailure, BindingMode, BoundTool, BoundTools, Tool, ToolLibrary, bind};
@@ -427,4 +427,47 @@ impl Crew {
             .map(|member| member.agent.clone())
             .collect()
     }
+}
+
+/// The models of the agents.
+#[derive(Clone, Default)]
+pub struct Models {
+    /// The model that all agents use instead of the declared ones.
+    pub override_model: Option<Arc<dyn ModelClient>>,
+    /// The settings for declared models.
+    pub settings: HostedSettings,
+}
+
+impl fmt::Debug for Models {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Models")
+            .field("has_override", &self.override_model.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Models {
+    fn of(&self, agent: &Agent) -> Result<Arc<dyn ModelClient>, ModelError> {
+        match &self.override_model {
+            Some(model) => Ok(Arc::clone(model)),
+            None => Ok(Arc::new(HostedModel::new(
+                agent.model(),
+                self.settings.clone(),
+            )?)),
+        }
+    }
+}
+
+/// Assembles a crew of the agent `lead` and its sub-agents, which are found in `agents`.
+///
+/// # Errors
+/// If an agent is missing, cannot be bound to the library, or has no model.
+pub fn assemble(
+    agents: &[Agent],
+    lead: &Agent,
+    library: &ToolLibrary,
+    mode: BindingMode,
+    models: &Models,
+) -> Result<Crew, CrewError> {
+    Crew::assemble(agents, lead, library, mode, &|agent| models.of(agent))
 }

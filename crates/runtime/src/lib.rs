@@ -33,10 +33,10 @@ mod stored_memory;
 mod work;
 
 pub use agent::{Agent, Error};
-pub use assembly::{Models, PROGRAM, assemble, reader_digest, text_digest, tools_digest};
+pub use assembly::{PROGRAM, reader_digest, text_digest, tools_digest};
 pub use cancelling::cancel_unowned;
 pub use choice::{ModelChoice, NoModel, choose_model};
-pub use crew::{Crew, CrewError, CrewMember, ModelOf};
+pub use crew::{Crew, CrewError, CrewMember, ModelOf, Models, assemble};
 pub use driver::{AskOutcome, Asker, BegunRun, DriveError, Driver, NewTask, Stop, WaitPolicy};
 pub use durable::{
     AppendOutcome, Durable, DurableError, DurableFuture, Journal, RateLimits, RunMonitor,

@@ -21,7 +21,8 @@ use windlass_spec::{AgentResponse, CallId, Message, RunId};
 use windlass_tools::{BindingMode, ToolLibrary, ToolProgress};
 
 use crate::agent::{Agent, Error};
-use crate::assembly::{Models, assemble, program_assembly};
+use crate::assembly::program_assembly;
+use crate::crew::{Models, assemble};
 
 /// A task given to an agent. Awaiting it does the task; [`Work::stream`] also reports progress.
 #[must_use = "nothing happens until the work is awaited or streamed"]

@@ -6,7 +6,7 @@ use windlass_service::{Identity, Service};
 use super::{Outcome, as_json, lines};
 use crate::arguments::GapsCheck;
 use crate::report::Reporter;
-use crate::schema::read_file;
+use crate::source::read_agent_file;
 use crate::terminal::{print_json, print_line};
 
 pub(super) fn run(
@@ -15,7 +15,7 @@ pub(super) fn run(
     command: &GapsCheck,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let Some(file) = read_file(&command.agent, reporter)? else {
+    let Some(file) = read_agent_file(&command.agent, reporter)? else {
         return Ok(Outcome::Failed);
     };
     let checked = service.check_gaps(identity, &file, &command.task)?;

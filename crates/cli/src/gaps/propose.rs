@@ -10,7 +10,7 @@ use super::Outcome;
 use crate::arguments::GapsPropose;
 use crate::format::replace;
 use crate::report::Reporter;
-use crate::schema::read_file;
+use crate::source::read_agent_file;
 use crate::terminal::{eprint_line, print_content, print_json};
 
 pub(super) fn run(
@@ -46,7 +46,7 @@ pub(super) fn run(
 
 /// Adds a specification to an agent file. Returns whether the file is valid.
 fn append(path: &Path, proposal: &ToolProposal, reporter: &Reporter) -> anyhow::Result<bool> {
-    let Some(declared) = read_file(path, reporter)? else {
+    let Some(declared) = read_agent_file(path, reporter)? else {
         return Ok(false);
     };
     let place = path.display().to_string();

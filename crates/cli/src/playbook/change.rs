@@ -10,7 +10,7 @@ use super::{Outcome, PlaybookSession, filter, tool_names};
 use crate::arguments::{OneStrategy, PlaybookExport, PlaybookImport, PlaybookRevert};
 use crate::plural::counted;
 use crate::report::Reporter;
-use crate::schema::read_file;
+use crate::source::read_agent_file;
 use crate::terminal::{eprint_line, print_json, print_line};
 
 pub(super) fn pin(session: &PlaybookSession<'_>, one: &OneStrategy) -> anyhow::Result<Outcome> {
@@ -91,7 +91,7 @@ pub(super) fn import(
     }
     let agents = match &command.agent {
         None => None,
-        Some(file) => match read_file(file, reporter)? {
+        Some(file) => match read_agent_file(file, reporter)? {
             None => return Ok(Outcome::Failed),
             Some(file) => Some(file),
         },

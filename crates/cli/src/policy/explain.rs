@@ -8,7 +8,7 @@ use crate::Outcome;
 use crate::arguments::PolicyExplain;
 use crate::program::Program;
 use crate::report::Reporter;
-use crate::schema::read_file;
+use crate::source::read_agent_file;
 use crate::terminal::{print_json, print_line};
 
 pub(super) fn run(
@@ -17,7 +17,7 @@ pub(super) fn run(
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
     let session = PolicySession::new(program, None, reporter)?;
-    let Some(file) = read_file(&command.agent, reporter)? else {
+    let Some(file) = read_agent_file(&command.agent, reporter)? else {
         return Ok(Outcome::Failed);
     };
     let Some(policy) = session.read(command.policy.as_deref())? else {

@@ -7,7 +7,7 @@ use crate::Outcome;
 use crate::arguments::{ToolsFind, ToolsList, WhichTools};
 use crate::program::Program;
 use crate::report::Reporter;
-use crate::schema::read_file;
+use crate::source::read_agent_file;
 use crate::table::{one_line, print_table};
 use crate::terminal::{eprint_line, print_json};
 
@@ -98,7 +98,7 @@ fn query(which: &WhichTools, reporter: &Reporter) -> anyhow::Result<Option<ToolQ
     let declared = match &which.agent_file {
         None => None,
         Some(path) => {
-            let Some(file) = read_file(path, reporter)? else {
+            let Some(file) = read_agent_file(path, reporter)? else {
                 return Ok(None);
             };
             Some(file.tools().to_vec())
