@@ -168,11 +168,11 @@ fn approved_call_of_a_single_tool_is_resumed() {
 #[test]
 fn run_is_resumed_only_under_the_configuration_files_it_was_started_with() {
     let office = deletes();
-    let config = office.project.path("config/windlass");
+    let config = office.project.path("other/windlass");
     std::fs::create_dir_all(&config).unwrap();
     std::fs::write(config.join("windlass.toml"), "environment = \"staging\"\n").unwrap();
     let mut command = office.command(&RUN);
-    command.env("XDG_CONFIG_HOME", office.project.path("config"));
+    command.env("XDG_CONFIG_HOME", office.project.path("other"));
     let waits = CommandOutput::of(&mut command);
     assert_eq!(waits.code, 4, "{waits:?}");
     let question = word_after(&waits.err, "windlass approvals show ");

@@ -192,7 +192,7 @@ fn any_key_can_be_set_by_a_flag() {
 #[test]
 fn flags_are_checked_like_files() {
     let message = refused(&[], &["gate.undo_window_seconds=soon"]);
-    assert!(message.contains("gate.undo_window_seconds: expected a whole number, 0 to 86400 seconds, found the string \"soon\""), "{message}");
+    assert!(message.contains("`--set gate.undo_window_seconds`: expected a whole number, 0 to 86400 seconds, found the string \"soon\""), "{message}");
     let message = refused(&[], &["undo"]);
     assert!(
         message.contains("this is not in the form KEY=VALUE"),
@@ -200,7 +200,7 @@ fn flags_are_checked_like_files() {
     );
     let message = refused(&[], &["gate=5"]);
     assert!(
-        message.contains("gate: this is a table, not a single value"),
+        message.contains("`--set gate`: this is a table, not a single value"),
         "{message}"
     );
     assert!(message.contains("gate.KEY=VALUE"), "{message}");
