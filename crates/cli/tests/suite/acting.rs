@@ -79,8 +79,10 @@ pub(super) fn finish(answer: &str) -> Value {
     )
 }
 
-fn project_that_deletes() -> OfficeProject {
+/// A project whose agent deletes a file.
+pub(super) fn project_that_deletes() -> OfficeProject {
     OfficeProject::new(&[
+        // The tools create the files when they are first listed.
         call("listFiles", json!({})),
         call("deleteFile", json!({"file": "draft.txt"})),
         finish("The draft is gone."),
@@ -88,7 +90,7 @@ fn project_that_deletes() -> OfficeProject {
 }
 
 /// Returns the word after `text` in the output.
-fn word_after<'t>(output: &'t str, text: &str) -> &'t str {
+pub(super) fn word_after<'t>(output: &'t str, text: &str) -> &'t str {
     let start = output
         .find(text)
         .unwrap_or_else(|| panic!("{text}: {output}"))

@@ -5,42 +5,27 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::acting::{OfficeProject, call, finish};
+use super::acting::{OfficeProject, call, finish, project_that_deletes, word_after};
 use super::seeded::{CommandOutput, run_as};
 
-fn project_that_deletes() -> OfficeProject {
-    OfficeProject::new(&[
-        // The tools create the files when they are first listed.
-        call("listFiles", json!({})),
-        call("deleteFile", json!({"file": "draft.txt"})),
-        finish("The draft is gone."),
-    ])
-}
-
-/// Returns the word after `text` in the output.
-fn word_after(output: &str, text: &str) -> String {
-    let (_, after) = output
-        .split_once(text)
-        .unwrap_or_else(|| panic!("{text}: {output}"));
-    after.split_whitespace().next().unwrap().to_owned()
-}
+/// The arguments that start the run of an office project.
+pub(super) const RUN: [&str; 7] = [
+    "run",
+    "agent.gram",
+    "Keep order.",
+    "--library",
+    "tools.toml",
+    "--model",
+    "scripted:answers.jsonl",
+];
 
 /// Starts a run that waits for approval of the deletion. Returns the ids of the request and of the run.
-fn start_waiting_run(office: &OfficeProject) -> (String, String) {
-    let arguments = [
-        "run",
-        "agent.gram",
-        "Keep order.",
-        "--library",
-        "tools.toml",
-        "--model",
-        "scripted:answers.jsonl",
-    ];
-    let output = CommandOutput::of(&mut office.command(&arguments));
+pub(super) fn start_waiting_run(office: &OfficeProject) -> (String, String) {
+    let output = CommandOutput::of(&mut office.command(&RUN));
     assert_eq!(output.code, 4, "{output:?}");
     (
-        word_after(&output.err, "windlass approvals show "),
-        word_after(&output.err, "windlass runs resume "),
+        word_after(&output.err, "windlass approvals show ").to_owned(),
+        word_after(&output.err, "windlass runs resume ").to_owned(),
     )
 }
 

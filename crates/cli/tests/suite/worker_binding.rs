@@ -6,18 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::acting::{OfficeProject, call, finish};
+use super::acting::{OfficeProject, call, finish, project_that_deletes, word_after};
 use super::seeded::{CommandOutput, run_as};
-
-const RUN: [&str; 7] = [
-    "run",
-    "agent.gram",
-    "Keep order.",
-    "--library",
-    "tools.toml",
-    "--model",
-    "scripted:answers.jsonl",
-];
+use super::worker::{RUN, start_waiting_run};
 
 const POLICY: &str = r#"
 @id("all")
@@ -27,30 +18,13 @@ forbid(principal, action == Action::"deleteFile", resource)
 when { context.environment == "production" };
 "#;
 
-fn deletes() -> OfficeProject {
-    OfficeProject::new(&[
-        call("listFiles", json!({})),
-        call("deleteFile", json!({"file": "draft.txt"})),
-        finish("The draft is gone."),
-    ])
-}
-
-fn word_after(text: &str, before: &str) -> String {
-    let (_, after) = text
-        .split_once(before)
-        .unwrap_or_else(|| panic!("{before}: {text}"));
-    after.split_whitespace().next().unwrap().to_owned()
-}
-
 /// Starts a run that waits for an approval, and approves it without a worker.
 fn approved(office: &OfficeProject, change: impl FnOnce()) -> String {
-    let waits = CommandOutput::of(&mut office.command(&RUN));
-    assert_eq!(waits.code, 4, "{waits:?}");
-    let question = word_after(&waits.err, "windlass approvals show ");
+    let (question, run) = start_waiting_run(office);
     change();
     let approve = ["approvals", "approve", &question, "--yes"];
     assert_eq!(run_as(&office.project, "bob", &approve).code, 0);
-    word_after(&waits.err, "windlass runs resume ")
+    run
 }
 
 fn work(office: &OfficeProject) -> CommandOutput {
@@ -74,7 +48,7 @@ fn changed_script_keeps_the_run_waiting_however_the_command_names_it() {
             r#"["sh", "-c", "python3 office.py delete"]"#,
         ),
     ] {
-        let office = deletes();
+        let office = project_that_deletes();
         let tools = office.project.read("tools.toml").replace(before, after);
         std::fs::write(office.project.path("tools.toml"), tools).unwrap();
         let script = match after.contains("sub") {
@@ -144,7 +118,7 @@ fn run_is_resumed_only_in_the_environment_it_was_started_in() {
 
 #[test]
 fn approved_call_of_a_single_tool_is_resumed() {
-    let office = deletes();
+    let office = project_that_deletes();
     let list = ["tools", "call", "listFiles", "--library", "tools.toml"];
     assert_eq!(CommandOutput::of(&mut office.command(&list)).code, 0);
     let delete = [
@@ -158,7 +132,7 @@ fn approved_call_of_a_single_tool_is_resumed() {
     let waits = CommandOutput::of(&mut office.command(&delete));
     assert_eq!(waits.code, 4, "{waits:?}");
     let question = word_after(&waits.err, "windlass approvals show ");
-    let approve = ["approvals", "approve", &question, "--yes"];
+    let approve = ["approvals", "approve", question, "--yes"];
     assert_eq!(run_as(&office.project, "bob", &approve).code, 0);
     let worked = work(&office);
     assert!(worked.err.contains("resumed"), "{worked:?}");
@@ -167,7 +141,7 @@ fn approved_call_of_a_single_tool_is_resumed() {
 
 #[test]
 fn run_is_resumed_only_under_the_configuration_files_it_was_started_with() {
-    let office = deletes();
+    let office = project_that_deletes();
     let config = office.project.path("other/windlass");
     std::fs::create_dir_all(&config).unwrap();
     std::fs::write(config.join("windlass.toml"), "environment = \"staging\"\n").unwrap();
@@ -176,7 +150,7 @@ fn run_is_resumed_only_under_the_configuration_files_it_was_started_with() {
     let waits = CommandOutput::of(&mut command);
     assert_eq!(waits.code, 4, "{waits:?}");
     let question = word_after(&waits.err, "windlass approvals show ");
-    let approve = ["approvals", "approve", &question, "--yes"];
+    let approve = ["approvals", "approve", question, "--yes"];
     assert_eq!(run_as(&office.project, "bob", &approve).code, 0);
     let worked = work(&office);
     assert!(worked.err.contains("read from other files"), "{worked:?}");
@@ -185,7 +159,7 @@ fn run_is_resumed_only_under_the_configuration_files_it_was_started_with() {
 
 #[test]
 fn reason_why_a_worker_did_not_resume_a_run_is_shown() {
-    let office = deletes();
+    let office = project_that_deletes();
     let run = approved(&office, || {});
     let elsewhere = tempfile::tempdir().unwrap();
     let mut command = office.command(&["worker", "--until-idle"]);
@@ -204,7 +178,7 @@ fn reason_why_a_worker_did_not_resume_a_run_is_shown() {
 
 #[test]
 fn pipe_in_place_of_a_library_blocks_nothing() {
-    let office = deletes();
+    let office = project_that_deletes();
     let run = approved(&office, || {});
     let library = office.project.path("tools.toml");
     std::fs::remove_file(&library).unwrap();
