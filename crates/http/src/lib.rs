@@ -1,0 +1,25 @@
+//! HTTP clients: the one place that chooses the cryptography of TLS.
+//!
+//! Connections are encrypted by `ring`. Certificates are verified as the operating system does it. A program that
+//! installs another provider of `rustls` before its first client keeps that one.
+
+use std::sync::Once;
+
+use reqwest::{Client, ClientBuilder};
+use rustls::crypto::ring;
+
+/// A builder of clients. Everything that Windlass sends over HTTP uses it.
+pub fn client_builder() -> ClientBuilder {
+    initialize_tls();
+    Client::builder()
+}
+
+/// Makes `ring` the provider of this process, unless it has one. Call this before a library builds its own
+/// clients; without a provider, building one panics.
+pub fn initialize_tls() {
+    static INITIALIZED: Once = Once::new();
+    INITIALIZED.call_once(|| {
+        // Fails only if the program has installed a provider.
+        let _ = ring::default_provider().install_default();
+    });
+}
