@@ -3,11 +3,6 @@
 //!
 //! `cargo run --release -p windlass-core --example risk -- crates/core/tests/data/risk.own.jsonl`
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "measures or reads files"
-)]
 #![allow(clippy::print_stdout)]
 
 use std::hint::black_box;

@@ -24,13 +24,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use windlass_spec::{
-    CallId, NonEmptyText, RiskLevel, RunId, SecurityLevel, Timestamp, UnknownWord,
+    AgentName, CallId, NonEmptyText, RiskLevel, RunId, SecurityLevel, Timestamp, ToolName,
+    UnknownWord,
 };
 
-pub use decision::{DecideError, Decided, DecisionEffect, Outcome, PersonDecision};
+pub use decision::{ApprovalOutcome, DecideError, Decided, DecisionEffect, PersonDecision};
 pub use digest::{Digest, NotADigest, canonical};
 pub use hold::{DEFAULT_UNDO_WINDOW, Hold, HoldDecision, HoldError, HoldStatus, InvalidHold};
-pub use identity::{Identity, NotAPrincipal, Principal};
+pub use identity::{NotAPrincipal, Principal, TenantPrincipal};
 pub use question::{
     Ask, Authorize, CredentialUse, FormRequest, Intervene, Question, least_security_level,
 };
@@ -93,7 +94,7 @@ impl FromStr for ApprovalStatus {
     fn from_str(word: &str) -> Result<Self, UnknownWord> {
         let mut all = Self::ALL.into_iter();
         all.find(|status| status.as_str().eq_ignore_ascii_case(word))
-            .ok_or(UnknownWord)
+            .ok_or_else(|| UnknownWord::new("status", word, Self::ALL.map(Self::as_str).to_vec()))
     }
 }
 
@@ -107,9 +108,12 @@ pub struct Request {
     pub parents: Vec<CallId>,
     /// The principal that the run acts for.
     #[serde(flatten)]
-    pub principal: Identity,
+    pub principal: TenantPrincipal,
     /// The question.
     pub question: Question,
+    /// Who wrote the text of the question. `None` if that was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<QuestionAuthor>,
     /// The user who is asked, as shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
@@ -119,7 +123,7 @@ pub struct Request {
     /// The headline for the person, if it is not the reason or the question itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<NonEmptyText>,
-    /// Who may decide; anybody of the tenant if empty.
+    /// Who may decide; every principal of the tenant if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvers: Vec<Principal>,
     /// When it was asked.
@@ -128,15 +132,43 @@ pub struct Request {
     pub expires_at: Timestamp,
 }
 
+/// Who wrote the text of a question. People must not take it for a text of Windlass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionAuthor {
+    /// Windlass itself.
+    Windlass,
+    /// An agent: its model wrote the text.
+    Agent(AgentName),
+    /// A tool.
+    Tool(ToolName),
+}
+
+impl fmt::Display for QuestionAuthor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Windlass => f.write_str("Windlass"),
+            Self::Agent(name) => write!(f, "the agent `{name}`"),
+            Self::Tool(name) => write!(f, "the tool `{name}`"),
+        }
+    }
+}
+
 impl Request {
     /// A question about a call that expires after [`DEFAULT_EXPIRY`].
     #[must_use]
-    pub fn new(call: CallId, principal: Identity, question: Question, asked_at: Timestamp) -> Self {
+    pub fn new(
+        call: CallId,
+        principal: TenantPrincipal,
+        question: Question,
+        asked_at: Timestamp,
+    ) -> Self {
         Self {
             call,
             parents: Vec::new(),
             principal,
             question,
+            asked_by: None,
             user_id: None,
             instruction: None,
             message: None,
@@ -237,16 +269,30 @@ impl Approval {
         &self.request
     }
 
-    /// Converts it into the request it was made from.
-    #[must_use]
-    pub fn into_request(self) -> Request {
-        self.request
-    }
-
     /// The question.
     #[must_use]
     pub const fn question(&self) -> &Question {
         &self.request.question
+    }
+
+    /// Who wrote the text of the question, if not Windlass: the MCP server of a form, or else the recorded
+    /// author. Without a record, Windlass wrote only about calls.
+    #[must_use]
+    pub fn asker(&self) -> Option<String> {
+        match (self.question(), &self.request.asked_by) {
+            (
+                Question::Ask(Ask {
+                    form: Some(form), ..
+                }),
+                _,
+            ) => Some(format!("the MCP server `{}`", form.server)),
+            (_, Some(QuestionAuthor::Windlass)) => None,
+            (_, Some(author)) => Some(author.to_string()),
+            (Question::Authorize(_), None) => None,
+            (Question::Ask(_) | Question::Intervene(_), None) => {
+                Some("a tool or an agent".to_owned())
+            }
+        }
     }
 
     /// The call it is about.
@@ -324,7 +370,7 @@ impl Approval {
     /// approved before, or the decision does not fit the question.
     pub fn decide(
         &mut self,
-        by: &Identity,
+        by: &TenantPrincipal,
         decision: PersonDecision,
         digest: Option<&Digest>,
         at: Timestamp,
@@ -399,26 +445,28 @@ impl Approval {
 
     /// The outcome; `None` while it is pending.
     #[must_use]
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub fn outcome(&self) -> Option<ApprovalOutcome> {
         let last = match self.status {
             ApprovalStatus::Pending => return None,
-            ApprovalStatus::Expired => return Some(Outcome::Expired),
-            ApprovalStatus::Cancelled => return Some(Outcome::Cancelled),
+            ApprovalStatus::Expired => return Some(ApprovalOutcome::Expired),
+            ApprovalStatus::Cancelled => return Some(ApprovalOutcome::Cancelled),
             ApprovalStatus::Approved | ApprovalStatus::Rejected => self.decisions.last()?,
         };
         Some(match &last.decision {
-            PersonDecision::Approve | PersonDecision::ApproveEdited { .. } => Outcome::Run {
-                arguments: self.arguments()?.clone(),
-                digest: last.digest,
-                is_edited: last.digest != self.digest,
-            },
-            PersonDecision::Reject { message } => Outcome::Rejected {
+            PersonDecision::Approve | PersonDecision::ApproveEdited { .. } => {
+                ApprovalOutcome::Run {
+                    arguments: self.arguments()?.clone(),
+                    digest: last.digest,
+                    is_edited: last.digest != self.digest,
+                }
+            }
+            PersonDecision::Reject { message } => ApprovalOutcome::Rejected {
                 by: last.by.clone(),
                 message: message.clone(),
             },
-            PersonDecision::Respond { value } => Outcome::Responded(value.clone()),
-            PersonDecision::Answer { text } => Outcome::Answered(text.clone()),
-            PersonDecision::Done { note } => Outcome::Done(note.clone()),
+            PersonDecision::Respond { value } => ApprovalOutcome::Responded(value.clone()),
+            PersonDecision::Answer { text } => ApprovalOutcome::Answered(text.clone()),
+            PersonDecision::Done { note } => ApprovalOutcome::Done(note.clone()),
         })
     }
 
@@ -437,7 +485,7 @@ impl Approval {
         Some(edited.unwrap_or(asked))
     }
 
-    fn is_entitled(&self, by: &Identity) -> bool {
+    fn is_entitled(&self, by: &TenantPrincipal) -> bool {
         let approvers = &self.request.approvers;
         by.tenant == self.request.principal.tenant
             && (approvers.is_empty() || approvers.contains(&by.principal))

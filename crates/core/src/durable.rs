@@ -2,13 +2,11 @@
 //! stored in the same transaction, and the commands that arrive for a run. They are plain data, so that
 //! neither side needs to know the other.
 
-use std::fmt;
-
 use serde_json::Value;
 use windlass_spec::plan::{Plan, PlanTaskId};
 use windlass_spec::{CallId, RunId, Timestamp};
 
-use crate::approval::{Approval, Hold, Principal};
+use crate::approval::{Approval, Digest, Hold, Principal};
 use crate::run::{Event, PlanTaskStatus};
 
 /// Whether to wait until an event is on disk.
@@ -39,28 +37,50 @@ pub enum AtomicWrite {
     Withdraw(CallId),
 }
 
-/// The id of an inbox command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct InboxCommandId(i64);
-
-impl InboxCommandId {
-    /// Makes the id from its number.
-    #[must_use]
-    pub const fn new(number: i64) -> Self {
-        Self(number)
-    }
-
-    /// Its number.
-    #[must_use]
-    pub const fn number(self) -> i64 {
-        self.0
-    }
+/// What a store knows about a call from other records than the events of its run. A driver compares it
+/// with the call before the call starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallEvidence {
+    /// The digest of the call as it was approved, else as it was held; `None` if it was neither.
+    pub authorized: Option<Digest>,
+    /// Whether an execution of the call has ended.
+    pub has_run: bool,
 }
 
-impl fmt::Display for InboxCommandId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+/// Defines the id of objects that a store numbers.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! numbered_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(i64);
+
+        impl $name {
+            /// The id with this number.
+            #[must_use]
+            pub const fn new(number: i64) -> Self {
+                Self(number)
+            }
+
+            /// Its number.
+            #[must_use]
+            pub const fn number(self) -> i64 {
+                self.0
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+numbered_id! {
+    /// The id of an inbox command.
+    InboxCommandId
 }
 
 /// A command that a person or another process left for the owner of a run.

@@ -9,7 +9,7 @@ mod rules;
 
 pub use decision::{Decision, PriorApproval, Stage, Verdict};
 pub(crate) use permit::permit;
-pub use permit::{Permit, PermitError};
+pub use permit::{OtherCall, Permit, PermitError};
 pub use rules::{DEFAULT_ENVIRONMENT, EVERYBODY, Entitlement, Governance, Rules, ToolRule};
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use windlass_policy::{Request, Session};
 use windlass_spec::registry::Permission;
 use windlass_spec::{AgentName, CallRecord, ErrorCategory, RiskLevel, ToolSpecification};
 
-use crate::approval::{Digest, Identity};
+use crate::approval::{Digest, TenantPrincipal};
 use crate::limits::{Readiness, format_wait};
 
 /// The context of a run in which the gate decides about one of its calls.
@@ -27,7 +27,7 @@ pub struct GateContext<'a> {
     /// The agent that makes the call.
     pub agent: &'a AgentName,
     /// The principal it acts for.
-    pub principal: &'a Identity,
+    pub principal: &'a TenantPrincipal,
     /// The specification of the tool, if the agent has it.
     pub specification: Option<&'a ToolSpecification>,
     /// The permissions it may hold at most: those of the run that delegated the work.
@@ -153,7 +153,7 @@ fn budget(_: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option<Decisi
 fn by_risk(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> Decision {
     let risk = rules.assess(call.tool_name(), call.arguments());
     let request = request(call, context, rules.environment(), risk.level);
-    let decided = rules.policies().decide(&request);
+    let decided = rules.decide_by_policies(&request);
     let window = rules.undo_window(context.specification);
     Decision {
         digest: Some(Digest::of_call(call.tool_name(), call.arguments())),

@@ -8,14 +8,7 @@
 //!
 //! Everything here is a function of its inputs: no IO, no clock, no randomness, no async runtime.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        clippy::disallowed_types,
-        reason = "tests read files"
-    )
-)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod approval;
 mod catalog;

@@ -12,8 +12,8 @@ pub use windlass_spec::reserved::FINISH;
 /// The request to a model for one turn. The same state gives the same request, byte for byte.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
-    /// The messages, in order.
-    pub messages: Vec<ChatMessage>,
+    /// The messages, in order. Those of an earlier turn are shared with the request of that turn.
+    pub messages: Vec<Arc<ChatMessage>>,
     /// The tools it may call, besides [`FINISH`].
     pub tools: Vec<Arc<ToolSpecification>>,
 }

@@ -6,20 +6,24 @@
 //! always give the same state, the same requests and the same end.
 //!
 //! A run is made of parts, each in its own module with private fields: `toolbox` (the agent and its
-//! tools), `calls` (turns and calls, each with its `progress`), `grants` (authorizations for later
-//! calls), `plan` (plans and their tasks), `allowance` (limits and usage) and `transcript` (the
-//! conversation with the model). `apply` sends each event to the parts it concerns. What needs several
-//! parts is a method of [`Run`]: `gating` (the gate), `people` (questions), `sub_agent` and `plan::work`
-//! (runs that work for this one), `answer` and `context` (what is reported about it).
+//! tools), `calls` (turns and calls, each with its `progress`), `history` (what is remembered of the turns
+//! that have ended), `grants` (authorizations for later calls), `plan` (plans and their tasks), `allowance`
+//! (limits and usage) and `transcript` (the conversation with the model). Each part applies events by its own `apply`. [`Run::apply`] calls them
+//! and passes on what one part must know of another. What needs several parts is a method of [`Run`]:
+//! `gating` (the gate), `people` (questions), `sub_agent` and `plan::work` (runs that work for this one),
+//! `answer` and `context` (what is reported about it).
 
 mod allowance;
 mod answer;
 mod apply;
 mod calls;
 mod context;
+mod damage;
+mod doubt;
 mod event;
 mod gating;
 mod grants;
+mod history;
 mod mistake;
 mod outcome;
 mod people;
@@ -32,6 +36,7 @@ mod single;
 mod sub_agent;
 mod toolbox;
 mod transcript;
+mod untrusted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,7 +54,9 @@ use crate::model::Usage;
 
 use allowance::Allowance;
 use calls::Calls;
+use damage::Damage;
 use grants::Grants;
+use history::History;
 use plan::Plans;
 use progress::Step;
 use toolbox::Toolbox;
@@ -81,6 +88,8 @@ pub use windlass_spec::reserved::{ASK_HUMAN, FIND_TOOLS, REQUEST_AUTHORIZATION};
 pub struct Run {
     id: RunId,
     assembly: Map<String, Value>,
+    /// Files that changed and were accepted when the run was resumed, each with its digest.
+    accepted_files: BTreeMap<String, String>,
     parent: Option<CallId>,
     /// The permissions it may hold at most: those of the run that delegated the work. `None` means no
     /// limit.
@@ -88,11 +97,14 @@ pub struct Run {
     task: Task,
     toolbox: Toolbox,
     calls: Calls,
+    history: History,
     grants: Grants,
     plans: Plans,
     allowance: Allowance,
     transcript: Transcript,
     end: Option<RunEnd>,
+    /// What the journal lost, if it did.
+    damage: Option<Damage>,
     /// Whether the process that drives the run suspended it to wait for a person. Not part of the fold.
     is_left_waiting: bool,
 }
@@ -103,8 +115,16 @@ impl Run {
     /// # Errors
     /// If an event does not fit. The journal is then damaged or belongs to another run.
     pub fn fold<'e>(events: impl IntoIterator<Item = &'e Event>) -> Result<Self, FoldError> {
-        let mut events = events.into_iter();
-        let Some(Event::Started {
+        let mut folded = FoldedRun::new(KeptTurns::All);
+        for event in events {
+            folded.apply(event)?;
+        }
+        folded.finish()
+    }
+
+    /// The run that its first event starts.
+    fn started(event: &Event) -> Result<Self, FoldError> {
+        let Event::Started {
             run,
             agent,
             agents,
@@ -114,59 +134,49 @@ impl Run {
             task,
             settings,
             at,
-        }) = events.next()
+        } = event
         else {
             return Err(FoldError::NotStarted);
         };
         let mut state = Self {
             id: run.clone(),
             assembly: assembly.clone(),
+            accepted_files: BTreeMap::new(),
             parent: parent.clone(),
             inherited: holds.clone(),
             task: task.clone(),
             toolbox: Toolbox::new(agent, agents, task, settings),
             calls: Calls::new(run.clone()),
+            history: History::default(),
             grants: Grants::default(),
             plans: Plans::default(),
             allowance: Allowance::new(settings.clone(), *at),
-            transcript: Transcript::new(settings),
+            transcript: Transcript::new(settings, task),
             end: None,
+            damage: None,
             is_left_waiting: false,
         };
+        state.set_system();
         state.settle();
-        for event in events {
-            state.apply(event)?;
-        }
         Ok(state)
     }
 
-    /// Undoes what was applied after these events, because it could not be stored. Permits that were
+    /// Replaces the run with `folded`, which is the same run as its stored events give it. Permits that were
     /// issued stay issued: they are not part of the fold.
-    ///
-    /// # Errors
-    /// If the events do not fit. The run is then unchanged.
-    pub fn restore<'e>(
-        &mut self,
-        events: impl IntoIterator<Item = &'e Event>,
-    ) -> Result<(), FoldError> {
-        let mut run = Self::fold(events)?;
-        run.calls.take_permits_of(&mut self.calls);
-        run.is_left_waiting = self.is_left_waiting;
-        *self = run;
-        Ok(())
+    pub fn restore(&mut self, mut folded: Self) {
+        folded.calls.take_permits_of(&mut self.calls);
+        folded.is_left_waiting = self.is_left_waiting;
+        *self = folded;
     }
 
     /// Returns what to do now.
     #[must_use]
     pub fn next(&self) -> Next {
         self.next_without_model().unwrap_or_else(|| {
-            Next::CallModel(Box::new(self.transcript.request(
-                self.toolbox.agent(),
-                &self.task,
-                self.calls.turns(),
-                &self.toolbox.missing(),
-                self.toolbox.shown(),
-            )))
+            let request = self
+                .transcript
+                .request(self.calls.open_turns(), self.toolbox.shown());
+            Next::CallModel(Box::new(request))
         })
     }
 
@@ -226,6 +236,12 @@ impl Run {
         &self.assembly
     }
 
+    /// The files that had changed when the run was resumed and that the user accepted, each with its digest.
+    #[must_use]
+    pub fn accepted_files(&self) -> &BTreeMap<String, String> {
+        &self.accepted_files
+    }
+
     /// The call of the parent run that this run works for.
     #[must_use]
     pub fn parent(&self) -> Option<&CallId> {
@@ -250,6 +266,56 @@ impl Run {
     #[must_use]
     pub fn end(&self) -> Option<&RunEnd> {
         self.end.as_ref()
+    }
+}
+
+/// Which turns of a run are kept while its events are folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptTurns {
+    /// All, to report what happened.
+    All,
+    /// Those that may still change or that the model is shown, to continue the run: see
+    /// [`Run::release_turns`].
+    Shown,
+}
+
+/// A run that is folded event by event, for journals that are too long to be in memory at once.
+#[derive(Debug)]
+pub struct FoldedRun {
+    run: Option<Run>,
+    kept: KeptTurns,
+}
+
+impl FoldedRun {
+    /// A run without events.
+    #[must_use]
+    pub fn new(kept: KeptTurns) -> Self {
+        Self { run: None, kept }
+    }
+
+    /// Applies the next event.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn apply(&mut self, event: &Event) -> Result<(), FoldError> {
+        match &mut self.run {
+            None => self.run = Some(Run::started(event)?),
+            Some(run) => {
+                run.apply(event)?;
+                if self.kept == KeptTurns::Shown {
+                    run.release_turns();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The run.
+    ///
+    /// # Errors
+    /// If there were no events.
+    pub fn finish(self) -> Result<Run, FoldError> {
+        self.run.ok_or(FoldError::NotStarted)
     }
 }
 
@@ -288,17 +354,9 @@ impl Run {
     /// The tools that tool searches have found so far, in order.
     #[must_use]
     pub fn found_tools(&self) -> Vec<ToolName> {
-        let entries = self.calls.entries();
-        let searches = entries.filter(|entry| entry.kind() == Some(CallKind::ToolSearch));
-        let found = searches.filter_map(|entry| {
-            let found = entry.call()?.outcome()?.ok()?.as_array()?;
-            Some(found.iter().filter_map(|tool| tool.get("name")?.as_str()))
-        });
-        let mut names: Vec<ToolName> = Vec::new();
-        for name in found.flatten().filter_map(|name| ToolName::new(name).ok()) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
+        let mut names = self.history.found_tools().to_vec();
+        for entry in self.calls.open_entries() {
+            history::add_found_tools(&mut names, entry);
         }
         names
     }
@@ -306,10 +364,36 @@ impl Run {
 
 /// The turns and calls of the run.
 impl Run {
-    /// The turns so far.
+    /// The turns so far, without those that [`Run::release_turns`] dropped.
     #[must_use]
     pub fn turns(&self) -> &[TurnState] {
         self.calls.turns()
+    }
+
+    /// How many turns there are so far, including those that were dropped.
+    #[must_use]
+    pub fn turn_count(&self) -> usize {
+        self.calls.turn_count()
+    }
+
+    /// Whether turns were dropped.
+    #[must_use]
+    pub fn has_released_turns(&self) -> bool {
+        self.calls.turn_count() > self.calls.turns().len()
+    }
+
+    /// The calls that failed because their tool does not exist or is not configured: the first of each tool
+    /// in the turns that have ended, and all in the others.
+    pub fn missing_tool_entries(&self) -> impl Iterator<Item = &Entry> {
+        let open = self.calls.open_entries();
+        let open = open.filter(|entry| history::missing_tool(entry).is_some());
+        self.history.missing_tools().iter().chain(open)
+    }
+
+    /// Drops turns that have ended and that the model is not shown any more. What the run does next stays the
+    /// same; what is reported about it has to be read back from its journal.
+    pub fn release_turns(&mut self) {
+        self.calls.drop_turns(self.transcript.left_out());
     }
 
     /// The turn the model is asked for next, or was asked for last if that has not been answered.
@@ -365,10 +449,16 @@ impl Run {
     /// it is idempotent and not irreversible. An irreversible call never runs twice.
     #[must_use]
     pub fn may_be_repeated(&self, call: &CallId) -> bool {
+        self.may_be_repeated_at(call, RiskLevel::Reversible)
+    }
+
+    /// As [`Run::may_be_repeated`], if the call is at least as risky as this.
+    #[must_use]
+    pub fn may_be_repeated_at(&self, call: &CallId, assessed: RiskLevel) -> bool {
         let Ok(Entry::Call { specification, .. }) = self.entry(call) else {
             return false;
         };
-        match self.risk(call) {
+        match self.risk(call).max(assessed) {
             RiskLevel::Reversible => true,
             RiskLevel::ReversibleWithDelay => specification.attributes().idempotent == Some(true),
             RiskLevel::Irreversible => false,
@@ -377,7 +467,7 @@ impl Run {
 
     /// The questions that wait for a person.
     pub fn questions(&self) -> impl Iterator<Item = &Approval> {
-        self.calls.entries().filter_map(|entry| match entry {
+        self.calls.open_entries().filter_map(|entry| match entry {
             Entry::Call { progress, .. } => progress.question(),
             Entry::Mistake { .. } | Entry::Finish => None,
         })
@@ -387,7 +477,7 @@ impl Run {
     pub fn held_calls(&self) -> impl Iterator<Item = (&CallRecord, Timestamp)> {
         let now = self.allowance.now();
         self.calls
-            .entries()
+            .open_entries()
             .filter_map(move |entry| match entry.step(now)? {
                 Step::Held(until) => Some((entry.call()?, until)),
                 _ => None,
@@ -427,13 +517,18 @@ impl Run {
     /// of the runs that work for it. The calls lent to such a run count until it ends.
     #[must_use]
     pub fn calls_used(&self) -> u32 {
-        let own = self.calls.used_calls();
+        let own = self.own_calls();
         own.saturating_add(self.allowance.calls_of_others())
     }
 
     /// How many calls are left for a run that starts now.
     fn calls_left(&self) -> u32 {
-        self.allowance.calls_left(self.calls.used_calls())
+        self.allowance.calls_left(self.own_calls())
+    }
+
+    /// How many calls of its own the run has used, including those that have not run yet.
+    fn own_calls(&self) -> u32 {
+        self.history.used_calls() + self.calls.used_open_calls()
     }
 
     /// How often the model made each kind of mistake.

@@ -80,7 +80,7 @@ pub struct Decided {
 
 /// The outcome of a question.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum ApprovalOutcome {
     /// The call may run once, with exactly these arguments.
     Run {
         /// The arguments.

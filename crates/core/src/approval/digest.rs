@@ -6,13 +6,13 @@
 //! floating-point numbers. Other numbers have the fewest digits that parse back to the same value. Texts
 //! are not normalized: two spellings of one letter are two texts, because a tool may distinguish them.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 use sha2::{Digest as _, Sha256};
-use windlass_spec::ToolName;
+use windlass_spec::{ToolName, parsed_text};
 
 const PREFIX: &str = "sha256:";
 
@@ -146,19 +146,4 @@ impl FromStr for Digest {
     }
 }
 
-impl TryFrom<String> for Digest {
-    type Error = NotADigest;
-
-    fn try_from(text: String) -> Result<Self, NotADigest> {
-        text.parse()
-    }
-}
-
-impl From<Digest> for String {
-    fn from(digest: Digest) -> Self {
-        let mut text = Self::new();
-        // Writing to a `String` cannot fail.
-        let _ = write!(text, "{digest}");
-        text
-    }
-}
+parsed_text!(Digest);

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize, Serializer};
 use windlass_spec::{RunId, Timestamp};
 
-use super::{Approval, ApprovalError, ApprovalStatus, Decided, Digest, Identity, Request};
+use super::{Approval, ApprovalError, ApprovalStatus, Decided, Digest, Request, TenantPrincipal};
 
 impl Serialize for Approval {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -61,7 +61,7 @@ impl TryFrom<RawApproval> for Approval {
         }
         let tenant = approval.request.principal.tenant.clone();
         for decided in &raw.decisions {
-            let by = Identity::new(tenant.clone(), decided.by.clone());
+            let by = TenantPrincipal::new(tenant.clone(), decided.by.clone());
             let shown = approval.digest();
             approval
                 .decide(&by, decided.decision.clone(), Some(&shown), decided.at)

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use windlass_spec::{CallId, RunId, Timestamp, ToolName};
 
 use super::digest::Digest;
-use super::identity::{Identity, Principal};
+use super::identity::{Principal, TenantPrincipal};
 use super::later;
 
 /// The undo window, unless another one is set.
@@ -96,7 +96,7 @@ pub enum InvalidHold {
 pub struct Hold {
     call: CallId,
     #[serde(flatten)]
-    principal: Identity,
+    principal: TenantPrincipal,
     tool_name: ToolName,
     tool_args: Map<String, Value>,
     digest: Digest,
@@ -123,7 +123,7 @@ impl Hold {
     #[must_use]
     pub fn new(
         call: CallId,
-        principal: Identity,
+        principal: TenantPrincipal,
         tool_name: ToolName,
         tool_args: Map<String, Value>,
         held_at: Timestamp,
@@ -157,7 +157,7 @@ impl Hold {
 
     /// The principal that the run acts for.
     #[must_use]
-    pub const fn principal(&self) -> &Identity {
+    pub const fn principal(&self) -> &TenantPrincipal {
         &self.principal
     }
 
@@ -213,7 +213,7 @@ impl Hold {
     ///
     /// # Errors
     /// If it is no longer held, or the principal belongs to another tenant.
-    pub fn undo(&mut self, by: &Identity, at: Timestamp) -> Result<(), HoldError> {
+    pub fn undo(&mut self, by: &TenantPrincipal, at: Timestamp) -> Result<(), HoldError> {
         self.decide(HoldStatus::Undone, by, at)
     }
 
@@ -221,7 +221,7 @@ impl Hold {
     ///
     /// # Errors
     /// If it is no longer held, or the principal belongs to another tenant.
-    pub fn release(&mut self, by: &Identity, at: Timestamp) -> Result<(), HoldError> {
+    pub fn release(&mut self, by: &TenantPrincipal, at: Timestamp) -> Result<(), HoldError> {
         self.decide(HoldStatus::Released, by, at)
     }
 
@@ -254,7 +254,7 @@ impl Hold {
     fn decide(
         &mut self,
         status: HoldStatus,
-        by: &Identity,
+        by: &TenantPrincipal,
         at: Timestamp,
     ) -> Result<(), HoldError> {
         if by.tenant != self.principal.tenant {
@@ -282,7 +282,7 @@ impl Hold {
 struct RawHold {
     call: CallId,
     #[serde(flatten)]
-    principal: Identity,
+    principal: TenantPrincipal,
     tool_name: ToolName,
     tool_args: Map<String, Value>,
     digest: Digest,

@@ -1,17 +1,16 @@
 //! Principals and identities.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use windlass_spec::NonEmptyText;
 use windlass_spec::text::{TextUse, is_clean};
+use windlass_spec::{NonEmptyText, checked_text};
 
-/// The name of a person or program: visible characters without surrounding blanks, so that one principal
-/// cannot pass as two.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Principal(String);
+checked_text! {
+    /// The name of a person or program: visible characters without surrounding blanks, so that one principal
+    /// cannot pass as two.
+    Principal(String), NotAPrincipal, check_principal
+}
 
 /// A text that is not a valid principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -21,28 +20,20 @@ pub struct Principal(String);
 )]
 pub struct NotAPrincipal;
 
+fn check_principal(name: &str) -> Result<(), NotAPrincipal> {
+    let is_valid = !name.is_empty()
+        && name.trim() == name
+        && name.chars().count() <= Principal::MAX
+        && is_clean(name, TextUse::Name);
+    match is_valid {
+        true => Ok(()),
+        false => Err(NotAPrincipal),
+    }
+}
+
 impl Principal {
     /// The maximum number of characters.
     pub const MAX: usize = 256;
-
-    /// Makes a principal from a checked name.
-    ///
-    /// # Errors
-    /// If it is empty, too long, or contains invisible characters.
-    pub fn new(name: impl Into<String>) -> Result<Self, NotAPrincipal> {
-        let name = name.into();
-        let is_valid = !name.is_empty()
-            && name.trim() == name
-            && name.chars().count() <= Self::MAX
-            && is_clean(&name, TextUse::Name);
-        is_valid.then_some(Self(name)).ok_or(NotAPrincipal)
-    }
-
-    /// The name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 
     /// Whether both may be the same person. Many systems ignore case in names, so names that differ only
     /// in case count as one where two approvers are needed.
@@ -52,44 +43,16 @@ impl Principal {
     }
 }
 
-impl fmt::Display for Principal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for Principal {
-    type Err = NotAPrincipal;
-
-    fn from_str(name: &str) -> Result<Self, NotAPrincipal> {
-        Self::new(name)
-    }
-}
-
-impl TryFrom<String> for Principal {
-    type Error = NotAPrincipal;
-
-    fn try_from(name: String) -> Result<Self, NotAPrincipal> {
-        Self::new(name)
-    }
-}
-
-impl From<Principal> for String {
-    fn from(principal: Principal) -> Self {
-        principal.0
-    }
-}
-
 /// A principal of a tenant. A principal cannot decide about calls of another tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Identity {
+pub struct TenantPrincipal {
     /// The organisation.
     pub tenant: NonEmptyText,
     /// The person or program.
     pub principal: Principal,
 }
 
-impl Identity {
+impl TenantPrincipal {
     /// A principal of a tenant.
     #[must_use]
     pub const fn new(tenant: NonEmptyText, principal: Principal) -> Self {
@@ -97,7 +60,7 @@ impl Identity {
     }
 }
 
-impl fmt::Display for Identity {
+impl fmt::Display for TenantPrincipal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.principal, self.tenant)
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use windlass_spec::{RiskLevel, RunId, SecurityLevel, Timestamp, ToolName};
 
 use super::digest::Digest;
-use super::identity::{Identity, Principal};
+use super::identity::{Principal, TenantPrincipal};
 
 /// What a standing approval covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub enum InvalidStanding {
 #[serde(try_from = "RawStanding")]
 pub struct StandingApproval {
     #[serde(flatten)]
-    principal: Identity,
+    principal: TenantPrincipal,
     tool_name: ToolName,
     #[serde(flatten)]
     scope: StandingScope,
@@ -76,7 +76,7 @@ pub struct Revoked {
 #[derive(Debug, Clone, Copy)]
 pub struct StandingCall<'a> {
     /// The principal it would run for.
-    pub principal: &'a Identity,
+    pub principal: &'a TenantPrincipal,
     /// Its run.
     pub run: &'a RunId,
     /// Its tool.
@@ -97,7 +97,7 @@ impl StandingApproval {
     /// # Errors
     /// If it ends before it starts.
     pub fn new(
-        principal: Identity,
+        principal: TenantPrincipal,
         tool_name: ToolName,
         scope: StandingScope,
         reach: Reach,
@@ -161,7 +161,7 @@ impl StandingApproval {
 
     /// The principal that the calls are made for.
     #[must_use]
-    pub const fn principal(&self) -> &Identity {
+    pub const fn principal(&self) -> &TenantPrincipal {
         &self.principal
     }
 
@@ -212,7 +212,7 @@ impl StandingApproval {
 #[derive(Deserialize)]
 struct RawStanding {
     #[serde(flatten)]
-    principal: Identity,
+    principal: TenantPrincipal,
     tool_name: ToolName,
     #[serde(flatten)]
     scope: StandingScope,

@@ -23,8 +23,8 @@ fn text(content: &str) -> NonEmptyText {
     NonEmptyText::new(content).unwrap()
 }
 
-fn identity(principal: &str) -> Identity {
-    Identity::new(text("acme"), Principal::new(principal).unwrap())
+fn identity(principal: &str) -> TenantPrincipal {
+    TenantPrincipal::new(text("acme"), Principal::new(principal).unwrap())
 }
 
 fn call() -> CallId {

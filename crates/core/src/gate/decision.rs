@@ -105,6 +105,8 @@ pub enum Stage {
     Risk,
     /// What the operator's policies decide.
     Policy,
+    /// Whether the call is still the one that was decided and approved.
+    Authorization,
     /// No stage refused.
     Passed,
 }
@@ -193,6 +195,23 @@ impl Decision {
         self.undo_window_seconds = is_held.then_some(undo_window.as_secs());
         self.covered_by = Some(by);
         self
+    }
+
+    /// The refusal of a call that is not the one that was decided and approved.
+    pub(crate) fn deny_unauthorized(reason: String) -> Self {
+        let category = ErrorCategory::PermissionDenied;
+        Self::deny(Stage::Authorization, category, reason)
+    }
+
+    /// The same decision, which needs approval because of a doubt.
+    pub(crate) fn with_doubt(self, doubt: String) -> Self {
+        Self {
+            verdict: Verdict::Ask,
+            stage: Stage::Risk,
+            reason: doubt,
+            undo_window_seconds: None,
+            ..self
+        }
     }
 
     /// The same decision about a call with these operator arguments.

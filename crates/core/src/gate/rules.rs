@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use windlass_policy::{DEFAULT_POLICIES, FloorSettings, Policies, PolicyError, named_tools};
+use windlass_policy::{
+    DEFAULT_POLICIES, FloorSettings, ParsedPolicies, Policies, PolicyError, Request,
+};
 use windlass_spec::registry::{CategoryName, Permission, RateLimits};
 use windlass_spec::{Agent, AgentName, RiskLevel, TimeoutSeconds, ToolName, ToolSpecification};
 
-use crate::approval::{DEFAULT_UNDO_WINDOW, Identity};
+use crate::approval::{DEFAULT_UNDO_WINDOW, TenantPrincipal};
 use crate::catalog::{CallKind, callable};
 use crate::limits::{Breaker, Limit, LimitScope};
 use crate::risk::{Annotations, Assessment, KnownTool, ToolRisk, Trust};
@@ -23,6 +25,8 @@ pub const DEFAULT_ENVIRONMENT: &str = "development";
 pub struct Governance {
     /// The policies, as text.
     pub policies: String,
+    /// Further policies, as text. They can only restrict what the others permit.
+    pub restricting_policies: Vec<String>,
     /// The settings of the floor.
     pub floor: FloorSettings,
     /// The environment of runs, such as `production`.
@@ -31,6 +35,8 @@ pub struct Governance {
     pub undo_window: Duration,
     /// The risk of tools, overriding all other sources.
     pub overrides: BTreeMap<String, RiskLevel>,
+    /// The least risk of tools, whatever the other sources are.
+    pub least_risks: BTreeMap<String, RiskLevel>,
     /// The HTTP method behind tools that are HTTP requests.
     pub http_methods: BTreeMap<String, String>,
     /// The annotations of servers about their tools, and whether the operator trusts the server.
@@ -85,10 +91,12 @@ impl Default for Governance {
     fn default() -> Self {
         Self {
             policies: DEFAULT_POLICIES.to_owned(),
+            restricting_policies: Vec::new(),
             floor: FloorSettings::default(),
             environment: DEFAULT_ENVIRONMENT.to_owned(),
             undo_window: DEFAULT_UNDO_WINDOW,
             overrides: BTreeMap::new(),
+            least_risks: BTreeMap::new(),
             http_methods: BTreeMap::new(),
             annotations: BTreeMap::new(),
             other_tools: Vec::new(),
@@ -106,6 +114,7 @@ impl Default for Governance {
 #[derive(Debug, Clone)]
 pub struct Rules {
     policies: Policies,
+    restricting_policies: Vec<Policies>,
     risks: HashMap<ToolName, ToolRisk>,
     environment: String,
     undo_window: Duration,
@@ -130,10 +139,17 @@ impl Rules {
         let callable = callable(agent, agents);
         // A policy may name tools of other agents. Only those it names are checked, because each takes
         // time.
-        let named = match governance.other_tools.is_empty() {
-            true => BTreeSet::new(),
-            false => named_tools(&governance.policies)?,
-        };
+        let parsed = ParsedPolicies::parse(&governance.policies)?;
+        let restricting = governance.restricting_policies.iter();
+        let restricting = restricting
+            .map(|text| ParsedPolicies::parse(text))
+            .collect::<Result<Vec<_>, Vec<PolicyError>>>()?;
+        let mut named = BTreeSet::new();
+        if !governance.other_tools.is_empty() {
+            for policies in std::iter::once(&parsed).chain(&restricting) {
+                named.extend(policies.named_tools()?);
+            }
+        }
         let is_other = |tool: &&Arc<ToolSpecification>| {
             let name = tool.name();
             callable.iter().all(|(_, own)| own.name() != name) && named.contains(name.as_str())
@@ -141,7 +157,15 @@ impl Rules {
         let others = governance.other_tools.iter().filter(is_other);
         let own = callable.iter().map(|(_, tool)| tool);
         let specifications = own.chain(others).map(AsRef::as_ref);
-        let policies = Policies::load(&governance.policies, specifications)?;
+        let load = |parsed: &ParsedPolicies| {
+            let policies = parsed.load(specifications.clone())?;
+            Ok(policies.with_floor(governance.floor))
+        };
+        let policies = load(&parsed)?;
+        let restricting_policies = restricting
+            .iter()
+            .map(load)
+            .collect::<Result<_, Vec<PolicyError>>>()?;
         let risks = callable.iter().map(|(kind, tool)| {
             let name = tool.name();
             let method = governance.http_methods.get(name.as_str());
@@ -153,6 +177,7 @@ impl Rules {
             let overridden = governance.overrides.get(name.as_str()).copied();
             let known = KnownTool {
                 operator_override: overridden.or(reversible),
+                at_least: governance.least_risks.get(name.as_str()).copied(),
                 http_method: method.map(String::as_str),
                 annotations,
                 trust,
@@ -162,7 +187,8 @@ impl Rules {
             (name.clone(), ToolRisk::of(&known))
         });
         Ok(Self {
-            policies: policies.with_floor(governance.floor),
+            policies,
+            restricting_policies,
             risks: risks.collect(),
             environment: governance.environment.clone(),
             undo_window: governance.undo_window,
@@ -184,10 +210,28 @@ impl Rules {
         }
     }
 
-    /// The policies.
+    /// The policies that decide, without those that only restrict them.
     #[must_use]
     pub fn policies(&self) -> &Policies {
         &self.policies
+    }
+
+    /// The decision of all policies about a call: the strictest one.
+    #[must_use]
+    pub(crate) fn decide_by_policies(&self, request: &Request<'_>) -> windlass_policy::Decision {
+        let first = self.policies.decide(request);
+        let others = self.restricting_policies.iter();
+        others.fold(first, |strictest, policies| {
+            let decided = policies.decide(request);
+            let security_level = decided.security_level.max(strictest.security_level);
+            let is_stricter =
+                (decided.verdict, decided.policies) > (strictest.verdict, strictest.policies);
+            let stricter = if is_stricter { decided } else { strictest };
+            windlass_policy::Decision {
+                security_level,
+                ..stricter
+            }
+        })
     }
 
     /// The environment of runs.
@@ -217,7 +261,7 @@ impl Rules {
 
     /// The rate limits that apply to a call of a tool on behalf of a principal.
     #[must_use]
-    pub fn limits(&self, tool: &ToolName, principal: &Identity) -> Vec<Limit> {
+    pub fn limits(&self, tool: &ToolName, principal: &TenantPrincipal) -> Vec<Limit> {
         let mut limits = Vec::new();
         let mut add = |scope: LimitScope, of: &RateLimits| {
             limits.extend(of.iter().map(|(window, count)| Limit {
@@ -252,7 +296,7 @@ impl Rules {
     #[must_use]
     pub fn permissions(
         &self,
-        principal: &Identity,
+        principal: &TenantPrincipal,
         agent: &AgentName,
         inherited: Option<&BTreeSet<Permission>>,
     ) -> BTreeSet<Permission> {

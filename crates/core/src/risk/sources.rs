@@ -18,6 +18,8 @@ pub struct KnownTool<'a> {
     pub schema: Option<&'a Value>,
     /// The operator's override.
     pub operator_override: Option<RiskLevel>,
+    /// The least risk, whatever the other sources are.
+    pub at_least: Option<RiskLevel>,
     /// The risk that its specification declares.
     pub declared: Option<RiskLevel>,
     /// The argument that makes a call a dry run, by its specification.
@@ -135,6 +137,10 @@ pub(super) fn base(tool: &KnownTool<'_>) -> Assessment {
         } else {
             assessment.raise(evidence);
         }
+    }
+    if let Some(level) = tool.at_least {
+        let what = "the project raises it";
+        assessment.raise(Evidence::new(Source::Override, level, what));
     }
     assessment
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use windlass_spec::{CallId, Timestamp, Turn};
 
+use super::event::Event;
 use super::settings::{Budget, Settings};
 use crate::model::Usage;
 
@@ -52,12 +53,44 @@ impl Allowance {
         self.now
     }
 
-    pub(super) fn spend(&mut self, usage: Usage) {
-        self.usage += usage;
+    /// Applies an event: its time, its usage, and the calls it lends or returns. Time in which the run
+    /// was idle does not count. `last_turn` is the turn that calls of tasks count in, and `loan` the
+    /// number of calls lent to the run that the event starts, or to the task that it ends.
+    pub(super) fn apply(
+        &mut self,
+        event: &Event,
+        was_idle: bool,
+        last_turn: Turn,
+        loan: Option<u32>,
+    ) {
+        self.pass_time(event.at(), was_idle);
+        let loan = loan.unwrap_or(0);
+        match event {
+            Event::ModelAnswered { answer, .. } => self.usage += answer.usage,
+            Event::CallStarted { call, .. } if loan > 0 => {
+                self.lent.insert(call.clone(), loan);
+                self.lend(call.turn, loan);
+            }
+            Event::CallEnded {
+                call, usage, calls, ..
+            } => {
+                let lent = self.lent.remove(call).unwrap_or(0);
+                self.take_back(call.turn, lent, *calls);
+                self.usage += *usage;
+            }
+            Event::TaskStarted { .. } => self.lend(last_turn, loan),
+            // A task ends in the turn in which it started, because the call that executes its plan does
+            // not end before.
+            Event::TaskEnded { usage, calls, .. } => {
+                self.take_back(last_turn, loan, *calls);
+                self.usage += *usage;
+            }
+            _ => {}
+        }
     }
 
-    /// Advances to the time of an event. Time in which the run waited does not count.
-    pub(super) fn pass_time(&mut self, at: Timestamp, was_idle: bool) {
+    /// Advances to the time of an event.
+    fn pass_time(&mut self, at: Timestamp, was_idle: bool) {
         if was_idle {
             self.waited += at.microseconds_since(self.now);
         }
@@ -136,27 +169,24 @@ impl Allowance {
         self.lent.get(call).copied().unwrap_or(0)
     }
 
-    /// Lends calls to the run of a sub-agent.
-    pub(super) fn lend(&mut self, call: &CallId, calls: u32) {
-        self.lent.insert(call.clone(), calls);
-        self.lend_to_task(call.turn, calls);
+    /// Adds up the calls of others until a turn that has ended: no later call asks for an earlier turn.
+    pub(super) fn end_turn(&mut self, turn: Turn) {
+        let later = self.calls_of_others.split_off(&turn.next());
+        let ended = std::mem::replace(&mut self.calls_of_others, later);
+        let ended = ended.values();
+        let sum = ended.fold(0, |sum: u32, calls| sum.saturating_add(*calls));
+        if sum > 0 {
+            self.calls_of_others.insert(turn, sum);
+        }
     }
 
-    /// Returns the calls lent for a call that has ended and used `used` of them.
-    pub(super) fn take_back(&mut self, call: &CallId, used: u32) {
-        let lent = self.lent.remove(call).unwrap_or(0);
-        self.take_back_from_task(call.turn, lent, used);
-    }
-
-    /// Lends calls to the run of a task in a turn.
-    pub(super) fn lend_to_task(&mut self, turn: Turn, calls: u32) {
+    fn lend(&mut self, turn: Turn, calls: u32) {
         let of_turn = self.calls_of_others.entry(turn).or_default();
         *of_turn = of_turn.saturating_add(calls);
     }
 
-    /// Returns the calls that the run of a task did not use. A task ends in the turn in which it
-    /// started, because the call that executes its plan does not end before.
-    pub(super) fn take_back_from_task(&mut self, turn: Turn, lent: u32, used: u32) {
+    /// Counts the used calls in place of the lent ones.
+    fn take_back(&mut self, turn: Turn, lent: u32, used: u32) {
         let of_turn = self.calls_of_others.entry(turn).or_default();
         *of_turn = of_turn.saturating_sub(lent).saturating_add(used);
     }

@@ -1,17 +1,19 @@
-//! Applies events to a run. Each event goes to the parts it concerns; the end of the run follows from
-//! the result. Every event is checked before it changes anything, so a refused event leaves the run
-//! unchanged.
+//! Applies events to a run. Each part applies an event by itself; what one part needs to know of the
+//! others is found before anything changes, and passed to it here. Only `calls` and `plans` can refuse
+//! an event, and no event changes both. So a refused event leaves the run unchanged. The end of the run
+//! follows from the result.
 
-use windlass_spec::{ErrorCategory, Timestamp, Turn};
+use std::borrow::Cow;
 
+use windlass_spec::{ErrorCategory, Turn};
+
+use super::calls::TurnState;
 use super::event::Event;
 use super::outcome::{FoldError, RunEnd};
-use super::reading::Reader;
+use super::reading::{Reader, TurnSummary};
 use super::settings::Budget;
-use super::toolbox::Offer;
 use super::{CallKind, Run};
-use crate::gate::PriorApproval;
-use crate::model::{ModelAnswer, ModelErrorKind};
+use crate::model::ModelErrorKind;
 
 impl Run {
     /// Applies the next event.
@@ -19,158 +21,110 @@ impl Run {
     /// # Errors
     /// If the event does not fit. The run is then unchanged.
     pub fn apply(&mut self, event: &Event) -> Result<(), FoldError> {
+        self.check(event)?;
         let was_idle = matches!(event, Event::Resumed { .. }) || self.is_waiting();
-        self.change(event)?;
-        self.allowance.pass_time(event.at(), was_idle);
+        let end = self.end_by(event);
+        let share = self.share_for(event);
+        let (turn, summary) = self.read_answer(event).unzip();
+
+        let now = self.allowance.now();
+        let show = |value: &_| self.transcript.shown(value);
+        let grant = self.calls.apply(event, turn, now, &self.history, show)?;
+        let returned = self.plans.apply(event, share)?;
+        // The other parts refuse nothing.
+        self.grants.apply(event, grant);
+        self.toolbox.apply(event);
+        self.transcript.apply(event, summary);
+        if let Event::Resumed { accepted, .. } = event {
+            self.accepted_files.extend(accepted.clone());
+        }
+        if let Event::JournalDamaged { reason, .. } = event {
+            self.note_damage(reason);
+        }
+        let last_turn = self.calls.last_turn();
+        self.allowance
+            .apply(event, was_idle, last_turn, share.or(returned));
+        self.end = end.or(self.end.take());
+
         if self.end.is_none() {
             self.calls.extend_turn(self.allowance.now());
         }
+        self.update_shown(event);
+        self.end_turns();
         self.settle();
         Ok(())
     }
 
-    /// Sends an event to the parts it concerns. In each arm, what can fail comes before any change to
-    /// another part.
-    fn change(&mut self, event: &Event) -> Result<(), FoldError> {
-        let now = self.allowance.now();
+    /// Makes the messages again that an event has changed.
+    fn update_shown(&mut self, event: &Event) {
         match event {
-            Event::Started { .. } => return Err(FoldError::StartedTwice),
-            Event::ModelAnswered { turn, answer, at } => {
-                self.check_asked(*turn)?;
-                self.take_answer(answer.clone(), *at);
+            Event::Offered { .. } | Event::Recalled { .. } => self.set_system(),
+            Event::ModelFailed { .. } => {
+                let ended = self.calls.ended_after(self.transcript.left_out());
+                self.transcript.show_again(ended);
             }
-            Event::ModelFailed {
-                turn,
-                kind,
-                message,
-                ..
-            } => {
-                self.check_asked(*turn)?;
-                self.take_model_failure(*kind, message);
-            }
-            Event::Offered {
-                intent,
-                tools,
-                left_out,
-                set,
-                gap,
-                ..
-            } => {
-                self.check_not_ended()?;
-                self.toolbox.apply(Offer {
-                    intent: intent.as_deref().cloned(),
-                    tools: tools.clone(),
-                    left_out: left_out.clone(),
-                    set: set.clone(),
-                    gap: gap.as_deref().cloned(),
-                });
-            }
-            Event::Recalled { strategies, .. } => {
-                self.check_not_ended()?;
-                if self.recalled().is_some() || !self.turns().is_empty() {
-                    return Err(FoldError::RecalledLate);
-                }
-                self.transcript.recall(strategies);
-            }
-            Event::Decided { call, decision, at } => {
-                self.calls.decide(call, decision, *at)?;
-                if let Some(PriorApproval::Request(granted)) = decision.covered_by() {
-                    self.grants.use_up(granted);
-                }
-            }
-            Event::Asked { approval, .. } => {
-                self.calls.entry(approval.call())?;
-                self.calls.ask((**approval).clone(), now)?;
-            }
-            Event::Settled { approval, at } => {
-                let show = |value: &_| self.transcript.shown(value);
-                if let Some(grant) = self.calls.settle(approval, *at, show)? {
-                    self.grants.add(grant);
-                }
-            }
-            Event::Held {
-                call,
-                until,
-                deferred,
-                ..
-            } => self.calls.hold(call, *until, *deferred)?,
-            Event::Released { call, .. } => self.calls.release(call)?,
-            Event::Undone { call, by, at } => self.calls.undo(call, by, *at)?,
-            Event::CallStarted { call, variant, at } => {
-                // The share is computed while this call still counts among those that have not started.
-                let is_sub_agent = self.kind(call) == Some(CallKind::SubAgent);
-                let share = is_sub_agent.then(|| self.share_of_sub_agent());
-                self.calls.start(call, variant.as_ref(), now, *at)?;
-                if let Some(share) = share {
-                    self.allowance.lend(call, share);
-                }
-            }
-            Event::CallEnded {
-                call,
-                end,
-                usage,
-                calls,
-                ran,
-                tainted,
-                at,
-            } => {
-                let variant = ran.as_ref().and_then(|ran| ran.variant.as_ref());
-                self.calls.end(call, end, variant, *tainted, *at)?;
-                self.allowance.take_back(call, *calls);
-                self.allowance.spend(*usage);
-            }
-            Event::Planned { call, plan, at } => {
-                if !self.calls.is_creating_plan(call)? {
-                    return Err(FoldError::NoPlan(call.clone()));
-                }
-                self.plans.create(call, plan, *at)?;
-            }
-            Event::Replanned { plan, tasks, .. } => self.plans.replan(plan, tasks)?,
-            Event::TaskStarted {
-                plan,
-                task,
-                attempt,
-                at,
-            } => {
-                self.check_not_ended()?;
-                let share = self.share_of_task(plan, task);
-                self.plans.start_task(plan, task, *attempt, share, *at)?;
-                self.allowance.lend_to_task(self.calls.last_turn(), share);
-            }
-            Event::TaskEnded {
-                plan,
-                task,
-                attempt,
-                end,
-                usage,
-                calls,
-                at,
-            } => {
-                let lent = self.plans.end_task(plan, task, *attempt, end, *at)?;
-                let turn = self.calls.last_turn();
-                self.allowance.take_back_from_task(turn, lent, *calls);
-                self.allowance.spend(*usage);
-            }
-            Event::TaskMarked {
-                plan,
-                task,
-                status,
-                result,
-                tainted,
-                at,
-                ..
-            } => {
-                let result = result.as_ref();
-                self.plans
-                    .mark_task(plan, task, *status, result, *tainted, *at)?;
-            }
-            Event::Cancelled { .. } => {
-                self.check_not_ended()?;
-                self.end = Some(RunEnd::Cancelled);
-            }
-            Event::TimePassed { .. } | Event::Resumed { .. } => {}
+            _ => {}
         }
-        Ok(())
+    }
+
+    /// Sets the system prompt, after something in it has changed.
+    pub(super) fn set_system(&mut self) {
+        let (agent, missing) = (self.toolbox.agent(), self.toolbox.missing());
+        self.transcript.set_system(agent, &self.task, &missing);
+    }
+
+    /// Takes the turns into the history whose calls are all over, and leaves out what the model is not shown
+    /// any more.
+    fn end_turns(&mut self) {
+        let now = self.allowance.now();
+        while let Some(turn) = self.calls.next_over(now) {
+            for entry in &turn.entries {
+                let untrusted = self.untrusted_content(entry).map(Cow::into_owned);
+                self.history.add(turn.turn, entry, untrusted.as_ref());
+            }
+            self.transcript.end_turn(turn);
+            self.allowance.end_turn(turn.turn);
+            self.calls.end_turn();
+        }
+        if !self.calls.has_open(now) {
+            self.transcript.leave_out(self.calls.open_turns());
+        }
+    }
+
+    /// Refuses an event that does not fit the run as a whole. What concerns only calls or plans, they
+    /// check themselves: a call can end after its run.
+    fn check(&self, event: &Event) -> Result<(), FoldError> {
+        match event {
+            Event::Started { .. } => Err(FoldError::StartedTwice),
+            Event::ModelAnswered { turn, .. } | Event::ModelFailed { turn, .. } => {
+                self.check_asked(*turn)
+            }
+            Event::Recalled { .. } => {
+                self.check_not_ended()?;
+                match self.recalled().is_none() && self.turns().is_empty() {
+                    true => Ok(()),
+                    false => Err(FoldError::RecalledLate),
+                }
+            }
+            Event::Offered { .. } | Event::TaskStarted { .. } | Event::Cancelled { .. } => {
+                self.check_not_ended()
+            }
+            Event::Decided { .. }
+            | Event::Asked { .. }
+            | Event::Settled { .. }
+            | Event::Held { .. }
+            | Event::Released { .. }
+            | Event::Undone { .. }
+            | Event::CallStarted { .. }
+            | Event::CallEnded { .. }
+            | Event::Planned { .. }
+            | Event::Replanned { .. }
+            | Event::TaskEnded { .. }
+            | Event::TaskMarked { .. }
+            | Event::Resumed { .. }
+            | Event::JournalDamaged { .. }
+            | Event::TimePassed { .. } => Ok(()),
+        }
     }
 
     fn check_not_ended(&self) -> Result<(), FoldError> {
@@ -189,32 +143,46 @@ impl Run {
         Ok(())
     }
 
-    fn take_answer(&mut self, answer: ModelAnswer, at: Timestamp) {
-        let usage = answer.usage;
+    /// Reads the model's answer against the run as it was when the model was asked.
+    fn read_answer(&self, event: &Event) -> Option<(TurnState, TurnSummary)> {
+        let Event::ModelAnswered { answer, at, .. } = event else {
+            return None;
+        };
         let reader = Reader {
             toolbox: &self.toolbox,
             calls: &self.calls,
+            history: &self.history,
             transcript: &self.transcript,
             max_calls_per_turn: self.settings().max_calls_per_turn,
             asked_at: self.allowance.now(),
-            at,
+            at: *at,
         };
-        let read = reader.read(answer);
-        let has_calls = read.turn.entries.iter().any(|entry| entry.call().is_some());
-        self.allowance.spend(usage);
-        self.transcript.apply(has_calls, read.mistakes, read.answer);
-        self.calls.push(read.turn);
+        Some(reader.read(answer.clone()))
     }
 
-    fn take_model_failure(&mut self, kind: ModelErrorKind, message: &str) {
-        if kind == ModelErrorKind::ContextTooLong && self.transcript.shorten() {
-            return;
-        }
-        let category = match kind {
-            ModelErrorKind::Cancelled => {
-                self.end = Some(RunEnd::Cancelled);
-                return;
+    /// The calls to lend to the run that an event starts, if it starts one. They are computed while the
+    /// call or task still counts among those that have not started.
+    fn share_for(&self, event: &Event) -> Option<u32> {
+        match event {
+            Event::CallStarted { call, .. } => {
+                let is_sub_agent = self.kind(call) == Some(CallKind::SubAgent);
+                is_sub_agent.then(|| self.share_of_sub_agent())
             }
+            Event::TaskStarted { plan, task, .. } => Some(self.share_of_task(plan, task)),
+            _ => None,
+        }
+    }
+
+    /// The end of the run that an event states, if it does.
+    fn end_by(&self, event: &Event) -> Option<RunEnd> {
+        let (kind, message) = match event {
+            Event::Cancelled { .. } => return Some(RunEnd::Cancelled),
+            Event::ModelFailed { kind, message, .. } => (*kind, message),
+            _ => return None,
+        };
+        let category = match kind {
+            ModelErrorKind::Cancelled => return Some(RunEnd::Cancelled),
+            ModelErrorKind::ContextTooLong if self.transcript.can_shorten() => return None,
             ModelErrorKind::ContextTooLong => ErrorCategory::BudgetExceeded,
             ModelErrorKind::RateLimited => ErrorCategory::RateLimited,
             ModelErrorKind::Overloaded | ModelErrorKind::Unreachable => ErrorCategory::Unavailable,
@@ -223,10 +191,10 @@ impl Run {
             ModelErrorKind::Malformed => ErrorCategory::InvalidOutput,
             ModelErrorKind::Timeout => ErrorCategory::Timeout,
         };
-        self.end = Some(RunEnd::Failed {
+        Some(RunEnd::Failed {
             category,
-            message: message.to_owned(),
-        });
+            message: message.clone(),
+        })
     }
 
     /// Ends the run if its events end it. While deferred calls are open it does not end, unless its time
@@ -286,7 +254,7 @@ impl Run {
         if let Some(budget) = self.allowance.used_up() {
             return Some(RunEnd::Budget { budget });
         }
-        let turns = u32::try_from(self.turns().len()).unwrap_or(u32::MAX);
+        let turns = u32::try_from(self.calls.turn_count()).unwrap_or(u32::MAX);
         (turns >= self.settings().max_iterations).then_some(RunEnd::IterationLimit)
     }
 }

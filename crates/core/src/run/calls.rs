@@ -13,11 +13,13 @@ use windlass_spec::{
     Timestamp, ToolSpecification, Turn,
 };
 
-use super::event::{CallEnd, Variant};
+use super::event::{CallEnd, Event, Variant};
+use super::grants::Grant;
+use super::history::History;
 use super::mistake::Mistake;
 use super::outcome::{FoldError, Next, Waiting};
 use super::progress::{CallProgress, FormReply, Step};
-use crate::approval::{Approval, Principal};
+use crate::approval::{Approval, Digest, Principal};
 use crate::catalog::{CallKind, PlanOperation};
 use crate::gate::{self, Decision, Permit, PermitError, Verdict};
 use crate::model::ModelAnswer;
@@ -83,6 +85,19 @@ impl Entry {
         }
     }
 
+    /// Whether the model may request the same call again: it did nothing, or failed with an error that another
+    /// attempt may avoid.
+    pub(super) fn may_be_requested_again(&self) -> bool {
+        let Self::Call {
+            record, progress, ..
+        } = self
+        else {
+            return false;
+        };
+        let is_retryable = matches!(record.outcome(), Some(Err(failure)) if failure.retryable);
+        progress.did_nothing() || is_retryable
+    }
+
     /// The record of any requested call, including mistakes.
     pub(super) fn record(&self) -> Option<&CallRecord> {
         match self {
@@ -105,6 +120,18 @@ impl Entry {
         decided
             .or(specification.attributes().risk)
             .unwrap_or(RiskLevel::Irreversible)
+    }
+
+    /// The digest of the call that may run: the one that was approved, else the one that was decided.
+    pub(super) fn authorized_digest(&self) -> Option<Digest> {
+        let Self::Call {
+            decision, progress, ..
+        } = self
+        else {
+            return None;
+        };
+        let decided = || decision.as_deref().and_then(Decision::digest);
+        progress.approved_digest().or_else(decided)
     }
 
     /// The current step of a call; `None` if it is not a call.
@@ -141,12 +168,19 @@ impl Entry {
 pub(super) struct Calls {
     /// The run, which is part of the ids of calls.
     run: RunId,
+    /// The turns, without the first `released` ones.
     turns: Vec<TurnState>,
-    /// Whether any call was ever deferred.
-    has_deferred: bool,
+    /// How many turns are no longer kept.
+    released: usize,
+    /// The interrupted calls of turns that are no longer kept.
+    kept_interrupted: BTreeMap<CallId, Entry>,
+    /// How many turns have ended, with all turns before them: no event can change them any more.
+    ended: usize,
     /// Calls whose permit was issued in this process. Not part of the fold: a process that resumes a run
     /// has issued none.
     permitted: HashSet<CallId>,
+    /// The calls that were interrupted and may have taken effect, in the order in which they ended.
+    interrupted: Vec<CallId>,
 }
 
 /// A call that has not ended, with what determines its order.
@@ -170,13 +204,21 @@ impl Calls {
         Self {
             run,
             turns: Vec::new(),
-            has_deferred: false,
+            released: 0,
+            kept_interrupted: BTreeMap::new(),
+            ended: 0,
             permitted: HashSet::new(),
+            interrupted: Vec::new(),
         }
     }
 
     pub(super) fn turns(&self) -> &[TurnState] {
         &self.turns
+    }
+
+    /// The calls that were interrupted and may have taken effect.
+    pub(super) fn interrupted(&self) -> &[CallId] {
+        &self.interrupted
     }
 
     /// The turn the model is asked for next, or the open one if it has not been answered.
@@ -190,16 +232,88 @@ impl Calls {
         self.turns.last().map_or(Turn::FIRST, |turn| turn.turn)
     }
 
+    /// How many turns were answered.
+    pub(super) fn turn_count(&self) -> usize {
+        self.released + self.turns.len()
+    }
+
+    /// The turns after the first `count` ones, as far as they are kept.
+    pub(super) fn turns_after(&self, count: usize) -> &[TurnState] {
+        let skipped = count.saturating_sub(self.released);
+        self.turns.get(skipped..).unwrap_or_default()
+    }
+
+    /// The turns that may still change.
+    pub(super) fn open_turns(&self) -> &[TurnState] {
+        self.turns_after(self.ended)
+    }
+
+    /// How many turns have ended, with all turns before them.
+    pub(super) fn ended_turns(&self) -> usize {
+        self.ended
+    }
+
+    /// Whether a call belongs to a turn that has ended.
+    pub(super) fn has_ended(&self, call: &CallId) -> bool {
+        call.turn.number() as usize <= self.ended
+    }
+
+    /// The turns after the first `count` ones that have ended.
+    pub(super) fn ended_after(&self, count: usize) -> &[TurnState] {
+        let turns = self.turns_after(count);
+        &turns[..turns.len() - self.open_turns().len()]
+    }
+
+    /// The first turn that has not ended yet, if all its calls are over now.
+    pub(super) fn next_over(&self, now: Timestamp) -> Option<&TurnState> {
+        let is_over = |entry: &Entry| entry.step(now).is_none_or(|step| step == Step::Over);
+        let turn = self.open_turns().first();
+        turn.filter(|turn| turn.entries.iter().all(is_over))
+    }
+
+    /// Counts the next turn as ended.
+    pub(super) fn end_turn(&mut self) {
+        if let Some(turn) = self.open_turns().first().map(|turn| turn.turn) {
+            self.ended += 1;
+            // Its calls can get no permit any more.
+            self.permitted.retain(|call| call.turn != turn);
+        }
+    }
+
+    /// Drops the first `count` turns, if they have ended. The last one is kept.
+    pub(super) fn drop_turns(&mut self, count: usize) {
+        let last = self.turn_count().saturating_sub(1);
+        let surplus = count.min(self.ended).min(last);
+        let surplus = surplus.saturating_sub(self.released);
+        // Each drop moves the turns that are kept, so it waits until there are as many to drop.
+        if surplus > self.turns.len() / 2 {
+            // An interrupted call matters to all later ones.
+            for call in &self.interrupted {
+                if let Ok(entry) = self.entry(call).cloned() {
+                    self.kept_interrupted.insert(call.clone(), entry);
+                }
+            }
+            self.turns.drain(..surplus);
+            self.released += surplus;
+        }
+    }
+
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.turns.iter().flat_map(|turn| &turn.entries)
     }
 
-    /// The entries before a call, in order.
-    pub(super) fn entries_before<'r>(
+    /// The entries of the turns that may still change.
+    pub(super) fn open_entries(&self) -> impl Iterator<Item = &Entry> {
+        self.open_turns().iter().flat_map(|turn| &turn.entries)
+    }
+
+    /// The entries before a call and after the first `count` turns, in order.
+    pub(super) fn entries_between<'r>(
         &'r self,
+        count: usize,
         call: &'r CallId,
     ) -> impl Iterator<Item = &'r Entry> {
-        self.turns
+        self.turns_after(count)
             .iter()
             .take_while(move |turn| turn.turn <= call.turn)
             .flat_map(move |turn| {
@@ -212,9 +326,10 @@ impl Calls {
     }
 
     pub(super) fn entry(&self, call: &CallId) -> Result<&Entry, FoldError> {
-        let turn = self.turns.get(call.turn.number() as usize - 1);
+        let turn = self.position(call).and_then(|at| self.turns.get(at));
         turn.filter(|_| call.run == self.run)
             .and_then(|turn| turn.entries.get(call.index as usize))
+            .or_else(|| self.kept_interrupted.get(call))
             .ok_or_else(|| FoldError::UnknownCall(call.clone()))
     }
 
@@ -230,6 +345,11 @@ impl Calls {
         }
     }
 
+    /// The position of a call's turn among those that are kept.
+    fn position(&self, call: &CallId) -> Option<usize> {
+        (call.turn.number() as usize).checked_sub(self.released + 1)
+    }
+
     /// The id of a call in a turn.
     pub(super) fn id_of(&self, turn: Turn, index: usize) -> CallId {
         CallId {
@@ -239,9 +359,9 @@ impl Calls {
         }
     }
 
-    /// How many calls have run or may still run.
-    pub(super) fn used_calls(&self) -> u32 {
-        let used = self.entries().filter(|entry| entry.is_used()).count();
+    /// How many calls of the turns that may still change have run or may still run.
+    pub(super) fn used_open_calls(&self) -> u32 {
+        let used = self.open_entries().filter(|entry| entry.is_used()).count();
         u32::try_from(used).unwrap_or(u32::MAX)
     }
 
@@ -258,15 +378,7 @@ impl Calls {
                     )
             )
         };
-        self.entries().filter(shares).count()
-    }
-
-    /// Whether a call is creating a plan now.
-    pub(super) fn is_creating_plan(&self, call: &CallId) -> Result<bool, FoldError> {
-        let (record, _) = self.call(call)?;
-        let kind = self.entry(call)?.kind();
-        let creates = kind == Some(CallKind::Plan(PlanOperation::Create));
-        Ok(creates && record.state() == CallState::Running)
+        self.open_entries().filter(shares).count()
     }
 
     /// Whether the turn is open: calls that are not deferred have not ended.
@@ -277,7 +389,7 @@ impl Calls {
 
     /// Whether deferred calls have not ended.
     pub(super) fn has_deferred(&self, now: Timestamp) -> bool {
-        self.has_deferred && self.open_calls(now).any(|call| call.is_deferred)
+        self.open_calls(now).any(|call| call.is_deferred)
     }
 
     /// Returns what to do about the calls now, if anything: first work for the gate, then calls that can
@@ -324,11 +436,10 @@ impl Calls {
 
     /// The calls that have not ended, in order.
     fn open_calls(&self, now: Timestamp) -> impl Iterator<Item = Open<'_>> {
-        let last = self.turns.len().saturating_sub(1);
         // Only deferred calls can be left over from earlier turns.
-        let first = if self.has_deferred { 0 } else { last };
-        let turns = self.turns.iter().enumerate().skip(first);
-        turns.flat_map(move |(turn, state)| {
+        let turns = self.open_turns();
+        let last = turns.len().saturating_sub(1);
+        turns.iter().enumerate().flat_map(move |(turn, state)| {
             state.entries.iter().filter_map(move |entry| {
                 let step = entry.step(now)?;
                 let Entry::Call {
@@ -348,9 +459,48 @@ impl Calls {
         })
     }
 
-    /// Adds a turn that the model answered.
-    pub(super) fn push(&mut self, turn: TurnState) {
-        self.turns.push(turn);
+    /// Applies an event of a call. `turn` is the turn that the model answered, `now` the time of the
+    /// event before, and `show` shortens a value to what a model is shown. Returns the authorization for
+    /// another call that the event gives, if any.
+    pub(super) fn apply(
+        &mut self,
+        event: &Event,
+        turn: Option<TurnState>,
+        now: Timestamp,
+        history: &History,
+        show: impl Fn(&Value) -> String,
+    ) -> Result<Option<Grant>, FoldError> {
+        match event {
+            Event::ModelAnswered { .. } => self.turns.extend(turn),
+            Event::Decided { call, decision, at } => self.decide(call, decision, *at)?,
+            Event::Asked { approval, .. } => self.ask((**approval).clone(), now)?,
+            Event::Settled { approval, at } => return self.settle(approval, *at, history, show),
+            Event::Held {
+                call,
+                until,
+                deferred,
+                ..
+            } => self.hold(call, *until, *deferred)?,
+            Event::Released { call, .. } => self.held_mut(call)?.progress.release(),
+            Event::Undone { call, by, at } => self.undo(call, by, *at)?,
+            Event::CallStarted { call, variant, at } => {
+                self.start(call, variant.as_ref(), now, *at)?;
+            }
+            Event::CallEnded {
+                call,
+                end,
+                ran,
+                tainted,
+                at,
+                ..
+            } => {
+                let variant = ran.as_ref().and_then(|ran| ran.variant.as_ref());
+                self.end(call, end, variant, *tainted, *at)?;
+            }
+            Event::Planned { call, .. } => self.check_creates_plan(call)?,
+            _ => {}
+        }
+        Ok(None)
     }
 
     /// Extends the last turn to a time.
@@ -361,7 +511,7 @@ impl Calls {
     }
 
     /// Records a decision of the gate: the first, or a stricter one.
-    pub(super) fn decide(
+    fn decide(
         &mut self,
         call: &CallId,
         decision: &Decision,
@@ -396,7 +546,7 @@ impl Calls {
 
     /// Records the question that waits for a person. The gate asks about a call it has decided, a tool
     /// while it runs.
-    pub(super) fn ask(&mut self, question: Approval, now: Timestamp) -> Result<(), FoldError> {
+    fn ask(&mut self, question: Approval, now: Timestamp) -> Result<(), FoldError> {
         let call = question.call().clone();
         let entry = self.entry(&call)?;
         let (record, decision) = self.call(&call)?;
@@ -412,7 +562,7 @@ impl Calls {
         Ok(())
     }
 
-    pub(super) fn hold(
+    fn hold(
         &mut self,
         call: &CallId,
         until: Timestamp,
@@ -427,22 +577,10 @@ impl Calls {
             return Err(FoldError::NotHeld(call.clone()));
         }
         target.progress.hold(until, is_deferred);
-        self.has_deferred |= is_deferred;
         Ok(())
     }
 
-    pub(super) fn release(&mut self, call: &CallId) -> Result<(), FoldError> {
-        let target = self.held_mut(call)?;
-        target.progress.release();
-        Ok(())
-    }
-
-    pub(super) fn undo(
-        &mut self,
-        call: &CallId,
-        by: &Principal,
-        at: Timestamp,
-    ) -> Result<(), FoldError> {
+    fn undo(&mut self, call: &CallId, by: &Principal, at: Timestamp) -> Result<(), FoldError> {
         let message = format!(
             "{by} undid this call before it ran; it did nothing. Do not make it again unless the \
              person who gave the task says so."
@@ -452,7 +590,7 @@ impl Calls {
         advance(target.record, CallChange::Cancel(failure), at)
     }
 
-    pub(super) fn start(
+    fn start(
         &mut self,
         call: &CallId,
         variant: Option<&Variant>,
@@ -473,7 +611,7 @@ impl Calls {
         Ok(())
     }
 
-    pub(super) fn end(
+    fn end(
         &mut self,
         call: &CallId,
         end: &CallEnd,
@@ -491,7 +629,30 @@ impl Calls {
         let target = self.call_mut(call)?;
         advance(target.record, change, at)?;
         target.progress.end(variant, is_from_outside);
+        let is_interrupted = match end {
+            CallEnd::Unknown(_) => true,
+            CallEnd::Timeout(failure) | CallEnd::Cancelled(failure) => {
+                failure.effect == Effect::Unknown
+            }
+            // An idempotent call whose connection broke.
+            CallEnd::Error(failure) => failure.effect == Effect::Unknown && failure.retryable,
+            CallEnd::Success(_) => false,
+        };
+        if is_interrupted {
+            self.interrupted.push(call.clone());
+        }
         Ok(())
+    }
+
+    /// Refuses a plan of a call that is not creating one now.
+    fn check_creates_plan(&self, call: &CallId) -> Result<(), FoldError> {
+        let (record, _) = self.call(call)?;
+        let kind = self.entry(call)?.kind();
+        let creates = kind == Some(CallKind::Plan(PlanOperation::Create));
+        match creates && record.state() == CallState::Running {
+            true => Ok(()),
+            false => Err(FoldError::NoPlan(call.clone())),
+        }
     }
 
     /// Takes over the set of issued permits from an earlier state of the run.
@@ -501,16 +662,19 @@ impl Calls {
 
     /// Issues the permit of a call whose start is applied; once for each call.
     pub(super) fn permit(&mut self, call: &CallId) -> Result<Permit, PermitError> {
-        let Ok(Entry::Call {
+        let unknown = || PermitError::UnknownCall(call.clone());
+        let entry = self.entry(call).map_err(|_| unknown())?;
+        let Entry::Call {
             record,
             decision,
             specification,
             ..
-        }) = self.entry(call)
+        } = entry
         else {
-            return Err(PermitError::UnknownCall(call.clone()));
+            return Err(unknown());
         };
-        let permit = gate::permit(record, decision.as_deref(), specification)?;
+        let authorized = entry.authorized_digest();
+        let permit = gate::permit(record, decision.as_deref(), authorized, specification)?;
         match self.permitted.insert(call.clone()) {
             true => Ok(permit),
             false => Err(PermitError::AlreadyIssued(call.clone())),
@@ -524,7 +688,8 @@ impl Calls {
 
     fn call_mut(&mut self, call: &CallId) -> Result<CallMut<'_>, FoldError> {
         let unknown = || FoldError::UnknownCall(call.clone());
-        let turn = self.turns.get_mut(call.turn.number() as usize - 1);
+        let at = self.position(call);
+        let turn = at.and_then(|at| self.turns.get_mut(at));
         let entry = turn
             .filter(|_| call.run == self.run)
             .and_then(|turn| turn.entries.get_mut(call.index as usize));

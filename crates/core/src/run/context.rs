@@ -39,11 +39,12 @@ impl Run {
 
     /// The environment of the run, as its decisions record it.
     fn environment(&self) -> &str {
-        let mut decisions = self.calls.entries().filter_map(|entry| match entry {
+        let mut decisions = self.calls.open_entries().filter_map(|entry| match entry {
             Entry::Call { decision, .. } => decision.as_deref(),
             _ => None,
         });
-        let recorded = decisions.find_map(Decision::environment);
+        let recorded = self.history.environment();
+        let recorded = recorded.or_else(|| decisions.find_map(Decision::environment));
         recorded.unwrap_or(DEFAULT_ENVIRONMENT)
     }
 }

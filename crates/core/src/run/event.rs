@@ -293,7 +293,18 @@ pub enum Event {
     },
     /// A process resumed the run. The time without a process does not count.
     Resumed {
+        /// The files that had changed since the run was bound and that the user accepted, each with the digest
+        /// of its content.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        accepted: BTreeMap<String, String>,
         /// When.
+        at: Timestamp,
+    },
+    /// The journal lost its last events, so calls may have been made that it does not know.
+    JournalDamaged {
+        /// What was lost.
+        reason: String,
+        /// When it was noticed.
         at: Timestamp,
     },
     /// Only time passed.
@@ -319,7 +330,8 @@ impl Event {
             | Self::Held { at, .. }
             | Self::Released { at, .. }
             | Self::Undone { at, .. }
-            | Self::Resumed { at }
+            | Self::Resumed { at, .. }
+            | Self::JournalDamaged { at, .. }
             | Self::CallStarted { at, .. }
             | Self::CallEnded { at, .. }
             | Self::Planned { at, .. }

@@ -4,29 +4,28 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use memchr::memmem;
 use serde_json::Value;
 use windlass_policy::{Request, Session};
 use windlass_spec::registry::Permission;
 use windlass_spec::{
-    CallId, CallRecord, CallState, ErrorCategory, Failure, RiskLevel, Timestamp, ToolSpecification,
+    CallId, CallRecord, CallState, ErrorCategory, Failure, Timestamp, ToolSpecification,
 };
 
-use super::calls::with_set;
+use super::calls::{TurnState, with_set};
+use super::history::CallCounts;
 use super::outcome::FoldError;
 use super::progress::FormReply;
+use super::untrusted::{UntrustedContent, visit_content};
 use super::{CallKind, Entry, PlanState, Run};
-use crate::approval::{Identity, StandingCall};
+use crate::approval::{StandingCall, TenantPrincipal};
+use crate::durable::CallEvidence;
 use crate::gate::{
-    self, DEFAULT_ENVIRONMENT, Decision, GateContext, Permit, PermitError, PriorApproval, Rules,
-    Verdict,
+    self, DEFAULT_ENVIRONMENT, Decision, GateContext, OtherCall, Permit, PermitError,
+    PriorApproval, Rules, Verdict,
 };
 use crate::limits::Readiness;
 use crate::model::ChatMessage;
 use crate::risk::ToolRisk;
-
-/// The shortest text that can count as tainted. Shorter ones occur by chance.
-const MIN_TAINTED_LENGTH: usize = 4;
 
 impl Run {
     /// Returns the gate's decision about a call now. It depends only on what came before the call, so
@@ -37,22 +36,31 @@ impl Run {
     pub fn decide(
         &self,
         call: &CallId,
-        principal: &Identity,
+        principal: &TenantPrincipal,
         rules: &Rules,
         readiness: &Readiness,
     ) -> Result<Decision, FoldError> {
         let (record, earlier) = self.call(call)?;
         let tool = self.declared(call)?;
+        if earlier.is_some_and(|earlier| earlier.verdict() != Verdict::Deny)
+            && let Err(other) = OtherCall::check(record, self.entry(call)?.authorized_digest())
+        {
+            return Ok(Decision::deny_unauthorized(other.to_string()));
+        }
         // Operator arguments are set once: an approver may have approved the call since.
         let set = match earlier {
             None => self.operator_arguments(record, rules),
             Some(_) => BTreeMap::new(),
         };
         let decision = match set.is_empty() {
-            true => self.decide_about(record, tool, principal, rules, readiness),
+            true => {
+                let decision = self.decide_about(record, tool, principal, rules, readiness);
+                self.decide_in_doubt(record, decision)
+            }
             false => {
                 let record = with_set(record, &set);
-                self.decide_about(&record, tool, principal, rules, readiness)
+                let decision = self.decide_about(&record, tool, principal, rules, readiness);
+                self.decide_in_doubt(&record, decision)
                     .with_operator_arguments(set)
             }
         };
@@ -72,12 +80,52 @@ impl Run {
         })
     }
 
+    /// Returns the call whose approval or hold authorizes a call: itself if it was approved or held, or
+    /// the call that requested the authorization in advance. `None` if the gate allowed it without a
+    /// person.
+    #[must_use]
+    pub fn authorized_by(&self, call: &CallId) -> Option<CallId> {
+        let (_, decision) = self.call(call).ok()?;
+        let decision = decision?;
+        match (decision.verdict(), decision.covered_by()) {
+            (Verdict::Ask | Verdict::Hold, _) => Some(call.clone()),
+            (Verdict::Allow, Some(PriorApproval::Request(requested))) => Some(requested.clone()),
+            (Verdict::Allow | Verdict::Deny, _) => None,
+        }
+    }
+
+    /// Compares a call that is about to start with what the store knows about it. `authorized` is the
+    /// evidence about the call that authorizes it ([`Run::authorized_by`]). Returns the decision that
+    /// refuses the call if the journal says something else.
+    ///
+    /// # Errors
+    /// If there is no such call.
+    pub fn contradiction(
+        &self,
+        call: &CallId,
+        own: CallEvidence,
+        authorized: Option<CallEvidence>,
+    ) -> Result<Option<Decision>, FoldError> {
+        let (record, _) = self.call(call)?;
+        if own.has_run && record.state() == CallState::Pending {
+            let reason = format!(
+                "the call {call} has run before and its journal does not say so; it does not run again"
+            );
+            return Ok(Some(Decision::deny_unauthorized(reason)));
+        }
+        let other = authorized.and_then(|evidence| {
+            let checked = OtherCall::check(record, evidence.authorized);
+            checked.err()
+        });
+        Ok(other.map(|other| Decision::deny_unauthorized(other.to_string())))
+    }
+
     /// Returns the gate's decision about a call of a tool, including one that was not made.
     pub(super) fn decide_about(
         &self,
         record: &CallRecord,
         tool: &ToolSpecification,
-        principal: &Identity,
+        principal: &TenantPrincipal,
         rules: &Rules,
         readiness: &Readiness,
     ) -> Decision {
@@ -99,7 +147,7 @@ impl Run {
 
     /// The permissions that calls of the run may use.
     #[must_use]
-    pub fn permissions(&self, principal: &Identity, rules: &Rules) -> BTreeSet<Permission> {
+    pub fn permissions(&self, principal: &TenantPrincipal, rules: &Rules) -> BTreeSet<Permission> {
         rules.permissions(principal, self.agent().name(), self.inherited.as_ref())
     }
 
@@ -123,11 +171,12 @@ impl Run {
         &'r self,
         call: &'r CallId,
         decision: &Decision,
-        principal: &'r Identity,
+        principal: &'r TenantPrincipal,
         at: Timestamp,
     ) -> Option<StandingCall<'r>> {
         let (record, _) = self.call(call).ok()?;
-        (decision.verdict() == Verdict::Ask).then_some(())?;
+        // A standing approval was given without knowing of an earlier attempt.
+        (decision.verdict() == Verdict::Ask && !self.is_doubtful(record)).then_some(())?;
         Some(StandingCall {
             principal,
             run: &self.id,
@@ -157,7 +206,7 @@ impl Run {
     pub fn policy_request(
         &self,
         call: &CallId,
-        principal: &Identity,
+        principal: &TenantPrincipal,
     ) -> Result<Request<'static>, FoldError> {
         let (record, decision) = self.call(call)?;
         let tool = self.declared(call)?;
@@ -202,7 +251,7 @@ impl Run {
         &self,
         record: &CallRecord,
         tool: &ToolSpecification,
-        principal: &Identity,
+        principal: &TenantPrincipal,
         readiness: &Readiness,
         receive: impl FnOnce(&GateContext<'_>) -> T,
     ) -> T {
@@ -235,52 +284,49 @@ impl Run {
     }
 
     fn is_tainted_before(&self, record: &CallRecord) -> bool {
-        self.task.tainted || self.untrusted_before(record).next().is_some()
+        let turn = record.id().turn;
+        let first = self.history.untrusted().first();
+        self.task.tainted
+            || first.is_some_and(|first| first < turn)
+            || self
+                .untrusted_between(self.calls.open_turns(), record)
+                .next()
+                .is_some()
     }
 
     /// Whether any untrusted content was read, by this run or by the one that set its task.
     #[must_use]
     pub fn is_tainted(&self) -> bool {
-        let mut entries = self.calls.entries();
-        self.task.tainted || entries.any(|entry| self.untrusted_content(entry).is_some())
+        let mut open = self.calls.open_entries();
+        self.task.tainted
+            || self.history.untrusted().first().is_some()
+            || open.any(|entry| self.untrusted_content(entry).is_some())
     }
 
     /// What the run did before a call.
     fn session(&self, record: &CallRecord) -> Session {
-        let mut session = Session::default();
-        for entry in self.calls.entries_before(record.id()) {
-            let Entry::Call {
-                record: earlier,
-                specification: tool,
-                decision: Some(decision),
-                ..
-            } = entry
-            else {
-                continue;
-            };
-            if decision.verdict() == Verdict::Deny {
-                session.denied_calls += 1;
-                continue;
-            }
-            // A call that was rejected, undone or expired has not run and will not.
-            if !earlier.was_permitted() && earlier.state() != CallState::Pending {
-                continue;
-            }
-            session.calls += 1;
-            session.tool_calls += u32::from(earlier.tool_name() == record.tool_name());
-            let is_irreversible = entry.risk() == RiskLevel::Irreversible;
-            session.irreversible_calls += u32::from(is_irreversible);
-            let is_sensitive = tool.attributes().sensitive == Some(true);
-            session.sensitive_read |= is_sensitive && matches!(earlier.outcome(), Some(Ok(_)));
+        // A call of a turn that has ended is looked at again only when its run is read back.
+        let (nothing, has_ended) = (CallCounts::default(), self.calls.has_ended(record.id()));
+        let (ended, count) = match has_ended {
+            true => (&nothing, 0),
+            false => (self.history.counts(), self.calls.ended_turns()),
+        };
+        let mut later = CallCounts::default();
+        for entry in self.calls.entries_between(count, record.id()) {
+            later.add(entry);
         }
-        session
+        ended.session(record.tool_name(), &later)
     }
 
-    /// The untrusted content read before a call was requested. Results of the same turn cannot have led
-    /// to it. The error message of a tool counts like a result.
-    fn untrusted_before(&self, record: &CallRecord) -> impl Iterator<Item = Cow<'_, Value>> {
+    /// The untrusted content of these turns, as far as it was read before a call was requested. Results of the
+    /// same turn cannot have led to it. The error message of a tool counts like a result.
+    fn untrusted_between<'r>(
+        &'r self,
+        turns: &'r [TurnState],
+        record: &CallRecord,
+    ) -> impl Iterator<Item = Cow<'r, Value>> {
         let turn = record.id().turn;
-        self.turns()
+        turns
             .iter()
             .take_while(move |earlier| earlier.turn < turn)
             .flat_map(|earlier| &earlier.entries)
@@ -288,7 +334,7 @@ impl Run {
     }
 
     /// The untrusted content that a call returned, if any.
-    fn untrusted_content<'r>(&'r self, entry: &'r Entry) -> Option<Cow<'r, Value>> {
+    pub(super) fn untrusted_content<'r>(&'r self, entry: &'r Entry) -> Option<Cow<'r, Value>> {
         let Entry::Call {
             kind,
             specification: tool,
@@ -321,14 +367,20 @@ impl Run {
 
     /// The arguments of a call that occur in untrusted content and not in what the user wrote.
     fn tainted_arguments(&self, record: &CallRecord) -> Vec<String> {
-        let mut untrusted = String::new();
-        for result in self.untrusted_before(record) {
-            visit_texts(&result, &mut |text| {
-                untrusted.push_str(text);
-                untrusted.push('\n');
+        // A call of a turn that has ended is looked at again only when its run is read back.
+        let nothing = UntrustedContent::default();
+        let (ended, turns) = match self.calls.has_ended(record.id()) {
+            true => (&nothing, self.turns()),
+            false => (self.history.untrusted(), self.calls.open_turns()),
+        };
+        let mut newer = String::new();
+        for result in self.untrusted_between(turns, record) {
+            visit_content(&result, &mut |text| {
+                newer.push_str(text);
+                newer.push('\n');
             });
         }
-        if untrusted.is_empty() {
+        if newer.is_empty() && ended.first().is_none() {
             return Vec::new();
         }
         let earlier_messages = self
@@ -342,20 +394,10 @@ impl Run {
         let user_texts: Vec<&str> = earlier_messages
             .chain([self.task.description.as_str()])
             .collect();
-        let is_tainted_text = |text: &str| {
-            text.len() >= MIN_TAINTED_LENGTH
-                && memmem::find(untrusted.as_bytes(), text.as_bytes()).is_some()
-                && !user_texts.iter().any(|written| written.contains(text))
-        };
-        let is_tainted_value = |value: &Value| {
-            let mut found = false;
-            visit_texts(value, &mut |text| found |= is_tainted_text(text.trim()));
-            found
-        };
         record
             .arguments()
             .iter()
-            .filter(|(_, value)| is_tainted_value(value))
+            .filter(|(_, value)| ended.taints(value, &newer, &user_texts))
             .map(|(name, _)| name.clone())
             .collect()
     }
@@ -370,17 +412,4 @@ fn has_untrusted_message(record: &CallRecord, failure: &Failure) -> bool {
         && record.state() == CallState::Error
         && failure.model_message != plain;
     is_shown || failure.category == ErrorCategory::ToolFailure
-}
-
-/// Calls `receive` with all visit_texts and numbers in a value.
-fn visit_texts(value: &Value, receive: &mut dyn FnMut(&str)) {
-    match value {
-        Value::String(text) => receive(text),
-        Value::Number(number) => receive(&number.to_string()),
-        Value::Array(items) => items.iter().for_each(|item| visit_texts(item, receive)),
-        Value::Object(fields) => fields
-            .values()
-            .for_each(|field| visit_texts(field, receive)),
-        Value::Null | Value::Bool(_) => {}
-    }
 }

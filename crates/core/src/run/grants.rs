@@ -2,7 +2,9 @@
 
 use windlass_spec::{CallId, SecurityLevel};
 
+use super::event::Event;
 use crate::approval::Digest;
+use crate::gate::PriorApproval;
 
 /// An authorization for a call that is yet to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,13 +33,15 @@ pub(super) struct Grants {
 }
 
 impl Grants {
-    pub(super) fn add(&mut self, grant: Grant) {
-        self.unused.push(grant);
-    }
-
-    /// A call was decided about by the authorization that this call of `request_authorization` led to.
-    pub(super) fn use_up(&mut self, requested_by: &CallId) {
-        self.unused.retain(|grant| grant.call != *requested_by);
+    /// Applies an event: a decision uses up the authorization it relies on. `given` is the authorization
+    /// that the event gives.
+    pub(super) fn apply(&mut self, event: &Event, given: Option<Grant>) {
+        if let Event::Decided { decision, .. } = event
+            && let Some(PriorApproval::Request(requested_by)) = decision.covered_by()
+        {
+            self.unused.retain(|grant| grant.call != *requested_by);
+        }
+        self.unused.extend(given);
     }
 
     /// The call of `request_authorization` that led to an authorization for such a call.
@@ -54,8 +58,8 @@ impl Grants {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Map;
-    use windlass_spec::ToolName;
+    use serde_json::{Map, json};
+    use windlass_spec::{Timestamp, ToolName};
 
     use super::*;
 
@@ -63,19 +67,36 @@ mod tests {
         Digest::of_call(&ToolName::new(tool).unwrap(), &Map::new())
     }
 
+    /// A decision that relies on the authorization that a call led to.
+    fn decided_by(requested_by: &str) -> Event {
+        let decision = json!({
+            "verdict": "allow",
+            "stage": "policy",
+            "covered_by": {"request": requested_by},
+        });
+        Event::Decided {
+            call: "r1:2:0".parse().unwrap(),
+            decision: serde_json::from_value(decision).unwrap(),
+            at: Timestamp::from_microseconds(0),
+        }
+    }
+
     #[test]
     fn grant_covers_its_call_until_it_is_used() {
         let asked: CallId = "r1:1:0".parse().unwrap();
         let mut grants = Grants::default();
         let (send, level) = (digest("send"), SecurityLevel::Medium);
-        grants.add(Grant::new(asked.clone(), send, level));
+        let time_passed = Event::TimePassed {
+            at: Timestamp::from_microseconds(0),
+        };
+        grants.apply(&time_passed, Some(Grant::new(asked.clone(), send, level)));
         assert_eq!(grants.covering(Some(send), level), Some(&asked));
         assert_eq!(grants.covering(Some(send), SecurityLevel::High), None);
         assert_eq!(grants.covering(Some(digest("note")), level), None);
         assert_eq!(grants.covering(None, level), None);
-        grants.use_up(&"r1:1:1".parse().unwrap());
+        grants.apply(&decided_by("r1:1:1"), None);
         assert_eq!(grants.covering(Some(send), level), Some(&asked));
-        grants.use_up(&asked);
+        grants.apply(&decided_by("r1:1:0"), None);
         assert_eq!(grants.covering(Some(send), level), None);
     }
 }

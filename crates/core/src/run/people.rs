@@ -11,20 +11,17 @@ use windlass_spec::{
 
 use super::outcome::FoldError;
 use super::plan::TASK_OF_PLAN;
-use super::progress::{NOTHING_HAPPENED, Step};
+use super::progress::{IT_HAPPENED, NOTHING_HAPPENED, Step};
 use super::{CallKind, Entry, Run};
 use crate::approval::{
-    Approval, Ask, Authorize, CredentialUse, Identity, Intervene, Question, Request, canonical,
-    least_security_level,
+    Approval, Ask, Authorize, CredentialUse, Intervene, Question, QuestionAuthor, Request,
+    TenantPrincipal, canonical, least_security_level,
 };
 use crate::gate::{Decision, Rules, Verdict};
 use crate::limits::Readiness;
 
 /// How long a form may stay unanswered: the tool waits for it with an open call.
 const FORM_EXPIRY: Duration = Duration::from_secs(15 * 60);
-
-/// The answer that confirms that a call with an unknown outcome took effect.
-const IT_HAPPENED: &str = "It happened";
 
 /// What the gate has to do about a call now.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +65,7 @@ impl Run {
     pub fn at_gate(
         &self,
         call: &CallId,
-        principal: &Identity,
+        principal: &TenantPrincipal,
         rules: &Rules,
         now: Timestamp,
     ) -> Option<GateStep> {
@@ -89,11 +86,19 @@ impl Run {
         let Some(decision) = decision else {
             return Some(GateStep::Decide);
         };
+        let mut author = QuestionAuthor::Windlass;
         let question = if record.state() == CallState::Unknown {
-            Ok(unknown_outcome_question(record))
+            let lost = self.damage().filter(|_| self.may_have_run(record.id()));
+            Ok(unknown_outcome_question(record, lost))
         } else if decision.verdict() == Verdict::Ask && !progress.is_approved() {
-            Ok(approval_question(record, decision))
+            Ok(approval_question(
+                record,
+                decision,
+                self.doubt_about(record),
+            ))
         } else {
+            // The arguments of the model are the text of the question.
+            author = QuestionAuthor::Agent(self.agent().name().clone());
             match kind {
                 CallKind::Question => model_question(record),
                 CallKind::Authorization => self.authorization(record, principal, rules),
@@ -111,7 +116,7 @@ impl Run {
         };
         Some(match question {
             // An invalid question fails here and not when it is recorded.
-            Ok(question) => self.ask(call, principal, question, now, |error| {
+            Ok(question) => self.ask(call, principal, (question, author), now, |error| {
                 Failure::new(ErrorCategory::InvalidArguments, Effect::None, error)
             }),
             Err(failure) => GateStep::Refuse(failure),
@@ -122,8 +127,8 @@ impl Run {
     fn ask(
         &self,
         call: &CallId,
-        principal: &Identity,
-        question: Question,
+        principal: &TenantPrincipal,
+        question: (Question, QuestionAuthor),
         now: Timestamp,
         refused: impl FnOnce(String) -> Failure,
     ) -> GateStep {
@@ -137,12 +142,13 @@ impl Run {
     fn request_about(
         &self,
         call: &CallId,
-        principal: &Identity,
-        question: Question,
+        principal: &TenantPrincipal,
+        (question, author): (Question, QuestionAuthor),
         now: Timestamp,
     ) -> Request {
         let mut request = Request::new(call.clone(), principal.clone(), question, now);
         request.parents = parents(&self.id);
+        request.asked_by = Some(author);
         let turn = self.turns().get(call.turn.number() as usize - 1);
         let thought = turn.and_then(|turn| {
             let thought = turn.answer.thought.as_deref().unwrap_or(&turn.answer.text);
@@ -165,7 +171,7 @@ impl Run {
     pub fn tool_question(
         &self,
         call: &CallId,
-        principal: &Identity,
+        principal: &TenantPrincipal,
         asked: ToolQuestion,
         now: Timestamp,
     ) -> Result<GateStep, FoldError> {
@@ -192,7 +198,8 @@ impl Run {
                 })
             }
         };
-        Ok(self.ask(call, principal, question, now, |error| {
+        let author = QuestionAuthor::Tool(record.tool_name().clone());
+        Ok(self.ask(call, principal, (question, author), now, |error| {
             let message = format!("the tool asked an invalid question: {error}");
             Failure::new(ErrorCategory::InvalidOutput, Effect::None, message)
         }))
@@ -202,7 +209,7 @@ impl Run {
     fn authorization(
         &self,
         record: &CallRecord,
-        principal: &Identity,
+        principal: &TenantPrincipal,
         rules: &Rules,
     ) -> Result<Question, Failure> {
         let arguments = record.arguments();
@@ -232,13 +239,17 @@ impl Run {
         if let Some(failure) = decision.failure() {
             return Err(failure);
         }
+        let stated_reason = required_text(record, "reason")?;
         let risk = decision.risk_level().unwrap_or(RiskLevel::Irreversible);
         let stated = text("security_level").and_then(|word| word.parse().ok());
         let level = stated.unwrap_or(SecurityLevel::Low);
         Ok(Question::Authorize(Authorize {
             tool_name: tool.name().clone(),
             tool_args: tool_args.clone(),
-            reason: required_text(record, "reason")?,
+            reason: match self.doubt_about(&wanted) {
+                Some(doubt) => NonEmptyText::or(&format!("{stated_reason}; {doubt}"), "doubtful"),
+                None => stated_reason,
+            },
             risk,
             security_level: level
                 .max(decision.security_level())
@@ -259,8 +270,8 @@ impl Run {
     }
 }
 
-/// The question whether a call may run.
-fn approval_question(record: &CallRecord, decision: &Decision) -> Question {
+/// The question whether a call may run. `doubt` describes earlier attempts that may have taken effect.
+fn approval_question(record: &CallRecord, decision: &Decision, doubt: Option<String>) -> Question {
     let risk = decision.risk_level().unwrap_or(RiskLevel::Irreversible);
     let mut reason = decision.reason().to_owned();
     if !decision.tainted_arguments().is_empty() {
@@ -268,6 +279,12 @@ fn approval_question(record: &CallRecord, decision: &Decision) -> Question {
             "; taken from untrusted content: `{}`",
             decision.tainted_arguments().join("`, `")
         );
+    }
+    if let Some(doubt) = doubt
+        && !reason.contains(&doubt)
+    {
+        let separator = if reason.is_empty() { "" } else { "; " };
+        reason += &format!("{separator}{doubt}");
     }
     let rules = decision.rules().join(", ");
     Question::Authorize(Authorize {
@@ -310,17 +327,38 @@ fn invalid_question(why: String) -> Failure {
     Failure::new(ErrorCategory::InvalidArguments, Effect::None, why)
 }
 
-/// The question about a call with an unknown outcome.
-fn unknown_outcome_question(record: &CallRecord) -> Question {
+/// The question about a call with an unknown outcome, with what is known about it. `lost` is what the journal lost, if the
+/// call may have been made before.
+fn unknown_outcome_question(record: &CallRecord, lost: Option<&str>) -> Question {
+    let failure = record.outcome().and_then(Result::err);
+    let cause = match (lost, failure.map(|failure| failure.category)) {
+        (Some(lost), _) => format!("the journal lost entries ({lost})"),
+        (_, Some(ErrorCategory::Timeout)) => "it took too long and was stopped".to_owned(),
+        (_, Some(ErrorCategory::Cancelled)) => "it was stopped while it ran".to_owned(),
+        (_, Some(ErrorCategory::Unavailable)) => "the connection broke while it ran".to_owned(),
+        (_, Some(ErrorCategory::ToolFailure)) => "it ended unexpectedly".to_owned(),
+        _ => "the process died while it ran".to_owned(),
+    };
     let question = format!(
-        "It is unknown whether `{}` took effect: the process died while it ran. Please find out. What \
-         happened?",
+        "It is unknown whether `{}` took effect: {cause}. Please find out. What happened?",
         record.tool_name()
     );
     let arguments = canonical(&Value::Object(record.arguments().clone()));
+    let mut known = format!("It was called with {arguments}");
+    if let Some(started_at) = record.started_at() {
+        known += &format!(" and started at {started_at}");
+    }
+    // If the process died, the call was found later, and how long it ran is not known.
+    let is_observed = failure.is_some_and(|failure| failure.category != ErrorCategory::Internal);
+    if let (true, Some(ran)) = (is_observed, record.duration()) {
+        known += &format!(". It ran for {:.1} s", ran.as_secs_f64());
+    }
+    if let (true, Some(failure)) = (is_observed, failure) {
+        known += &format!(". Recorded: {}", failure.operator_message);
+    }
     Question::Ask(Ask {
         question: NonEmptyText::or(&question, "What happened?"),
-        context: Some(format!("It was called with {arguments}")),
+        context: Some(known),
         options: [IT_HAPPENED, NOTHING_HAPPENED]
             .into_iter()
             .filter_map(|option| NonEmptyText::new(option).ok())

@@ -8,10 +8,11 @@ mod work;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_spec::plan::{Plan, PlanTaskId};
-use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RunId, Timestamp};
+use windlass_spec::plan::PlanTaskId;
+use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RunId};
 
 use super::Run;
+use super::event::Event;
 use super::outcome::FoldError;
 use crate::catalog::CallKind;
 
@@ -66,7 +67,9 @@ impl TaskEnd {
             run.kind(call.id()) != Some(CallKind::SubAgent) && run.may_be_repeated(call.id())
         });
         Self::Error {
+            // Another attempt is another run, whose calls have other keys.
             may_retry: may_be_repeated
+                && run.calls.interrupted().is_empty()
                 && failure.effect != Effect::Applied
                 && !is_permanent(&failure),
             failure,
@@ -136,65 +139,58 @@ impl Plans {
         })
     }
 
-    /// Adds the plan that a call made.
-    pub(super) fn create(
+    /// Applies an event of a plan. `share` is the number of calls lent to the run of a task that starts.
+    /// Returns how many calls were lent to the run of a task that ends.
+    pub(super) fn apply(
         &mut self,
-        call: &CallId,
-        plan: &Plan,
-        at: Timestamp,
-    ) -> Result<(), FoldError> {
-        if self.get(call).is_some() {
-            return Err(FoldError::NoPlan(call.clone()));
+        event: &Event,
+        share: Option<u32>,
+    ) -> Result<Option<u32>, FoldError> {
+        match event {
+            Event::Planned { call, plan, at } => {
+                if self.get(call).is_some() {
+                    return Err(FoldError::NoPlan(call.clone()));
+                }
+                let plan = PlanState::new(call.clone(), (**plan).clone(), *at);
+                self.plans.push(plan);
+            }
+            Event::Replanned { plan, tasks, .. } => {
+                let known = self.plan_mut(plan)?;
+                let replanned = known.replanned((**tasks).clone());
+                *known = replanned.map_err(|error| FoldError::Replan(plan.clone(), error))?;
+            }
+            Event::TaskStarted {
+                plan,
+                task,
+                attempt,
+                at,
+            } => {
+                let calls = share.unwrap_or(0);
+                self.plan_mut(plan)?.start(task, *attempt, calls, *at)?;
+            }
+            Event::TaskEnded {
+                plan,
+                task,
+                attempt,
+                end,
+                at,
+                ..
+            } => return self.plan_mut(plan)?.end(task, *attempt, end, *at).map(Some),
+            Event::TaskMarked {
+                plan,
+                task,
+                status,
+                result,
+                tainted,
+                at,
+                ..
+            } => {
+                let plan = self.plan_mut(plan)?;
+                plan.mark(task, *status, result.as_ref(), *tainted, *at)?;
+            }
+            _ => {}
         }
-        let plan = PlanState::new(call.clone(), plan.clone(), at);
-        self.plans.push(plan);
-        Ok(())
-    }
-
-    /// Replaces the tasks that have not started.
-    pub(super) fn replan(&mut self, id: &CallId, tasks: &Plan) -> Result<(), FoldError> {
-        let known = self.plan_mut(id)?;
-        let replanned = known.replanned(tasks.clone());
-        *known = replanned.map_err(|error| FoldError::Replan(id.clone(), error))?;
-        Ok(())
-    }
-
-    /// Starts an attempt at a task, whose run may make `calls` calls.
-    pub(super) fn start_task(
-        &mut self,
-        id: &CallId,
-        task: &PlanTaskId,
-        attempt: u32,
-        calls: u32,
-        at: Timestamp,
-    ) -> Result<(), FoldError> {
-        self.plan_mut(id)?.start(task, attempt, calls, at)
-    }
-
-    /// Ends an attempt at a task. Returns how many calls were lent to its run.
-    pub(super) fn end_task(
-        &mut self,
-        id: &CallId,
-        task: &PlanTaskId,
-        attempt: u32,
-        end: &TaskEnd,
-        at: Timestamp,
-    ) -> Result<u32, FoldError> {
-        self.plan_mut(id)?.end(task, attempt, end, at)
-    }
-
-    /// Sets the status of a manual task, or skips a task.
-    pub(super) fn mark_task(
-        &mut self,
-        id: &CallId,
-        task: &PlanTaskId,
-        status: PlanTaskStatus,
-        result: Option<&Value>,
-        is_tainted: bool,
-        at: Timestamp,
-    ) -> Result<(), FoldError> {
-        let plan = self.plan_mut(id)?;
-        plan.mark(task, status, result, is_tainted, at)
+        Ok(None)
     }
 
     fn plan_mut(&mut self, id: &CallId) -> Result<&mut PlanState, FoldError> {

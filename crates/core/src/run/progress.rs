@@ -5,9 +5,12 @@ use serde_json::{Map, Value};
 use windlass_spec::{CallState, SecurityLevel, Timestamp};
 
 use super::event::Variant;
-use crate::approval::Approval;
+use crate::approval::{Approval, Digest};
 use crate::catalog::CallKind;
 use crate::gate::{Decision, Verdict};
+
+/// The answer that states that a call with an unknown outcome took effect. It is stored in journals.
+pub(super) const IT_HAPPENED: &str = "It happened";
 
 /// The answer that states that a call with an unknown outcome did nothing. It is stored in journals.
 pub(super) const NOTHING_HAPPENED: &str = "It did not happen";
@@ -17,8 +20,8 @@ pub(super) const NOTHING_HAPPENED: &str = "It did not happen";
 pub struct CallProgress {
     /// The question that waits for a person.
     question: Option<Approval>,
-    /// The security level of the approval, once the call is approved.
-    approved: Option<SecurityLevel>,
+    /// The approval, once the call is approved.
+    approved: Option<Approved>,
     /// The arguments that the model gave, if an approver edited them or the operator added to them.
     before_edit: Option<Map<String, Value>>,
     /// Whether an approver edited the arguments.
@@ -44,6 +47,14 @@ pub enum FormReply {
     Declined,
     /// The form expired or was withdrawn.
     Unanswered,
+}
+
+/// The approval of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Approved {
+    pub(super) security_level: SecurityLevel,
+    /// The digest of the call that was approved, with the approver's edits.
+    pub(super) digest: Digest,
 }
 
 /// The undo window of a call.
@@ -144,6 +155,11 @@ impl CallProgress {
         self.approved.is_some()
     }
 
+    /// The digest of the call that was approved.
+    pub(super) fn approved_digest(&self) -> Option<Digest> {
+        self.approved.map(|approved| approved.digest)
+    }
+
     /// Whether an approver edited the arguments.
     pub(super) fn is_edited(&self) -> bool {
         self.is_edited
@@ -165,6 +181,12 @@ impl CallProgress {
         report.ends_with(NOTHING_HAPPENED)
     }
 
+    /// Whether a person reported that a call with an unknown outcome took effect.
+    pub(super) fn did_happen(&self) -> bool {
+        let report = self.report.as_deref().unwrap_or_default();
+        report.ends_with(IT_HAPPENED)
+    }
+
     /// Whether its result is untrusted although its tool does not reach outside.
     pub(super) fn is_from_outside(&self) -> bool {
         self.is_from_outside
@@ -174,7 +196,9 @@ impl CallProgress {
     pub(super) fn is_stricter(&self, earlier: &Decision, decision: &Decision) -> bool {
         match self.approved {
             _ if decision.verdict() == Verdict::Deny => earlier.verdict() != Verdict::Deny,
-            Some(level) => decision.verdict() == Verdict::Ask && decision.security_level() > level,
+            Some(Approved { security_level, .. }) => {
+                decision.verdict() == Verdict::Ask && decision.security_level() > security_level
+            }
             None => decision.verdict() > earlier.verdict(),
         }
     }
@@ -201,12 +225,8 @@ impl CallProgress {
     }
 
     /// Records an approval. `edited` has the model's arguments if the approver edited them.
-    pub(super) fn approve(
-        &mut self,
-        level: Option<SecurityLevel>,
-        edited: Option<&Map<String, Value>>,
-    ) {
-        self.approved = level;
+    pub(super) fn approve(&mut self, approved: Approved, edited: Option<&Map<String, Value>>) {
+        self.approved = Some(approved);
         if let Some(requested) = edited {
             self.keep_requested(requested);
             self.is_edited = true;
@@ -237,10 +257,11 @@ impl CallProgress {
         });
     }
 
-    /// Releases the call early. Returns whether it was held.
-    pub(super) fn release(&mut self) -> bool {
-        let held = self.held.as_mut();
-        held.map(|held| held.is_released = true).is_some()
+    /// Releases the call early, if it is held.
+    pub(super) fn release(&mut self) {
+        if let Some(held) = self.held.as_mut() {
+            held.is_released = true;
+        }
     }
 
     /// Records the start of the call, and the implementation if there are several.

@@ -12,6 +12,7 @@ use windlass_spec::{
 
 use super::answer::Answer;
 use super::calls::{Calls, Entry, TurnState};
+use super::history::History;
 use super::mistake::{Mistake, MistakeKind};
 use super::repair::repair_json;
 use super::toolbox::{Requested, Toolbox};
@@ -25,6 +26,7 @@ const SUGGESTIONS: usize = 3;
 pub(super) struct Reader<'r> {
     pub(super) toolbox: &'r Toolbox,
     pub(super) calls: &'r Calls,
+    pub(super) history: &'r History,
     pub(super) transcript: &'r Transcript,
     pub(super) max_calls_per_turn: u32,
     /// When the model was asked.
@@ -33,17 +35,26 @@ pub(super) struct Reader<'r> {
     pub(super) at: Timestamp,
 }
 
-/// A parsed answer.
-pub(super) struct ReadAnswer {
-    pub(super) turn: TurnState,
+/// What an answer means for the conversation as a whole.
+#[derive(Default)]
+pub(super) struct TurnSummary {
+    /// Whether it has well-formed calls.
+    pub(super) has_calls: bool,
     /// The answer of the run, if the model finished.
     pub(super) answer: Option<Answer>,
     /// How often the model made which mistake.
     pub(super) mistakes: BTreeMap<MistakeKind, u32>,
 }
 
+/// An answer that is being parsed.
+struct ReadAnswer {
+    turn: TurnState,
+    answer: Option<Answer>,
+    mistakes: BTreeMap<MistakeKind, u32>,
+}
+
 impl Reader<'_> {
-    pub(super) fn read(&self, answer: ModelAnswer) -> ReadAnswer {
+    pub(super) fn read(&self, answer: ModelAnswer) -> (TurnState, TurnSummary) {
         let mut read = ReadAnswer {
             turn: TurnState {
                 turn: self.calls.current_turn(),
@@ -70,7 +81,12 @@ impl Reader<'_> {
                 *read.mistakes.entry(mistake.kind()).or_default() += 1;
             }
         }
-        read
+        let summary = TurnSummary {
+            has_calls: read.turn.entries.iter().any(|entry| entry.call().is_some()),
+            answer: read.answer,
+            mistakes: read.mistakes,
+        };
+        (read.turn, summary)
     }
 
     /// Parses one requested call.
@@ -144,8 +160,11 @@ impl Reader<'_> {
         arguments: &Map<String, Value>,
         earlier_in_turn: &[Entry],
     ) -> Option<Mistake> {
-        let earlier = self.calls.entries().chain(earlier_in_turn);
-        let (entry, first) = earlier.into_iter().find_map(|entry| {
+        // A reversible call may be made again when the model is not shown its result any more.
+        let count = self.transcript.left_out().min(self.calls.ended_turns());
+        let shown = self.calls.turns_after(count);
+        let shown = shown.iter().flat_map(|turn| &turn.entries);
+        let known = shown.chain(earlier_in_turn).find_map(|entry| {
             let Entry::Call {
                 record, progress, ..
             } = entry
@@ -155,11 +174,13 @@ impl Reader<'_> {
             // An edited call was requested with the arguments before the edit.
             let asked = progress.before_edit().unwrap_or(record.arguments());
             let is_same = record.tool_name() == name && asked == arguments;
-            // Repeating a call that failed with a retryable error is no mistake.
-            let may_be_repeated = progress.did_nothing()
-                || matches!(record.outcome(), Some(Err(failure)) if failure.retryable);
-            (is_same && !may_be_repeated).then_some((entry, record))
-        })?;
+            (is_same && !entry.may_be_requested_again()).then_some((entry, record))
+        });
+        let Some((entry, first)) = known else {
+            let first = self.history.effect_of(name, arguments)?.clone();
+            let result = None;
+            return Some(Mistake::Repeated { first, result });
+        };
         let result = match (first.outcome(), entry.risk()) {
             (Some(Ok(result)), RiskLevel::Reversible) => Some(self.transcript.shown(result)),
             _ => None,

@@ -8,7 +8,7 @@ use windlass_spec::{
 };
 
 use super::*;
-use crate::approval::{Approval, Identity, PersonDecision, Principal};
+use crate::approval::{Approval, PersonDecision, Principal, TenantPrincipal};
 use crate::gate::{Governance, Rules, Stage, ToolRule, Verdict};
 use crate::limits::Readiness;
 use crate::model::{
@@ -30,9 +30,9 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_microseconds(1_760_000_000_000_000 + second * 1_000_000)
 }
 
-fn identity(name: &str) -> Identity {
+fn identity(name: &str) -> TenantPrincipal {
     let tenant = NonEmptyText::new("local").unwrap();
-    Identity::new(tenant, Principal::new(name).unwrap())
+    TenantPrincipal::new(tenant, Principal::new(name).unwrap())
 }
 
 fn rules() -> Rules {
@@ -52,6 +52,18 @@ struct RunHarness {
 }
 
 impl RunHarness {
+    /// Changes the operator's policies, and decides about a call again.
+    fn decide_under(&mut self, policies: &str, call: &CallId) -> Decision {
+        let governance = Governance {
+            policies: policies.to_owned(),
+            ..Governance::default()
+        };
+        self.rules = Rules::new(&governance, &agent(), &[]).unwrap();
+        let ann = identity("ann");
+        let decided = self.run.decide(call, &ann, &self.rules, &Readiness::Ready);
+        decided.unwrap()
+    }
+
     fn start(task: &str, settings: Settings) -> Self {
         let task = Task {
             description: task.to_owned(),
@@ -176,7 +188,11 @@ impl RunHarness {
 
     fn request(&self) -> Vec<ChatMessage> {
         match self.run.next() {
-            Next::CallModel(request) => request.messages,
+            Next::CallModel(request) => request
+                .messages
+                .iter()
+                .map(|message| (**message).clone())
+                .collect(),
             other => panic!("{other:?}"),
         }
     }
@@ -672,25 +688,17 @@ fn finish_with_other_calls_is_a_mistake() {
 #[test]
 fn too_long_request_is_shortened_and_then_fails() {
     let mut harness = RunHarness::start("x", Settings::default());
-    for _ in 0..3 {
+    for attempt in 1..=4 {
         let (turn, at) = (harness.run.current_turn(), harness.now());
-        let kind = ModelErrorKind::ContextTooLong;
         harness.record(Event::ModelFailed {
             turn,
-            kind,
+            kind: ModelErrorKind::ContextTooLong,
             message: "too long".to_owned(),
             at,
         });
-        assert!(matches!(harness.run.next(), Next::CallModel(_)));
+        let asks_again = matches!(harness.run.next(), Next::CallModel(_));
+        assert_eq!(asks_again, attempt < 4, "{attempt}");
     }
-    let (turn, at) = (harness.run.current_turn(), harness.now());
-    let kind = ModelErrorKind::ContextTooLong;
-    harness.record(Event::ModelFailed {
-        turn,
-        kind,
-        message: "too long".to_owned(),
-        at,
-    });
     assert!(matches!(harness.end(), RunEnd::Failed { .. }));
 }
 
@@ -968,6 +976,7 @@ fn conversation_is_converted_to_the_form_providers_accept() {
 
 mod allowance;
 mod holding;
+mod long;
 mod people;
 mod refusing;
 mod registry;

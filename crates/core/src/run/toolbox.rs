@@ -11,7 +11,7 @@ use windlass_spec::{
     Agent, NonEmptyText, RawUserIntent, ToolGapReport, ToolName, ToolSpecification,
 };
 
-use super::event::{LeftOut, LeftOutReason, Task};
+use super::event::{Event, LeftOut, LeftOutReason, Task};
 use super::settings::Settings;
 use crate::catalog::{CallKind, Callable, callable};
 
@@ -138,13 +138,31 @@ impl Toolbox {
         self.offer.as_ref()
     }
 
-    /// Sets the chosen tools. The intent and the gaps of a task are kept from the first offer.
-    pub(super) fn apply(&mut self, mut offer: Offer) {
-        if let Some(known) = self.offer.take() {
-            offer.intent = offer.intent.or(known.intent);
-            offer.gap = offer.gap.or(known.gap);
-        }
-        self.offer = Some(offer);
+    /// Applies an event: an offer sets the chosen tools. The intent and the gaps of a task are kept from
+    /// the first offer.
+    pub(super) fn apply(&mut self, event: &Event) {
+        let Event::Offered {
+            intent,
+            tools,
+            left_out,
+            set,
+            gap,
+            ..
+        } = event
+        else {
+            return;
+        };
+        let (known_intent, known_gap) = match self.offer.take() {
+            Some(known) => (known.intent, known.gap),
+            None => (None, None),
+        };
+        self.offer = Some(Offer {
+            intent: intent.as_deref().cloned().or(known_intent),
+            tools: tools.clone(),
+            left_out: left_out.clone(),
+            set: set.clone(),
+            gap: gap.as_deref().cloned().or(known_gap),
+        });
     }
 
     /// Whether a call may omit an argument because the operator sets it.

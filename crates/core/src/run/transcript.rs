@@ -1,9 +1,12 @@
 //! The conversation with the model: what it is shown (the instruction, the task, and as many turns as
 //! fit) and what it returned (mistakes and the answer). The task and the current turn are always shown.
 //! The oldest turns are left out first, and a note says so.
+//!
+//! The messages of a turn are made once, when it has ended. Each request shares them with the one before, and
+//! begins with the same messages until turns have to be left out: then several are left out at once.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -13,18 +16,25 @@ use windlass_spec::{Agent, CallRecord, NonEmptyText, ToolSpecification};
 
 use super::answer::Answer;
 use super::calls::{Entry, TurnState};
-use super::event::{RecalledStrategy, Task};
+use super::event::{Event, RecalledStrategy, Task};
 use super::mistake::MistakeKind;
 use super::progress::CallProgress;
+use super::reading::TurnSummary;
 use super::settings::Settings;
 use crate::approval::canonical;
-use crate::model::{ChatCall, ChatMessage, ModelRequest, RequestedArguments};
+use crate::model::{ChatCall, ChatMessage, ModelErrorKind, ModelRequest, RequestedArguments};
 
 /// The approximate bytes per token; used only to keep requests within the context window.
 const BYTES_PER_TOKEN: usize = 4;
 
 /// How often requests may be shortened because one was too long for the model.
 const MAX_SHORTENINGS: u32 = 3;
+
+/// The share of a request that turns may use.
+const ROOM: (usize, usize) = (1, 1);
+
+/// The share that they use after some were left out.
+const ROOM_AFTER_CUT: (usize, usize) = (3, 4);
 
 const HOW_TO_WORK: &str = "\
 Work step by step: think, call a tool, look at what it returns, and go on. When you are done, call \
@@ -54,11 +64,46 @@ pub(super) struct Transcript {
     /// Turns in a row with only mistakes.
     mistaken_turns: u32,
     answer: Option<Answer>,
+    /// The system prompt.
+    head: Shown,
+    /// The conversation before the task.
+    conversation: Vec<Shown>,
+    task: Shown,
+    /// The messages of the turns that have ended and are shown.
+    ended: VecDeque<Shown>,
+    /// How many turns are not shown any more: those before the first of `ended`.
+    left_out: usize,
+    /// The message that says so.
+    note: Option<Arc<ChatMessage>>,
+}
+
+/// Messages that are shown together or not at all.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Shown {
+    messages: Vec<Arc<ChatMessage>>,
+    bytes: usize,
+}
+
+impl Shown {
+    fn new(mut messages: Vec<ChatMessage>) -> Self {
+        let bytes = messages.iter().map(ChatMessage::characters).sum();
+        messages.iter_mut().for_each(show_hidden);
+        let messages = messages.into_iter().map(Arc::new).collect();
+        Self { messages, bytes }
+    }
 }
 
 impl Transcript {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings, task: &Task) -> Self {
+        let content = task.description.clone();
+        let before = task.conversation.iter();
         Self {
+            head: Shown::default(),
+            conversation: before.map(|one| Shown::new(vec![one.clone()])).collect(),
+            task: Shown::new(vec![ChatMessage::User { content }]),
+            ended: VecDeque::new(),
+            left_out: 0,
+            note: None,
             max_messages: settings.max_messages,
             context_tokens: settings.context_tokens,
             max_observation: settings.max_observation,
@@ -74,11 +119,6 @@ impl Transcript {
         self.recalled.as_deref()
     }
 
-    /// Sets the strategies that the model is shown.
-    pub(super) fn recall(&mut self, strategies: &[RecalledStrategy]) {
-        self.recalled = Some(strategies.to_vec());
-    }
-
     pub(super) fn mistakes(&self) -> &BTreeMap<MistakeKind, u32> {
         &self.mistakes
     }
@@ -92,81 +132,125 @@ impl Transcript {
         self.answer.as_ref()
     }
 
-    /// Records a turn: whether it has calls, its mistakes, and the answer of the run.
-    pub(super) fn apply(
-        &mut self,
-        has_calls: bool,
-        mistakes: BTreeMap<MistakeKind, u32>,
-        answer: Option<Answer>,
-    ) {
-        for (kind, count) in mistakes {
+    /// Applies an event. `summary` is what the model's answer means, if the event is one.
+    pub(super) fn apply(&mut self, event: &Event, summary: Option<TurnSummary>) {
+        match event {
+            Event::Recalled { strategies, .. } => self.recalled = Some(strategies.clone()),
+            Event::ModelFailed {
+                kind: ModelErrorKind::ContextTooLong,
+                ..
+            } => self.shortenings += u32::from(self.can_shorten()),
+            _ => {}
+        }
+        if let Some(summary) = summary {
+            self.take_turn(summary);
+        }
+    }
+
+    /// Counts the mistakes of a turn, and keeps the first answer.
+    fn take_turn(&mut self, summary: TurnSummary) {
+        for (kind, count) in summary.mistakes {
             *self.mistakes.entry(kind).or_default() += count;
         }
-        self.answer = self.answer.take().or(answer);
-        self.mistaken_turns = match has_calls || self.answer.is_some() {
+        self.answer = self.answer.take().or(summary.answer);
+        self.mistaken_turns = match summary.has_calls || self.answer.is_some() {
             true => 0,
             false => self.mistaken_turns + 1,
         };
     }
 
-    /// Shortens requests because one was too long for the model. Returns whether that is possible.
-    pub(super) fn shorten(&mut self) -> bool {
-        let can_shorten = self.shortenings < MAX_SHORTENINGS;
-        self.shortenings += u32::from(can_shorten);
-        can_shorten
+    /// Whether requests can be shortened once more, because one was too long for the model.
+    pub(super) fn can_shorten(&self) -> bool {
+        self.shortenings < MAX_SHORTENINGS
     }
 
-    /// The next request: what `agent` is shown of `task` and its `turns`. `missing` is what no tool
-    /// provides.
-    pub(super) fn request(
-        &self,
-        agent: &Agent,
-        task: &Task,
-        turns: &[TurnState],
-        missing: &[&NonEmptyText],
-        tools: Vec<Arc<ToolSpecification>>,
-    ) -> ModelRequest {
-        let head = vec![ChatMessage::System {
-            content: self.system(agent, task, missing),
-        }];
-        let conversation = &task.conversation;
-        let task = ChatMessage::User {
-            content: task.description.clone(),
-        };
-        let turns: Vec<Vec<ChatMessage>> =
-            turns.iter().map(|turn| self.turn_messages(turn)).collect();
-        let (last, earlier) = match turns.split_last() {
-            Some((last, earlier)) => (last.as_slice(), earlier),
-            None => (&[][..], &[][..]),
-        };
-        let mut room = RequestBudget {
+    /// Makes the messages of the turns again that have ended and are shown, after requests were shortened.
+    pub(super) fn show_again(&mut self, ended: &[TurnState]) {
+        self.ended = ended.iter().map(|turn| self.show_turn(turn)).collect();
+    }
+
+    /// Sets the system prompt: the instructions of `agent` for `task`. `missing` is what no tool provides.
+    pub(super) fn set_system(&mut self, agent: &Agent, task: &Task, missing: &[&NonEmptyText]) {
+        let content = self.system(agent, task, missing);
+        self.head = Shown::new(vec![ChatMessage::System { content }]);
+    }
+
+    /// Adds the next turn that has ended.
+    pub(super) fn end_turn(&mut self, turn: &TurnState) {
+        let shown = self.show_turn(turn);
+        self.ended.push_back(shown);
+    }
+
+    /// How many turns are not shown any more. It never decreases.
+    pub(super) fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// Leaves out the turns that do not fit into the next request. `open` are the turns that may still change.
+    pub(super) fn leave_out(&mut self, open: &[TurnState]) {
+        let open: Vec<Shown> = open.iter().map(|turn| self.show_turn(turn)).collect();
+        if self.fitting(&open, ROOM) == self.ended.len() + open.len() {
+            return;
+        }
+        // Some more, so that the next requests begin with the same messages.
+        let fitting = self.fitting(&open, ROOM_AFTER_CUT).max(1);
+        let surplus = (self.ended.len() + open.len()).saturating_sub(fitting);
+        let surplus = surplus.min(self.ended.len());
+        self.ended.drain(..surplus);
+        if surplus > 0 {
+            self.left_out += surplus;
+            self.note = left_out_note(self.left_out);
+        }
+    }
+
+    /// How many of the latest turns fit into that share of a request.
+    fn fitting(&self, open: &[Shown], (numerator, denominator): (usize, usize)) -> usize {
+        let mut room = self.room();
+        room.messages = room.messages * numerator / denominator;
+        room.bytes = room.bytes / denominator * numerator;
+        room.take(&self.head);
+        room.take(&self.task);
+        let mut turns = self.ended.iter().chain(open).rev();
+        let last = turns.next();
+        last.into_iter().for_each(|last| room.take(last));
+        usize::from(last.is_some()) + turns.take_while(|turn| room.has(turn)).count()
+    }
+
+    fn room(&self) -> RequestBudget {
+        RequestBudget {
             messages: self.max_messages.saturating_sub(1),
             bytes: (self.context_tokens >> self.shortenings) * BYTES_PER_TOKEN,
-        };
-        room.take(&head);
-        room.take(std::slice::from_ref(&task));
-        room.take(last);
-        let shown_turns = earlier
-            .iter()
-            .rev()
-            .take_while(|messages| room.has(messages))
-            .count();
-        let shown_before = conversation
-            .iter()
-            .rev()
-            .take_while(|message| room.has(std::slice::from_ref(*message)))
-            .count();
-        let mut messages = head;
-        messages.extend_from_slice(&conversation[conversation.len() - shown_before..]);
-        messages.push(task);
-        let left_out = earlier.len() - shown_turns;
-        if left_out > 0 {
-            let content = format!("({left_out} earlier turns of this task are left out here.)");
-            messages.push(ChatMessage::User { content });
         }
-        messages.extend(earlier[left_out..].iter().flatten().cloned());
-        messages.extend_from_slice(last);
-        messages.iter_mut().for_each(show_hidden);
+    }
+
+    /// The next request. `open` are the turns that may still change.
+    pub(super) fn request(
+        &self,
+        open: &[TurnState],
+        tools: Vec<Arc<ToolSpecification>>,
+    ) -> ModelRequest {
+        let open: Vec<Shown> = open.iter().map(|turn| self.show_turn(turn)).collect();
+        let fitting = self.fitting(&open, ROOM);
+        let turns = self.ended.iter().chain(&open);
+        let surplus = (self.ended.len() + open.len()).saturating_sub(fitting);
+        let turns = turns.skip(surplus);
+        let left_out = self.left_out + surplus;
+        let mut room = self.room();
+        room.take(&self.head);
+        room.take(&self.task);
+        turns.clone().for_each(|turn| room.take(turn));
+        // Where turns are left out, nothing older is shown.
+        let before = self.conversation.iter().rev().filter(|_| left_out == 0);
+        let before = before.take_while(|message| room.has(message)).count();
+        let before = &self.conversation[self.conversation.len() - before..];
+        let mut messages = self.head.messages.clone();
+        messages.extend(before.iter().flat_map(|shown| &shown.messages).cloned());
+        messages.extend_from_slice(&self.task.messages);
+        messages.extend(match surplus {
+            0 => self.note.clone(),
+            _ => left_out_note(left_out),
+        });
+        messages.extend(turns.flat_map(|turn| &turn.messages).cloned());
         ModelRequest { messages, tools }
     }
 
@@ -214,6 +298,10 @@ impl Transcript {
             let _ = write!(text, "\n{NO_TOOL_INSTRUCTION}");
         }
         text
+    }
+
+    fn show_turn(&self, turn: &TurnState) -> Shown {
+        Shown::new(self.turn_messages(turn))
     }
 
     fn turn_messages(&self, turn: &TurnState) -> Vec<ChatMessage> {
@@ -306,6 +394,12 @@ impl Transcript {
     }
 }
 
+/// The message that turns are left out, if there are any.
+fn left_out_note(count: usize) -> Option<Arc<ChatMessage>> {
+    let content = format!("({count} earlier turns of this task are left out here.)");
+    (count > 0).then(|| Arc::new(ChatMessage::User { content }))
+}
+
 /// Replaces hidden characters of a message with escapes, so that the model sees what a person would not. The
 /// arguments of calls stay as the model wrote them.
 fn show_hidden(message: &mut ChatMessage) {
@@ -326,18 +420,16 @@ struct RequestBudget {
 
 impl RequestBudget {
     /// Uses up size for messages that must be shown.
-    fn take(&mut self, messages: &[ChatMessage]) {
-        let bytes: usize = messages.iter().map(ChatMessage::characters).sum();
-        self.messages = self.messages.saturating_sub(messages.len());
-        self.bytes = self.bytes.saturating_sub(bytes);
+    fn take(&mut self, shown: &Shown) {
+        self.messages = self.messages.saturating_sub(shown.messages.len());
+        self.bytes = self.bytes.saturating_sub(shown.bytes);
     }
 
     /// Uses up size for messages that may be shown, if all of them fit.
-    fn has(&mut self, messages: &[ChatMessage]) -> bool {
-        let bytes: usize = messages.iter().map(ChatMessage::characters).sum();
-        let fits = messages.len() <= self.messages && bytes <= self.bytes;
+    fn has(&mut self, shown: &Shown) -> bool {
+        let fits = shown.messages.len() <= self.messages && shown.bytes <= self.bytes;
         if fits {
-            self.take(messages);
+            self.take(shown);
         } else {
             // Older messages must not fill the gap.
             self.messages = 0;

@@ -58,6 +58,9 @@ fn summary(run: &Run) -> String {
     for recalled in run.recalled().unwrap_or_default() {
         more += &format!("\nrecalled {}: {}", recalled.id, recalled.text);
     }
+    if let Some(damage) = run.damage() {
+        more += &format!("\ndamage {damage}");
+    }
     format!(
         "end {:?}\nanswer {}\nturns {}, calls {calls:?}\nmistakes {:?}\nusage {:?}{more}",
         run.end(),

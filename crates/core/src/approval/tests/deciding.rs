@@ -15,7 +15,7 @@ fn an_approved_call_may_run_with_the_arguments_asked_about() {
     assert_eq!(changed, Ok(DecisionEffect::Settled));
     assert_eq!(approval.status(), ApprovalStatus::Approved);
     assert_eq!(approval.settled_at(), Some(at(5)));
-    let outcome = Outcome::Run {
+    let outcome = ApprovalOutcome::Run {
         arguments: object(json!({"to": "bob", "amount": 10})),
         digest,
         is_edited: false,
@@ -29,7 +29,7 @@ fn an_edited_call_may_run_with_the_edited_arguments_only() {
     approval
         .decide(&identity("bea"), edited(7), None, at(5))
         .unwrap();
-    let Some(Outcome::Run {
+    let Some(ApprovalOutcome::Run {
         arguments,
         digest,
         is_edited,
@@ -51,7 +51,7 @@ fn edit_with_the_same_arguments_does_not_count_as_edited() {
         .unwrap();
     assert!(matches!(
         approval.outcome(),
-        Some(Outcome::Run {
+        Some(ApprovalOutcome::Run {
             is_edited: false,
             ..
         })
@@ -65,7 +65,7 @@ fn rejection_has_its_message_and_principal() {
         .decide(&identity("bea"), reject(), None, at(5))
         .unwrap();
     assert_eq!(approval.status(), ApprovalStatus::Rejected);
-    let outcome = Outcome::Rejected {
+    let outcome = ApprovalOutcome::Rejected {
         by: identity("bea").principal,
         message: Some(text("Too much.")),
     };
@@ -82,7 +82,7 @@ fn response_instead_of_the_tool_runs_nothing() {
     assert_eq!(changed, Ok(DecisionEffect::Settled));
     assert_eq!(
         approval.outcome(),
-        Some(Outcome::Responded(json!({"paid": true})))
+        Some(ApprovalOutcome::Responded(json!({"paid": true})))
     );
 }
 
@@ -99,7 +99,10 @@ fn a_question_is_answered_with_one_of_its_options_unless_it_takes_free_text() {
     approval
         .decide(&identity("bea"), answer("next"), None, at(2))
         .unwrap();
-    assert_eq!(approval.outcome(), Some(Outcome::Answered(text("next"))));
+    assert_eq!(
+        approval.outcome(),
+        Some(ApprovalOutcome::Answered(text("next")))
+    );
 
     let Question::Ask(mut question) = ask() else {
         panic!()
@@ -109,7 +112,10 @@ fn a_question_is_answered_with_one_of_its_options_unless_it_takes_free_text() {
     approval
         .decide(&identity("bea"), answer("trunk"), None, at(1))
         .unwrap();
-    assert_eq!(approval.outcome(), Some(Outcome::Answered(text("trunk"))));
+    assert_eq!(
+        approval.outcome(),
+        Some(ApprovalOutcome::Answered(text("trunk")))
+    );
 }
 
 #[test]
@@ -119,7 +125,7 @@ fn manual_work_is_done_or_rejected() {
     approval
         .decide(&identity("bea"), decision, None, at(1))
         .unwrap();
-    assert_eq!(approval.outcome(), Some(Outcome::Done(None)));
+    assert_eq!(approval.outcome(), Some(ApprovalOutcome::Done(None)));
     let mut approval = pending(intervene());
     approval
         .decide(&identity("bea"), reject(), None, at(1))
@@ -199,7 +205,7 @@ fn question_expires_after_a_day_by_default() {
     assert_eq!(late, Err(DecideError::Expired(at(24 * HOUR))));
     assert!(!approval.expire(at(24 * HOUR - 1)));
     assert!(approval.expire(at(24 * HOUR)));
-    assert_eq!(approval.outcome(), Some(Outcome::Expired));
+    assert_eq!(approval.outcome(), Some(ApprovalOutcome::Expired));
     let early = approval.decide(&identity("bea"), PersonDecision::Approve, None, at(1));
     assert_eq!(
         early,
@@ -296,7 +302,7 @@ fn two_approvers_must_approve_the_same_arguments() {
     approval
         .decide(&identity("cem"), PersonDecision::Approve, Some(&now), at(3))
         .unwrap();
-    let Some(Outcome::Run {
+    let Some(ApprovalOutcome::Run {
         arguments, digest, ..
     }) = approval.outcome()
     else {
@@ -322,7 +328,7 @@ fn only_named_approvers_of_the_tenant_can_decide() {
             Err(DecideError::NotEntitled(identity(other).principal))
         );
     }
-    let stranger = Identity::new(text("other"), identity("bea").principal);
+    let stranger = TenantPrincipal::new(text("other"), identity("bea").principal);
     let error = approval.decide(&stranger, PersonDecision::Approve, None, at(1));
     assert_eq!(
         error,

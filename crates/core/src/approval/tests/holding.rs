@@ -73,7 +73,7 @@ fn released_or_started_call_cannot_be_undone() {
 #[test]
 fn principal_of_another_tenant_cannot_undo_or_release() {
     let mut hold = held();
-    let stranger = Identity::new(text("other"), identity("ada").principal);
+    let stranger = TenantPrincipal::new(text("other"), identity("ada").principal);
     assert!(matches!(
         hold.undo(&stranger, at(1)),
         Err(HoldError::NotEntitled(_))

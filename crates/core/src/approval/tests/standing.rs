@@ -47,7 +47,7 @@ fn covers(standing: &StandingApproval, change: impl FnOnce(&mut CallParts)) -> b
 }
 
 struct CallParts {
-    principal: Identity,
+    principal: TenantPrincipal,
     run: RunId,
     tool: ToolName,
     digest: Digest,

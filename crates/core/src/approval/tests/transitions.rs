@@ -108,7 +108,7 @@ proptest! {
             prop_assert_eq!(approval.outcome().is_some(), is_settled);
             prop_assert_eq!(approval.settled_at().is_some(), is_settled);
             prop_assert_eq!(approval.asked_digest(), before.asked_digest());
-            if let Some(Outcome::Run { arguments, digest, .. }) = approval.outcome() {
+            if let Some(ApprovalOutcome::Run { arguments, digest, .. }) = approval.outcome() {
                 let approving: Vec<_> = approval
                     .decisions()
                     .iter()

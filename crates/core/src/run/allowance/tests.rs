@@ -1,5 +1,9 @@
 //! Usage, lent calls and remaining limits.
 
+use windlass_spec::plan::PlanTaskId;
+
+use super::super::event::CallEnd;
+use super::super::plan::TaskEnd;
 use super::*;
 
 fn at(second: i64) -> Timestamp {
@@ -10,20 +14,42 @@ fn allowance(settings: Settings) -> Allowance {
     Allowance::new(settings, at(0))
 }
 
+fn call() -> CallId {
+    "r1:1:0".parse().unwrap()
+}
+
+fn pass_time(allowance: &mut Allowance, to: i64, was_idle: bool) {
+    let event = Event::TimePassed { at: at(to) };
+    allowance.apply(&event, was_idle, Turn::FIRST, None);
+}
+
+/// A call that ends after it cost something and others made calls for it.
+fn call_ended(usage: Usage, calls: u32) -> Event {
+    Event::CallEnded {
+        call: call(),
+        end: CallEnd::Success(serde_json::Value::Null),
+        usage,
+        calls,
+        ran: None,
+        tainted: false,
+        at: at(0),
+    }
+}
+
 #[test]
 fn time_in_which_the_run_waited_does_not_count() {
     let mut allowance = allowance(Settings {
         max_seconds: Some(10),
         ..Settings::default()
     });
-    allowance.pass_time(at(4), false);
-    allowance.pass_time(at(100), true);
+    pass_time(&mut allowance, 4, false);
+    pass_time(&mut allowance, 100, true);
     assert_eq!(allowance.time_used(at(100)), Duration::from_secs(4));
     assert!(!allowance.is_out_of_time());
-    allowance.pass_time(at(106), false);
+    pass_time(&mut allowance, 106, false);
     assert!(allowance.is_out_of_time());
     // A clock that is set back does not restore time.
-    allowance.pass_time(at(50), false);
+    pass_time(&mut allowance, 50, false);
     assert_eq!(allowance.now(), at(106));
 }
 
@@ -33,14 +59,19 @@ fn lent_calls_count_until_they_are_returned() {
         max_calls: 10,
         ..Settings::default()
     });
-    let call: CallId = "r1:1:0".parse().unwrap();
-    allowance.lend(&call, 6);
+    let started = Event::CallStarted {
+        call: call(),
+        variant: None,
+        at: at(0),
+    };
+    allowance.apply(&started, false, Turn::FIRST, Some(6));
     assert_eq!(allowance.calls_left(1), 3);
-    assert_eq!(allowance.lent_to(&call), 6);
+    assert_eq!(allowance.lent_to(&call()), 6);
     assert!(allowance.has_lent());
-    allowance.take_back(&call, 2);
+    let ended = call_ended(Usage::default(), 2);
+    allowance.apply(&ended, false, Turn::FIRST, None);
     assert_eq!(allowance.calls_left(1), 7);
-    assert_eq!(allowance.lent_to(&call), 0);
+    assert_eq!(allowance.lent_to(&call()), 0);
     assert!(!allowance.has_lent());
 }
 
@@ -48,9 +79,27 @@ fn lent_calls_count_until_they_are_returned() {
 fn calls_of_others_count_by_turn() {
     let mut allowance = allowance(Settings::default());
     let (first, second) = (Turn::FIRST, Turn::FIRST.next());
-    allowance.lend_to_task(first, 5);
-    allowance.take_back_from_task(first, 5, 3);
-    allowance.lend_to_task(second, 4);
+    let started = Event::TaskStarted {
+        plan: call(),
+        task: PlanTaskId::new("a").unwrap(),
+        attempt: 1,
+        at: at(0),
+    };
+    let ended = Event::TaskEnded {
+        plan: call(),
+        task: PlanTaskId::new("a").unwrap(),
+        attempt: 1,
+        end: TaskEnd::Success {
+            result: serde_json::Value::Null,
+            tainted: false,
+        },
+        usage: Usage::default(),
+        calls: 3,
+        at: at(0),
+    };
+    allowance.apply(&started, false, first, Some(5));
+    allowance.apply(&ended, false, first, Some(5));
+    allowance.apply(&started, false, second, Some(4));
     assert_eq!(allowance.calls_of_others_before(first), 0);
     assert_eq!(allowance.calls_of_others_before(second), 3);
     assert_eq!(allowance.calls_of_others(), 7);
@@ -63,20 +112,22 @@ fn remaining_settings_subtract_usage() {
         max_microdollars: Some(50),
         ..Settings::default()
     });
-    allowance.spend(Usage {
+    let usage = Usage {
         input_tokens: 60,
         output_tokens: 10,
         microdollars: Some(50),
-    });
+    };
+    allowance.apply(&call_ended(usage, 0), false, Turn::FIRST, None);
     assert_eq!(allowance.used_up(), Some(Budget::Money));
     let rest = allowance.remaining_limits(7, at(0));
     assert_eq!(rest.max_calls, 7);
     assert_eq!(rest.max_tokens, Some(30));
     assert_eq!(rest.max_microdollars, Some(0));
-    allowance.spend(Usage {
+    let usage = Usage {
         input_tokens: 30,
         ..Usage::default()
-    });
+    };
+    allowance.apply(&call_ended(usage, 0), false, Turn::FIRST, None);
     assert_eq!(allowance.used_up(), Some(Budget::Tokens));
 }
 

@@ -1,21 +1,25 @@
 //! Applies the answers of people to a call: it may run, it ends, or its unknown outcome is reported.
 
 use serde_json::{Value, json};
-use windlass_spec::{CallChange, CallId, CallState, Effect, ErrorCategory, Failure, Timestamp};
+use windlass_spec::{
+    CallChange, CallId, CallRecord, CallState, Effect, ErrorCategory, Failure, Timestamp,
+};
 
 use super::{Calls, advance};
-use crate::approval::{Approval, Outcome, canonical};
+use crate::approval::{Approval, ApprovalOutcome, canonical};
 use crate::run::grants::Grant;
+use crate::run::history::{History, has_expired};
 use crate::run::outcome::FoldError;
-use crate::run::progress::FormReply;
+use crate::run::progress::{Approved, FormReply};
 
 impl Calls {
     /// Applies the answer to a question about a call. `show` shortens a value to what a model is shown.
     /// Returns the authorization for another call that it gives, if any.
-    pub(in crate::run) fn settle(
+    pub(super) fn settle(
         &mut self,
         approval: &Approval,
         at: Timestamp,
+        history: &History,
         show: impl Fn(&Value) -> String,
     ) -> Result<Option<Grant>, FoldError> {
         let call = approval.call();
@@ -40,11 +44,11 @@ impl Calls {
                 // The call is still running, and runs once more to continue with the reply.
                 self.permitted.remove(call);
             }
-            CallState::Running => self.end_asking_tool(approval, &outcome, at)?,
+            CallState::Running => self.end_asking_tool(approval, &outcome, at, history)?,
             CallState::Pending if is_about_itself => {
-                self.take_approval(approval, outcome, at, show)?;
+                self.take_approval(approval, outcome, at, history, show)?;
             }
-            CallState::Pending => grant = self.end_question(approval, outcome, at)?,
+            CallState::Pending => grant = self.end_question(approval, outcome, at, history)?,
             _ => return Err(refused()),
         }
         self.call_mut(call)?.progress.clear_question();
@@ -56,8 +60,9 @@ impl Calls {
     fn end_asking_tool(
         &mut self,
         approval: &Approval,
-        outcome: &Outcome,
+        outcome: &ApprovalOutcome,
         at: Timestamp,
+        history: &History,
     ) -> Result<(), FoldError> {
         let asked = approval.question().headline();
         let again = |what: String| {
@@ -67,21 +72,21 @@ impl Calls {
             CallChange::Fail(failure)
         };
         let change = match outcome {
-            Outcome::Answered(text) => {
+            ApprovalOutcome::Answered(text) => {
                 CallChange::Succeed(json!({"question": asked, "answer": text}))
             }
-            Outcome::Responded(value) => CallChange::Succeed(value.clone()),
-            Outcome::Done(note) => {
+            ApprovalOutcome::Responded(value) => CallChange::Succeed(value.clone()),
+            ApprovalOutcome::Done(note) => {
                 let note = note.as_ref().map(|note| format!(" ({note})"));
                 again(format!(
                     "The tool needed a person: {asked} A person has done it{}. Call the tool again.",
                     note.unwrap_or_default()
                 ))
             }
-            Outcome::Run { .. } => again(format!(
+            ApprovalOutcome::Run { .. } => again(format!(
                 "The tool asked for authorization: {asked} It was given. Call the tool again."
             )),
-            other => self.refusal(approval.call(), other),
+            other => self.refusal(approval.call(), other, history),
         };
         advance(self.call_mut(approval.call())?.record, change, at)
     }
@@ -90,14 +95,15 @@ impl Calls {
     fn end_question(
         &mut self,
         approval: &Approval,
-        outcome: Outcome,
+        outcome: ApprovalOutcome,
         at: Timestamp,
+        history: &History,
     ) -> Result<Option<Grant>, FoldError> {
         let call = approval.call();
         let (answer, grant) = match outcome {
-            Outcome::Answered(text) => (Value::String(text.to_string()), None),
-            Outcome::Responded(value) => (value, None),
-            Outcome::Run {
+            ApprovalOutcome::Answered(text) => (Value::String(text.to_string()), None),
+            ApprovalOutcome::Responded(value) => (value, None),
+            ApprovalOutcome::Run {
                 arguments, digest, ..
             } => {
                 let Some(asked) = approval.question().authorize() else {
@@ -112,7 +118,7 @@ impl Calls {
                 (Value::String(message), Some(grant))
             }
             other => {
-                let change = self.refusal(call, &other);
+                let change = self.refusal(call, &other, history);
                 advance(self.call_mut(call)?.record, change, at)?;
                 return Ok(None);
             }
@@ -129,28 +135,33 @@ impl Calls {
     fn take_approval(
         &mut self,
         approval: &Approval,
-        outcome: Outcome,
+        outcome: ApprovalOutcome,
         at: Timestamp,
+        history: &History,
         show: impl Fn(&Value) -> String,
     ) -> Result<(), FoldError> {
         let call = approval.call();
         let change = match outcome {
-            Outcome::Run {
+            ApprovalOutcome::Run {
                 arguments,
+                digest,
                 is_edited,
-                ..
             } => {
                 let asked = approval.question().authorize();
+                let asked = asked.ok_or_else(|| FoldError::AnswerMismatch(call.clone()))?;
                 let target = self.call_mut(call)?;
                 let requested = is_edited.then(|| target.record.arguments());
-                let level = asked.map(|asked| asked.security_level);
-                target.progress.approve(level, requested);
+                let approved = Approved {
+                    security_level: asked.security_level,
+                    digest,
+                };
+                target.progress.approve(approved, requested);
                 if is_edited {
                     *target.record = target.record.with_arguments(arguments);
                 }
                 return Ok(());
             }
-            Outcome::Responded(value) => {
+            ApprovalOutcome::Responded(value) => {
                 let message = format!(
                     "The call was not made. A person answered instead of the tool: {}",
                     show(&value)
@@ -158,23 +169,23 @@ impl Calls {
                 let failure = Failure::new(ErrorCategory::Cancelled, Effect::None, message);
                 CallChange::Cancel(failure)
             }
-            other => self.refusal(call, &other),
+            other => self.refusal(call, &other, history),
         };
         advance(self.call_mut(call)?.record, change, at)
     }
 
     /// How a call ends that was not approved.
-    fn refusal(&self, call: &CallId, outcome: &Outcome) -> CallChange {
+    fn refusal(&self, call: &CallId, outcome: &ApprovalOutcome, history: &History) -> CallChange {
         match outcome {
-            Outcome::Rejected { by, message } => {
+            ApprovalOutcome::Rejected { by, message } => {
                 let message = match message {
                     Some(message) => format!("{by} rejected the call: {message}"),
                     None => format!("{by} rejected the call. Do not try it again."),
                 };
                 CallChange::Fail(Failure::new(ErrorCategory::Rejected, Effect::None, message))
             }
-            Outcome::Expired => {
-                let is_second = self.expired_before(call);
+            ApprovalOutcome::Expired => {
+                let is_second = self.expired_before(call, history);
                 let message = match is_second {
                     true => "The approval expired again. Continue without it.",
                     false => "The approval expired. You may ask once more, or continue without it.",
@@ -192,33 +203,33 @@ impl Calls {
     }
 
     /// Whether an approval of the same call has expired before.
-    fn expired_before(&self, call: &CallId) -> bool {
+    fn expired_before(&self, call: &CallId, history: &History) -> bool {
         let Ok((record, _)) = self.call(call) else {
             return false;
         };
-        let mut calls = self.entries().filter_map(super::Entry::call);
-        calls.any(|earlier| {
+        let mut open = self.open_entries().filter_map(super::Entry::call);
+        let is_same = |earlier: &CallRecord| {
             earlier.id() != call
                 && earlier.tool_name() == record.tool_name()
                 && earlier.arguments() == record.arguments()
-                && matches!(earlier.outcome(), Some(Err(failure)) if failure.category == ErrorCategory::Expired)
-        })
+        };
+        open.any(|earlier| has_expired(earlier) && is_same(earlier)) || history.has_expired(record)
     }
 }
 
 /// The report of a person about a call with an unknown outcome.
-fn outcome_report(outcome: &Outcome) -> String {
+fn outcome_report(outcome: &ApprovalOutcome) -> String {
     match outcome {
-        Outcome::Answered(text) => format!("A person reports: {text}"),
+        ApprovalOutcome::Answered(text) => format!("A person reports: {text}"),
         _ => "No person reported the outcome.".to_owned(),
     }
 }
 
 /// The reply that the outcome of a form question stands for.
-fn form_reply(outcome: Outcome) -> FormReply {
+fn form_reply(outcome: ApprovalOutcome) -> FormReply {
     match outcome {
-        Outcome::Responded(Value::Object(filled)) => FormReply::Filled(filled),
-        Outcome::Rejected { .. } => FormReply::Declined,
+        ApprovalOutcome::Responded(Value::Object(filled)) => FormReply::Filled(filled),
+        ApprovalOutcome::Rejected { .. } => FormReply::Declined,
         _ => FormReply::Unanswered,
     }
 }

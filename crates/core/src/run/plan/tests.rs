@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use windlass_spec::plan::{Plan, PlanTaskId, RawPlan};
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, Timestamp};
 
-use super::{PlanState, PlanTaskStatus, ReplanError, TaskEnd};
+use super::{PlanState, PlanTaskStatus, Plans, ReplanError, TaskEnd};
+use crate::model::Usage;
+use crate::run::event::Event;
+use crate::run::outcome::FoldError;
 
 fn plan(value: Value) -> Plan {
     Plan::try_from(serde_json::from_value::<RawPlan>(value).unwrap()).unwrap()
@@ -53,6 +56,44 @@ fn diamond(on_failure: &str) -> PlanState {
         {"id": "c", "tool": "t"},
         {"id": "d", "tool": "t", "depends_on": ["b", "c"]},
     ]}))
+}
+
+#[test]
+fn plan_is_made_once_and_returns_the_calls_lent_to_its_tasks() {
+    let call: CallId = "run:1:0".parse().unwrap();
+    let made = Event::Planned {
+        call: call.clone(),
+        plan: Box::new(plan(json!({"tasks": [{"id": "a", "tool": "t"}]}))),
+        at: at(0),
+    };
+    let started = Event::TaskStarted {
+        plan: call.clone(),
+        task: id("a"),
+        attempt: 1,
+        at: at(1),
+    };
+    let ended = Event::TaskEnded {
+        plan: call.clone(),
+        task: id("a"),
+        attempt: 1,
+        end: success(json!(1)),
+        usage: Usage::default(),
+        calls: 1,
+        at: at(2),
+    };
+    let mut plans = Plans::default();
+    let no_plan = Err(FoldError::NoPlan(call.clone()));
+    assert_eq!(plans.apply(&started, Some(3)), no_plan);
+    assert_eq!(plans.apply(&made, None), Ok(None));
+    assert_eq!(plans.apply(&made, None), no_plan);
+    assert_eq!(plans.apply(&started, Some(3)), Ok(None));
+    assert!(plans.has_lent());
+    assert_eq!(plans.apply(&ended, None), Ok(Some(3)));
+    assert!(!plans.has_lent());
+    let before = plans.clone();
+    let refused = Err(FoldError::NotOfPlan(call, id("a")));
+    assert_eq!(plans.apply(&ended, None), refused);
+    assert_eq!(plans, before);
 }
 
 #[test]

@@ -17,6 +17,13 @@ fn pending(progress: &CallProgress, kind: CallKind, verdict: &str) -> Step {
     progress.step(kind, CallState::Pending, Some(&decision(verdict)), at(5))
 }
 
+fn approved(security_level: SecurityLevel) -> Approved {
+    Approved {
+        security_level,
+        digest: Digest::of_json(&Value::Null),
+    }
+}
+
 #[test]
 fn call_passes_the_gate_before_it_runs() {
     let mut progress = CallProgress::default();
@@ -25,7 +32,7 @@ fn call_passes_the_gate_before_it_runs() {
     assert_eq!(pending(&progress, CallKind::Tool, "allow"), Step::Runs);
     assert_eq!(pending(&progress, CallKind::Tool, "ask"), Step::AtGate);
     assert_eq!(pending(&progress, CallKind::Tool, "deny"), Step::AtGate);
-    progress.approve(Some(SecurityLevel::Medium), None);
+    progress.approve(approved(SecurityLevel::Medium), None);
     assert_eq!(pending(&progress, CallKind::Tool, "ask"), Step::Runs);
     progress.decide();
     assert_eq!(pending(&progress, CallKind::Tool, "ask"), Step::AtGate);
@@ -42,7 +49,8 @@ fn call_that_a_person_answers_never_runs() {
 #[test]
 fn held_call_runs_when_its_window_is_over_or_it_is_released() {
     let mut progress = CallProgress::default();
-    assert!(!progress.release(), "nothing is held");
+    progress.release();
+    assert_eq!(progress.held_until(), None, "nothing is held");
     assert_eq!(pending(&progress, CallKind::Tool, "hold"), Step::AtGate);
     progress.hold(at(6), true);
     assert_eq!(
@@ -53,7 +61,7 @@ fn held_call_runs_when_its_window_is_over_or_it_is_released() {
     let hold = decision("hold");
     let later = progress.step(CallKind::Tool, CallState::Pending, Some(&hold), at(6));
     assert_eq!(later, Step::Runs);
-    assert!(progress.release());
+    progress.release();
     assert_eq!(pending(&progress, CallKind::Tool, "hold"), Step::Runs);
 }
 
@@ -63,9 +71,9 @@ fn approval_covers_decisions_up_to_its_security_level() {
     let ask = decision("ask");
     assert!(progress.is_stricter(&decision("allow"), &ask));
     assert!(!progress.is_stricter(&ask, &ask));
-    progress.approve(Some(SecurityLevel::Low), None);
+    progress.approve(approved(SecurityLevel::Low), None);
     assert!(progress.is_stricter(&ask, &ask), "medium is more than low");
-    progress.approve(Some(SecurityLevel::High), None);
+    progress.approve(approved(SecurityLevel::High), None);
     assert!(!progress.is_stricter(&ask, &ask));
     assert!(progress.is_stricter(&ask, &decision("deny")));
 }
@@ -75,7 +83,7 @@ fn first_requested_arguments_are_kept() {
     let mut progress = CallProgress::default();
     let arguments = |to: &str| Map::from_iter([("to".to_owned(), json!(to))]);
     progress.keep_requested(&arguments("ada"));
-    progress.approve(None, Some(&arguments("bob")));
+    progress.approve(approved(SecurityLevel::Low), Some(&arguments("bob")));
     assert_eq!(progress.before_edit(), Some(&arguments("ada")));
     assert!(progress.is_edited());
 }

@@ -145,20 +145,11 @@ fn a_deferred_call_that_is_due_runs_between_turns() {
 #[test]
 fn held_call_needs_approval_after_rules_become_stricter() {
     let (mut harness, call) = held();
-    let governance = Governance {
-        policies: r#"
-            @id("all") permit (principal, action, resource);
-            @id("notes") forbid (principal, action, resource) unless { context.approved };
-        "#
-        .to_owned(),
-        ..Governance::default()
-    };
-    harness.rules = Rules::new(&governance, &agent(), &[]).unwrap();
-    let ann = identity("ann");
-    let decision = harness
-        .run
-        .decide(&call, &ann, &harness.rules, &Readiness::Ready)
-        .unwrap();
+    let policies = r#"
+        @id("all") permit (principal, action, resource);
+        @id("notes") forbid (principal, action, resource) unless { context.approved };
+    "#;
+    let decision = harness.decide_under(policies, &call);
     assert_eq!(decision.verdict(), Verdict::Ask);
     let at = harness.now();
     harness.record(Event::Decided { call, decision, at });

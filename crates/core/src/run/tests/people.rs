@@ -20,6 +20,18 @@ fn awaiting_approval() -> RunHarness {
 }
 
 impl RunHarness {
+    /// Starts the first call.
+    fn start_first_call(&mut self) -> (CallId, Timestamp) {
+        let call = self.run.calls().next().unwrap().id().clone();
+        let at = self.now();
+        self.record(Event::CallStarted {
+            call: call.clone(),
+            at,
+            variant: None,
+        });
+        (call, at)
+    }
+
     fn advance_to_question(&mut self) {
         while let Next::Gate(calls) = self.run.next() {
             calls.iter().for_each(|call| self.pass_gate(call));
@@ -83,7 +95,11 @@ fn observation_states_the_edited_arguments() {
         observation.contains(r#"the call was made with {"to":"Bob"}"#),
         "{observation}"
     );
-    // Requesting the original arguments again is a repetition.
+    check_repetition_is_refused(&mut harness);
+}
+
+/// Requests the original call again, which is refused as a repetition.
+fn check_repetition_is_refused(harness: &mut RunHarness) {
     harness.answer_with(vec![call("send", json!({"to": "Ann"}))]);
     assert_eq!(harness.run.mistakes()[&MistakeKind::Repeated], 1);
 }
@@ -101,8 +117,7 @@ fn rejected_call_ends_with_the_approvers_message() {
     let record = harness.run.calls().next().unwrap();
     assert_eq!(record.state(), CallState::Error);
     assert!(!record.was_permitted());
-    harness.answer_with(vec![call("send", json!({"to": "Ann"}))]);
-    assert_eq!(harness.run.mistakes()[&MistakeKind::Repeated], 1);
+    check_repetition_is_refused(&mut harness);
 }
 
 #[test]
@@ -282,13 +297,7 @@ fn tool_that_needs_manual_work_can_be_called_again_when_it_is_done() {
     let mut harness = RunHarness::start("x", Settings::default());
     harness.answer_with(vec![call("search", json!({"query": "a"}))]);
     harness.advance_to_question();
-    let call_id = harness.run.calls().next().unwrap().id().clone();
-    let at = harness.now();
-    harness.record(Event::CallStarted {
-        call: call_id.clone(),
-        at,
-        variant: None,
-    });
+    let (call_id, at) = harness.start_first_call();
     let work = Question::Intervene(Intervene {
         status: InterventionStatus::HumanRequired,
         intervention_type: InterventionType::Captcha,
@@ -319,13 +328,7 @@ fn call_with_unknown_outcome_is_reported_by_a_person_first() {
     for (answer, may_repeat) in [("It happened", false), ("It did not happen", true)] {
         let mut harness = awaiting_approval();
         harness.decide_question(PersonDecision::Approve);
-        let call_id = harness.run.calls().next().unwrap().id().clone();
-        let at = harness.now();
-        harness.record(Event::CallStarted {
-            call: call_id.clone(),
-            at,
-            variant: None,
-        });
+        let (call_id, at) = harness.start_first_call();
         let lost = Failure::new(ErrorCategory::Internal, Effect::Unknown, "unknown");
         harness.record(ended(&call_id, CallEnd::Unknown(lost), at));
         harness.advance_to_question();
@@ -355,16 +358,8 @@ fn stricter_decision_revokes_the_approval_and_a_weaker_one_is_refused() {
     let refused = Err(FoldError::DecidedTwice(call.clone()));
     assert_eq!(harness.run.apply(&same), refused);
     // The operator's rules changed while the approval was pending.
-    let governance = Governance {
-        policies: r#"@id("off") forbid (principal, action, resource);"#.to_owned(),
-        ..Governance::default()
-    };
-    harness.rules = Rules::new(&governance, &agent(), &[]).unwrap();
-    let ann = identity("ann");
-    let decision = harness
-        .run
-        .decide(&call, &ann, &harness.rules, &Readiness::Ready)
-        .unwrap();
+    let policies = r#"@id("off") forbid (principal, action, resource);"#;
+    let decision = harness.decide_under(policies, &call);
     assert_eq!(decision.verdict(), Verdict::Deny);
     let at = harness.now();
     harness.record(Event::Decided {
@@ -390,7 +385,10 @@ fn time_spent_waiting_for_people_does_not_count() {
     harness.decide_question(PersonDecision::Approve);
     harness.second += 7_000;
     let at = harness.now();
-    harness.record(Event::Resumed { at });
+    harness.record(Event::Resumed {
+        accepted: [("/tools.toml".to_owned(), "1f".to_owned())].into(),
+        at,
+    });
     harness.run_open_calls(succeed);
     harness.answer_with(vec![finish("done")]);
     assert_eq!(harness.end(), RunEnd::Completed);

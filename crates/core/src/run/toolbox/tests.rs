@@ -1,5 +1,7 @@
 //! How names are resolved in a run, and which tools the model is shown.
 
+use windlass_spec::Timestamp;
+
 use super::*;
 
 const FILE: &str = r#"
@@ -29,18 +31,19 @@ fn shown(toolbox: &Toolbox) -> Vec<String> {
     shown.iter().map(|tool| tool.name().to_string()).collect()
 }
 
-fn offer(tools: &[&str], left_out: &[&str]) -> Offer {
+fn offer(tools: &[&str], left_out: &[&str]) -> Event {
     let name = |name: &&str| ToolName::new(*name).unwrap();
     let left_out = left_out.iter().map(|tool| LeftOut {
         tool: name(tool),
         because: LeftOutReason::Budget,
     });
-    Offer {
+    Event::Offered {
         intent: None,
         tools: tools.iter().map(name).collect(),
         left_out: left_out.collect(),
         set: BTreeMap::new(),
         gap: None,
+        at: Timestamp::from_microseconds(0),
     }
 }
 
@@ -66,7 +69,7 @@ fn settings_select_the_reserved_tools() {
 fn tools_can_be_searched_only_if_some_are_left_out() {
     let mut toolbox = toolbox(None, &Settings::default());
     assert_eq!(kind(&toolbox, "find_tools"), None);
-    toolbox.apply(offer(&["search", "helper"], &["send"]));
+    toolbox.apply(&offer(&["search", "helper"], &["send"]));
     assert_eq!(kind(&toolbox, "find_tools"), Some(CallKind::ToolSearch));
     assert_eq!(
         shown(&toolbox),
