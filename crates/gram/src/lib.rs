@@ -4,14 +4,7 @@
 //! byte for byte; [`format()`] writes it in the one canonical layout. [`SyntaxTree::document`] gives
 //! typed access to its content. This crate does not know agents or tools and does no IO.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        clippy::disallowed_types,
-        reason = "tests read files"
-    )
-)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod diagnostic;
 mod format;

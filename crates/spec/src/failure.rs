@@ -1,88 +1,47 @@
 //! Failures of calls: a closed set of categories, whether the call may be retried, whether it had an
 //! effect, and the messages for the operator and the model.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-/// Why a call failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorCategory {
-    /// There is no such tool.
-    UnknownTool,
-    /// The arguments do not fit the tool.
-    InvalidArguments,
-    /// The object of the call does not exist.
-    NotFound,
-    /// The caller lacks the permission.
-    PermissionDenied,
-    /// The approver rejected the call.
-    Rejected,
-    /// No approver answered before the deadline.
-    Expired,
-    /// Credentials are missing or were rejected.
-    Authentication,
-    /// Too many calls in too short a time.
-    RateLimited,
-    /// A budget of the run is used up.
-    BudgetExceeded,
-    /// The call took too long.
-    Timeout,
-    /// The call was cancelled.
-    Cancelled,
-    /// The service behind the tool does not answer.
-    Unavailable,
-    /// The tool's output does not fit its declared type.
-    InvalidOutput,
-    /// The tool itself failed.
-    ToolFailure,
-    /// Windlass failed.
-    Internal,
+use crate::words::words;
+
+words! {
+    /// Why a call failed.
+    ErrorCategory, "error category" {
+        /// There is no such tool.
+        UnknownTool = "unknown_tool",
+        /// The arguments do not fit the tool.
+        InvalidArguments = "invalid_arguments",
+        /// The object of the call does not exist.
+        NotFound = "not_found",
+        /// The caller lacks the permission.
+        PermissionDenied = "permission_denied",
+        /// The approver rejected the call.
+        Rejected = "rejected",
+        /// No approver answered before the deadline.
+        Expired = "expired",
+        /// Credentials are missing or were rejected.
+        Authentication = "authentication",
+        /// Too many calls in too short a time.
+        RateLimited = "rate_limited",
+        /// A budget of the run is used up.
+        BudgetExceeded = "budget_exceeded",
+        /// The call took too long.
+        Timeout = "timeout",
+        /// The call was cancelled.
+        Cancelled = "cancelled",
+        /// The service behind the tool does not answer.
+        Unavailable = "unavailable",
+        /// The tool's output does not fit its declared type.
+        InvalidOutput = "invalid_output",
+        /// The tool itself failed.
+        ToolFailure = "tool_failure",
+        /// Windlass failed.
+        Internal = "internal",
+    }
 }
 
 impl ErrorCategory {
-    /// All categories.
-    pub const ALL: [Self; 15] = [
-        Self::UnknownTool,
-        Self::InvalidArguments,
-        Self::NotFound,
-        Self::PermissionDenied,
-        Self::Rejected,
-        Self::Expired,
-        Self::Authentication,
-        Self::RateLimited,
-        Self::BudgetExceeded,
-        Self::Timeout,
-        Self::Cancelled,
-        Self::Unavailable,
-        Self::InvalidOutput,
-        Self::ToolFailure,
-        Self::Internal,
-    ];
-
-    /// The word for it in JSON and messages.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::UnknownTool => "unknown_tool",
-            Self::InvalidArguments => "invalid_arguments",
-            Self::NotFound => "not_found",
-            Self::PermissionDenied => "permission_denied",
-            Self::Rejected => "rejected",
-            Self::Expired => "expired",
-            Self::Authentication => "authentication",
-            Self::RateLimited => "rate_limited",
-            Self::BudgetExceeded => "budget_exceeded",
-            Self::Timeout => "timeout",
-            Self::Cancelled => "cancelled",
-            Self::Unavailable => "unavailable",
-            Self::InvalidOutput => "invalid_output",
-            Self::ToolFailure => "tool_failure",
-            Self::Internal => "internal",
-        }
-    }
-
     /// What the user can do about it.
     #[must_use]
     pub const fn guidance(self) -> &'static str {
@@ -112,22 +71,16 @@ impl ErrorCategory {
     }
 }
 
-impl fmt::Display for ErrorCategory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+words! {
+    /// The effect of a call that failed.
+    Effect, "effect" {
+        /// No effect.
+        None = "none",
+        /// The call took effect.
+        Applied = "applied",
+        /// It is not known whether the call took effect.
+        Unknown = "unknown",
     }
-}
-
-/// The effect of a call that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// No effect.
-    None,
-    /// The call took effect.
-    Applied,
-    /// It is not known whether the call took effect.
-    Unknown,
 }
 
 /// A failed call, with separate messages for the operator and the model. The output of an external
@@ -154,7 +107,8 @@ impl Failure {
         let message = message.into();
         Self {
             category,
-            retryable: category.is_retryable(),
+            // A call that may have taken effect must not be repeated by accident.
+            retryable: category.is_retryable() && effect == Effect::None,
             effect,
             model_message: message.clone(),
             operator_message: message,
@@ -166,8 +120,29 @@ impl Failure {
     pub fn foreign(category: ErrorCategory, effect: Effect, message: impl Into<String>) -> Self {
         Self {
             operator_message: message.into(),
-            model_message: format!("the tool failed ({category}): {}", category.guidance()),
+            model_message: format!(
+                "the tool failed ({category}): {}",
+                guidance(category, effect)
+            ),
             ..Self::new(category, effect, "")
         }
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub const fn guidance(&self) -> &'static str {
+        guidance(self.category, self.effect)
+    }
+}
+
+/// What to do about a failure. A call that was interrupted and may have taken effect is not to be repeated
+/// blindly.
+const fn guidance(category: ErrorCategory, effect: Effect) -> &'static str {
+    use ErrorCategory::{Cancelled, Timeout, Unavailable};
+    match (category, effect) {
+        (Timeout | Cancelled | Unavailable, Effect::Unknown) => {
+            "find out whether the call took effect before you repeat it"
+        }
+        _ => category.guidance(),
     }
 }

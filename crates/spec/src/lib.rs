@@ -3,18 +3,12 @@
 //! [`read`] turns declared text into an [`AgentFile`]; [`write`](write()) turns it back into
 //! text. Every type here has only valid values. No IO, no clock, no async.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        clippy::disallowed_types,
-        reason = "tests read files"
-    )
-)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod agent;
 pub mod envelope;
 mod failure;
+mod json_size;
 mod model;
 mod names;
 mod nearest;
@@ -29,6 +23,7 @@ mod signature;
 pub mod text;
 mod time;
 mod tool;
+mod words;
 mod write;
 
 pub use agent::{Agent, AgentError, AgentFile, FlowStep};
@@ -37,6 +32,7 @@ pub use envelope::{
     StreamFrame, ToolResponse, ToolStatus, normalise, normalise_for,
 };
 pub use failure::{Effect, ErrorCategory, Failure};
+pub use json_size::JsonSize;
 pub use model::{Model, Provider};
 pub use names::{AgentName, NonEmptyText, TextError, ToolName};
 pub use nearest::{nearest, nearest_all};
@@ -44,15 +40,15 @@ pub use read::{Reading, read};
 pub use records::{
     AgentReply, AgentResponse, CallChange, CallChangeError, CallId, CallRecord, CallState,
     Confidence, Conversation, DEFAULT_DOMAIN, DataVersion, ExecutionStatus, GapMoment, IdError,
-    Message, MessageCall, MessageRole, MissingCapability, MissingTool, NearestTool, NotAConfidence,
-    NotOneOf, OutputError, RawUserIntent, ReasoningStep, RunId, STRATEGY_VERSION, StepAction,
-    StepCall, StepError, StrategyError, StrategyId, StrategyLine, StrategyLineError, StrategyLines,
-    StrategySection, StrategyWarning, TaskError, TaskInput, TaskLineError, TaskLineProblem,
-    TaskLines, TaskOutput, ToolCall, ToolCallRecord, ToolCallStatus, ToolCallingStrategy,
-    ToolCounters, ToolExecutionResult, ToolGapReport, ToolInvocation, Turn, UserIntent,
+    Message, MessageCall, MessageRole, MissingCapability, NearestTool, NotAConfidence, OutputError,
+    RawUserIntent, ReasoningStep, RunId, STRATEGY_VERSION, StepAction, StepCall, StepError,
+    StrategyError, StrategyId, StrategyLine, StrategyLineError, StrategyLines, StrategySection,
+    StrategyWarning, TaskError, TaskInput, TaskLineError, TaskLineProblem, TaskLines, TaskOutput,
+    ToolCall, ToolCallRecord, ToolCallStatus, ToolCallingStrategy, ToolCounters,
+    ToolExecutionResult, ToolGapReport, ToolInvocation, Turn, UnknownTool, UserIntent,
     UserIntentError, read_strategies, read_tasks, record_schemas, tools_used,
 };
-pub use risk::{RiskLevel, UnknownWord};
+pub use risk::RiskLevel;
 pub use signature::{
     Field, Inexpressible, MAX_DEPTH, Misfit, Mismatch, NoSignature, Presence, Signature,
     SignatureError, Type, accepts_parameters, parameters_from_schema,
@@ -61,4 +57,5 @@ pub use time::{NotATime, Timestamp};
 pub use tool::{
     AttributeError, TimeoutOutOfRange, TimeoutSeconds, ToolAttributes, ToolSpecification,
 };
+pub use words::UnknownWord;
 pub use write::{WriteError, write, write_agent, write_tool};

@@ -96,16 +96,4 @@ impl FromStr for Model {
     }
 }
 
-impl TryFrom<String> for Model {
-    type Error = TextError;
-
-    fn try_from(text: String) -> Result<Self, TextError> {
-        text.parse()
-    }
-}
-
-impl From<Model> for String {
-    fn from(model: Model) -> Self {
-        model.to_string()
-    }
-}
+crate::parsed_text!(Model);

@@ -1,10 +1,6 @@
 //! Names and texts that are validated once, on construction.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
+use crate::checked_text;
 use crate::text::{TextUse, is_clean};
 
 /// Why a name or text was refused.
@@ -23,84 +19,17 @@ pub enum TextError {
 
 const MAX_NAME: usize = 128;
 
-macro_rules! checked_text {
-    ($(#[$doc:meta])* $name:ident, $check:ident) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
-
-        impl $name {
-            /// Validates a text.
-            ///
-            /// # Errors
-            /// If the text breaks the rule of this type.
-            pub fn new(text: impl Into<String>) -> Result<Self, TextError> {
-                let text = text.into();
-                $check(&text)?;
-                Ok(Self(text))
-            }
-
-            /// The text.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-
-        impl AsRef<str> for $name {
-            fn as_ref(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl std::borrow::Borrow<str> for $name {
-            fn borrow(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = TextError;
-
-            fn from_str(text: &str) -> Result<Self, TextError> {
-                Self::new(text)
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = TextError;
-
-            fn try_from(text: String) -> Result<Self, TextError> {
-                Self::new(text)
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(text: $name) -> Self {
-                text.0
-            }
-        }
-    };
-}
-
 checked_text! {
     /// A text that is not empty and not only blanks.
-    NonEmptyText, check_text
+    NonEmptyText(String), TextError, check_text
 }
 checked_text! {
     /// The name of a tool.
-    ToolName, check_name
+    ToolName(String), TextError, check_name
 }
 checked_text! {
     /// The name of an agent.
-    AgentName, check_name
+    AgentName(String), TextError, check_name
 }
 
 impl NonEmptyText {

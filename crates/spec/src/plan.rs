@@ -8,11 +8,11 @@ mod raw;
 mod references;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::checked_text;
 use crate::envelope::ExecutionMode;
 use crate::names::{AgentName, NonEmptyText, ToolName};
 use crate::nearest::nearest;
@@ -46,49 +46,16 @@ pub const MAX_RETRIES: u32 = 5;
 
 const MAX_ID_LENGTH: usize = 64;
 
-/// The id of a task within its plan: letters, digits, `_` and `-`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct PlanTaskId(String);
-
-impl PlanTaskId {
-    /// Validates an id.
-    ///
-    /// # Errors
-    /// If it is empty, too long, or has other characters.
-    pub fn new(id: impl Into<String>) -> Result<Self, PlanError> {
-        let id = id.into();
-        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        if id.is_empty() || id.len() > MAX_ID_LENGTH || !id.chars().all(is_allowed) {
-            return Err(PlanError::BadId(id.chars().take(MAX_ID_LENGTH).collect()));
-        }
-        Ok(Self(id))
-    }
-
-    /// The id as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+checked_text! {
+    /// The id of a task within its plan: letters, digits, `_` and `-`.
+    PlanTaskId(String), PlanError, check_task_id
 }
 
-impl fmt::Display for PlanTaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl TryFrom<String> for PlanTaskId {
-    type Error = PlanError;
-
-    fn try_from(id: String) -> Result<Self, PlanError> {
-        Self::new(id)
-    }
-}
-
-impl From<PlanTaskId> for String {
-    fn from(id: PlanTaskId) -> Self {
-        id.0
+fn check_task_id(id: &str) -> Result<(), PlanError> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match (1..=MAX_ID_LENGTH).contains(&id.len()) && id.chars().all(is_allowed) {
+        true => Ok(()),
+        false => Err(PlanError::BadId(id.chars().take(MAX_ID_LENGTH).collect())),
     }
 }
 

@@ -34,12 +34,14 @@ pub struct ReservedName {
     pub name: String,
 }
 
-/// Checks that a name is free for tools and agents.
+/// Checks that a name is free for tools and agents. A name that differs from a reserved one only in case, or has `-`
+/// for `_`, could pass for it and is not free.
 ///
 /// # Errors
 /// If it is reserved.
 pub fn check_name(name: &str) -> Result<(), ReservedName> {
-    match RESERVED_NAMES.contains(&name) {
+    let plain = name.to_ascii_lowercase().replace('-', "_");
+    match RESERVED_NAMES.contains(&plain.as_str()) {
         true => Err(ReservedName {
             name: name.to_owned(),
         }),
@@ -57,6 +59,8 @@ mod tests {
         for name in RESERVED_NAMES {
             assert!(!name.contains(SEPARATOR), "{name}");
             assert!(check_name(name).is_err());
+            assert!(check_name(&name.to_uppercase()).is_err());
+            assert!(check_name(&name.replace('_', "-")).is_err());
         }
         assert_eq!(check_name("finish_report"), Ok(()));
     }

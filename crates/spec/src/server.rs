@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::{checked_text, parsed_text};
 
 /// The separator between the name of a server and the name of one of its tools.
 pub const SEPARATOR: &str = "__";
@@ -15,12 +18,12 @@ pub const SEPARATOR: &str = "__";
 /// The default time limit for a server's first answer.
 pub const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The operator's name for a server, which is the prefix of its tools' names. A lowercase letter, then
-/// lowercase letters, digits, `-` and `_`, at most 32 characters. It contains no `__`, which is the
-/// [`SEPARATOR`], and does not end in `_`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct ServerName(String);
+checked_text! {
+    /// The operator's name for a server, which is the prefix of its tools' names. A lowercase letter, then
+    /// lowercase letters, digits, `-` and `_`, at most 32 characters. It contains no `__`, which is the
+    /// [`SEPARATOR`], and does not end in `_`.
+    ServerName(String), ServerNameError, check_name
+}
 
 /// An invalid server name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,51 +33,16 @@ pub struct ServerName(String);
 )]
 pub struct ServerNameError(pub String);
 
-impl ServerName {
-    /// Validates a name.
-    ///
-    /// # Errors
-    /// If it is not a valid server name.
-    pub fn new(name: impl Into<String>) -> Result<Self, ServerNameError> {
-        let name = name.into();
-        let starts_with_letter = name.starts_with(|first: char| first.is_ascii_lowercase());
-        let is_allowed =
-            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-        let fits = starts_with_letter
-            && name.len() <= 32
-            && name.chars().all(is_allowed)
-            && !name.contains(SEPARATOR)
-            && !name.ends_with('_');
-        match fits {
-            true => Ok(Self(name)),
-            false => Err(ServerNameError(name)),
-        }
-    }
-
-    /// The name as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ServerName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl TryFrom<String> for ServerName {
-    type Error = ServerNameError;
-
-    fn try_from(name: String) -> Result<Self, Self::Error> {
-        Self::new(name)
-    }
-}
-
-impl From<ServerName> for String {
-    fn from(name: ServerName) -> Self {
-        name.0
+fn check_name(name: &str) -> Result<(), ServerNameError> {
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    let fits = name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.len() <= 32
+        && name.chars().all(is_allowed)
+        && !name.contains(SEPARATOR)
+        && !name.ends_with('_');
+    match fits {
+        true => Ok(()),
+        false => Err(ServerNameError(name.to_owned())),
     }
 }
 
@@ -152,19 +120,15 @@ impl fmt::Display for EnvTemplate {
     }
 }
 
-impl TryFrom<String> for EnvTemplate {
-    type Error = EnvTemplateError;
+impl FromStr for EnvTemplate {
+    type Err = EnvTemplateError;
 
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::new(&text)
+    fn from_str(text: &str) -> Result<Self, EnvTemplateError> {
+        Self::new(text)
     }
 }
 
-impl From<EnvTemplate> for String {
-    fn from(given: EnvTemplate) -> Self {
-        given.to_string()
-    }
-}
+parsed_text!(EnvTemplate);
 
 /// The transport of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -67,16 +67,4 @@ impl FromStr for Timestamp {
     }
 }
 
-impl TryFrom<String> for Timestamp {
-    type Error = NotATime;
-
-    fn try_from(text: String) -> Result<Self, NotATime> {
-        text.parse()
-    }
-}
-
-impl From<Timestamp> for String {
-    fn from(time: Timestamp) -> Self {
-        time.to_string()
-    }
-}
+crate::parsed_text!(Timestamp);

@@ -90,27 +90,37 @@ impl ToolSpecification {
 }
 
 /// The attributes that a specification may declare. `None` means not declared.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolAttributes {
     /// How reversible a call is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<RiskLevel>,
     /// The category the tool belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<NonEmptyText>,
     /// The time limit of a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<TimeoutSeconds>,
     /// Whether calling it twice with the same arguments is the same as calling it once.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
     /// Whether its results come from outside the operator's control.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
     /// Whether its results are confidential.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitive: Option<bool>,
     /// How long a call is held, and can be undone, before it takes effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub undo_window_seconds: Option<u32>,
     /// Whether a run may continue while a call is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub deferred: Option<bool>,
     /// The boolean parameter that makes a call a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run_argument: Option<String>,
     /// That the tool is deprecated, and what to use instead. Models are not shown a deprecated tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<NonEmptyText>,
 }
 
@@ -203,75 +213,37 @@ mod raw {
     //! The JSON form of a specification, before it is checked.
 
     use serde::{Deserialize, Serialize};
-    use serde_json::Value;
+    use serde_json::{Map, Value};
 
-    use super::{TimeoutSeconds, ToolAttributes};
+    use super::ToolAttributes;
     use crate::names::{NonEmptyText, ToolName};
-    use crate::risk::RiskLevel;
     use crate::signature::Signature;
 
-    // The attributes are listed one by one because a flattened struct would accept misspelt keys.
     #[derive(Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
     pub(super) struct ToolSpecification {
         name: ToolName,
         description: NonEmptyText,
         #[serde(rename = "typeSignature")]
         type_signature: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        risk: Option<RiskLevel>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        category: Option<NonEmptyText>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        timeout_seconds: Option<TimeoutSeconds>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        idempotent: Option<bool>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        open_world: Option<bool>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        sensitive: Option<bool>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        undo_window_seconds: Option<u32>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        deferred: Option<bool>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        dry_run_argument: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        deprecated: Option<NonEmptyText>,
+        #[serde(flatten)]
+        attributes: ToolAttributes,
         /// Written for readers. When read, it must be the schema of the signature.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema: Option<Value>,
+        /// Other keys, which are refused: a misspelt attribute must not pass unnoticed.
+        #[serde(flatten)]
+        unknown: Map<String, Value>,
     }
 
     impl From<super::ToolSpecification> for ToolSpecification {
         fn from(tool: super::ToolSpecification) -> Self {
-            let ToolAttributes {
-                risk,
-                category,
-                timeout_seconds,
-                idempotent,
-                open_world,
-                sensitive,
-                undo_window_seconds,
-                deferred,
-                dry_run_argument,
-                deprecated,
-            } = tool.attributes;
             Self {
                 type_signature: tool.signature.to_string(),
                 name: tool.name,
                 description: tool.description,
-                risk,
-                category,
-                timeout_seconds,
-                idempotent,
-                open_world,
-                sensitive,
-                undo_window_seconds,
-                deferred,
-                dry_run_argument,
-                deprecated,
+                attributes: tool.attributes,
                 schema: Some(tool.schema),
+                unknown: Map::new(),
             }
         }
     }
@@ -280,24 +252,15 @@ mod raw {
         type Error = String;
 
         fn try_from(raw: ToolSpecification) -> Result<Self, String> {
+            if let Some(key) = raw.unknown.keys().next() {
+                return Err(format!("unknown field `{key}` of the tool `{}`", raw.name));
+            }
             let signature = Signature::parse(&raw.type_signature).map_err(|diagnostics| {
                 let messages: Vec<_> = diagnostics.into_iter().map(|d| d.message).collect();
                 format!("typeSignature of `{}`: {}", raw.name, messages.join("; "))
             })?;
-            let attributes = ToolAttributes {
-                risk: raw.risk,
-                category: raw.category,
-                timeout_seconds: raw.timeout_seconds,
-                idempotent: raw.idempotent,
-                open_world: raw.open_world,
-                sensitive: raw.sensitive,
-                undo_window_seconds: raw.undo_window_seconds,
-                deferred: raw.deferred,
-                dry_run_argument: raw.dry_run_argument,
-                deprecated: raw.deprecated,
-            };
             let tool = Self::new(raw.name, raw.description, signature)
-                .with_attributes(attributes)
+                .with_attributes(raw.attributes)
                 .map_err(|error| error.to_string())?;
             match raw.schema {
                 Some(schema) if schema != tool.schema => Err(format!(

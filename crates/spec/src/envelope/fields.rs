@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::Object;
 use super::error::{EnvelopeError, EnvelopeProblem, pointer};
-use super::words::Word;
 use crate::names::{NonEmptyText, TextError};
 use crate::time::Timestamp;
+use crate::words::Word;
 
 /// An object whose fields are taken one by one.
 pub(super) struct Fields {

@@ -193,7 +193,7 @@ impl ToolResponse {
     /// What the user can do about the failure, if it is an error.
     #[must_use]
     pub fn guidance(&self) -> Option<&'static str> {
-        self.failure().map(|failure| failure.category.guidance())
+        self.failure().map(Failure::guidance)
     }
 
     /// The whole envelope for the operator: its canonical JSON.

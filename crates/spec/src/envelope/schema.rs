@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use super::words::{
     ExecutionMode, HilAction, InterventionStatus, InterventionType, SecurityLevel, ToolStatus,
-    Word, WorkStatus,
+    WorkStatus,
 };
 use crate::failure::{Effect, ErrorCategory};
+use crate::words::Word;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -116,7 +117,7 @@ pub fn tool_response_schema() -> Value {
                     },
                 }),
             ),
-            "Intervention": hil(HilAction::AskHuman, &words::<InterventionStatus>(), &json!({
+            "Intervention": hil(HilAction::AskHuman, &InterventionStatus::spellings(), &json!({
                 "type": "object",
                 "properties": {
                     "intervention_type": word::<InterventionType>(),
@@ -129,7 +130,7 @@ pub fn tool_response_schema() -> Value {
                 },
                 "required": ["intervention_type", "provider"],
             })),
-            "Plan": answer(&words::<WorkStatus>(), &json!({
+            "Plan": answer(&WorkStatus::spellings(), &json!({
                 "data": {
                     "type": "object",
                     "properties": {
@@ -144,7 +145,7 @@ pub fn tool_response_schema() -> Value {
                     "required": ["plan_id", "tasks", "execution_mode", "dependencies"],
                 },
             })),
-            "Work": answer(&words::<WorkStatus>(), &json!({
+            "Work": answer(&WorkStatus::spellings(), &json!({
                 "data": { "type": "object", "properties": { "plan_id": false } },
             })),
         },
@@ -183,12 +184,8 @@ fn maybe_text() -> Value {
     json!({ "type": ["string", "null"] })
 }
 
-fn words<W: Word>() -> Vec<&'static str> {
-    W::all().iter().map(|word| word.word()).collect()
-}
-
 fn word<W: Word>() -> Value {
-    json!({ "enum": words::<W>() })
+    json!({ "enum": W::spellings() })
 }
 
 /// An answer: the four common fields, and the properties in `more`.
@@ -214,7 +211,7 @@ fn error() -> Value {
         "error": text(),
         "category": {
             "description": "Why it failed: one of a closed set of categories.",
-            "enum": words::<ErrorCategory>(),
+            "enum": ErrorCategory::spellings(),
         },
         "retryable": { "type": "boolean" },
         "effect": word::<Effect>(),

@@ -1,108 +1,7 @@
 //! The closed sets of words of the envelope. Each word is read in any case and written in one
 //! spelling.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-use crate::failure::{Effect, ErrorCategory};
-use crate::risk::UnknownWord;
-
-/// A closed set of words.
-pub(super) trait Word: Copy + Sized + 'static {
-    /// The name of the set in messages.
-    const WHAT: &'static str;
-
-    /// Every word.
-    fn all() -> &'static [Self];
-
-    /// The canonical spelling.
-    fn word(self) -> &'static str;
-
-    /// The word that `text` spells, in any case.
-    fn from_word(text: &str) -> Option<Self> {
-        let mut all = Self::all().iter().copied();
-        all.find(|word| word.word().eq_ignore_ascii_case(text))
-    }
-
-    /// All spellings, for messages.
-    fn known() -> String {
-        let words: Vec<_> = Self::all().iter().map(|word| word.word()).collect();
-        words.join(", ")
-    }
-}
-
-macro_rules! words {
-    (
-        $(#[$doc:meta])*
-        $name:ident, $what:literal {
-            $($(#[$word_doc:meta])* $variant:ident = $word:literal,)+
-        }
-    ) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name {
-            $($(#[$word_doc])* $variant,)+
-        }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
-
-            /// The word for it in JSON and messages.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-        }
-
-        impl Word for $name {
-            const WHAT: &'static str = $what;
-
-            fn all() -> &'static [Self] {
-                &Self::ALL
-            }
-
-            fn word(self) -> &'static str {
-                self.as_str()
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = UnknownWord;
-
-            /// Reads the word in any case.
-            fn from_str(text: &str) -> Result<Self, UnknownWord> {
-                Self::from_word(text).ok_or(UnknownWord)
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(deserializer)?;
-                Self::from_word(&text).ok_or_else(|| {
-                    let known = Self::known();
-                    de::Error::custom(format!("`{text}` is not a valid {}; write one of {known}", $what))
-                })
-            }
-        }
-    };
-}
+use crate::words::words;
 
 words! {
     /// The outcome of a call.
@@ -239,34 +138,6 @@ impl From<InterventionStatus> for ToolStatus {
         match status {
             InterventionStatus::CredentialRequired => Self::CredentialRequired,
             InterventionStatus::HumanRequired => Self::HumanRequired,
-        }
-    }
-}
-
-impl Word for ErrorCategory {
-    const WHAT: &'static str = "error category";
-
-    fn all() -> &'static [Self] {
-        &Self::ALL
-    }
-
-    fn word(self) -> &'static str {
-        self.as_str()
-    }
-}
-
-impl Word for Effect {
-    const WHAT: &'static str = "effect";
-
-    fn all() -> &'static [Self] {
-        &[Self::None, Self::Applied, Self::Unknown]
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Applied => "applied",
-            Self::Unknown => "unknown",
         }
     }
 }

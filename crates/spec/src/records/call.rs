@@ -52,13 +52,14 @@ struct Denial {
 struct Execution {
     started_at: Timestamp,
     attempts: NonZeroU32,
-    end: Option<End>,
+    end: Option<Ended<Outcome>>,
 }
 
+/// When and how something ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct End {
-    at: Timestamp,
-    outcome: Outcome,
+pub(super) struct Ended<O> {
+    pub(super) at: Timestamp,
+    pub(super) outcome: O,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,7 +210,7 @@ impl CallRecord {
                     CallChange::MarkUnknown(failure) => Outcome::Unknown(failure),
                     CallChange::Start => return Err(CallChangeError::NotAllowed { from, to }),
                 };
-                execution.end = Some(End { at, outcome });
+                execution.end = Some(Ended { at, outcome });
             }
             (progress, CallChange::Fail(failure)) => {
                 *progress = CallLifecycle::Denied(Denial {

@@ -78,13 +78,17 @@ pub struct MissingCapability {
 
 /// A report of missing tools, with at least one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Raw", into = "Raw")]
+#[serde(try_from = "Raw")]
+#[schemars(with = "Raw")]
 pub struct ToolGapReport {
     missing_tools: Vec<NonEmptyText>,
     attempted_task: NonEmptyText,
     existing_tools_checked: Vec<ToolName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<Confidence>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     moment: Option<GapMoment>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     capabilities: Vec<MissingCapability>,
 }
 
@@ -187,7 +191,8 @@ impl ToolGapReport {
 }
 
 /// The JSON form of a report, before validation.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "ToolGapReport")]
 struct Raw {
     /// What is missing: names of tools, or descriptions of capabilities.
     #[schemars(with = "Vec<schema::Text>", length(min = 1))]
@@ -207,19 +212,6 @@ struct Raw {
     /// The details of each missing capability.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     capabilities: Vec<MissingCapability>,
-}
-
-impl From<ToolGapReport> for Raw {
-    fn from(report: ToolGapReport) -> Self {
-        Self {
-            missing_tools: report.missing_tools,
-            attempted_task: report.attempted_task,
-            existing_tools_checked: report.existing_tools_checked,
-            confidence: report.confidence,
-            moment: report.moment,
-            capabilities: report.capabilities,
-        }
-    }
 }
 
 impl TryFrom<Raw> for ToolGapReport {

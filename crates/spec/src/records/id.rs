@@ -9,15 +9,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::schema;
+use crate::{checked_text, parsed_text};
 
-/// The id of a run: letters, digits, `-`, `_`, `.` and `:`, the first a letter or digit, so that it
-/// needs no quoting in a URL or on a command line.
-#[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "schema::RunId", inline)]
-pub struct RunId(String);
+checked_text! {
+    /// The id of a run: letters, digits, `-`, `_`, `.` and `:`, the first a letter or digit, so that it
+    /// needs no quoting in a URL or on a command line.
+    #[derive(JsonSchema)]
+    #[schemars(with = "schema::RunId", inline)]
+    RunId(String), IdError, check_run_id
+}
 
 /// The number of a model's turn in its run. The first is 1.
 #[derive(
@@ -68,29 +68,18 @@ pub enum IdError {
 impl RunId {
     /// The largest length of an id.
     pub const MAX: usize = 128;
+}
 
-    /// Validates an id.
-    ///
-    /// # Errors
-    /// If the text breaks the rule of this type.
-    pub fn new(id: impl Into<String>) -> Result<Self, IdError> {
-        let id = id.into();
-        let first = id.chars().next().ok_or(IdError::Empty)?;
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
-        if !first.is_ascii_alphanumeric() || !id.chars().all(allowed) {
-            return Err(IdError::Character);
-        }
-        if id.len() > Self::MAX {
-            return Err(IdError::TooLong);
-        }
-        Ok(Self(id))
+fn check_run_id(id: &str) -> Result<(), IdError> {
+    let first = id.chars().next().ok_or(IdError::Empty)?;
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    if !first.is_ascii_alphanumeric() || !id.chars().all(allowed) {
+        return Err(IdError::Character);
     }
-
-    /// The id as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
+    if id.len() > RunId::MAX {
+        return Err(IdError::TooLong);
     }
+    Ok(())
 }
 
 impl Turn {
@@ -107,34 +96,6 @@ impl Turn {
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0.get()
-    }
-}
-
-impl fmt::Display for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for RunId {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        Self::new(text)
-    }
-}
-
-impl TryFrom<String> for RunId {
-    type Error = IdError;
-
-    fn try_from(text: String) -> Result<Self, IdError> {
-        Self::new(text)
-    }
-}
-
-impl From<RunId> for String {
-    fn from(id: RunId) -> Self {
-        id.0
     }
 }
 
@@ -193,16 +154,4 @@ impl FromStr for CallId {
     }
 }
 
-impl TryFrom<String> for CallId {
-    type Error = IdError;
-
-    fn try_from(text: String) -> Result<Self, IdError> {
-        text.parse()
-    }
-}
-
-impl From<CallId> for String {
-    fn from(id: CallId) -> Self {
-        id.to_string()
-    }
-}
+parsed_text!(CallId);

@@ -17,10 +17,9 @@ mod strategy;
 mod task;
 mod units;
 mod views;
-mod words;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use call::{CallChange, CallChangeError, CallRecord};
 pub use confidence::{Confidence, NotAConfidence};
@@ -39,11 +38,10 @@ pub use strategy::{
     StrategyLines, StrategySection, StrategyWarning, ToolCallingStrategy, read_strategies,
 };
 pub use task::{
-    DEFAULT_DOMAIN, MissingTool, TaskError, TaskInput, TaskLineError, TaskLineProblem, TaskLines,
+    DEFAULT_DOMAIN, TaskError, TaskInput, TaskLineError, TaskLineProblem, TaskLines, UnknownTool,
     read_tasks,
 };
 pub use views::{
     ExecutionStatus, ToolCall, ToolCallRecord, ToolCallStatus, ToolExecutionResult, ToolInvocation,
     tools_used,
 };
-pub use words::NotOneOf;

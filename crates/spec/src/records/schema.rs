@@ -5,8 +5,6 @@ mod rules;
 
 pub(super) use rules::*;
 
-use std::borrow::Cow;
-
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
@@ -57,8 +55,27 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Value {
 }
 
 /// The schema of a closed set of words.
-pub(super) fn one_of_words<const N: usize>(words: [&'static str; N]) -> Schema {
+pub(crate) fn one_of_words<const N: usize>(words: [&'static str; N]) -> Schema {
     json_schema!({ "type": "string", "enum": words.as_slice() })
+}
+
+/// Implements the JSON Schema of a type, which is written where it is used.
+macro_rules! inline_schema {
+    ($name:ident = $schema:expr) => {
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $schema
+            }
+        }
+    };
 }
 
 /// Defines types that only have a schema.
@@ -68,24 +85,12 @@ macro_rules! schema_types {
             $(#[$doc])*
             pub(super) struct $name;
 
-            impl JsonSchema for $name {
-                fn inline_schema() -> bool {
-                    true
-                }
-
-                fn schema_name() -> Cow<'static, str> {
-                    stringify!($name).into()
-                }
-
-                fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                    $schema
-                }
-            }
+            $crate::records::schema::inline_schema!($name = $schema);
         )+
     };
 }
 
-pub(crate) use schema_types;
+pub(crate) use {inline_schema, schema_types};
 
 schema_types! {
     /// A text that is not blank.

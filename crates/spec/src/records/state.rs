@@ -1,11 +1,11 @@
 //! The states of a call and their transitions. The data of each state is in
 //! [`CallRecord`](super::CallRecord).
 
-use super::words::words;
+use crate::words::words;
 
 words! {
     /// The state of a call.
-    CallState {
+    CallState, "state of a call" {
         /// Requested, not yet permitted.
         Pending = "pending",
         /// Permitted and started.

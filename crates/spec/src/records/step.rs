@@ -13,13 +13,13 @@ use super::call::CallRecord;
 use super::id::{CallId, Turn};
 use super::state::CallState;
 use super::views::{model_message, result_text};
-use super::words::words;
 use crate::names::{NonEmptyText, ToolName};
 use crate::time::Timestamp;
+use crate::words::words;
 
 words! {
     /// The action of an agent in a turn.
-    StepAction {
+    StepAction, "action" {
         /// Use one tool or more.
         CallTool = "call_tool",
         /// Give the final answer.

@@ -8,22 +8,24 @@ mod raw;
 pub use lines::{StrategyLine, StrategyLineError, StrategyLines, read_strategies};
 
 use std::fmt::{self, Write as _};
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::id::RunId;
-use super::task::{MissingTool, missing_tools};
-use super::words::words;
+use super::task::{UnknownTool, missing_tools};
 use crate::names::{NonEmptyText, TextError, ToolName};
 use crate::time::{NotATime, Timestamp};
+use crate::words::words;
+use crate::{checked_text, parsed_text};
 
 use self::raw::RawStrategy;
 
 words! {
     /// The kind of a strategy: what to do, what to avoid, or an observation.
-    StrategySection {
+    StrategySection, "section" {
         /// What worked.
         Strategies = "Strategies",
         /// What went wrong.
@@ -59,10 +61,10 @@ impl fmt::Display for DataVersion {
     }
 }
 
-impl TryFrom<String> for DataVersion {
-    type Error = StrategyError;
+impl FromStr for DataVersion {
+    type Err = StrategyError;
 
-    fn try_from(text: String) -> Result<Self, StrategyError> {
+    fn from_str(text: &str) -> Result<Self, StrategyError> {
         let parts: Vec<Option<u32>> = text.split('.').map(|part| part.parse().ok()).collect();
         match parts[..] {
             [Some(major), Some(minor), Some(patch)] => Ok(Self {
@@ -75,32 +77,22 @@ impl TryFrom<String> for DataVersion {
     }
 }
 
-impl From<DataVersion> for String {
-    fn from(version: DataVersion) -> Self {
-        version.to_string()
+parsed_text!(DataVersion);
+
+checked_text! {
+    /// The id of a strategy. The same lesson learned twice has the same id.
+    StrategyId(String), StrategyError, check_id
+}
+
+fn check_id(id: &str) -> Result<(), StrategyError> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match (1..=64).contains(&id.len()) && id.chars().all(is_allowed) {
+        true => Ok(()),
+        false => Err(StrategyError::Id(id.chars().take(80).collect())),
     }
 }
 
-/// The id of a strategy. The same lesson learned twice has the same id.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct StrategyId(String);
-
 impl StrategyId {
-    /// Validates an id.
-    ///
-    /// # Errors
-    /// If it is not 1 to 64 letters, digits, dots, dashes and underscores.
-    pub fn new(id: impl Into<String>) -> Result<Self, StrategyError> {
-        let id = id.into();
-        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if (1..=64).contains(&id.len()) && id.chars().all(is_allowed) {
-            Ok(Self(id))
-        } else {
-            Err(StrategyError::Id(id.chars().take(80).collect()))
-        }
-    }
-
     /// The id of a strategy in a section, from a digest of its content.
     #[must_use]
     pub fn of_digest(section: StrategySection, digest: &[u8]) -> Self {
@@ -114,32 +106,6 @@ impl StrategyId {
             let _ = write!(id, "{byte:02x}");
         }
         Self(id)
-    }
-
-    /// The id.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for StrategyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl TryFrom<String> for StrategyId {
-    type Error = StrategyError;
-
-    fn try_from(id: String) -> Result<Self, StrategyError> {
-        Self::new(id)
-    }
-}
-
-impl From<StrategyId> for String {
-    fn from(id: StrategyId) -> Self {
-        id.0
     }
 }
 
@@ -345,7 +311,7 @@ impl ToolCallingStrategy {
     pub fn check_tools<'a>(
         &self,
         registered: impl IntoIterator<Item = &'a str>,
-    ) -> Result<(), Vec<MissingTool>> {
+    ) -> Result<(), Vec<UnknownTool>> {
         missing_tools(self.tool_sequence(), registered)
     }
 }

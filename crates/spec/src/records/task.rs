@@ -58,14 +58,14 @@ pub enum TaskError {
 
 /// A tool that a task names and that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MissingTool {
+pub struct UnknownTool {
     /// The name in the task.
     pub name: ToolName,
     /// The most similar names, best first.
     pub nearest: Vec<String>,
 }
 
-impl fmt::Display for MissingTool {
+impl fmt::Display for UnknownTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "there is no tool `{}`", self.name)?;
         if !self.nearest.is_empty() {
@@ -75,7 +75,7 @@ impl fmt::Display for MissingTool {
     }
 }
 
-impl std::error::Error for MissingTool {}
+impl std::error::Error for UnknownTool {}
 
 impl TaskInput {
     /// A task with only an id and a description.
@@ -108,7 +108,7 @@ impl TaskInput {
     pub fn check_tools<'a>(
         &self,
         registered: impl IntoIterator<Item = &'a str>,
-    ) -> Result<(), Vec<MissingTool>> {
+    ) -> Result<(), Vec<UnknownTool>> {
         missing_tools(self.available_tools.iter().flatten(), registered)
     }
 }
@@ -117,7 +117,7 @@ impl TaskInput {
 pub(super) fn missing_tools<'n, 'a>(
     names: impl IntoIterator<Item = &'n ToolName>,
     registered: impl IntoIterator<Item = &'a str>,
-) -> Result<(), Vec<MissingTool>> {
+) -> Result<(), Vec<UnknownTool>> {
     const MAX_NEAREST: usize = 3;
     let registered: Vec<&str> = registered.into_iter().collect();
     let missing: Vec<_> = names
@@ -125,7 +125,7 @@ pub(super) fn missing_tools<'n, 'a>(
         .filter(|name| !registered.contains(&name.as_str()))
         .map(|name| {
             let near = nearest_all(name.as_str(), registered.iter().copied(), MAX_NEAREST);
-            MissingTool {
+            UnknownTool {
                 name: name.clone(),
                 nearest: near.into_iter().map(str::to_owned).collect(),
             }

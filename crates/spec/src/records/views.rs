@@ -78,7 +78,7 @@ fn operator_message(failure: &Failure) -> String {
 
 fn message_or_guidance(message: &str, failure: &Failure) -> String {
     if message.trim().is_empty() {
-        format!("{}: {}", failure.category, failure.category.guidance())
+        format!("{}: {}", failure.category, failure.guidance())
     } else {
         message.to_owned()
     }

@@ -141,7 +141,7 @@ impl Categories {
 
 /// A group of tools, and their settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "RawCategory", into = "RawCategory")]
+#[serde(try_from = "RawCategory")]
 #[schemars(with = "RawCategory")]
 pub struct ToolCategory {
     /// Its name.
@@ -181,7 +181,7 @@ impl ToolCategory {
 }
 
 /// The JSON form of a category, before validation.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ToolCategory")]
 /// A group of tools, and their settings.
@@ -205,18 +205,6 @@ struct RawCategory {
 
 fn yes() -> bool {
     true
-}
-
-impl From<ToolCategory> for RawCategory {
-    fn from(category: ToolCategory) -> Self {
-        Self {
-            name: category.name,
-            enabled: category.enabled,
-            permissions: category.permissions,
-            global_config: category.global_config,
-            tools: category.tools,
-        }
-    }
 }
 
 impl TryFrom<RawCategory> for ToolCategory {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::environment::{Environment, Environments, UnknownEnvironment};
 use super::schema;
 use super::word::word;
+use crate::checked_text;
 use crate::names::ToolName;
 use crate::records::{Conversation, Message};
 
@@ -54,11 +55,12 @@ fn is_timestamp(text: &str) -> bool {
         .is_some_and(|(seconds, rest)| digits(seconds, 10) && digits(rest, 6))
 }
 
-/// A user's request: 1 to 2000 characters, not all of them blanks.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "schema::Request")]
-pub struct RequestText(String);
+checked_text! {
+    /// A user's request: 1 to 2000 characters, not all of them blanks.
+    #[derive(JsonSchema)]
+    #[schemars(with = "schema::Request")]
+    RequestText(String), RequestError, check_request
+}
 
 /// Why a request is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -71,28 +73,22 @@ pub enum RequestError {
     TooLong(usize),
 }
 
+fn check_request(text: &str) -> Result<(), RequestError> {
+    if text.trim().is_empty() {
+        return Err(RequestError::Empty);
+    }
+    match text.chars().count() {
+        0..=RequestText::MAX => Ok(()),
+        characters => Err(RequestError::TooLong(characters)),
+    }
+}
+
 impl RequestText {
     /// The largest number of characters.
     pub const MAX: usize = 2000;
 
     /// The number of characters kept from the end of a longer text, because the question is often last.
     const KEPT_OF_END: usize = 500;
-
-    /// Validates a text.
-    ///
-    /// # Errors
-    /// If it is blank or too long.
-    pub fn new(text: impl Into<String>) -> Result<Self, RequestError> {
-        let text = text.into();
-        if text.trim().is_empty() {
-            return Err(RequestError::Empty);
-        }
-        let characters = text.chars().count();
-        if characters > Self::MAX {
-            return Err(RequestError::TooLong(characters));
-        }
-        Ok(Self(text))
-    }
 
     /// The text itself if it is short enough, otherwise its beginning and end with a note between them
     /// about the number of omitted characters.
@@ -116,40 +112,23 @@ impl RequestText {
         excerpt.extend(text.chars().skip(characters - Self::KEPT_OF_END));
         Ok(Self(excerpt))
     }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 fn omission_note(left_out: usize) -> String {
     format!(" [... {left_out} characters left out ...] ")
 }
 
-impl TryFrom<String> for RequestText {
-    type Error = RequestError;
-
-    fn try_from(text: String) -> Result<Self, RequestError> {
-        Self::new(text)
-    }
-}
-
-impl From<RequestText> for String {
-    fn from(text: RequestText) -> Self {
-        text.0
-    }
-}
-
 /// The context in which tools are chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "RawContext", into = "RawContext")]
+#[serde(try_from = "RawContext")]
 #[schemars(with = "RawContext")]
 pub struct ToolExecutionContext {
     user_request: RequestText,
+    #[serde(skip_serializing_if = "Option::is_none")]
     channel_id: Option<ChannelId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     user_id: Option<UserId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     thread_ts: Option<ThreadTimestamp>,
     available_tools: Vec<ToolName>,
     conversation_history: Vec<Message>,
@@ -283,7 +262,7 @@ fn distinct(tools: impl IntoIterator<Item = ToolName>) -> Vec<ToolName> {
 }
 
 /// The JSON form of a context, before validation.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ToolExecutionContext")]
 /// The context in which tools are chosen.
@@ -310,20 +289,6 @@ struct RawContext {
     conversation_history: Vec<Message>,
     /// The environment of the request.
     environment: Environment,
-}
-
-impl From<ToolExecutionContext> for RawContext {
-    fn from(context: ToolExecutionContext) -> Self {
-        Self {
-            user_request: context.user_request,
-            channel_id: context.channel_id,
-            user_id: context.user_id,
-            thread_ts: context.thread_ts,
-            available_tools: context.available_tools,
-            conversation_history: context.conversation_history,
-            environment: context.environment,
-        }
-    }
 }
 
 impl TryFrom<RawContext> for ToolExecutionContext {

@@ -9,7 +9,8 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::records::NotOneOf;
+use crate::parsed_text;
+use crate::words::UnknownWord;
 
 /// The window in which a limit counts calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -69,30 +70,15 @@ impl fmt::Display for Window {
 }
 
 impl FromStr for Window {
-    type Err = NotOneOf;
+    type Err = UnknownWord;
 
-    fn from_str(word: &str) -> Result<Self, NotOneOf> {
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
         let found = Self::ALL.into_iter().find(|window| window.as_str() == word);
-        found.ok_or_else(|| NotOneOf {
-            word: word.chars().take(60).collect(),
-            expected: Self::ALL.map(Self::as_str).to_vec(),
-        })
+        found.ok_or_else(|| UnknownWord::new("window", word, Self::ALL.map(Self::as_str).to_vec()))
     }
 }
 
-impl TryFrom<String> for Window {
-    type Error = NotOneOf;
-
-    fn try_from(word: String) -> Result<Self, NotOneOf> {
-        word.parse()
-    }
-}
-
-impl From<Window> for String {
-    fn from(window: Window) -> Self {
-        window.as_str().to_owned()
-    }
-}
+parsed_text!(Window);
 
 /// The number of allowed calls by window. A window that is not listed has no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -104,7 +90,7 @@ pub struct RateLimits(BTreeMap<Window, NonZeroU32>);
 pub enum RateLimitError {
     /// A window that does not exist.
     #[error(transparent)]
-    Window(#[from] NotOneOf),
+    Window(#[from] UnknownWord),
     /// A limit that is not a positive integer.
     #[error("{window}: a rate limit must be a positive integer up to 4294967295, not {limit}")]
     NotPositive {

@@ -1,9 +1,7 @@
 //! JSON Schemas of an operator's settings. Most of a schema is derived; here are the rules of
 //! validated texts and numbers that a derive does not know.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::json_schema;
 use serde_json::Value;
 
 use super::{ToolCategory, ToolConfiguration, ToolExecutionContext};

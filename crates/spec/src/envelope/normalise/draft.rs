@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::notice::{Deprecation, DeprecationCode};
 use crate::envelope::Object;
 use crate::envelope::error::pointer;
-use crate::envelope::words::{ToolStatus, Word};
+use crate::envelope::words::ToolStatus;
+use crate::words::Word;
 
 /// An answer being rewritten.
 pub(super) struct Draft {

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::draft::{Draft, as_text, text_of};
 use super::notice::DeprecationCode;
-use crate::envelope::words::Word;
 use crate::failure::{Effect, ErrorCategory};
+use crate::words::Word;
 
 /// Whether the value of an error field means that there is an error.
 pub(super) fn is_error_value(value: Option<&Value>) -> bool {

@@ -6,6 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::words::words;
+
 /// A part of an answer that should be written differently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deprecation {
@@ -79,109 +81,82 @@ fn describe_value(value: &Value) -> String {
     format!("{short}…")
 }
 
-macro_rules! codes {
-    ($($(#[$doc:meta])* $variant:ident = $code:literal,)+) => {
-        /// The rule of the envelope that an answer violates.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum DeprecationCode {
-            $($(#[$doc])* $variant,)+
-        }
-
-        impl DeprecationCode {
-            /// All codes.
-            pub const ALL: [Self; [$($code),+].len()] = [$(Self::$variant),+];
-
-            /// The code in JSON, messages and filters.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $code,)+
-                }
-            }
-        }
-    };
-}
-
-codes! {
-    /// The value is not an envelope.
-    NoEnvelope = "no-envelope",
-    /// The answer lacks fields that its status requires and cannot be fixed.
-    UnreadableEnvelope = "unreadable-envelope",
-    /// There is no status.
-    StatusMissing = "status-missing",
-    /// The status is unknown.
-    StatusUnknown = "status-unknown",
-    /// A word is not in its canonical spelling.
-    WordSpelling = "word-spelling",
-    /// A word is unknown.
-    WordUnknown = "word-unknown",
-    /// There is an error, but the status is not `error`.
-    SuccessWithError = "success-with-error",
-    /// An empty error field in an answer that is not an error.
-    EmptyError = "empty-error",
-    /// The error is in `data`.
-    ErrorInData = "error-in-data",
-    /// The error has another name.
-    ErrorMessageField = "error-message-field",
-    /// The error is not a text.
-    ErrorNotText = "error-not-text",
-    /// An error has no message.
-    ErrorTextMissing = "error-text-missing",
-    /// An error lacks `category`, `retryable` or `effect`.
-    ErrorIncomplete = "error-incomplete",
-    /// There is no timestamp.
-    TimestampMissing = "timestamp-missing",
-    /// The timestamp is called `created_at`.
-    CreatedAt = "created-at",
-    /// A time has no zone.
-    NaiveTimestamp = "naive-timestamp",
-    /// A time is a number.
-    UnixTimestamp = "unix-timestamp",
-    /// A time cannot be read.
-    UnreadableTimestamp = "unreadable-timestamp",
-    /// There is no action.
-    ActionMissing = "action-missing",
-    /// The action is not a valid name.
-    ActionInvalid = "action-invalid",
-    /// An answer that waits for a person has another action.
-    HilAction = "hil-action",
-    /// An answer that waits for a person does not have `hil_required: true`.
-    HilFlagMissing = "hil-flag-missing",
-    /// An answer that does not wait for a person has `hil_required`.
-    HilFlagMisplaced = "hil-flag-misplaced",
-    /// `hil_required` is true, but the status does not name the kind of request.
-    HilStatusMissing = "hil-status-missing",
-    /// An answer that waits for a person has no message.
-    MessageMissing = "message-missing",
-    /// A question has no `question`.
-    QuestionMissing = "question-missing",
-    /// A field that belongs in `data` is next to it.
-    FlatField = "flat-field",
-    /// There is no data.
-    DataMissing = "data-missing",
-    /// The data is not an object.
-    DataNotObject = "data-not-object",
-    /// There is billing information.
-    Billing = "billing",
-    /// `instruction` is called `instructions`.
-    Instructions = "instructions",
-    /// A field is not a text.
-    FieldNotText = "field-not-text",
-    /// A field is not an object.
-    FieldNotObject = "field-not-object",
-    /// A field is missing and is filled in.
-    FieldMissing = "field-missing",
-    /// A field is invalid and is kept under `reported_`.
-    FieldInvalid = "field-invalid",
-    /// A request for one exact call has the status of another kind of request.
-    AuthorizationStatus = "authorization-status",
-    /// A request for one exact call lacks fields.
-    AuthorizationIncomplete = "authorization-incomplete",
-}
-
-impl fmt::Display for DeprecationCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+words! {
+    /// The rule of the envelope that an answer violates.
+    DeprecationCode, "deprecation code" {
+        /// The value is not an envelope.
+        NoEnvelope = "no-envelope",
+        /// The answer lacks fields that its status requires and cannot be fixed.
+        UnreadableEnvelope = "unreadable-envelope",
+        /// There is no status.
+        StatusMissing = "status-missing",
+        /// The status is unknown.
+        StatusUnknown = "status-unknown",
+        /// A word is not in its canonical spelling.
+        WordSpelling = "word-spelling",
+        /// A word is unknown.
+        WordUnknown = "word-unknown",
+        /// There is an error, but the status is not `error`.
+        SuccessWithError = "success-with-error",
+        /// An empty error field in an answer that is not an error.
+        EmptyError = "empty-error",
+        /// The error is in `data`.
+        ErrorInData = "error-in-data",
+        /// The error has another name.
+        ErrorMessageField = "error-message-field",
+        /// The error is not a text.
+        ErrorNotText = "error-not-text",
+        /// An error has no message.
+        ErrorTextMissing = "error-text-missing",
+        /// An error lacks `category`, `retryable` or `effect`.
+        ErrorIncomplete = "error-incomplete",
+        /// There is no timestamp.
+        TimestampMissing = "timestamp-missing",
+        /// The timestamp is called `created_at`.
+        CreatedAt = "created-at",
+        /// A time has no zone.
+        NaiveTimestamp = "naive-timestamp",
+        /// A time is a number.
+        UnixTimestamp = "unix-timestamp",
+        /// A time cannot be read.
+        UnreadableTimestamp = "unreadable-timestamp",
+        /// There is no action.
+        ActionMissing = "action-missing",
+        /// The action is not a valid name.
+        ActionInvalid = "action-invalid",
+        /// An answer that waits for a person has another action.
+        HilAction = "hil-action",
+        /// An answer that waits for a person does not have `hil_required: true`.
+        HilFlagMissing = "hil-flag-missing",
+        /// An answer that does not wait for a person has `hil_required`.
+        HilFlagMisplaced = "hil-flag-misplaced",
+        /// `hil_required` is true, but the status does not name the kind of request.
+        HilStatusMissing = "hil-status-missing",
+        /// An answer that waits for a person has no message.
+        MessageMissing = "message-missing",
+        /// A question has no `question`.
+        QuestionMissing = "question-missing",
+        /// A field that belongs in `data` is next to it.
+        FlatField = "flat-field",
+        /// There is no data.
+        DataMissing = "data-missing",
+        /// The data is not an object.
+        DataNotObject = "data-not-object",
+        /// There is billing information.
+        Billing = "billing",
+        /// `instruction` is called `instructions`.
+        Instructions = "instructions",
+        /// A field is not a text.
+        FieldNotText = "field-not-text",
+        /// A field is not an object.
+        FieldNotObject = "field-not-object",
+        /// A field is missing and is filled in.
+        FieldMissing = "field-missing",
+        /// A field is invalid and is kept under `reported_`.
+        FieldInvalid = "field-invalid",
+        /// A request for one exact call has the status of another kind of request.
+        AuthorizationStatus = "authorization-status",
+        /// A request for one exact call lacks fields.
+        AuthorizationIncomplete = "authorization-incomplete",
     }
 }

@@ -7,8 +7,9 @@ use super::failure::is_error_value;
 use super::notice::DeprecationCode;
 use crate::envelope::Object;
 use crate::envelope::human::{AuthorizationRequest, CredentialAuthorization};
-use crate::envelope::words::{HilAction, ToolStatus, Word};
+use crate::envelope::words::{HilAction, ToolStatus};
 use crate::failure::ErrorCategory;
+use crate::words::Word as _;
 
 /// The normalised status of an answer.
 pub(super) struct StatusVerdict {
@@ -39,7 +40,8 @@ const SYNONYMS: [(&str, ToolStatus, Option<ErrorCategory>); 9] = [
     ),
 ];
 
-const ENVELOPE_FIELDS: [&str; 10] = [
+/// The fields of envelopes, old and new.
+pub(in crate::envelope) const ENVELOPE_FIELDS: [&str; 10] = [
     "status",
     "action",
     "data",

@@ -3,10 +3,12 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
+use crate::envelope::normalise::ENVELOPE_FIELDS;
 use crate::envelope::{
     Action, Answer, AskHuman, AuthorizationRequest, Batch, CredentialAuthorization,
     CredentialPreview, ExecutionMode, Intervention, InterventionStatus, InterventionType, Nested,
-    Page, PendingCall, PlanReport, SecurityLevel, SuccessData, ToolResponse, WorkData, WorkStatus,
+    Page, PendingCall, PlanReport, SecurityLevel, SuccessData, ToolResponse, ToolStatus, WorkData,
+    WorkStatus,
 };
 use crate::failure::{Effect, ErrorCategory, Failure};
 use crate::names::{NonEmptyText, ToolName};
@@ -14,17 +16,7 @@ use crate::time::Timestamp;
 
 /// Field names, mostly known ones.
 fn names() -> impl Strategy<Value = String> {
-    let known = vec![
-        "status",
-        "action",
-        "data",
-        "timestamp",
-        "created_at",
-        "error",
-        "error_message",
-        "message",
-        "hil_required",
-        "billing",
+    let mut known = vec![
         "success",
         "category",
         "retryable",
@@ -35,12 +27,6 @@ fn names() -> impl Strategy<Value = String> {
         "user_id",
         "instruction",
         "instructions",
-        "request_id",
-        "tool_name",
-        "tool_args",
-        "reason",
-        "security_level",
-        "expires_at",
         "auth_type",
         "provider",
         "url",
@@ -65,6 +51,8 @@ fn names() -> impl Strategy<Value = String> {
         "reported_status",
         "reported_action",
     ];
+    known.extend(ENVELOPE_FIELDS);
+    known.extend(AuthorizationRequest::REQUIRED);
     prop_oneof![
         9 => prop::sample::select(known).prop_map(str::to_owned),
         1 => "[a-z/~]{0,3}",
@@ -72,21 +60,11 @@ fn names() -> impl Strategy<Value = String> {
 }
 
 fn strings() -> impl Strategy<Value = String> {
-    let known = vec![
+    let mut known = vec![
         "",
         " ",
         "x",
-        "success",
         "SUCCESS",
-        "error",
-        "pending",
-        "in_progress",
-        "created",
-        "human_input_requested",
-        "authorization_requested",
-        "authorization_required",
-        "credential_required",
-        "human_required",
         "Human_Required",
         "ok",
         "failed",
@@ -106,6 +84,7 @@ fn strings() -> impl Strategy<Value = String> {
         "unknown",
         "https://a.example/b",
     ];
+    known.extend(ToolStatus::ALL.map(ToolStatus::as_str));
     prop_oneof![
         9 => prop::sample::select(known).prop_map(str::to_owned),
         1 => any::<String>(),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::patterns::credential_request;
 use super::{TIME, assert_normalised, normalised, rewritten};
 use crate::envelope::DeprecationCode as Code;
 use crate::envelope::{Answer, ToolStatus};
@@ -64,22 +65,7 @@ fn pattern_4_an_authorization_by_status_gets_hil_required_and_the_reason_as_mess
 
 #[test]
 fn pattern_5_credential_usage_only_lacks_its_timestamp() {
-    let mut json = json!({
-        "hil_required": true,
-        "status": "authorization_required",
-        "action": "request_authorization",
-        "message": "Found stored credentials for Google. Authorize usage?",
-        "data": {
-            "auth_type": "social",
-            "provider": "google",
-            "url": "https://accounts.google.com",
-            "credential_preview": {
-                "provider": "google", "vault_id": "vault_xxx", "stored_at": "2025-01-15",
-            },
-            "screenshot": "shot",
-            "details": "login form",
-        },
-    });
+    let mut json = credential_request();
     let (written, expected_notices) = rewritten(&json);
     assert_eq!(
         expected_notices,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{TIME, action, assert_canonical, text, time};
 use crate::envelope::{
@@ -52,13 +52,13 @@ fn pattern_2_an_error_has_message_category_retryable_and_effect() {
         "data": {},
         "error": "no answer in 30 s",
         "category": "timeout",
-        "retryable": true,
+        "retryable": false,
         "effect": "unknown",
         "model_message": "no answer in 30 s",
         "timestamp": TIME,
     });
     assert_canonical(&response, &json);
-    let guidance = "try again, or raise the tool's timeout";
+    let guidance = "find out whether the call took effect before you repeat it";
     assert_eq!(response.guidance(), Some(guidance));
 }
 
@@ -177,22 +177,9 @@ fn pattern_4_an_authorization_request_names_the_exact_call() {
     assert_canonical(&response, &json);
 }
 
-#[test]
-fn pattern_5_a_credential_request_has_a_preview_of_the_credentials() {
-    let preview = CredentialPreview::new(&text("google"), &text("vault_xxx"));
-    let request = CredentialAuthorization {
-        auth_type: Some("social".into()),
-        provider: Some("google".into()),
-        url: Some("https://accounts.google.com".into()),
-        credential_preview: Some(preview.stored_at("2025-01-15")),
-        screenshot: Some("shot.png".into()),
-        details: Some("login form".into()),
-        ..CredentialAuthorization::new(text(
-            "Found stored credentials for Google. Authorize usage?",
-        ))
-    };
-    let response = ToolResponse::credential(request, time());
-    let json = json!({
+/// The JSON of a request to use stored credentials, without its timestamp.
+pub(super) fn credential_request() -> Value {
+    json!({
         "hil_required": true,
         "status": "authorization_required",
         "action": "request_authorization",
@@ -209,8 +196,26 @@ fn pattern_5_a_credential_request_has_a_preview_of_the_credentials() {
             "screenshot": "shot.png",
             "details": "login form",
         },
-        "timestamp": TIME,
-    });
+    })
+}
+
+#[test]
+fn pattern_5_a_credential_request_has_a_preview_of_the_credentials() {
+    let preview = CredentialPreview::new(&text("google"), &text("vault_xxx"));
+    let request = CredentialAuthorization {
+        auth_type: Some("social".into()),
+        provider: Some("google".into()),
+        url: Some("https://accounts.google.com".into()),
+        credential_preview: Some(preview.stored_at("2025-01-15")),
+        screenshot: Some("shot.png".into()),
+        details: Some("login form".into()),
+        ..CredentialAuthorization::new(text(
+            "Found stored credentials for Google. Authorize usage?",
+        ))
+    };
+    let response = ToolResponse::credential(request, time());
+    let mut json = credential_request();
+    json["timestamp"] = json!(TIME);
     assert_canonical(&response, &json);
 }
 

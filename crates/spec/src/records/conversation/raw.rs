@@ -7,11 +7,11 @@ use super::{MessageCall, MessageRole};
 use crate::names::ToolName;
 use crate::records::id::CallId;
 use crate::records::schema;
-use crate::records::words::words;
+use crate::words::words;
 
 words! {
     /// The word for a role.
-    Role {
+    Role, "role" {
         /// A person.
         User = "user",
         /// The agent.

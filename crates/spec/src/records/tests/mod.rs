@@ -7,7 +7,7 @@ mod examples;
 mod intents;
 mod numbers;
 mod properties;
-mod schemas;
+pub(crate) mod schemas;
 mod steps;
 mod strategies;
 mod tasks;

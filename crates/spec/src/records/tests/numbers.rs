@@ -126,6 +126,6 @@ fn words_are_read_in_any_case_and_written_in_lower_case() {
     assert_eq!("RUNNING".parse(), Ok(CallState::Running));
     assert_eq!(
         read_error::<ToolCallStatus>(json!("done")),
-        "`done` is not one of success, failed, timeout"
+        "`done` is not a valid status; write one of success, failed, timeout"
     );
 }

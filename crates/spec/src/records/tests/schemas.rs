@@ -27,7 +27,12 @@ fn file_name(name: &str) -> String {
 /// Set `UPDATE_SCHEMAS=1` to regenerate them.
 #[test]
 fn committed_schemas_are_up_to_date() {
-    for (name, schema) in record_schemas() {
+    assert_up_to_date(record_schemas());
+}
+
+/// Asserts that the files of these schemas are up to date.
+pub(crate) fn assert_up_to_date(schemas: Vec<(&str, Value)>) {
+    for (name, schema) in schemas {
         let path = folder().join(file_name(name));
         let text = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
         if std::env::var_os("UPDATE_SCHEMAS").is_some_and(|value| value == "1") {

@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 use super::{operator_message, result_text};
 use crate::failure::ErrorCategory;
 use crate::names::{NonEmptyText, ToolName};
-use crate::records::call::CallRecord;
+use crate::records::call::{CallRecord, Ended};
 use crate::records::state::CallState;
-use crate::records::words::words;
 use crate::records::{schema, units};
 use crate::time::Timestamp;
+use crate::words::words;
 
 words! {
     /// The status of an execution.
-    ExecutionStatus {
+    ExecutionStatus, "status" {
         /// It has not ended.
         Running = "running",
         /// It ended with a result.
@@ -38,13 +38,7 @@ pub struct ToolExecutionResult {
     execution_id: NonEmptyText,
     tool_name: ToolName,
     start_time: Timestamp,
-    end: Option<End>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct End {
-    at: Timestamp,
-    outcome: Outcome,
+    end: Option<Ended<Outcome>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +56,7 @@ impl ToolExecutionResult {
     #[must_use]
     pub fn of(call: &CallRecord) -> Option<Self> {
         let end = match (call.outcome(), call.ended_at()) {
-            (Some(outcome), Some(at)) => Some(End {
+            (Some(outcome), Some(at)) => Some(Ended {
                 at,
                 outcome: match outcome {
                     Ok(result) => Outcome::Success(result_text(result)),
@@ -226,7 +220,7 @@ impl TryFrom<Raw> for ToolExecutionResult {
             (ExecutionStatus::Running, _) => {
                 return Err("a running execution must have no result, error or end".to_owned());
             }
-            (ExecutionStatus::Success, (Some(result), None, Some(at))) => Some(End {
+            (ExecutionStatus::Success, (Some(result), None, Some(at))) => Some(Ended {
                 at,
                 outcome: Outcome::Success(result),
             }),
@@ -235,7 +229,7 @@ impl TryFrom<Raw> for ToolExecutionResult {
                     "a success must have result_data and end_time, and no error_message".to_owned(),
                 );
             }
-            (_, (None, Some(message), Some(at))) => Some(End {
+            (_, (None, Some(message), Some(at))) => Some(Ended {
                 at,
                 outcome: Outcome::Failed {
                     status,

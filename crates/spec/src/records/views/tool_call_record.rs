@@ -10,12 +10,12 @@ use super::EndedCall;
 use crate::names::ToolName;
 use crate::records::call::CallRecord;
 use crate::records::state::CallState;
-use crate::records::words::words;
 use crate::records::{schema, units};
+use crate::words::words;
 
 words! {
     /// The outcome of a call, as one of three words. Written in lower case.
-    ToolCallStatus {
+    ToolCallStatus, "status" {
         /// It has a result.
         Success = "success",
         /// It failed, was cancelled, or its end is unknown.
@@ -27,7 +27,8 @@ words! {
 
 /// One call of an answer: the tool, the arguments and the result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Raw", into = "Raw")]
+#[serde(try_from = "Raw")]
+#[schemars(with = "Raw")]
 pub struct ToolCallRecord {
     tool_name: ToolName,
     parameters: Map<String, Value>,
@@ -85,8 +86,9 @@ impl ToolCallRecord {
     }
 }
 
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[schemars(transform = schema::tool_call_record)]
+/// The JSON form of a call, before validation.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "ToolCallRecord", transform = schema::tool_call_record)]
 struct Raw {
     /// The tool that was called.
     #[schemars(with = "schema::Name")]
@@ -102,18 +104,6 @@ struct Raw {
     /// The outcome. Read in any case, written in lower case.
     #[schemars(with = "schema::StatusInAnyCase")]
     status: ToolCallStatus,
-}
-
-impl From<ToolCallRecord> for Raw {
-    fn from(call: ToolCallRecord) -> Self {
-        Self {
-            tool_name: call.tool_name,
-            parameters: call.parameters,
-            result: call.result,
-            duration_ms: call.duration_ms,
-            status: call.status,
-        }
-    }
 }
 
 impl TryFrom<Raw> for ToolCallRecord {

@@ -37,7 +37,7 @@ fn windows_are_a_closed_set() {
     assert_eq!(Window::ALL.map(Window::as_str), words);
     let error = read_error::<RateLimits>(json!({ "per_week": 1 }));
     assert!(
-        error.contains("`per_week` is not one of per_second"),
+        error.contains("`per_week` is not a valid window; write one of per_second"),
         "{error}"
     );
     let seconds = Window::ALL.map(Window::seconds);

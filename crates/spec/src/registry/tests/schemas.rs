@@ -1,37 +1,14 @@
 //! The committed JSON Schemas are up to date and agree with deserialization.
 
-use std::fs;
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
 
+use crate::records::tests::schemas::assert_up_to_date;
 use crate::registry::*;
 
 /// Set `UPDATE_SCHEMAS=1` to regenerate them.
 #[test]
 fn committed_schemas_are_up_to_date() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("schemas");
-    for (name, schema) in registry_schemas() {
-        let path = folder.join(file_name(name));
-        let text = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
-        if std::env::var_os("UPDATE_SCHEMAS").is_some_and(|value| value == "1") {
-            fs::write(&path, &text).unwrap();
-        }
-        let committed = fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(committed, text, "{name}: run with UPDATE_SCHEMAS=1");
-    }
-}
-
-/// `tool-category.json` for `ToolCategory`.
-fn file_name(name: &str) -> String {
-    let mut file = String::new();
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() && !file.is_empty() {
-            file.push('-');
-        }
-        file.push(letter.to_ascii_lowercase());
-    }
-    file + ".json"
+    assert_up_to_date(registry_schemas());
 }
 
 fn is_read(name: &str, value: Value) -> bool {
