@@ -17,6 +17,7 @@ use windlass_spec::server::ServerName;
 use windlass_spec::{Confidence, TimeoutSeconds};
 
 use crate::configuration::{Category, Configuration, Inner};
+use crate::restrict::Restricted;
 use crate::rules::known;
 use crate::settings::{
     AgentSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings, GateSettings,
@@ -26,7 +27,7 @@ use crate::settings::{
 use crate::show;
 use crate::tree::{Node, object};
 
-pub(crate) fn build(tree: Node) -> Configuration {
+pub(crate) fn build(tree: Node, restricted: &Restricted) -> Configuration {
     let categories: BTreeMap<CategoryName, Category> = tree
         .entries(&["categories"])
         .filter_map(|(name, node)| Some((name.parse().ok()?, category(name, node)?)))
@@ -49,6 +50,14 @@ pub(crate) fn build(tree: Node) -> Configuration {
             .filter_map(library)
             .collect(),
         policies: tree.at(&["policies"]).and_then(path),
+        restricting_policies: restricted.policies.as_ref().and_then(path),
+        least_risks: restricted.least_risks.clone(),
+        categorized_by_project: restricted.categorized_tools.clone(),
+        trusted_directories: tree
+            .items(&["trust", "directories"])
+            .iter()
+            .filter_map(path)
+            .collect(),
         data_directory: tree.at(&["data_directory"]).and_then(path),
         vocabulary: known::known_permissions(&tree),
         gate: gate(&tree),
@@ -95,6 +104,10 @@ pub(crate) fn build(tree: Node) -> Configuration {
             min_confidence: confidence(tree.at(&["learning", "min_confidence"]))
                 .unwrap_or(Confidence::FULL),
             checker: texts(tree.items(&["learning", "checker"])),
+            checker_directory: tree
+                .at(&["learning", "checker"])
+                .map(|node| node.origin.directory().to_owned())
+                .unwrap_or_default(),
             wording: boolean(&tree, &["learning", "wording"]).unwrap_or(false),
             max_strategies: integer(&tree, &["learning", "max_strategies"]),
             max_tokens: integer(&tree, &["learning", "max_tokens"]),

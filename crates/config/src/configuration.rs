@@ -14,6 +14,7 @@ use windlass_spec::{AgentName, RiskLevel, ToolName};
 use crate::build::build;
 use crate::keys;
 use crate::origin::Origin;
+use crate::restrict::Restricted;
 use crate::settings::{
     AgentSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings, GateSettings,
     IntentSettings, LearningSettings, Library, PrincipalSettings, SearchSettings,
@@ -38,6 +39,11 @@ pub(crate) struct Inner {
     pub(crate) base_url: Option<String>,
     pub(crate) libraries: Vec<Library>,
     pub(crate) policies: Option<PathBuf>,
+    pub(crate) restricting_policies: Option<PathBuf>,
+    pub(crate) least_risks: BTreeMap<ToolName, RiskLevel>,
+    /// The tools whose category only a project's file sets.
+    pub(crate) categorized_by_project: BTreeSet<ToolName>,
+    pub(crate) trusted_directories: Vec<PathBuf>,
     pub(crate) data_directory: Option<PathBuf>,
     pub(crate) vocabulary: Vocabulary,
     pub(crate) gate: GateSettings,
@@ -76,7 +82,7 @@ pub(crate) struct Category {
 impl Default for Configuration {
     /// The built-in values of all keys.
     fn default() -> Self {
-        build(keys::built_in())
+        build(keys::built_in(), &Restricted::default())
     }
 }
 
@@ -115,6 +121,25 @@ impl Configuration {
     #[must_use]
     pub fn policies(&self) -> Option<&Path> {
         self.inner.policies.as_deref()
+    }
+
+    /// The file with the policies of a project that restrict all other policies, if there is one.
+    #[must_use]
+    pub fn restricting_policies(&self) -> Option<&Path> {
+        self.inner.restricting_policies.as_deref()
+    }
+
+    /// The least risk of tools, whatever the other sources are: a project that is not trusted can only raise the
+    /// risk of a tool.
+    #[must_use]
+    pub fn least_risks(&self) -> &BTreeMap<ToolName, RiskLevel> {
+        &self.inner.least_risks
+    }
+
+    /// The directories whose projects are trusted.
+    #[must_use]
+    pub fn trusted_directories(&self) -> &[PathBuf] {
+        &self.inner.trusted_directories
     }
 
     /// The directory where runs are stored, if it is set.

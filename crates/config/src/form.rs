@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use windlass_spec::registry::{CategoryName, Environment, Permission};
 use windlass_spec::server::{EnvTemplate, ServerName};
-use windlass_spec::text::{TextUse, is_clean};
+use windlass_spec::text::{TextUse, is_clean, is_hidden};
 use windlass_spec::{AgentName, Signature, ToolName, Type};
 
 /// The form of a string.
@@ -50,7 +50,7 @@ impl Form {
     /// A message that says what is wrong with it.
     pub(crate) fn check(self, text: &str) -> Result<(), String> {
         let may_be_empty = matches!(self, Self::Argument | Self::Given);
-        if text.trim().is_empty() && !may_be_empty {
+        if is_blank(text) && !may_be_empty {
             return Err(format!("an empty string is not {}", self.describe()));
         }
         match self {
@@ -131,6 +131,12 @@ impl Form {
             Self::Text | Self::Path => json!({ "pattern": "\\S" }),
         }
     }
+}
+
+/// Whether a text has only white space and hidden characters, such as the byte order mark, which the pattern
+/// `\S` of a schema takes for white space.
+fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || is_hidden(c))
 }
 
 fn is_variable(text: &str) -> bool {

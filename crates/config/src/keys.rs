@@ -11,6 +11,7 @@ pub(crate) use table::ROOT;
 
 use serde_json::{Value, json};
 
+use crate::effect::KeyEffect;
 use crate::form::Form;
 use crate::origin::Origin;
 use crate::tree::{Content, Node, Table};
@@ -23,6 +24,8 @@ pub(crate) struct Key {
     pub(crate) about: &'static str,
     pub(crate) shape: Shape,
     pub(crate) default: DefaultValue,
+    /// What a value can do if the file that sets it is not trusted.
+    pub(crate) effect: KeyEffect,
 }
 
 /// The built-in value of a key.

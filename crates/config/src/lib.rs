@@ -4,25 +4,20 @@
 //! crate reads neither files nor environment variables; the caller passes them in. One table defines all
 //! keys. Checks, suggestions, defaults and the JSON Schema for editors are derived from it.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        clippy::disallowed_types,
-        reason = "tests read files"
-    )
-)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod assign;
 mod build;
 mod check;
 mod configuration;
+mod effect;
 mod form;
 mod keys;
 mod load;
 mod merge;
 mod mistake;
 mod origin;
+mod restrict;
 mod rules;
 mod schema;
 mod settings;
@@ -34,10 +29,12 @@ mod tree;
 
 pub use assign::is_setting_variable;
 pub use configuration::Configuration;
+pub use effect::KeyPower;
 pub use keys::key_names;
-pub use load::{LoadedConfiguration, load};
+pub use load::{LoadedConfiguration, load, load_with, settings_that_need_trust};
 pub use mistake::{ConfigMistake, Severity};
 pub use origin::{Layer, Origin};
+pub use restrict::{ProjectRules, UntrustedSetting};
 pub use schema::schema;
 pub use settings::{
     AgentSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings, GateSettings,

@@ -104,9 +104,11 @@ impl fmt::Display for ConfigMistake {
         if !self.key.is_empty() && !is_named {
             write!(f, "{}: ", self.key)?;
         }
-        f.write_str(&self.message)?;
+        // Both may quote a value of the file, which must not begin a line.
+        let indented = |text: &str| text.replace('\n', "\n    ");
+        f.write_str(&indented(&self.message))?;
         match &self.help {
-            Some(help) => write!(f, "\n  help: {help}"),
+            Some(help) => write!(f, "\n  help: {}", indented(help)),
             None => Ok(()),
         }
     }

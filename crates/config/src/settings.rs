@@ -113,6 +113,8 @@ pub struct LearningSettings {
     pub min_confidence: Confidence,
     /// A command that checks whether an answer is correct; empty if there is none.
     pub checker: Vec<String>,
+    /// The directory that the command runs in: that of the file that sets it. Empty for the current directory.
+    pub checker_directory: PathBuf,
     /// Whether the model rewords what is learned.
     pub wording: bool,
     /// The most strategies of a domain that are in use.

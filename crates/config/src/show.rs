@@ -49,6 +49,20 @@ fn collect_entries(node: &Node, path: &[&str], entries: &mut Vec<ConfigEntry>) {
     });
 }
 
+/// The value of a key for people, with the keys below it. Values that look like secrets are hidden.
+pub(crate) fn shown_value(node: &Node, path: &[&str]) -> Value {
+    match &node.content {
+        Content::Table(table) => {
+            let shown = table.iter().map(|(key, node)| {
+                let value = shown_value(node, &child_path(path, key));
+                (key.clone(), value)
+            });
+            Value::Object(shown.collect())
+        }
+        _ => without_secrets(node, path),
+    }
+}
+
 /// Words in the names of keys whose values are hidden. A configuration must not contain secrets, but some
 /// do.
 const SECRET_WORDS: [&str; 9] = [

@@ -133,13 +133,22 @@ impl Configuration {
         let ceilings = self.ceilings();
         let own_limits = set.as_ref().map(|set| set.rate_limits.clone());
         let category_limits = known.map(|known| known.rate_limits.clone());
+        let left = self.left_category(name, specification);
+        let mut demands = known.map_or_else(BTreeSet::new, |known| demands(known, name));
+        demands.extend(
+            left.into_iter()
+                .flat_map(|left| left.category.permissions.clone()),
+        );
+        let left_limits = left.map(|left| left.rate_limits.clone());
         ToolSettings {
             switched_off: self
                 .unknown_category(name, specification)
+                .or_else(|| self.switched_off(name, left, None))
                 .or_else(|| self.switched_off(name, known, set.as_ref())),
-            demands: known.map_or_else(BTreeSet::new, |known| demands(known, name)),
+            demands,
             rate_limits: own_limits
                 .unwrap_or_default()
+                .lowered_to(&left_limits.unwrap_or_default())
                 .lowered_to(&ceilings.rate_limits),
             category_rate_limits: category_limits
                 .unwrap_or_default()
@@ -162,6 +171,20 @@ impl Configuration {
             self.known_categories().require(declared.as_str()).ok()
         };
         self.inner.category_of.get(name).or_else(declared).cloned()
+    }
+
+    /// The category that a tool declares, if only a project lists it in another one. It still applies: a project
+    /// cannot move a tool out of a category that the user or the administrator restricts.
+    fn left_category(
+        &self,
+        name: &ToolName,
+        specification: Option<&ToolSpecification>,
+    ) -> Option<&Category> {
+        let declared = specification?.attributes().category.as_ref()?;
+        let declared = self.known_categories().require(declared.as_str()).ok()?;
+        let is_moved = self.inner.categorized_by_project.contains(name)
+            && self.inner.category_of.get(name) != Some(declared);
+        self.inner.categories.get(declared).filter(|_| is_moved)
     }
 
     /// Switches off a tool whose category does not exist, because its required permissions are unknown.

@@ -1,6 +1,7 @@
 //! The keys of `learning`.
 
 use super::{DefaultValue, Key, Range, Shape};
+use crate::effect::{KeyEffect, KeyPower, Stricter};
 use crate::form::Form;
 
 pub(super) const LEARNING: &[Key] = &[
@@ -9,12 +10,14 @@ pub(super) const LEARNING: &[Key] = &[
         about: "Whether strategies are recalled for tasks and learned from runs.",
         shape: Shape::Boolean,
         default: DefaultValue::Boolean(true),
+        effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::False { unset: true }),
     },
     Key {
         name: "frozen",
         about: "Whether the playbook is read-only.",
         shape: Shape::Boolean,
         default: DefaultValue::Boolean(false),
+        effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::True { unset: false }),
     },
     Key {
         name: "recall",
@@ -25,30 +28,35 @@ pub(super) const LEARNING: &[Key] = &[
             unit: "strategies",
         }),
         default: DefaultValue::Integer(3),
+        effect: KeyEffect::Harmless,
     },
     Key {
         name: "similarity_floor",
         about: "The least similarity to the task of a strategy that is shown.",
         shape: Shape::Fraction,
         default: DefaultValue::Number(0.33),
+        effect: KeyEffect::Harmless,
     },
     Key {
         name: "min_confidence",
         about: "The least confidence of a run that counts as a success.",
         shape: Shape::Fraction,
         default: DefaultValue::Number(0.5),
+        effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::Higher),
     },
     Key {
         name: "checker",
         about: "A command that checks an answer. It reads the run as JSON and exits with 0 if the answer is correct, 1 if it is not, and another code if that is unknown.",
         shape: Shape::Texts(Form::Text),
         default: DefaultValue::Texts(&[]),
+        effect: KeyEffect::Needs(KeyPower::RunsPrograms, Stricter::Never),
     },
     Key {
         name: "wording",
         about: "Whether the model rewords what is learned. Its wording is checked.",
         shape: Shape::Boolean,
         default: DefaultValue::Boolean(false),
+        effect: KeyEffect::Harmless,
     },
     Key {
         name: "max_strategies",
@@ -59,6 +67,7 @@ pub(super) const LEARNING: &[Key] = &[
             unit: "strategies",
         }),
         default: DefaultValue::Integer(500),
+        effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::Never),
     },
     Key {
         name: "max_tokens",
@@ -69,6 +78,7 @@ pub(super) const LEARNING: &[Key] = &[
             unit: "tokens",
         }),
         default: DefaultValue::Integer(60_000),
+        effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::Never),
     },
     Key {
         name: "unused_after",
@@ -79,5 +89,6 @@ pub(super) const LEARNING: &[Key] = &[
             unit: "runs",
         }),
         default: DefaultValue::Integer(2_000),
+        effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::Never),
     },
 ];

@@ -74,7 +74,7 @@ fn tables_merge_and_lists_replace() {
         source(
             Layer::User,
             "user.toml",
-            "[principals.alice]\npermissions = [\"web:read\"]\n[categories.web_tools.global_config]\nregion = \"eu\"\nlanguage = \"de\"",
+            "[principals.alice]\npermissions = [\"web:read\", \"files:read\"]\n[categories.web_tools.global_config]\nregion = \"eu\"\nlanguage = \"de\"",
         ),
         project(
             "[principals.alice]\npermissions = [\"files:read\"]\n[principals.bob]\npermissions = []\n[categories.web_tools.global_config]\nregion = \"us\"",

@@ -7,6 +7,7 @@ mod properties;
 mod rules;
 mod servers;
 mod tools;
+mod trust;
 mod values;
 
 use std::path::PathBuf;

@@ -296,6 +296,17 @@ fn names_of_environments_are_checked() {
 }
 
 #[test]
+fn strings_without_a_visible_character_are_refused() {
+    for blank in ["", " ", "\u{feff}", "\u{200b} "] {
+        let message = load_errors(&format!("[files]\nroots = [\"{blank}\"]"));
+        assert!(
+            message.contains("an empty string is not a path"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
 fn urls_are_http_and_contain_no_password() {
     for (bad, why) in [
         ("ftp://example.org", "starts with http:// or https://"),
