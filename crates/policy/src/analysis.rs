@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use cedar_policy::Policy;
 use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Var};
+use cedar_policy::{Policy, pst};
 
 /// The attribute of the context with the arguments of the call.
 pub(crate) const INPUT: &str = "input";
@@ -104,10 +104,16 @@ impl Mentions {
 
 /// Finds which data a rule uses.
 pub(crate) fn analyse(policy: &Policy) -> Analysis {
+    let tree = policy.to_pst().ok();
+    analyse_tree(tree.as_ref().map(pst::Policy::body))
+}
+
+/// Finds which data a rule uses, from its syntax tree; everything if it has none.
+pub(crate) fn analyse_tree(tree: Option<&pst::Template>) -> Analysis {
     let mut analysis = Analysis::default();
-    match policy.to_pst() {
-        Ok(tree) => {
-            let clauses = tree.body().clauses().iter();
+    match tree {
+        Some(tree) => {
+            let clauses = tree.clauses().iter();
             let (until_approved, others): (Vec<_>, Vec<_>) = clauses.partition(is_unless_approved);
             for Clause::When(expression) | Clause::Unless(expression) in others {
                 analysis.expression(expression);
@@ -118,7 +124,7 @@ pub(crate) fn analyse(policy: &Policy) -> Analysis {
                 analysis.expression(expression);
             }
         }
-        Err(_) => analysis.mentions.everything(),
+        None => analysis.mentions.everything(),
     }
     analysis
 }

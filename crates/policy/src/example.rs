@@ -227,7 +227,9 @@ fn applies(draft: &Draft, call: &Call, policies: &Policies) -> Result<bool, Stri
     };
     let mut part = Part::default();
     let id = draft.id.as_deref().unwrap_or_default();
-    compiled(&draft.policy, id)
+    draft
+        .tree()
+        .and_then(|tree| compiled(tree, id))
         .and_then(|policy| part.add(policy, &draft.analysis))
         .map_err(|error| PolicyError::from(error).to_string())?;
     let request = call.request(tool);

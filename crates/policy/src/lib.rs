@@ -5,14 +5,7 @@
 //! specifications when they are loaded and decide in microseconds. Everything here is a function of its
 //! inputs: no IO, no clock, no async.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        clippy::disallowed_types,
-        reason = "tests read files"
-    )
-)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod analysis;
 mod cache;
@@ -39,7 +32,7 @@ pub use decision::{Decision, Fault};
 pub use error::{PolicyError, PolicyPosition, PolicyWarning, Problem};
 pub use explain::{Change, Explanation, RulePart};
 pub use floor::{FloorReason, FloorSettings, Unstated, floor, floor_reason};
-pub use load::{DEFAULT_POLICIES, Policies, Rule, RuleEffect, named_tools};
+pub use load::{DEFAULT_POLICIES, ParsedPolicies, Policies, Rule, RuleEffect, named_tools};
 pub use replay::{Difference, replay};
 pub use request::{Request, Session};
 pub use verdict::{Verdict, default_security_level};

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use cedar_policy::{Authorizer, Effect, Policy, PolicySet};
+use cedar_policy::{Authorizer, Effect, Policy, PolicySet, pst};
+use windlass_spec::text::{TextUse, escape_line};
 use windlass_spec::{SecurityLevel, ToolSpecification};
 
-use crate::analysis::{Analysis, analyse};
+use crate::analysis::{Analysis, analyse_tree};
 use crate::cache::AnswerCache;
 use crate::check;
 use crate::error::{Internal, PolicyError, PolicyPosition, PolicyWarning, Problem};
@@ -64,10 +65,20 @@ pub enum RuleEffect {
     Forbid,
 }
 
+/// The rules of a text, not checked yet. Parsing takes most of the time of loading, so a caller that needs
+/// [`ParsedPolicies::named_tools`] first parses once.
+#[derive(Debug, Clone)]
+pub struct ParsedPolicies {
+    text: String,
+    drafts: Vec<Draft>,
+}
+
 /// A rule that is being checked.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Draft {
     pub(crate) policy: Policy,
+    /// Its syntax tree, which Cedar makes by parsing its text again.
+    tree: Option<pst::Template>,
     pub(crate) analysis: Analysis,
     pub(crate) id: Option<String>,
     /// Where its text starts and ends.
@@ -76,6 +87,14 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
+    /// The syntax tree.
+    pub(crate) fn tree(&self) -> Result<pst::Template, Internal> {
+        match &self.tree {
+            Some(tree) => Ok(tree.clone()),
+            None => Ok(self.policy.to_pst().map_err(Internal::new)?.body().clone()),
+        }
+    }
+
     /// An error in this rule.
     pub(crate) fn error(&self, source: &str, offset: usize, problem: Problem) -> PolicyError {
         PolicyError::new(Some(place(source, offset)), self.id.as_deref(), problem)
@@ -92,23 +111,25 @@ impl Policies {
         specifications: impl IntoIterator<Item = &'a ToolSpecification>,
     ) -> Result<Self, Vec<PolicyError>> {
         let tools = Tools::new(specifications)?;
-        let types = EntityTypes::new().map_err(|error| vec![error.into()])?;
-        let drafts = parse(text)?;
+        Self::check(text, &parse(text)?, tools)
+    }
 
-        let mut errors = identify(text, &drafts);
-        errors.extend(annotations(text, &drafts));
-        let (examples, mut bad_examples) = example::read(text, &drafts, &tools);
+    fn check(text: &str, drafts: &[Draft], tools: Tools) -> Result<Self, Vec<PolicyError>> {
+        let types = EntityTypes::new().map_err(|error| vec![error.into()])?;
+        let mut errors = identify(text, drafts);
+        errors.extend(annotations(text, drafts));
+        let (examples, mut bad_examples) = example::read(text, drafts, &tools);
         errors.append(&mut bad_examples);
-        let checked = check::check(text, &drafts, &tools, &types);
+        let checked = check::check(text, drafts, &tools, &types);
         errors.extend(checked.errors);
         if !errors.is_empty() {
             return Err(in_order(errors));
         }
 
         let mut policies =
-            Self::of(tools, types, text, &drafts).map_err(|error| vec![error.into()])?;
+            Self::of(tools, types, text, drafts).map_err(|error| vec![error.into()])?;
         policies.warnings = checked.warnings;
-        let failed = example::run(text, &examples, &drafts, &policies);
+        let failed = example::run(text, &examples, drafts, &policies);
         if failed.is_empty() {
             Ok(policies)
         } else {
@@ -166,7 +187,7 @@ impl Policies {
             .collect();
         for draft in drafts {
             let rule = Rule::new(text, draft);
-            let policy = compiled_for_tool(&draft.policy, &rule.id)?;
+            let policy = compiled_for_tool(draft.tree()?, &rule.id)?;
             let scope = tools.iter();
             for tool in scope.filter(|tool| can_apply(&draft.policy, tool, &types)) {
                 if let Some(slice) = slices.get_mut(&tool.name) {
@@ -192,20 +213,50 @@ impl Policies {
     }
 }
 
-/// The tools that a text names, in its rules and in their examples, including groups of tools under
-/// their names in rules.
+impl ParsedPolicies {
+    /// Parses rules.
+    ///
+    /// # Errors
+    /// The syntax errors of the text.
+    pub fn parse(text: &str) -> Result<Self, Vec<PolicyError>> {
+        Ok(Self {
+            drafts: parse(text)?,
+            text: text.to_owned(),
+        })
+    }
+
+    /// The tools that the text names, in its rules and in their examples, including groups of tools under
+    /// their names in rules. Whether the tools exist is not checked.
+    ///
+    /// # Errors
+    /// If Cedar does not accept the names of our own types.
+    pub fn named_tools(&self) -> Result<BTreeSet<String>, Vec<PolicyError>> {
+        let types = EntityTypes::new().map_err(|error| vec![error.into()])?;
+        let literals = self.drafts.iter();
+        let literals = literals.flat_map(|draft| draft.policy.entity_literals());
+        let actions = literals.filter(|entity| types.is_action(entity));
+        let named = actions.map(|action| action.id().unescaped().to_owned());
+        Ok(named.chain(example::named_tools(&self.text)).collect())
+    }
+
+    /// Checks the rules against the tools and runs their examples, as [`Policies::load`] does.
+    ///
+    /// # Errors
+    /// All errors, in the order of the text.
+    pub fn load<'a>(
+        &self,
+        specifications: impl IntoIterator<Item = &'a ToolSpecification>,
+    ) -> Result<Policies, Vec<PolicyError>> {
+        Policies::check(&self.text, &self.drafts, Tools::new(specifications)?)
+    }
+}
+
+/// The tools that a text names, as [`ParsedPolicies::named_tools`] returns them.
 ///
 /// # Errors
 /// The syntax errors of the text. Whether the tools exist is not checked.
 pub fn named_tools(text: &str) -> Result<BTreeSet<String>, Vec<PolicyError>> {
-    let types = EntityTypes::new().map_err(|error| vec![error.into()])?;
-    let drafts = parse(text)?;
-    let literals = drafts
-        .iter()
-        .flat_map(|draft| draft.policy.entity_literals());
-    let actions = literals.filter(|entity| types.is_action(entity));
-    let named = actions.map(|action| action.id().unescaped().to_owned());
-    Ok(named.chain(example::named_tools(text)).collect())
+    ParsedPolicies::parse(text)?.named_tools()
 }
 
 impl Rule {
@@ -217,7 +268,7 @@ impl Rule {
                 Effect::Permit => RuleEffect::Permit,
                 Effect::Forbid => RuleEffect::Forbid,
             },
-            reason: policy.annotation("reason").map(str::to_owned),
+            reason: policy.annotation("reason").map(on_one_line),
             security_level: policy
                 .annotation("security_level")
                 .and_then(|word| word.parse().ok()),
@@ -253,8 +304,8 @@ fn parse(text: &str) -> Result<Vec<Draft>, Vec<PolicyError>> {
         .templates()
         .map(|template| {
             let at = text.find(&template.to_cedar()).unwrap_or(0);
-            let id = template.annotation("id");
-            PolicyError::new(Some(place(text, at)), id, Problem::Template)
+            let id = template.annotation("id").map(on_one_line);
+            PolicyError::new(Some(place(text, at)), id.as_deref(), Problem::Template)
                 .hint("replace the slot with the principal or resource")
         })
         .collect();
@@ -276,15 +327,24 @@ fn parse(text: &str) -> Result<Vec<Draft>, Vec<PolicyError>> {
         let start = searched + rest.find(&own).unwrap_or(0);
         searched = start + own.len();
         let id = policy.annotation("id").map(str::trim);
+        let tree = policy.to_pst().ok().map(|tree| tree.body().clone());
         drafts.push(Draft {
-            analysis: analyse(policy),
-            id: id.filter(|id| !id.is_empty()).map(str::to_owned),
+            analysis: analyse_tree(tree.as_ref()),
+            tree,
+            id: id.filter(|id| !id.is_empty()).map(on_one_line),
             policy: policy.clone(),
             start,
             end: searched,
         });
     }
     Ok(drafts)
+}
+
+/// An annotation without line breaks and hidden characters: people read it in messages of Windlass, and a project
+/// that nobody trusts may have written it.
+fn on_one_line(annotation: &str) -> String {
+    let words: Vec<&str> = annotation.split_whitespace().collect();
+    escape_line(&words.join(" "), TextUse::Display).into_owned()
 }
 
 /// Checks that every rule has its own id.

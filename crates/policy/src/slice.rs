@@ -62,22 +62,16 @@ impl Slice {
 
 /// A rule as it is evaluated: with its id and without source locations, which would slow down every step
 /// of an evaluation.
-pub(crate) fn compiled(policy: &Policy, id: &str) -> Result<Policy, Internal> {
-    let tree = policy.to_pst().map_err(Internal::new)?.body().clone();
-    built(tree, id)
-}
-
-/// A rule as it is evaluated for a tool that its action includes.
-pub(crate) fn compiled_for_tool(policy: &Policy, id: &str) -> Result<Policy, Internal> {
-    let mut tree = policy.to_pst().map_err(Internal::new)?.body().clone();
-    tree.action = pst::ActionConstraint::Any;
-    built(tree, id)
-}
-
-fn built(tree: pst::Template, id: &str) -> Result<Policy, Internal> {
+pub(crate) fn compiled(tree: pst::Template, id: &str) -> Result<Policy, Internal> {
     let tree = pst::StaticPolicy::try_from(tree).map_err(Internal::new)?;
     let policy = Policy::from_pst(pst::Policy::Static(tree)).map_err(Internal::new)?;
     Ok(policy.new_id(PolicyId::new(id)))
+}
+
+/// A rule as it is evaluated for a tool that its action includes.
+pub(crate) fn compiled_for_tool(mut tree: pst::Template, id: &str) -> Result<Policy, Internal> {
+    tree.action = pst::ActionConstraint::Any;
+    compiled(tree, id)
 }
 
 /// Whether the scope of a rule includes a tool.

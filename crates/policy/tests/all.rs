@@ -1,10 +1,5 @@
 //! Integration tests of policies, in one binary.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "tests read files"
-)]
 
 mod suite {
     mod decisions;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::json;
-use windlass_policy::{Fault, FloorSettings, Policies, Unstated, Verdict};
+use windlass_policy::{Fault, FloorSettings, Policies, Request, Unstated, Verdict};
 use windlass_spec::{RiskLevel, SecurityLevel};
 
 use super::support::{brief, call, confidence, email, load, payment, test_tools};
@@ -17,6 +17,11 @@ fn with(rules: &str) -> Policies {
 #[test]
 fn call_permitted_without_approval_is_allowed() {
     assert_eq!(brief(&with("").decide(&email())), "allow by all");
+}
+
+fn set_cents(request: &mut Request<'_>, cents: i64) {
+    let input = request.input.to_mut();
+    input.insert("cents".to_owned(), json!(cents));
 }
 
 #[test]
@@ -60,10 +65,7 @@ fn an_error_in_a_forbid_denies() {
     );
     let mut request = payment(json!(1));
     assert_eq!(policies.decide(&request).verdict, Verdict::Allow);
-    request
-        .input
-        .to_mut()
-        .insert("cents".to_owned(), json!(i64::MAX));
+    set_cents(&mut request, i64::MAX);
     let decision = policies.decide(&request);
     assert_eq!(decision.verdict, Verdict::Deny);
     assert!(
@@ -77,10 +79,7 @@ fn an_error_in_a_permit_denies_even_if_another_rule_permits() {
         "@id(\"sum\") permit (principal, action == Action::\"pay\", resource) when { context.input.cents + 1 > 100 };",
     );
     let mut request = payment(json!(1));
-    request
-        .input
-        .to_mut()
-        .insert("cents".to_owned(), json!(i64::MAX));
+    set_cents(&mut request, i64::MAX);
     assert_eq!(policies.decide(&request).verdict, Verdict::Deny);
 }
 
@@ -92,10 +91,7 @@ fn error_that_occurs_only_when_approved_denies() {
     );
     let mut request = payment(json!(1));
     assert_eq!(brief(&policies.decide(&request)), "ask by ask");
-    request
-        .input
-        .to_mut()
-        .insert("cents".to_owned(), json!(i64::MAX));
+    set_cents(&mut request, i64::MAX);
     assert_eq!(policies.decide(&request).verdict, Verdict::Deny);
 }
 
@@ -166,7 +162,7 @@ fn rules_can_use_principal_agent_and_environment() {
 @id("tenant") forbid (principal, action, resource) when { principal.tenant == "acme" && principal.name == "eve" && resource.name == "clerk" };
 "#,
     );
-    let verdict = |change: &dyn Fn(&mut windlass_policy::Request<'_>)| {
+    let verdict = |change: &dyn Fn(&mut Request<'_>)| {
         let mut request = email();
         change(&mut request);
         brief(&policies.decide(&request))
@@ -204,7 +200,7 @@ fn rules_can_use_category_session_and_declared_attributes() {
 @id("mail") forbid (principal, action, resource) when { context.tool has category && context.tool.category == "mail" && context.tainted };
 "#,
     );
-    let verdict = |request: &windlass_policy::Request<'_>| brief(&policies.decide(request));
+    let verdict = |request: &Request<'_>| brief(&policies.decide(request));
     let mut request = payment(json!(1));
     request.session.calls = 3;
     assert_eq!(verdict(&request), "deny by money");
@@ -319,12 +315,9 @@ fn error_without_approval_denies_even_if_approval_lifts_the_rule() {
     );
     let mut request = payment(json!(1));
     request.risk = RiskLevel::Irreversible;
-    request.input.to_mut().insert("cents".to_owned(), json!(9));
+    set_cents(&mut request, 9);
     assert_eq!(brief(&policies.decide(&request)), "ask by ask");
-    request
-        .input
-        .to_mut()
-        .insert("cents".to_owned(), json!(i64::MAX));
+    set_cents(&mut request, i64::MAX);
     assert_eq!(policies.decide(&request).verdict, Verdict::Deny);
 }
 
@@ -335,10 +328,7 @@ fn error_caused_by_approval_denies_in_a_rule_that_approval_lifts() {
     );
     let mut request = payment(json!(1));
     assert_eq!(brief(&policies.decide(&request)), "ask by ask");
-    request
-        .input
-        .to_mut()
-        .insert("cents".to_owned(), json!(i64::MAX));
+    set_cents(&mut request, i64::MAX);
     assert_eq!(policies.decide(&request).verdict, Verdict::Deny);
 }
 
@@ -356,10 +346,7 @@ fn deciding_rules_are_named_among_many() {
     let policies = with(&rules);
     let decide = |cents: i64| {
         let mut request = payment(json!(1));
-        request
-            .input
-            .to_mut()
-            .insert("cents".to_owned(), json!(cents));
+        set_cents(&mut request, cents);
         policies.decide(&request)
     };
     assert_eq!(brief(&decide(19)), "allow by all");

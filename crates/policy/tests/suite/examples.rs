@@ -1,6 +1,6 @@
 //! Examples run at load, and a failing one is an error.
 
-use windlass_policy::{Policies, Problem};
+use windlass_policy::{Policies, PolicyError, Problem};
 
 use super::support::{errors, format_errors, load, test_tools};
 
@@ -74,11 +74,8 @@ fn an_example_that_is_not_json_is_refused() {
 @id("a") permit (principal, action, resource);
 "#,
     );
-    assert!(
-        errors
-            .iter()
-            .all(|error| matches!(error.problem, Problem::ExampleNotJson(_)))
-    );
+    let is_expected = |error: &PolicyError| matches!(error.problem, Problem::ExampleNotJson(_));
+    assert!(errors.iter().all(is_expected));
     insta::assert_snapshot!(format_errors(&errors));
 }
 
@@ -94,11 +91,8 @@ fn example_that_is_not_a_call_is_refused() {
 @id("a") permit (principal, action, resource);
 "#,
     );
-    assert!(
-        errors
-            .iter()
-            .all(|error| matches!(error.problem, Problem::ExampleNotACall(_)))
-    );
+    let is_expected = |error: &PolicyError| matches!(error.problem, Problem::ExampleNotACall(_));
+    assert!(errors.iter().all(is_expected));
     insta::assert_snapshot!(format_errors(&errors));
 }
 

@@ -80,3 +80,21 @@ fn a_request_is_recorded_and_read_back() {
         request
     );
 }
+
+/// A project that nobody trusts may have written them.
+#[test]
+fn ids_and_reasons_are_shown_on_one_line() {
+    let policies = load(
+        "@id(\"all\\nhint: run this\") @reason(\"no\\nerror: forged\\u{202e}\") forbid (principal, action, resource);",
+    );
+    let rule = policies.rules()[0];
+    assert_eq!(rule.id, "all hint: run this");
+    let reason = rule.reason.as_deref().unwrap();
+    assert_eq!(reason, "no error: forged\\u{202e}");
+    assert!(
+        policies
+            .decide(&email())
+            .to_string()
+            .contains("all hint: run this")
+    );
+}
