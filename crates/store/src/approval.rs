@@ -5,18 +5,22 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, params};
 use windlass_core::approval::{
-    Approval, ApprovalStatus, DecisionEffect, Digest, Identity, PersonDecision, Principal,
+    Approval, ApprovalOutcome, ApprovalStatus, DecisionEffect, Digest, PersonDecision, Principal,
+    TenantPrincipal,
 };
+use windlass_core::durable::CallEvidence;
 use windlass_core::redact::Redactor;
 use windlass_spec::{CallId, RunId, Timestamp};
 
 use crate::conditions::Conditions;
 use crate::crash::CrashPoints;
 use crate::error::Error;
+use crate::evidence::{APPROVALS, Belonging, Database, seal_new};
 use crate::inbox::{self, NewCommand};
 use crate::read::count;
+use crate::rows::{self, CallColumns};
 use crate::store::Store;
 use crate::writer::Work;
 
@@ -98,8 +102,6 @@ const ORDER: &str = "asked_at, run, call, number";
 const SUMMARY: &str =
     "SELECT call, tenant, principal, kind, tool, status, asked_at, expires_at FROM approvals ";
 
-const SELECT: &str = "SELECT run, call, number, status, body FROM approvals ";
-
 impl Store {
     /// Questions, the oldest first. Overdue questions expire before they are listed.
     ///
@@ -112,10 +114,12 @@ impl Store {
     ) -> Result<Vec<Approval>, Error> {
         self.sweep(now)?;
         let conditions = filter.conditions();
-        let query = conditions.query(SELECT, ORDER, filter.limit);
+        let query = conditions.query(&APPROVALS.select(), ORDER, filter.limit);
         self.readers.read(|connection| {
             let mut select = connection.prepare_cached(&query)?;
-            let stored = approvals_from_rows(select.query(conditions.values())?)?;
+            let stored = rows::all(select.query(conditions.values())?, |row| {
+                from_row(connection, row)
+            })?;
             Ok(stored.into_iter().map(|stored| stored.approval).collect())
         })
     }
@@ -190,6 +194,38 @@ impl Store {
         Ok(stored.approval)
     }
 
+    /// What the approvals, holds and executions record about a call, whatever its journal says.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn evidence(&self, call: &CallId) -> Result<CallEvidence, Error> {
+        let has_run = self.readers.read(|connection| {
+            let mut select =
+                connection.prepare_cached("SELECT 1 FROM executions WHERE call = ?1")?;
+            Ok(select.exists([call.to_string()])?)
+        })?;
+        let authorized = self.authorized(call)?;
+        Ok(CallEvidence {
+            authorized,
+            has_run,
+        })
+    }
+
+    /// The digest of a call as it was approved, else as it was held.
+    fn authorized(&self, call: &CallId) -> Result<Option<Digest>, Error> {
+        let latest = self.readers.read(|connection| latest(connection, call));
+        match latest.map(|stored| stored.approval.outcome()) {
+            Ok(Some(ApprovalOutcome::Run { digest, .. })) => return Ok(Some(digest)),
+            Ok(_) | Err(Error::NoSuchApproval(_)) => {}
+            Err(error) => return Err(error),
+        }
+        match self.hold(call) {
+            Ok(hold) => Ok(Some(hold.digest())),
+            Err(Error::NoSuchHold(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Stores a person's decision about a call and notifies the run's owner, in one transaction, and
     /// waits for the disk. `digest` identifies what the person was shown. If two people must agree, the
     /// first decision is recorded, and the owner is notified after the second.
@@ -203,7 +239,7 @@ impl Store {
         &self,
         call: &CallId,
         digest: Option<&Digest>,
-        by: &Identity,
+        by: &TenantPrincipal,
         decision: PersonDecision,
         now: Timestamp,
     ) -> Result<Approval, Error> {
@@ -234,6 +270,10 @@ impl Store {
     /// If the database fails.
     pub fn sweep(&self, now: Timestamp) -> Result<Vec<CallId>, Error> {
         let overdue = "status = 'pending' AND expires_at <= ?1";
+        if self.evidence.refusal().is_some() {
+            // Nothing is written to this database.
+            return Ok(Vec::new());
+        }
         let is_overdue: bool = self.readers.read(|connection| {
             let query = format!("SELECT EXISTS (SELECT 1 FROM approvals WHERE {overdue})");
             let mut select = connection.prepare_cached(&query)?;
@@ -243,10 +283,19 @@ impl Store {
             return Ok(Vec::new());
         }
         self.transact("expire", move |connection| {
-            let query = format!("{SELECT} WHERE {overdue} ORDER BY expires_at, run, call");
+            let select = APPROVALS.select();
+            let query = format!("{select} WHERE {overdue} ORDER BY expires_at, run, call");
             let mut select = connection.prepare_cached(&query)?;
             let mut expired = Vec::new();
-            for mut stored in approvals_from_rows(select.query([now.as_microseconds()])?)? {
+            // One that was changed stays as it is: it is refused wherever it is used.
+            let stored = rows::all(
+                select.query([now.as_microseconds()])?,
+                |row| match from_row(connection, row) {
+                    Err(Error::Altered { .. }) => Ok(None),
+                    stored => stored.map(Some),
+                },
+            )?;
+            for mut stored in stored.into_iter().flatten() {
                 if stored.approval.expire(now) {
                     stored.update(connection)?;
                     stored.notify_owner(connection, None, now)?;
@@ -261,7 +310,7 @@ impl Store {
     pub(crate) fn transact<T: Send + 'static>(
         &self,
         what: &'static str,
-        mut work: impl FnMut(&Connection) -> Result<T, Error> + Send + 'static,
+        mut work: impl FnMut(&Database) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         // The writer thread answers with a number. Any other value is returned through this slot.
         let result = Arc::new(Mutex::new(None));
@@ -297,30 +346,31 @@ pub(crate) struct StoredApproval {
 }
 
 impl StoredApproval {
-    fn update(&self, connection: &Connection) -> Result<(), Error> {
+    fn update(&self, connection: &Database) -> Result<(), Error> {
         let body = to_json(&self.approval)?;
         let call = self.approval.call();
         let mut update = connection.prepare_cached(
             "UPDATE approvals SET status = ?4, settled_at = ?5, body = ?6
-             WHERE run = ?1 AND call = ?2 AND number = ?3 AND status = 'pending'",
+             WHERE run = ?1 AND call = ?2 AND number = ?3 AND status = 'pending' RETURNING rowid",
         )?;
-        let changed = update.execute(params![
+        let values = params![
             call.run.as_str(),
             call.to_string(),
             self.number,
             self.approval.status().as_str(),
             self.approval.settled_at().map(Timestamp::as_microseconds),
             body
-        ])?;
+        ];
+        let changed = update.query_row(values, |row| row.get(0)).optional()?;
         match changed {
-            0 => Err(Error::NoSuchApproval(call.clone())),
-            _ => Ok(()),
+            None => Err(Error::NoSuchApproval(call.clone())),
+            Some(row) => APPROVALS.seal(connection, row),
         }
     }
 
     fn notify_owner(
         &self,
-        connection: &Connection,
+        connection: &Database,
         by: Option<&Principal>,
         at: Timestamp,
     ) -> Result<(), Error> {
@@ -339,7 +389,7 @@ impl StoredApproval {
 }
 
 /// Stores a question from which secrets were removed.
-pub(crate) fn insert(connection: &Connection, asked: &Approval) -> Result<(), Error> {
+pub(crate) fn insert(connection: &Database, asked: &Approval) -> Result<(), Error> {
     let (call, request) = (asked.call(), asked.request());
     let pending: bool = connection
         .prepare_cached(
@@ -376,7 +426,7 @@ pub(crate) fn insert(connection: &Connection, asked: &Approval) -> Result<(), Er
             run: call.run.clone(),
             call: call.clone(),
         }),
-        _ => Ok(()),
+        _ => seal_new(connection, &call.run, Belonging::Question),
     }
 }
 
@@ -391,16 +441,20 @@ pub(crate) fn check_redacted(redactor: &Redactor, asked: &Approval) -> Result<()
 
 /// Withdraws the pending questions of a run, or of one call of it.
 pub(crate) fn withdraw(
-    connection: &Connection,
+    connection: &Database,
     run: &RunId,
     call: Option<&CallId>,
     at: Timestamp,
 ) -> Result<(), Error> {
     let mut select = connection.prepare_cached(&format!(
-        "{SELECT} WHERE run = ?1 AND status = 'pending' AND (?2 IS NULL OR call = ?2)"
+        "{} WHERE run = ?1 AND status = 'pending' AND (?2 IS NULL OR call = ?2)",
+        APPROVALS.select()
     ))?;
     let call = call.map(ToString::to_string);
-    for mut stored in approvals_from_rows(select.query((run.as_str(), call))?)? {
+    let pending = rows::all(select.query((run.as_str(), call))?, |row| {
+        from_row(connection, row)
+    })?;
+    for mut stored in pending {
         if stored.approval.cancel(at) {
             stored.update(connection)?;
         }
@@ -410,58 +464,40 @@ pub(crate) fn withdraw(
 
 /// The question about a call with this number.
 pub(crate) fn approval_by_number(
-    connection: &Connection,
+    connection: &Database,
     call: &CallId,
     number: i64,
 ) -> Result<Approval, Error> {
     let mut select = connection.prepare_cached(&format!(
-        "{SELECT} WHERE run = ?1 AND call = ?2 AND number = ?3"
+        "{} WHERE run = ?1 AND call = ?2 AND number = ?3",
+        APPROVALS.select()
     ))?;
     let parameters = (call.run.as_str(), call.to_string(), number);
-    let found = select
-        .query_row(parameters, |row| Ok(approval_from_row(row)))
-        .optional()?;
-    let found = found.ok_or_else(|| Error::NoSuchApproval(call.clone()))??;
+    let found = rows::first(select.query(parameters)?, |row| from_row(connection, row))?;
+    let found = found.ok_or_else(|| Error::NoSuchApproval(call.clone()))?;
     Ok(found.approval)
 }
 
-fn latest(connection: &Connection, call: &CallId) -> Result<StoredApproval, Error> {
+fn latest(connection: &Database, call: &CallId) -> Result<StoredApproval, Error> {
     let mut select = connection.prepare_cached(&format!(
-        "{SELECT} WHERE run = ?1 AND call = ?2 ORDER BY number DESC LIMIT 1"
+        "{} WHERE run = ?1 AND call = ?2 ORDER BY number DESC LIMIT 1",
+        APPROVALS.select()
     ))?;
-    let found = select
-        .query_row((call.run.as_str(), call.to_string()), |row| {
-            Ok(approval_from_row(row))
-        })
-        .optional()?;
-    found.ok_or_else(|| Error::NoSuchApproval(call.clone()))?
+    let rows = select.query((call.run.as_str(), call.to_string()))?;
+    let found = rows::first(rows, |row| from_row(connection, row))?;
+    found.ok_or_else(|| Error::NoSuchApproval(call.clone()))
 }
 
-fn approvals_from_rows(mut rows: rusqlite::Rows<'_>) -> Result<Vec<StoredApproval>, Error> {
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(approval_from_row(row)?);
-    }
-    Ok(found)
-}
-
-fn approval_from_row(row: &Row<'_>) -> Result<StoredApproval, Error> {
-    let (run, call): (String, String) = (row.get("run")?, row.get("call")?);
-    let (status, body): (String, String) = (row.get("status")?, row.get("body")?);
-    let place = || format!("the request about the call `{call}`");
-    let approval: Approval =
-        serde_json::from_str(&body).map_err(|error| Error::unreadable(place(), error))?;
-    // Lists and rules use the columns, runs use the body: they must agree.
-    let is_consistent = approval.run().as_str() == run
-        && approval.call().to_string() == call
-        && approval.status().as_str() == status;
-    if !is_consistent {
-        let reason = "its columns and its body do not agree";
-        return Err(Error::unreadable(place(), reason));
-    }
+fn from_row(connection: &Database, row: &Row<'_>) -> Result<StoredApproval, Error> {
+    APPROVALS.check(&connection.evidence, row)?;
+    let agrees = |approval: &Approval, columns: &CallColumns| {
+        approval.run().as_str() == columns.run
+            && approval.call().to_string() == columns.call
+            && approval.status().as_str() == columns.status
+    };
     Ok(StoredApproval {
         number: row.get("number")?,
-        approval,
+        approval: rows::body_of_call(row, "request about", agrees)?,
     })
 }
 

@@ -21,6 +21,34 @@ impl Conditions {
         self
     }
 
+    /// Keeps only rows with at least this value in the column, if one is given.
+    pub(crate) fn at_least(mut self, column: &str, value: Option<i64>) -> Self {
+        if let Some(value) = value {
+            self.values.push(value.into());
+            let number = self.values.len();
+            self.add(&format!("{column} >= ?{number}"));
+        }
+        self
+    }
+
+    /// Keeps only rows that come after the row with this key in a list that is ordered by `time` and `key`,
+    /// both descending, if a key is given. There are none if no row has the key.
+    pub(crate) fn after(
+        mut self,
+        table: &str,
+        (time, key): (&str, &str),
+        value: Option<&str>,
+    ) -> Self {
+        if let Some(value) = value {
+            self.values.push(value.to_owned().into());
+            let number = self.values.len();
+            self.add(&format!(
+                "({time}, {key}) < (SELECT {time}, {key} FROM {table} WHERE {key} = ?{number})"
+            ));
+        }
+        self
+    }
+
     /// Keeps only rows with this word in the column, if one is given. The word becomes part of the query
     /// text, so that partial indexes on one word apply.
     pub(crate) fn word(mut self, column: &str, word: Option<&'static str>) -> Self {
@@ -83,5 +111,13 @@ mod tests {
             "{pending}"
         );
         assert!(!pending.contains("TEMP B-TREE"), "{pending}");
+        let next_page = RunFilter {
+            after: Some("r1".parse().unwrap()),
+            limit: Some(10),
+            ..RunFilter::default()
+        };
+        let next_page = plan(&next_page.query().replace("?1", "'r1'"));
+        assert!(next_page.contains("INDEX runs_by_start"), "{next_page}");
+        assert!(!next_page.contains("TEMP B-TREE"), "{next_page}");
     }
 }

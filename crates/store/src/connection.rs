@@ -1,20 +1,25 @@
 //! Opening the database: file permissions, durability settings, and the read-only connections, which
 //! never wait for the writer.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::Error;
+use crate::evidence::position::{self, PositionFile};
+use crate::evidence::{Database, Evidence, establish};
 use crate::schema;
 use crate::store::Options;
 
 /// The default time a connection waits for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The value of `auto_vacuum` that frees pages only on request.
+const INCREMENTAL: i64 = 2;
 
 /// How much of the write-ahead log is kept on disk when it is empty again.
 const LOG_SIZE_LIMIT: i64 = 16 * 1024 * 1024;
@@ -24,7 +29,7 @@ pub(crate) fn open_writer(
     path: &Path,
     locks: &Path,
     options: &Options,
-) -> Result<Connection, Error> {
+) -> Result<(Database, Option<PositionFile>), Error> {
     create_directory(path.parent().unwrap_or(Path::new(".")))?;
     create_directory(locks)?;
     // Turning on the write-ahead log and migrating are not safe in two processes at once.
@@ -33,6 +38,14 @@ pub(crate) fn open_writer(
     lock.lock()
         .map_err(|error| Error::file("lock", &lock_path, error))?;
     drop(open_private(path)?);
+    for suffix in ["-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let name = Path::new(&name);
+        // They are not opened: closing them would release the locks of other connections of this process.
+        windlass_files::restrict(name).map_err(|error| Error::file("open", name, error))?;
+    }
+    let has_log = log_path(path).metadata().is_ok_and(|log| log.len() > 0);
     let mut connection = connect_writer(path)?;
     schema::migrate(&mut connection, path)?;
     if let Some(timeout) = options.lock_timeout {
@@ -43,7 +56,24 @@ pub(crate) fn open_writer(
         let pages = i64::try_from(bytes).unwrap_or(i64::MAX) / page.max(1);
         connection.pragma_update_and_check(None, "max_page_count", pages.max(1), |_| Ok(()))?;
     }
-    Ok(connection)
+    let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (database, is_new) = establish(connection, &place, &options.authentication)?;
+    if !database.evidence.is_on() {
+        return Ok((database, None));
+    }
+    let file = PositionFile::open(path)?;
+    match position::examine(&database, &file, has_log, is_new) {
+        Ok(()) => Ok((database, Some(file))),
+        Err(error @ Error::Altered { .. }) => Ok((database.refused(error), None)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The write-ahead log of a database.
+fn log_path(database: &Path) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push("-wal");
+    PathBuf::from(path)
 }
 
 /// Opens another connection that writes, for maintenance that cannot be part of a transaction.
@@ -51,8 +81,12 @@ pub(crate) fn connect_writer(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // Takes effect only while the database is empty. Lets a purge shrink the file.
-    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    // Lets a purge shrink the file. It takes effect only while the database is empty, and setting it again would
+    // write a page, so that a command that only reads would wait for the disk.
+    let auto_vacuum: i64 = connection.pragma_query_value(None, "auto_vacuum", |row| row.get(0))?;
+    if auto_vacuum != INCREMENTAL {
+        connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
+    }
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
@@ -104,16 +138,18 @@ fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
 /// A pool of read-only connections.
 pub(crate) struct Readers {
     path: PathBuf,
-    idle: Mutex<Vec<Connection>>,
+    evidence: Arc<Evidence>,
+    idle: Mutex<Vec<Database>>,
 }
 
 impl Readers {
     /// How many idle connections are kept.
     const MAX_IDLE: usize = 8;
 
-    pub(crate) fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf, evidence: Arc<Evidence>) -> Self {
         Self {
             path,
+            evidence,
             idle: Mutex::new(Vec::new()),
         }
     }
@@ -121,7 +157,7 @@ impl Readers {
     /// Calls `read` with a connection. Each statement in it sees one snapshot of the database.
     pub(crate) fn read<T>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T, Error>,
+        read: impl FnOnce(&Database) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let idle = self
             .idle
@@ -130,7 +166,7 @@ impl Readers {
             .pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => self.connect()?,
+            None => Database::new(self.connect()?, Arc::clone(&self.evidence)),
         };
         let result = read(&connection);
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,22 +187,13 @@ impl Readers {
 /// Opens a file that only its owner can read, and creates it if needed. The files that SQLite creates
 /// next to its database get the same permissions.
 pub(crate) fn open_private(path: &Path) -> Result<File, Error> {
-    let mut options = OpenOptions::new();
+    let mut options = windlass_files::options();
     options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-        .open(path)
-        .map_err(|error| Error::file("open", path, error))
+    windlass_files::open(&options, path).map_err(|error| Error::file("open", path, error))
 }
 
 fn create_directory(path: &Path) -> Result<(), Error> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-        .create(path)
+    windlass_files::create_directory(path)
         .map_err(|error| Error::file("create the directory", path, error))
 }
 
@@ -178,8 +205,8 @@ mod tests {
     fn writer_uses_wal_full_sync_and_foreign_keys() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("windlass.db");
-        let writer =
-            open_writer(&path, &directory.path().join("locks"), &Options::default()).unwrap();
+        let locks = directory.path().join("locks");
+        let (writer, _) = open_writer(&path, &locks, &Options::default()).unwrap();
         let pragma = |name: &str| -> rusqlite::types::Value {
             writer
                 .pragma_query_value(None, name, |row| row.get(0))
@@ -190,5 +217,20 @@ mod tests {
         assert_eq!(pragma("foreign_keys"), 1.into());
         assert_eq!(pragma("secure_delete"), 1.into());
         assert_eq!(pragma("auto_vacuum"), 2.into());
+    }
+
+    #[test]
+    fn opening_an_existing_database_writes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("windlass.db");
+        let open =
+            || open_writer(&path, &directory.path().join("locks"), &Options::default()).unwrap();
+        drop(open());
+        let before = std::fs::read(&path).unwrap();
+        let writer = open();
+        let log = std::fs::metadata(directory.path().join("windlass.db-wal"));
+        assert_eq!(log.unwrap().len(), 0, "nothing was logged");
+        drop(writer);
+        assert_eq!(std::fs::read(&path).unwrap(), before);
     }
 }

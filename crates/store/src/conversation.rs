@@ -3,11 +3,12 @@
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use windlass_core::approval::Identity;
+use windlass_core::approval::TenantPrincipal;
 use windlass_core::model::ChatMessage;
 use windlass_core::redact::RedactError;
 use windlass_spec::{RunId, Timestamp};
 
+use crate::conditions::Conditions;
 use crate::crash::CrashPoints;
 use crate::error::Error;
 use crate::store::Store;
@@ -78,10 +79,53 @@ impl Store {
     /// If it cannot be read.
     pub fn conversation(
         &self,
-        user: &Identity,
+        user: &TenantPrincipal,
         id: &str,
     ) -> Result<Option<StoredConversation>, Error> {
         self.one_conversation("AND conversation = ?3", user, id)
+    }
+
+    /// The conversations of a user, the most recently updated first; with `agent`, only those with that agent,
+    /// and with `after`, those after the conversation of that id in the list.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn conversations(
+        &self,
+        user: &TenantPrincipal,
+        agent: Option<&str>,
+        limit: u32,
+        after: Option<&str>,
+    ) -> Result<Vec<StoredConversation>, Error> {
+        let conditions = Conditions::default()
+            .equal("tenant", Some(user.tenant.as_str()))
+            .equal("principal", Some(user.principal.as_str()))
+            .equal("agent", agent)
+            .after("conversations", ("updated_at", "conversation"), after);
+        let order = "updated_at DESC, conversation DESC";
+        let query = conditions.query(SELECT, order, Some(limit));
+        self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(&query)?;
+            let rows =
+                select.query_map(conditions.values(), |row| Ok(conversation_from_row(row)))?;
+            rows.map(|row| row?).collect()
+        })
+    }
+
+    /// Removes a conversation of a user; its runs stay. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If it could not be removed.
+    pub fn delete_conversation(&self, user: &TenantPrincipal, id: &str) -> Result<bool, Error> {
+        let user = (user.tenant.to_string(), user.principal.to_string());
+        let id = id.to_owned();
+        self.transact("delete_conversation", move |connection| {
+            let mut delete = connection.prepare_cached(
+                "DELETE FROM conversations
+                 WHERE conversation = ?1 AND tenant = ?2 AND principal = ?3",
+            )?;
+            Ok(delete.execute(params![id, user.0, user.1])? > 0)
+        })
     }
 
     /// The most recently updated conversation of a user with an agent, if there is one.
@@ -90,7 +134,7 @@ impl Store {
     /// If it cannot be read.
     pub fn latest_conversation(
         &self,
-        user: &Identity,
+        user: &TenantPrincipal,
         agent: &str,
     ) -> Result<Option<StoredConversation>, Error> {
         let chosen = "AND agent = ?3 ORDER BY updated_at DESC, conversation DESC LIMIT 1";
@@ -100,7 +144,7 @@ impl Store {
     fn one_conversation(
         &self,
         chosen: &str,
-        user: &Identity,
+        user: &TenantPrincipal,
         parameter: &str,
     ) -> Result<Option<StoredConversation>, Error> {
         self.readers.read(|connection| {

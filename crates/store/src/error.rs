@@ -8,6 +8,7 @@ use windlass_core::approval::{ApprovalStatus, DecideError, Digest, HoldStatus, P
 use windlass_core::durable::InboxCommandId;
 use windlass_core::redact::RedactError;
 use windlass_core::run::FoldError;
+use windlass_keys::KeyError;
 use windlass_spec::{CallId, RunId, Timestamp};
 
 /// An error of the store. It is `Clone` because one failed commit fails every request in it.
@@ -128,6 +129,23 @@ pub enum Error {
         /// Why it cannot be read.
         reason: String,
     },
+    /// A stored row is not the one that Windlass wrote.
+    #[error(
+        "{place} was changed outside Windlass: {reason}\n\
+         hint: `windlass runs verify` lists all such changes; restore the journal from a backup"
+    )]
+    Altered {
+        /// What was changed.
+        place: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is no key to check the rows with.
+    #[error(
+        "the journal cannot be checked: {0}\n\
+         hint: restore the key of this journal; docs/evidence.md describes where it is"
+    )]
+    KeyUnusable(String),
     /// The events do not fold into a run.
     #[error("the journal of the run `{run}` is inconsistent: {source}")]
     Fold {
@@ -297,6 +315,13 @@ impl Error {
         }
     }
 
+    pub(crate) fn altered(place: impl Into<String>, reason: impl ToString) -> Self {
+        Self::Altered {
+            place: place.into(),
+            reason: reason.to_string(),
+        }
+    }
+
     pub(crate) fn file(action: &'static str, path: &Path, source: std::io::Error) -> Self {
         Self::File {
             action,
@@ -319,6 +344,12 @@ impl From<RedactError> for Error {
             RedactError::SecretInStructure => Self::SecretInStructure,
             RedactError::NotJson(reason) => Self::unreadable("the value to store", reason),
         }
+    }
+}
+
+impl From<KeyError> for Error {
+    fn from(error: KeyError) -> Self {
+        Self::KeyUnusable(error.to_string())
     }
 }
 

@@ -45,8 +45,12 @@ pub struct ExecutionFilter {
     pub tool: Option<ToolName>,
     /// Only those of this run.
     pub run: Option<RunId>,
+    /// Only the one of this call.
+    pub call: Option<CallId>,
     /// Only those that ended at this time or later.
     pub since: Option<Timestamp>,
+    /// Only those after the one of this call in the list, the latest first.
+    pub after: Option<CallId>,
     /// Only this many, the latest.
     pub limit: Option<usize>,
 }
@@ -102,6 +106,10 @@ impl Store {
                  FROM executions
                  WHERE (:tenant IS NULL OR tenant = :tenant) AND (:tool IS NULL OR tool = :tool)
                      AND (:run IS NULL OR run = :run) AND (:since IS NULL OR ended_at >= :since)
+                     AND (:call IS NULL OR call = :call)
+                     AND (:after IS NULL OR (ended_at, call) < (
+                         SELECT ended_at, call FROM executions WHERE call = :after
+                     ))
                  ORDER BY ended_at DESC, call DESC LIMIT :limit",
             )?;
             let mut rows = select.query(named_params! {
@@ -109,6 +117,8 @@ impl Store {
                 ":tool": filter.tool.as_ref().map(ToolName::as_str),
                 ":run": filter.run.as_ref().map(RunId::as_str),
                 ":since": filter.since.map(Timestamp::as_microseconds),
+                ":call": filter.call.as_ref().map(CallId::to_string),
+                ":after": filter.after.as_ref().map(CallId::to_string),
                 ":limit": filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX)),
             })?;
             let mut found = Vec::new();
@@ -189,6 +199,8 @@ impl Store {
 pub fn indicates_tool_failure(state: CallState, category: Option<ErrorCategory>) -> Option<bool> {
     match (state, category) {
         (CallState::Success, _) => Some(false),
+        // A person stopped it.
+        (CallState::Unknown, Some(ErrorCategory::Cancelled)) => None,
         (CallState::Timeout | CallState::Unknown, _) => Some(true),
         (
             CallState::Error,

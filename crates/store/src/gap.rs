@@ -3,7 +3,7 @@
 //! has at most one gap per [`GapMoment`].
 
 use rusqlite::{Connection, Row, named_params, params};
-use windlass_core::approval::Identity;
+use windlass_core::approval::TenantPrincipal;
 use windlass_core::run::Event;
 use windlass_spec::{AgentName, GapMoment, RunId, Timestamp, ToolGapReport};
 
@@ -16,7 +16,7 @@ pub struct NewGap<'a> {
     /// The run it was found in; none if it was found when an agent was loaded.
     pub run: Option<&'a RunId>,
     /// The identity on whose behalf the agent acts.
-    pub who: &'a Identity,
+    pub who: &'a TenantPrincipal,
     /// The agent.
     pub agent: &'a AgentName,
     /// The phase of the run in which it was found.

@@ -1,14 +1,16 @@
 //! Held calls. Any principal of the tenant can undo or release one from any process while it is held. The
 //! owner of the run starts a held call only if its row allows it, so a confirmed undo is final.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
-use windlass_core::approval::{Hold, HoldError, HoldStatus, Identity};
+use rusqlite::{OptionalExtension, Row, params};
+use windlass_core::approval::{Hold, HoldError, HoldStatus, TenantPrincipal};
 use windlass_core::redact::Redactor;
 use windlass_spec::{CallId, RunId, Timestamp};
 
 use crate::conditions::Conditions;
 use crate::error::Error;
+use crate::evidence::{Belonging, Database, HOLDS, seal_new};
 use crate::inbox::{self, NewCommand};
+use crate::rows;
 use crate::store::Store;
 
 /// Fields of a hold that are not searched for secrets because Windlass generates them.
@@ -35,8 +37,6 @@ pub struct HoldFilter {
     pub limit: Option<u32>,
 }
 
-const SELECT: &str = "SELECT run, call, status, body FROM holds ";
-
 impl Store {
     /// Held calls, the oldest first.
     ///
@@ -47,10 +47,12 @@ impl Store {
             .word("status", filter.status.map(HoldStatus::as_str))
             .equal("tenant", filter.tenant.as_deref())
             .equal("run", filter.run.as_ref().map(RunId::as_str));
-        let query = conditions.query(SELECT, "held_at, run, call", filter.limit);
+        let query = conditions.query(&HOLDS.select(), "held_at, run, call", filter.limit);
         self.readers.read(|connection| {
             let mut select = connection.prepare_cached(&query)?;
-            holds_from_rows(select.query(conditions.values())?)
+            rows::all(select.query(conditions.values())?, |row| {
+                from_row(connection, row)
+            })
         })
     }
 
@@ -67,7 +69,7 @@ impl Store {
     /// # Errors
     /// If it is not held ([`Error::NoSuchHold`], also for other tenants) or no longer
     /// ([`Error::TooLate`], with its status).
-    pub fn undo(&self, call: &CallId, by: &Identity, now: Timestamp) -> Result<Hold, Error> {
+    pub fn undo(&self, call: &CallId, by: &TenantPrincipal, now: Timestamp) -> Result<Hold, Error> {
         self.change_hold("undo", call, by, now, Hold::undo)
     }
 
@@ -76,7 +78,12 @@ impl Store {
     /// # Errors
     /// If it is not held ([`Error::NoSuchHold`], also for other tenants) or no longer
     /// ([`Error::TooLate`], with its status).
-    pub fn release(&self, call: &CallId, by: &Identity, now: Timestamp) -> Result<Hold, Error> {
+    pub fn release(
+        &self,
+        call: &CallId,
+        by: &TenantPrincipal,
+        now: Timestamp,
+    ) -> Result<Hold, Error> {
         self.change_hold("release", call, by, now, Hold::release)
     }
 
@@ -84,9 +91,9 @@ impl Store {
         &self,
         kind: &'static str,
         call: &CallId,
-        by: &Identity,
+        by: &TenantPrincipal,
         now: Timestamp,
-        change: fn(&mut Hold, &Identity, Timestamp) -> Result<(), HoldError>,
+        change: fn(&mut Hold, &TenantPrincipal, Timestamp) -> Result<(), HoldError>,
     ) -> Result<Hold, Error> {
         let (call, by) = (call.clone(), by.clone());
         self.transact(kind, move |connection| {
@@ -109,7 +116,7 @@ impl Store {
 }
 
 /// Stores a hold from which secrets were removed.
-pub(crate) fn insert(connection: &Connection, hold: &Hold) -> Result<(), Error> {
+pub(crate) fn insert(connection: &Database, hold: &Hold) -> Result<(), Error> {
     let call = hold.call();
     if hold.status() != HoldStatus::Held || find(connection, call).is_ok() {
         return Err(Error::AlreadyHeld(call.clone()));
@@ -135,7 +142,7 @@ pub(crate) fn insert(connection: &Connection, hold: &Hold) -> Result<(), Error> 
             run: call.run.clone(),
             call: call.clone(),
         }),
-        _ => Ok(()),
+        _ => seal_new(connection, &call.run, Belonging::HeldCall),
     }
 }
 
@@ -150,7 +157,7 @@ fn to_json(hold: &Hold) -> Result<String, Error> {
 }
 
 /// Records that a held call is about to run.
-pub(crate) fn start(connection: &Connection, call: &CallId, at: Timestamp) -> Result<(), Error> {
+pub(crate) fn start(connection: &Database, call: &CallId, at: Timestamp) -> Result<(), Error> {
     let mut hold = find(connection, call)?;
     hold.start(at).map_err(|error| hold_error(call, error))?;
     update(connection, &hold)
@@ -158,16 +165,20 @@ pub(crate) fn start(connection: &Connection, call: &CallId, at: Timestamp) -> Re
 
 /// Cancels the held calls of a run, or one of them.
 pub(crate) fn withdraw(
-    connection: &Connection,
+    connection: &Database,
     run: &RunId,
     call: Option<&CallId>,
     at: Timestamp,
 ) -> Result<(), Error> {
     let mut select = connection.prepare_cached(&format!(
-        "{SELECT} WHERE run = ?1 AND status IN ('held', 'released') AND (?2 IS NULL OR call = ?2)"
+        "{} WHERE run = ?1 AND status IN ('held', 'released') AND (?2 IS NULL OR call = ?2)",
+        HOLDS.select()
     ))?;
     let call = call.map(ToString::to_string);
-    for mut hold in holds_from_rows(select.query((run.as_str(), call))?)? {
+    let held = rows::all(select.query((run.as_str(), call))?, |row| {
+        from_row(connection, row)
+    })?;
+    for mut hold in held {
         if hold.cancel(at) {
             update(connection, &hold)?;
         }
@@ -185,53 +196,35 @@ fn hold_error(call: &CallId, error: HoldError) -> Error {
     }
 }
 
-fn update(connection: &Connection, hold: &Hold) -> Result<(), Error> {
+fn update(connection: &Database, hold: &Hold) -> Result<(), Error> {
     let body = to_json(hold)?;
     let call = hold.call();
     let mut update = connection.prepare_cached(
         "UPDATE holds SET status = ?3, body = ?4
-         WHERE run = ?1 AND call = ?2 AND status IN ('held', 'released')",
+         WHERE run = ?1 AND call = ?2 AND status IN ('held', 'released') RETURNING rowid",
     )?;
     let status = hold.status().as_str();
-    let changed = update.execute((call.run.as_str(), call.to_string(), status, body))?;
+    let values = (call.run.as_str(), call.to_string(), status, body);
+    let changed = update.query_row(values, |row| row.get(0)).optional()?;
     match changed {
-        0 => Err(Error::NoSuchHold(call.clone())),
-        _ => Ok(()),
+        None => Err(Error::NoSuchHold(call.clone())),
+        Some(row) => HOLDS.seal(connection, row),
     }
 }
 
-fn find(connection: &Connection, call: &CallId) -> Result<Hold, Error> {
+fn find(connection: &Database, call: &CallId) -> Result<Hold, Error> {
     let mut select =
-        connection.prepare_cached(&format!("{SELECT} WHERE run = ?1 AND call = ?2"))?;
-    let found = select
-        .query_row((call.run.as_str(), call.to_string()), |row| {
-            Ok(hold_from_row(row))
-        })
-        .optional()?;
-    found.ok_or_else(|| Error::NoSuchHold(call.clone()))?
+        connection.prepare_cached(&format!("{} WHERE run = ?1 AND call = ?2", HOLDS.select()))?;
+    let rows = select.query((call.run.as_str(), call.to_string()))?;
+    let found = rows::first(rows, |row| from_row(connection, row))?;
+    found.ok_or_else(|| Error::NoSuchHold(call.clone()))
 }
 
-fn holds_from_rows(mut rows: rusqlite::Rows<'_>) -> Result<Vec<Hold>, Error> {
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(hold_from_row(row)?);
-    }
-    Ok(found)
-}
-
-fn hold_from_row(row: &Row<'_>) -> Result<Hold, Error> {
-    let (run, call): (String, String) = (row.get("run")?, row.get("call")?);
-    let (status, body): (String, String) = (row.get("status")?, row.get("body")?);
-    let place = || format!("the hold of the call `{call}`");
-    let hold: Hold =
-        serde_json::from_str(&body).map_err(|error| Error::unreadable(place(), error))?;
-    let is_consistent = hold.run().as_str() == run
-        && hold.call().to_string() == call
-        && hold.status().as_str() == status;
-    if is_consistent {
-        Ok(hold)
-    } else {
-        let reason = "its columns and its body do not agree";
-        Err(Error::unreadable(place(), reason))
-    }
+fn from_row(connection: &Database, row: &Row<'_>) -> Result<Hold, Error> {
+    HOLDS.check(&connection.evidence, row)?;
+    rows::body_of_call(row, "hold of", |hold: &Hold, columns| {
+        hold.run().as_str() == columns.run
+            && hold.call().to_string() == columns.call
+            && hold.status().as_str() == columns.status
+    })
 }

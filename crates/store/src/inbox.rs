@@ -2,18 +2,20 @@
 //! Only the owner takes one, once, in the transaction that stores the event it leads to. So a decision is
 //! neither lost when a process dies nor acted on twice. The table is called `mailbox`.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
-use windlass_core::approval::{Identity, Principal};
+use windlass_core::approval::{Principal, TenantPrincipal};
 use windlass_core::durable::{InboxAction, InboxCommand, InboxCommandId};
 use windlass_core::run::PlanTaskStatus;
+use windlass_keys::sha256;
 use windlass_spec::plan::{Plan, PlanTaskId};
 use windlass_spec::{CallId, RunId, Timestamp};
 
 use crate::connection::Readers;
 use crate::error::Error;
+use crate::evidence::{Belonging, COMMANDS, Database, seal_new};
 use crate::journal::RunJournal;
-use crate::read::{count, run_id, stored_state};
+use crate::read::{count, stored_state};
 use crate::store::Store;
 use crate::{approval, hold};
 
@@ -45,27 +47,17 @@ impl Store {
         inbox(&self.readers, run)
     }
 
-    /// The runs that have not ended and have a command in their inbox.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub fn runs_with_commands(&self) -> Result<Vec<RunId>, Error> {
-        self.readers.read(|connection| {
-            let mut select = connection.prepare_cached(
-                "SELECT run FROM runs WHERE state <> 'ended' AND run IN
-                     (SELECT run FROM mailbox WHERE taken_at IS NULL) ORDER BY run",
-            )?;
-            let rows = select.query_map([], |row| row.get(0))?;
-            rows.map(|text| run_id(text?)).collect()
-        })
-    }
-
     /// Asks the owner of a run to cancel it. Its pending questions are withdrawn and its held calls
     /// cancelled at once, so later decisions have no effect.
     ///
     /// # Errors
     /// If there is no such run, also for other tenants, or it has ended.
-    pub fn request_cancel(&self, run: &RunId, by: &Identity, now: Timestamp) -> Result<(), Error> {
+    pub fn request_cancel(
+        &self,
+        run: &RunId,
+        by: &TenantPrincipal,
+        now: Timestamp,
+    ) -> Result<(), Error> {
         let (run, by) = (run.clone(), by.clone());
         self.transact("cancel", move |connection| {
             check_open(connection, &run, &by)?;
@@ -102,7 +94,7 @@ impl Store {
         plan: &CallId,
         (task, status): (&PlanTaskId, PlanTaskStatus),
         result: Option<serde_json::Value>,
-        by: &Identity,
+        by: &TenantPrincipal,
         now: Timestamp,
     ) -> Result<InboxCommandId, Error> {
         let task = task.clone();
@@ -123,7 +115,7 @@ impl Store {
         &self,
         plan: &CallId,
         tasks: &Plan,
-        by: &Identity,
+        by: &TenantPrincipal,
         now: Timestamp,
     ) -> Result<InboxCommandId, Error> {
         let body = self.redactor.json(tasks, &["id", "tool", "agent"])?;
@@ -135,7 +127,7 @@ impl Store {
         plan: &CallId,
         kind: &'static str,
         body: String,
-        by: &Identity,
+        by: &TenantPrincipal,
         now: Timestamp,
     ) -> Result<InboxCommandId, Error> {
         let (plan, by) = (plan.clone(), by.clone());
@@ -173,7 +165,7 @@ impl Store {
 }
 
 /// Checks that the run exists for this identity and has not ended.
-fn check_open(connection: &Connection, run: &RunId, by: &Identity) -> Result<(), Error> {
+fn check_open(connection: &Database, run: &RunId, by: &TenantPrincipal) -> Result<(), Error> {
     let tenant: Option<String> = connection
         .prepare_cached("SELECT tenant FROM runs WHERE run = ?1")?
         .query_row([run.as_str()], |row| row.get(0))
@@ -199,10 +191,10 @@ pub(crate) struct NewCommand<'a> {
 }
 
 /// Leaves a command for the owner of a run.
-pub(crate) fn post(connection: &Connection, command: &NewCommand<'_>) -> Result<(), Error> {
+pub(crate) fn post(connection: &Database, command: &NewCommand<'_>) -> Result<(), Error> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO mailbox (run, tenant, principal, kind, call, number, body, sent_by, sent_at)
-         SELECT run, tenant, principal, ?2, ?3, ?4, ?5, ?6, ?7 FROM runs WHERE run = ?1",
+        "INSERT INTO mailbox (run, tenant, principal, kind, call, number, body, sent_by, sent_at, digest)
+         SELECT run, tenant, principal, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM runs WHERE run = ?1",
     )?;
     let sent = insert.execute(params![
         command.run.as_str(),
@@ -211,16 +203,17 @@ pub(crate) fn post(connection: &Connection, command: &NewCommand<'_>) -> Result<
         command.number,
         command.body,
         command.by.map(Principal::as_str),
-        command.at.as_microseconds()
+        command.at.as_microseconds(),
+        command.body.map(|body| sha256(body.as_bytes()))
     ])?;
     match sent {
         0 => Err(Error::NoSuchRun(command.run.clone())),
-        _ => Ok(()),
+        _ => seal_new(connection, command.run, Belonging::Command),
     }
 }
 
 /// Withdraws all questions and holds of an ended run, at the time it ended.
-pub(crate) fn withdraw_all(connection: &Connection, run: &RunId) -> Result<(), Error> {
+pub(crate) fn withdraw_all(connection: &Database, run: &RunId) -> Result<(), Error> {
     let at: i64 = connection
         .prepare_cached("SELECT ended_at FROM runs WHERE run = ?1")?
         .query_row([run.as_str()], |row| row.get(0))?;
@@ -229,27 +222,39 @@ pub(crate) fn withdraw_all(connection: &Connection, run: &RunId) -> Result<(), E
     hold::withdraw(connection, run, None, at)
 }
 
+/// Refuses a command that was changed since it was sent.
+fn check_command(connection: &Database, command: InboxCommandId) -> Result<(), Error> {
+    let select = COMMANDS.select();
+    let mut select = connection.prepare_cached(&format!("{select} WHERE rowid = ?1"))?;
+    let mut rows = select.query([command.number()])?;
+    match rows.next()? {
+        Some(row) => COMMANDS.check(&connection.evidence, row),
+        None => Err(Error::NoSuchCommand(command)),
+    }
+}
+
 pub(crate) fn take(
-    connection: &Connection,
+    connection: &Database,
     run: &RunId,
     command: InboxCommandId,
     seq: i64,
     at: Timestamp,
 ) -> Result<(), Error> {
+    check_command(connection, command)?;
     let mut update = connection.prepare_cached(
         "UPDATE mailbox SET taken_at = ?3, taken_seq = ?4
          WHERE id = ?1 AND run = ?2 AND taken_at IS NULL",
     )?;
     match update.execute((command.number(), run.as_str(), at.as_microseconds(), seq))? {
         0 => Err(Error::NoSuchCommand(command)),
-        _ => Ok(()),
+        _ => COMMANDS.seal(connection, command.number()),
     }
 }
 
 fn inbox(readers: &Readers, run: &RunId) -> Result<Vec<InboxCommand>, Error> {
     readers.read(|connection| {
         let mut select = connection.prepare_cached(
-            "SELECT id, kind, call, number, body, sent_by, sent_at FROM mailbox
+            "SELECT id, kind, call, number, body, sent_by, sent_at, digest FROM mailbox
              WHERE run = ?1 AND taken_at IS NULL ORDER BY id",
         )?;
         let mut rows = select.query([run.as_str()])?;
@@ -261,7 +266,7 @@ fn inbox(readers: &Readers, run: &RunId) -> Result<Vec<InboxCommand>, Error> {
     })
 }
 
-fn command_from_row(connection: &Connection, row: &Row<'_>) -> Result<InboxCommand, Error> {
+fn command_from_row(connection: &Database, row: &Row<'_>) -> Result<InboxCommand, Error> {
     let id: i64 = row.get("id")?;
     let place = || format!("the inbox command {id}");
     let kind: String = row.get("kind")?;
@@ -272,6 +277,11 @@ fn command_from_row(connection: &Connection, row: &Row<'_>) -> Result<InboxComma
     let call = call.map(|text| text.parse()).transpose();
     let call: Option<CallId> = call.map_err(|error| Error::unreadable(place(), error))?;
     let body: Option<String> = row.get("body")?;
+    check_command(connection, InboxCommandId::new(id))?;
+    let digest: Option<[u8; 32]> = row.get("digest")?;
+    if connection.evidence.is_on() && digest != body.as_ref().map(|body| sha256(body.as_bytes())) {
+        return Err(Error::altered(place(), "its content was changed"));
+    }
     let body = body.unwrap_or_default();
     let action = match (kind.as_str(), call, number) {
         // A settled question never changes, so it is the same as when the command was sent.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 use windlass_core::durable::Durability;
 use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::{Event, RunEnd};
@@ -11,6 +11,7 @@ use windlass_spec::RunId;
 use crate::connection::Readers;
 use crate::crash::CrashPoints;
 use crate::error::Error;
+use crate::evidence::{Database, chain, change_run};
 use crate::execution::EndedExecution;
 use crate::gap::NoticedGap;
 use crate::inbox;
@@ -90,7 +91,7 @@ impl RunJournal {
         event: &RedactedEvent,
         durability: Durability,
     ) -> Result<u64, Error> {
-        let work = self.event_work(event);
+        let work = self.event_work(event, durability);
         let seq = match durability {
             Durability::Relaxed => {
                 let sent = self.send(|seq| self.writer.send_and_forget(work(seq), &self.health));
@@ -114,7 +115,7 @@ impl RunJournal {
         event: &RedactedEvent,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) -> Result<(), Error> {
-        let work = self.event_work(event);
+        let work = self.event_work(event, Durability::Synced);
         let done: Done = Box::new(|answer| done(answer.map(drop)));
         let sent = self.send(|seq| self.writer.send_then(work(seq), &self.health, done));
         sent.map(drop)
@@ -127,7 +128,14 @@ impl RunJournal {
     }
 
     /// Returns the work that stores an event under a number.
-    fn event_work(&self, event: &RedactedEvent) -> impl FnOnce(i64) -> Work + use<> {
+    fn event_work(
+        &self,
+        event: &RedactedEvent,
+        durability: Durability,
+    ) -> impl FnOnce(i64) -> Work + use<> {
+        // A call that cannot be undone waits for its start to be stored.
+        let is_intent =
+            matches!(event.event(), Event::CallStarted { .. }) && durability == Durability::Synced;
         let payload = event.payload().to_owned();
         let at = event.event().at().as_microseconds();
         let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
@@ -152,6 +160,7 @@ impl RunJournal {
                 }
                 Ok(seq)
             })
+            .with_intent(is_intent)
         }
     }
 
@@ -160,7 +169,7 @@ impl RunJournal {
     pub(crate) fn append_atomic(
         &self,
         event: &RedactedEvent,
-        mut write: impl FnMut(&Connection, i64) -> Result<(), Error> + Send + 'static,
+        mut write: impl FnMut(&Database, i64) -> Result<(), Error> + Send + 'static,
     ) -> Result<u64, Error> {
         // The number is used only when the event is stored, so no other event may be sent until then.
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,7 +178,8 @@ impl RunJournal {
         let Work {
             points,
             change: mut insertion,
-        } = self.event_work(event)(seq);
+            is_intent,
+        } = self.event_work(event, Durability::Synced)(seq);
         let refusal = Arc::new(Mutex::new(None));
         let refusal_in_work = Arc::clone(&refusal);
         let work = Work::new(points, move |connection| {
@@ -190,7 +200,8 @@ impl RunJournal {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner) = refused;
             Ok(seq)
-        });
+        })
+        .with_intent(is_intent);
         self.writer.send(work, Some(&self.health))?.wait()?;
         if let Some(refused) = refusal
             .lock()
@@ -249,9 +260,12 @@ impl RunJournal {
                            (SELECT max(started_at, max(at)), count(*) FROM events WHERE run = ?3)
                    WHERE run = ?3 AND epoch = ?4 AND state = 'open'"#,
             )?;
-            if update.execute(params![text, state, run.as_str(), epoch])? == 0 {
-                return Err(refusal_reason(connection, &run, epoch)?);
-            }
+            change_run(connection, &run, || {
+                match update.execute(params![text, state, run.as_str(), epoch])? {
+                    0 => Err(refusal_reason(connection, &run, epoch)?),
+                    _ => Ok(()),
+                }
+            })?;
             if state == "ended" {
                 // No owner is left to act on an answer.
                 inbox::withdraw_all(connection, &run)?;
@@ -316,7 +330,10 @@ pub(crate) struct EventRow<'a> {
 }
 
 /// Stores an event if its sender still owns the run.
-pub(crate) fn insert(connection: &Connection, row: &EventRow<'_>) -> Result<(), Error> {
+pub(crate) fn insert(connection: &Database, row: &EventRow<'_>) -> Result<(), Error> {
+    if connection.evidence.is_on() {
+        return chain::append(connection, row);
+    }
     let mut insert = connection.prepare_cached(
         "INSERT INTO events (run, seq, kind, at, payload, tenant, principal)
          SELECT run, ?2, ?3, ?4, ?5, tenant, principal FROM runs
@@ -347,7 +364,11 @@ pub(crate) fn kind(payload: &str) -> Result<&str, Error> {
         })
 }
 
-fn refusal_reason(connection: &Connection, run: &RunId, epoch: i64) -> Result<Error, Error> {
+pub(crate) fn refusal_reason(
+    connection: &Database,
+    run: &RunId,
+    epoch: i64,
+) -> Result<Error, Error> {
     let mut select = connection.prepare_cached("SELECT epoch FROM runs WHERE run = ?1")?;
     let found: Option<i64> = select
         .query_row([run.as_str()], |row| row.get(0))

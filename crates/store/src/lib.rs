@@ -4,10 +4,12 @@
 //! holds the [`RunJournal`] and is the only process that appends. Any process may read, decide, undo or
 //! cancel: that changes a separate row and leaves a command in the inbox of the run. The meaning of events is
 //! defined in `windlass-core`; this crate stores them in order, without secrets. It reads neither the clock nor
-//! the environment, except for the [crash points](crash) of debug builds. All operations block, so asynchronous
+//! the environment, except for the [crash points](crash) of debug builds. Rows are authenticated with a key that the
+//! caller passes ([`Authentication`]). All operations block, so asynchronous
 //! callers move them to a blocking thread. The most frequent operations also have a non-blocking form with a
 //! completion callback (`*_then`).
 
+mod admin;
 mod approval;
 mod atomic;
 mod conditions;
@@ -15,7 +17,9 @@ mod connection;
 mod conversation;
 pub mod crash;
 mod error;
+mod evidence;
 mod execution;
+mod file;
 mod gap;
 mod hold;
 mod inbox;
@@ -30,18 +34,23 @@ mod purge;
 mod queue;
 mod read;
 mod resumable;
+mod rows;
 mod schema;
 mod standing;
 mod store;
 mod variant;
 mod writer;
 
+pub use admin::{AdminChange, RecordedAdminChange};
 pub use approval::{ApprovalFilter, ApprovalSummary};
 pub use conversation::StoredConversation;
 pub use error::Error;
+pub use evidence::Authentication;
+pub use evidence::verify::{Alteration, RunVerification, SignatureState};
 pub use execution::{
     Execution, ExecutionFilter, ToolStatistics, indicates_tool_failure, state_and_category,
 };
+pub use file::StoredFile;
 pub use gap::{GapFilter, NewGap, StoredGap};
 pub use hold::HoldFilter;
 pub use journal::RunJournal;
@@ -55,7 +64,7 @@ pub use memory::{
 pub use pin::{PinsRevision, StoredDefinition, StoredPin, StoredPins, StoredServer};
 pub use plan::StoredPlan;
 pub use purge::{DEFAULT_RETENTION, KeepReason, KeptRun, Purged, PurgedRun};
-pub use read::{ChangeWatch, RunFilter, RunState, RunSummary, Tombstone};
+pub use read::{ChangeWatch, EventRecord, RunFilter, RunState, RunSummary, Tombstone};
 pub use standing::{StandingFilter, StandingId, StoredStanding};
 pub use store::{NewRun, Options, Store};
 pub use variant::{StoppedCalls, VariantExecution};

@@ -13,6 +13,7 @@ use windlass_core::approval::Digest;
 use windlass_spec::Timestamp;
 
 use crate::error::Error;
+use crate::rows;
 use crate::store::Store;
 use windlass_core::redact::Redactor;
 
@@ -109,27 +110,7 @@ impl Store {
         self.readers.read(|connection| {
             let mut select =
                 connection.prepare_cached(&format!("{SELECT_SERVER} AND name = ?2"))?;
-            let found = select
-                .query_row([tenant, name], |row| Ok(server_from_row(row)))
-                .optional()?;
-            found.transpose()
-        })
-    }
-
-    /// All known servers, by name.
-    ///
-    /// # Errors
-    /// If one of them cannot be read.
-    pub fn known_servers(&self, tenant: &str) -> Result<Vec<StoredServer>, Error> {
-        self.readers.read(|connection| {
-            let mut select =
-                connection.prepare_cached(&format!("{SELECT_SERVER} ORDER BY name"))?;
-            let mut rows = select.query([tenant])?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                found.push(server_from_row(row)?);
-            }
-            Ok(found)
+            rows::first(select.query([tenant, name])?, server_from_row)
         })
     }
 

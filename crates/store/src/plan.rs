@@ -3,6 +3,7 @@
 use rusqlite::Row;
 use windlass_spec::{CallId, Timestamp};
 
+use crate::conditions::Conditions;
 use crate::error::Error;
 use crate::read::{RunState, run_state};
 use crate::store::Store;
@@ -23,17 +24,28 @@ pub struct StoredPlan {
 }
 
 impl Store {
-    /// The plans of a tenant, the newest first. Plans of purged runs are not listed.
+    /// The plans of a tenant, the newest first; with `after`, those after this plan in the list. Plans of
+    /// purged runs are not listed.
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn plans(&self, tenant: &str, limit: u32) -> Result<Vec<StoredPlan>, Error> {
+    pub fn plans(
+        &self,
+        tenant: &str,
+        limit: u32,
+        after: Option<&CallId>,
+    ) -> Result<Vec<StoredPlan>, Error> {
+        let after = after.map(CallId::to_string);
+        let conditions = Conditions::default().equal("tenant", Some(tenant)).after(
+            "plans",
+            ("made_at", "plan"),
+            after.as_deref(),
+        );
+        let select = "SELECT plan, goal, tasks, made_at, run_state FROM plans";
+        let query = conditions.query(select, "made_at DESC, plan DESC", Some(limit));
         self.readers.read(|connection| {
-            let mut select = connection.prepare_cached(
-                "SELECT plan, goal, tasks, made_at, run_state FROM plans
-                 WHERE tenant = ?1 ORDER BY made_at DESC, plan DESC LIMIT ?2",
-            )?;
-            let rows = select.query_map((tenant, limit), |row| Ok(plan_from_row(row)))?;
+            let mut select = connection.prepare_cached(&query)?;
+            let rows = select.query_map(conditions.values(), |row| Ok(plan_from_row(row)))?;
             rows.map(|row| row?).collect()
         })
     }

@@ -8,9 +8,12 @@ use rusqlite::params;
 use windlass_spec::{CallState, RunId, Timestamp};
 
 use crate::connection;
+use crate::crash::CrashPoints;
 use crate::error::Error;
+use crate::evidence::change_run;
 use crate::read::{count, run_id, stored_state};
 use crate::store::Store;
+use crate::writer::Work;
 
 /// How long events are kept after their run has ended.
 pub const DEFAULT_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -103,7 +106,9 @@ impl Store {
     fn reason_to_keep(&self, run: &RunId) -> Result<Option<KeepReason>, Error> {
         let folded = match self.fold(run) {
             Ok(folded) => folded,
-            Err(error @ (Error::Unreadable { .. } | Error::Fold { .. })) => {
+            Err(
+                error @ (Error::Unreadable { .. } | Error::Fold { .. } | Error::Altered { .. }),
+            ) => {
                 return Ok(Some(KeepReason::Unreadable(error.to_string())));
             }
             Err(error) => return Err(error),
@@ -134,36 +139,47 @@ impl Store {
 
     fn remove_events(&self, run: RunId, now: Timestamp) -> Result<PurgedRun, Error> {
         self.transact("purge", move |connection| {
-            let removed = format!("FROM events WHERE run = ?1 AND kind IN ({REMOVED})");
-            let bytes: i64 = connection.query_row(
-                &format!("SELECT coalesce(sum(octet_length(payload)), 0) {removed}"),
-                [run.as_str()],
-                |row| row.get(0),
-            )?;
-            let events = connection.execute(&format!("DELETE {removed}"), [run.as_str()])?;
-            connection.execute(
-                "UPDATE executions SET error = NULL WHERE run = ?1",
-                [run.as_str()],
-            )?;
-            connection.execute(
-                "UPDATE mailbox SET body = ?2 WHERE run = ?1 AND body IS NOT NULL",
-                (run.as_str(), PURGED_BODY),
-            )?;
-            connection.execute(
-                "UPDATE tool_gaps SET report = NULL WHERE run = ?1",
-                [run.as_str()],
-            )?;
-            let events = i64::try_from(events).unwrap_or(i64::MAX);
-            connection.execute(
+            change_run(connection, &run, || {
+                let removed = format!("FROM events WHERE run = ?1 AND kind IN ({REMOVED})");
+                // What the chain of events needs stays.
+                connection.execute(
+                    &format!(
+                    "INSERT INTO purged_events (run, seq, kind, at, tenant, principal, digest, mac)
+                     SELECT run, seq, kind, at, tenant, principal, digest, mac {removed}
+                         AND mac IS NOT NULL"
+                ),
+                    [run.as_str()],
+                )?;
+                let bytes: i64 = connection.query_row(
+                    &format!("SELECT coalesce(sum(octet_length(payload)), 0) {removed}"),
+                    [run.as_str()],
+                    |row| row.get(0),
+                )?;
+                let events = connection.execute(&format!("DELETE {removed}"), [run.as_str()])?;
+                connection.execute(
+                    "UPDATE executions SET error = NULL WHERE run = ?1",
+                    [run.as_str()],
+                )?;
+                connection.execute(
+                    "UPDATE mailbox SET body = ?2 WHERE run = ?1 AND body IS NOT NULL",
+                    (run.as_str(), PURGED_BODY),
+                )?;
+                connection.execute(
+                    "UPDATE tool_gaps SET report = NULL WHERE run = ?1",
+                    [run.as_str()],
+                )?;
+                let events = i64::try_from(events).unwrap_or(i64::MAX);
+                connection.execute(
                 "UPDATE runs SET task = NULL, purged_at = ?2, purged_events = ?3, purged_bytes = ?4,
                      event_count = event_count - ?3
                  WHERE run = ?1",
                 params![run.as_str(), now.as_microseconds(), events, bytes],
             )?;
-            Ok(PurgedRun {
-                run: run.clone(),
-                events: count(events),
-                bytes: count(bytes),
+                Ok(PurgedRun {
+                    run: run.clone(),
+                    events: count(events),
+                    bytes: count(bytes),
+                })
             })
         })
     }
@@ -177,7 +193,12 @@ impl Store {
         while rows.next()?.is_some() {}
         drop(rows);
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-        Ok(())
+        // An empty log would look as if it had been deleted. A new position makes one.
+        let position = Work::new(CrashPoints::none(), |database| {
+            database.execute("UPDATE log_position SET number = number", [])?;
+            Ok(0)
+        });
+        self.writer.wait_for(position).map(drop)
     }
 }
 
@@ -224,7 +245,8 @@ mod tests {
             let payload = format!(r#"{{"event":"{kind}","message":"They said so."}}"#);
             connection
                 .execute(
-                    "INSERT INTO events VALUES ('r1', ?1, ?2, 0, ?3, 'acme', 'ada')",
+                    "INSERT INTO events (run, seq, kind, at, payload, tenant, principal)
+                     VALUES ('r1', ?1, ?2, 0, ?3, 'acme', 'ada')",
                     (seq, kind, payload),
                 )
                 .unwrap();

@@ -1,6 +1,6 @@
 //! The queue of the writer thread. Unlike a channel it wakes that thread only when needed: items that no
 //! caller waits for linger a short time, so that several items share one wake-up and one wait for the
-//! disk.
+//! disk. A consumer that has just worked wakes up by itself, so that the next such items need not wake it.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,10 +25,21 @@ struct QueueState<T> {
     /// Whether a caller waits for one of them.
     is_awaited: bool,
     is_closed: bool,
-    /// Whether the consumer sleeps.
-    is_asleep: bool,
+    /// When the first item was added.
+    since: Option<Instant>,
+    consumer: Consumer,
     /// How many senders wait for room.
     blocked_senders: usize,
+}
+
+/// What the consumer does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Consumer {
+    Awake,
+    /// It sleeps until it is woken.
+    Asleep,
+    /// It sleeps for at most the linger time.
+    Dozing,
 }
 
 /// The error of sending to a closed queue.
@@ -41,7 +52,8 @@ impl<T> Queue<T> {
                 items: Vec::new(),
                 is_awaited: false,
                 is_closed: false,
-                is_asleep: false,
+                since: None,
+                consumer: Consumer::Awake,
                 blocked_senders: 0,
             }),
             filled: Condvar::new(),
@@ -65,11 +77,17 @@ impl<T> Queue<T> {
         }
         state.items.push(item);
         state.is_awaited |= is_awaited;
-        // The first item starts the linger time. After that only an awaited item or a full queue wakes
-        // the consumer early.
-        let count = state.items.len();
-        if state.is_asleep && (is_awaited || count == 1 || count == CAPACITY) {
-            state.is_asleep = false;
+        let is_full = state.items.len() >= CAPACITY;
+        if !is_awaited && state.since.is_none() {
+            state.since = Some(Instant::now());
+        }
+        let must_wake = match state.consumer {
+            Consumer::Awake => false,
+            Consumer::Asleep => true,
+            Consumer::Dozing => is_awaited || is_full,
+        };
+        if must_wake {
+            state.consumer = Consumer::Awake;
             drop(state);
             self.filled.notify_one();
         }
@@ -80,29 +98,35 @@ impl<T> Queue<T> {
     /// queue is closed and empty.
     pub(crate) fn take(&self) -> Option<Vec<T>> {
         let mut state = self.lock();
-        let mut deadline = None;
+        // More items usually follow soon.
+        let mut doze_end = Some(Instant::now() + LINGER);
         loop {
             if state.is_awaited || state.is_closed || state.items.len() >= CAPACITY {
                 break;
             }
-            if state.items.is_empty() {
-                state.is_asleep = true;
+            let end = match state.since {
+                Some(since) => Some(since + LINGER),
+                None => doze_end.take(),
+            };
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let Some(left) = left.filter(|left| state.since.is_some() || !left.is_zero()) else {
+                state.consumer = Consumer::Asleep;
                 state = self
                     .filled
                     .wait(state)
                     .unwrap_or_else(PoisonError::into_inner);
-            } else {
-                let now = Instant::now();
-                let left = *deadline.get_or_insert(now + LINGER) - now;
-                if left.is_zero() {
-                    break;
-                }
-                state.is_asleep = true;
-                let woken = self.filled.wait_timeout(state, left);
-                state = woken.unwrap_or_else(PoisonError::into_inner).0;
+                state.consumer = Consumer::Awake;
+                continue;
+            };
+            if left.is_zero() {
+                break;
             }
-            state.is_asleep = false;
+            state.consumer = Consumer::Dozing;
+            let woken = self.filled.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            state.consumer = Consumer::Awake;
         }
+        state.since = None;
         state.is_awaited = false;
         let items = std::mem::take(&mut state.items);
         if state.blocked_senders > 0 {
@@ -125,7 +149,10 @@ impl<T> Queue<T> {
 
     /// Drops all items.
     pub(crate) fn clear(&self) {
-        let items = std::mem::take(&mut self.lock().items);
+        let mut state = self.lock();
+        state.since = None;
+        let items = std::mem::take(&mut state.items);
+        drop(state);
         drop(items);
     }
 
@@ -160,6 +187,34 @@ mod tests {
         let queue = Arc::new(Queue::new());
         assert!(queue.push(1, false).is_ok());
         assert_eq!(queue.take(), Some(vec![1]));
+    }
+
+    #[test]
+    fn consumer_takes_items_that_come_while_it_dozes_and_after() {
+        let queue = Arc::new(Queue::new());
+        let consumer = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || (0..2).map(|_| queue.take()).collect::<Vec<_>>())
+        };
+        thread::sleep(LINGER / 4);
+        assert!(queue.push(1, false).is_ok());
+        thread::sleep(5 * LINGER);
+        assert!(queue.push(2, false).is_ok());
+        assert_eq!(
+            consumer.join().unwrap(),
+            [Some(vec![1]), Some(vec![2])],
+            "both are taken although nobody waits for them"
+        );
+    }
+
+    #[test]
+    fn items_that_were_added_while_the_consumer_worked_linger_from_then() {
+        let queue = Queue::new();
+        assert!(queue.push(1, false).is_ok());
+        thread::sleep(2 * LINGER);
+        let started = Instant::now();
+        assert_eq!(queue.take(), Some(vec![1]));
+        assert!(started.elapsed() < LINGER, "{:?}", started.elapsed());
     }
 
     #[test]

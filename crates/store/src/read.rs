@@ -5,12 +5,16 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
-use windlass_core::run::{Event, Run, RunEnd};
+use windlass_core::run::{Event, FoldedRun, KeptTurns, Run, RunEnd};
+use windlass_keys::{hex, sha256};
 use windlass_spec::{RunId, Timestamp};
 
 use crate::conditions::Conditions;
 use crate::error::Error;
+use crate::evidence::blob;
+use crate::evidence::chain::{Chain, EVENTS};
 use crate::store::Store;
 
 /// The stored state of a run.
@@ -62,6 +66,12 @@ pub struct RunFilter {
     pub state: Option<RunState>,
     /// Only those of the task with this id.
     pub task_id: Option<String>,
+    /// Only those of this principal.
+    pub principal: Option<String>,
+    /// Only those that began at this time or later.
+    pub since: Option<Timestamp>,
+    /// Only those after this run in the list, the latest first.
+    pub after: Option<RunId>,
 }
 
 impl RunFilter {
@@ -80,6 +90,13 @@ impl RunFilter {
             .equal("agent", self.agent.as_deref())
             .equal("task_id", self.task_id.as_deref())
             .equal("tenant", self.tenant.as_deref())
+            .equal("principal", self.principal.as_deref())
+            .at_least("started_at", self.since.map(Timestamp::as_microseconds))
+            .after(
+                "runs",
+                ("started_at", "run"),
+                self.after.as_ref().map(RunId::as_str),
+            )
     }
 
     pub(crate) fn query(&self) -> String {
@@ -117,6 +134,21 @@ pub struct RunSummary {
     pub events: u64,
     /// What is known about purged events.
     pub purged: Option<Tombstone>,
+}
+
+/// An event as it is stored, for those who give evidence of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRecord {
+    /// Its number.
+    pub seq: u64,
+    /// Its kind.
+    pub kind: String,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The SHA-256 of its content, in hexadecimal digits.
+    pub digest: String,
+    /// Its content as JSON, unless it was purged.
+    pub payload: Option<String>,
 }
 
 /// What is known about purged events.
@@ -191,14 +223,50 @@ impl Store {
     /// If there is no such run or an event cannot be read.
     pub fn events_from(&self, run: &RunId, position: u64) -> Result<Vec<(u64, Event)>, Error> {
         let mut events = Vec::new();
-        self.each_payload(run, position, |seq, payload| {
-            let event = serde_json::from_str(payload).map_err(|error| {
-                Error::unreadable(format!("event {seq} of the run `{run}`"), error)
-            })?;
+        self.each_event(run, position, |seq, event| {
             events.push((seq, event));
             Ok(())
         })?;
         Ok(events)
+    }
+
+    fn each_event(
+        &self,
+        run: &RunId,
+        position: u64,
+        mut take: impl FnMut(u64, Event) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.each_payload(run, position, |seq, payload| {
+            let event = serde_json::from_str(payload).map_err(|error| {
+                Error::unreadable(format!("event {seq} of the run `{run}`"), error)
+            })?;
+            take(seq, event)
+        })
+    }
+
+    /// The events of a run as they are stored, in order, with those of which a purge left only the digest.
+    ///
+    /// # Errors
+    /// If there is no such run, or an event was changed or cannot be read.
+    pub fn event_records(&self, run: &RunId) -> Result<Vec<EventRecord>, Error> {
+        let mut records = Vec::new();
+        self.each_row(run, 1, |row| {
+            let payload: Option<String> = row.get(7)?;
+            let digest = match (blob(row, 5)?, &payload) {
+                (Some(digest), _) => hex::encode(digest),
+                (None, Some(payload)) => hex::encode(&sha256(payload.as_bytes())),
+                (None, None) => String::new(),
+            };
+            records.push(EventRecord {
+                seq: count(row.get(0)?),
+                kind: row.get(1)?,
+                at: Timestamp::from_microseconds(row.get(2)?),
+                digest,
+                payload,
+            });
+            Ok(())
+        })?;
+        Ok(records)
     }
 
     /// The number of the last event of a run; 0 if it has none or there is no such run. It costs one
@@ -230,11 +298,24 @@ impl Store {
     /// If it cannot be read.
     pub fn first_event(&self, run: &RunId) -> Result<Option<Event>, Error> {
         let payload: Option<String> = self.readers.read(|connection| {
-            let mut select = connection
-                .prepare_cached("SELECT payload FROM events WHERE run = ?1 AND seq = 1")?;
-            Ok(select
-                .query_row([run.as_str()], |row| row.get(0))
-                .optional()?)
+            let transaction = connection.unchecked_transaction()?;
+            let Some(mut chain) = Chain::from(connection, run, 1)? else {
+                return Ok(None);
+            };
+            let mut select = connection.prepare_cached(&format!("{EVENTS} LIMIT 1"))?;
+            let mut rows = select.query((run.as_str(), 1))?;
+            let payload = match rows.next()? {
+                Some(row) => match chain.take(row)? {
+                    Some(found) => return Err(chain.error(&found)),
+                    None if row.get::<_, i64>(0)? == 1 => row.get(7)?,
+                    None => None,
+                },
+                None => None,
+            };
+            drop(rows);
+            drop(select);
+            drop(transaction);
+            Ok(payload)
         })?;
         let read = |payload: String| {
             serde_json::from_str(&payload)
@@ -248,14 +329,24 @@ impl Store {
     /// # Errors
     /// If there is no such run, its events were purged, or they are inconsistent.
     pub fn fold(&self, run: &RunId) -> Result<Run, Error> {
+        self.fold_keeping(run, KeptTurns::All)
+    }
+
+    /// The run that its events fold into, with these turns of it. The events are not in memory at once.
+    ///
+    /// # Errors
+    /// As [`Store::fold`].
+    pub fn fold_keeping(&self, run: &RunId, kept: KeptTurns) -> Result<Run, Error> {
         if self.summary(run)?.purged.is_some() {
             return Err(Error::Purged(run.clone()));
         }
-        let events = self.events(run)?;
-        Run::fold(events.iter().map(|(_, event)| event)).map_err(|source| Error::Fold {
+        let unfit = |source| Error::Fold {
             run: run.clone(),
             source,
-        })
+        };
+        let mut folded = FoldedRun::new(kept);
+        self.each_event(run, 1, |_, event| folded.apply(&event).map_err(unfit))?;
+        folded.finish().map_err(unfit)
     }
 
     /// Writes the events of a run as JSON Lines: one object per line with `seq`, `run` and `event`, in
@@ -378,24 +469,44 @@ impl Store {
         position: u64,
         mut take: impl FnMut(u64, &str) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        self.each_row(run, position, |row| {
+            // A purged event has no payload.
+            if row.get_ref(7)? == ValueRef::Null {
+                return Ok(());
+            }
+            let payload = row.get_ref(7)?.as_str().map_err(rusqlite::Error::from)?;
+            take(count(row.get(0)?), payload)
+        })
+    }
+
+    /// Passes the rows of [`EVENTS`] from a number on to `take`, each after it was checked.
+    fn each_row(
+        &self,
+        run: &RunId,
+        position: u64,
+        mut take: impl FnMut(&Row<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         self.readers.read(|connection| {
-            let mut select = connection.prepare_cached(
-                "SELECT seq, payload FROM events WHERE run = ?1 AND seq >= ?2 ORDER BY seq",
-            )?;
+            // The row of the run and its events must be of one moment.
+            let transaction = connection.unchecked_transaction()?;
             let position = i64::try_from(position).unwrap_or(i64::MAX);
+            let chain = Chain::from(connection, run, position)?;
+            let mut chain = chain.ok_or_else(|| Error::NoSuchRun(run.clone()))?;
+            let mut select = connection.prepare_cached(EVENTS)?;
             let mut rows = select.query((run.as_str(), position))?;
-            let mut is_known = false;
             while let Some(row) = rows.next()? {
-                is_known = true;
-                let payload = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
-                take(count(row.get(0)?), payload)?;
+                if let Some(found) = chain.take(row)? {
+                    return Err(chain.error(&found));
+                }
+                take(row)?;
             }
-            // A purged run may have no events left, but it exists.
-            if is_known || stored_state(connection, run)?.is_some() {
-                Ok(())
-            } else {
-                Err(Error::NoSuchRun(run.clone()))
+            if let Some(found) = chain.end() {
+                return Err(chain.error(&found));
             }
+            drop(rows);
+            drop(select);
+            drop(transaction);
+            Ok(())
         })
     }
 }
@@ -406,6 +517,31 @@ pub(crate) fn stored_state(connection: &Connection, run: &RunId) -> Result<Optio
     Ok(select
         .query_row([run.as_str()], |row| row.get(0))
         .optional()?)
+}
+
+/// Checks that no event of a run is missing: their numbers have no gap, and a run that waits has as many as
+/// it had when it was suspended.
+///
+/// # Errors
+/// If one is missing.
+pub(crate) fn check_complete(connection: &Connection, run: &RunId) -> Result<(), Error> {
+    let mut select = connection.prepare_cached(
+        "SELECT count(*), ifnull(max(seq), 0),
+                (SELECT event_count FROM runs WHERE run = ?1 AND state = 'waiting')
+         FROM events WHERE run = ?1",
+    )?;
+    let (found, last, expected): (i64, i64, Option<i64>) = select
+        .query_row([run.as_str()], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+    let expected = expected.unwrap_or(last).max(last);
+    match found == expected {
+        true => Ok(()),
+        false => Err(Error::unreadable(
+            format!("the journal of the run `{run}`"),
+            format!("it has {found} of {expected} events"),
+        )),
+    }
 }
 
 pub(crate) fn last_sequence_number(connection: &Connection, run: &RunId) -> Result<i64, Error> {

@@ -22,6 +22,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0012_memory_sources.sql"),
     include_str!("migrations/0013_resumable.sql"),
     include_str!("migrations/0014_refusals.sql"),
+    include_str!("migrations/0015_files.sql"),
+    include_str!("migrations/0016_evidence.sql"),
 ];
 
 /// Marks the file as a Windlass database, for `file` and for the check below: "Wndl".
@@ -47,15 +49,21 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Er
                 known,
             });
         }
-        let Some(migration) = usize::try_from(found)
-            .ok()
-            .and_then(|next| MIGRATIONS.get(next))
-        else {
-            return Ok(());
+        let next = usize::try_from(found).unwrap_or(usize::MAX);
+        let pending = MIGRATIONS.get(next..).unwrap_or_default();
+        // A new database has no data to convert, so one transaction is enough, with one wait for the disk.
+        let (applied, version) = match found {
+            0 => (pending, known),
+            _ => (pending.get(..1).unwrap_or_default(), found + 1),
         };
-        transaction.execute_batch(migration)?;
+        if applied.is_empty() {
+            return Ok(());
+        }
+        for migration in applied {
+            transaction.execute_batch(migration)?;
+        }
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", found + 1)?;
+        transaction.pragma_update(None, "user_version", version)?;
         transaction.commit()?;
     }
 }

@@ -1,36 +1,19 @@
 //! Standing approvals: stored, listed and revoked. Which calls one covers is decided in `windlass-core`.
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
-use windlass_core::approval::{Identity, Reach, StandingApproval, StandingCall};
+use rusqlite::{Row, named_params, params};
+use windlass_core::approval::{Reach, StandingApproval, StandingCall, TenantPrincipal};
 use windlass_spec::{Timestamp, ToolName};
 
 use crate::crash::CrashPoints;
 use crate::error::Error;
+use crate::evidence::{Database, STANDING};
+use crate::rows;
 use crate::store::Store;
 use crate::writer::Work;
 
-/// The id of a standing approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StandingId(i64);
-
-impl StandingId {
-    /// The id with this number.
-    #[must_use]
-    pub const fn new(number: i64) -> Self {
-        Self(number)
-    }
-
-    /// Its number.
-    #[must_use]
-    pub const fn number(self) -> i64 {
-        self.0
-    }
-}
-
-impl std::fmt::Display for StandingId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
+windlass_core::numbered_id! {
+    /// The id of a standing approval.
+    StandingId
 }
 
 /// A stored standing approval.
@@ -54,8 +37,6 @@ pub struct StandingFilter {
     /// Only those that are neither revoked nor expired at this time.
     pub in_force_at: Option<Timestamp>,
 }
-
-const SELECT: &str = "SELECT id, body FROM standing_approvals ";
 
 impl Store {
     /// Stores a standing approval and waits for the disk.
@@ -82,7 +63,9 @@ impl Store {
                         .map(|revoked| revoked.at.as_microseconds()),
                     body
                 ])?;
-                Ok(connection.last_insert_rowid())
+                let id = connection.last_insert_rowid();
+                STANDING.seal(connection, id)?;
+                Ok(id)
             }))?;
         Ok(StandingId(id))
     }
@@ -94,15 +77,17 @@ impl Store {
     pub fn standing(&self, filter: &StandingFilter) -> Result<Vec<StoredStanding>, Error> {
         let mut found = self.readers.read(|connection| {
             let mut select = connection.prepare_cached(&format!(
-                "{SELECT} WHERE (:tenant IS NULL OR tenant = :tenant)
+                "{} WHERE (:tenant IS NULL OR tenant = :tenant)
                      AND (:principal IS NULL OR principal = :principal)
-                     AND (:tool IS NULL OR tool = :tool) ORDER BY id"
+                     AND (:tool IS NULL OR tool = :tool) ORDER BY id",
+                STANDING.select()
             ))?;
-            standings_from_rows(select.query(named_params! {
+            let rows = select.query(named_params! {
                 ":tenant": filter.tenant,
                 ":principal": filter.principal,
                 ":tool": filter.tool.as_ref().map(ToolName::as_str),
-            })?)
+            })?;
+            rows::all(rows, |row| from_row(connection, row))
         })?;
         if let Some(at) = filter.in_force_at {
             found.retain(|stored| is_in_force(&stored.standing, at));
@@ -117,14 +102,16 @@ impl Store {
     pub fn covering(&self, call: &StandingCall<'_>) -> Result<Option<StoredStanding>, Error> {
         let candidates = self.readers.read(|connection| {
             let mut select = connection.prepare_cached(&format!(
-                "{SELECT} WHERE tenant = ?1 AND principal = ?2 AND tool = ?3
-                     AND revoked_at IS NULL ORDER BY id"
+                "{} WHERE tenant = ?1 AND principal = ?2 AND tool = ?3
+                     AND revoked_at IS NULL ORDER BY id",
+                STANDING.select()
             ))?;
-            standings_from_rows(select.query((
+            let rows = select.query((
                 call.principal.tenant.as_str(),
                 call.principal.principal.as_str(),
                 call.tool.as_str(),
-            ))?)
+            ))?;
+            rows::all(rows, |row| from_row(connection, row))
         })?;
         let mut candidates = candidates.into_iter();
         Ok(candidates.find(|stored| stored.standing.covers(call)))
@@ -137,7 +124,7 @@ impl Store {
     pub fn revoke_standing(
         &self,
         id: StandingId,
-        by: &Identity,
+        by: &TenantPrincipal,
         now: Timestamp,
     ) -> Result<StandingApproval, Error> {
         let by = by.clone();
@@ -151,6 +138,7 @@ impl Store {
                     "UPDATE standing_approvals SET revoked_at = ?2, body = ?3 WHERE id = ?1",
                 )?;
                 update.execute((id.0, now.as_microseconds(), to_json(&standing)?))?;
+                STANDING.seal(connection, id.0)?;
             }
             Ok(standing)
         })
@@ -165,24 +153,15 @@ fn is_in_force(standing: &StandingApproval, at: Timestamp) -> bool {
     standing.revoked().is_none() && !is_expired
 }
 
-fn find(connection: &Connection, id: StandingId) -> Result<StandingApproval, Error> {
-    let mut select = connection.prepare_cached(&format!("{SELECT} WHERE id = ?1"))?;
-    let found = select
-        .query_row([id.0], |row| Ok(standing_from_row(row)))
-        .optional()?;
-    let found = found.ok_or(Error::NoSuchStanding(id.0))??;
+fn find(connection: &Database, id: StandingId) -> Result<StandingApproval, Error> {
+    let mut select = connection.prepare_cached(&format!("{} WHERE id = ?1", STANDING.select()))?;
+    let found = rows::first(select.query([id.0])?, |row| from_row(connection, row))?;
+    let found = found.ok_or(Error::NoSuchStanding(id.0))?;
     Ok(found.standing)
 }
 
-fn standings_from_rows(mut rows: rusqlite::Rows<'_>) -> Result<Vec<StoredStanding>, Error> {
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(standing_from_row(row)?);
-    }
-    Ok(found)
-}
-
-fn standing_from_row(row: &Row<'_>) -> Result<StoredStanding, Error> {
+fn from_row(connection: &Database, row: &Row<'_>) -> Result<StoredStanding, Error> {
+    STANDING.check(&connection.evidence, row)?;
     let (id, body): (i64, String) = (row.get("id")?, row.get("body")?);
     let standing = serde_json::from_str(&body)
         .map_err(|error| Error::unreadable(format!("the standing approval {id}"), error))?;

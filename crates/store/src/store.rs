@@ -13,6 +13,8 @@ use windlass_spec::{RunId, Timestamp};
 use crate::connection::{self, DatabaseFile, Readers};
 use crate::crash::CrashPoints;
 use crate::error::Error;
+use crate::evidence::{self, Authentication, Evidence, RUNS};
+use crate::file;
 use crate::journal::{EventRow, RunJournal, insert};
 use crate::lease::RunLease;
 use crate::read;
@@ -32,6 +34,8 @@ pub struct Options {
     pub lock_timeout: Option<Duration>,
     /// The current time. If it is set, overdue questions expire when the store is opened.
     pub now: Option<Timestamp>,
+    /// How the rows are authenticated.
+    pub authentication: Authentication,
 }
 
 /// For whom a run is, in addition to its first event.
@@ -52,6 +56,7 @@ pub struct Store {
     pub(crate) readers: Arc<Readers>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) redactor: Arc<Redactor>,
+    pub(crate) evidence: Arc<Evidence>,
     #[cfg_attr(not(feature = "memory"), expect(dead_code, reason = "used by memory"))]
     pub(crate) lock_timeout: Option<Duration>,
 }
@@ -82,15 +87,17 @@ impl Store {
         let path = std::path::absolute(path.as_ref())
             .map_err(|error| Error::file("find", path.as_ref(), error))?;
         let locks = path.parent().unwrap_or(&path).join("locks");
-        let connection = connection::open_writer(&path, &locks, &options)?;
-        let writer = Writer::start(connection, DatabaseFile::of(&path)?)
+        let (database, position) = connection::open_writer(&path, &locks, &options)?;
+        let evidence = Arc::clone(&database.evidence);
+        let writer = Writer::start(database, DatabaseFile::of(&path)?, position)
             .map_err(|error| Error::file("start the writer thread for", &path, error))?;
         let store = Self {
-            readers: Arc::new(Readers::new(path.clone())),
+            readers: Arc::new(Readers::new(path.clone(), Arc::clone(&evidence))),
             path,
             locks,
             writer: Arc::new(writer),
             redactor: Arc::new(options.redactor),
+            evidence,
             lock_timeout: options.lock_timeout,
         };
         if let Some(now) = options.now {
@@ -105,6 +112,27 @@ impl Store {
         &self.path
     }
 
+    /// Why nothing can be written and no journal be read, if the rows cannot be checked.
+    #[must_use]
+    pub fn authentication_error(&self) -> Option<Error> {
+        self.evidence.refusal()
+    }
+
+    /// Whether rows are authenticated.
+    #[must_use]
+    pub fn is_authenticated(&self) -> bool {
+        self.evidence.is_on()
+    }
+
+    /// Why the last events of a run may be missing, if they may: the database lost transactions while the run was open.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn damage(&self, run: &RunId) -> Result<Option<String>, Error> {
+        self.readers
+            .read(|connection| evidence::damage(connection, run))
+    }
+
     /// Starts the journal of a run with its first event.
     ///
     /// # Errors
@@ -115,8 +143,21 @@ impl Store {
         started: &Event,
         durability: Durability,
     ) -> Result<RunJournal, Error> {
+        self.start_redacted(new, &self.redacted(started.clone())?, durability)
+    }
+
+    /// Starts the journal of a run as [`Store::start`] does, with an event from which secrets were removed.
+    ///
+    /// # Errors
+    /// As [`Store::start`].
+    pub fn start_redacted(
+        &self,
+        new: NewRun,
+        started: &RedactedEvent,
+        durability: Durability,
+    ) -> Result<RunJournal, Error> {
         if durability == Durability::Relaxed {
-            self.check_new(started)?;
+            self.check_new(started.event())?;
         }
         let (journal, work) = self.new_journal(new, started)?;
         journal.begin(durability, work)?;
@@ -134,7 +175,7 @@ impl Store {
         started: &Event,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) -> Result<RunJournal, Error> {
-        let (journal, work) = self.new_journal(new, started)?;
+        let (journal, work) = self.new_journal(new, &self.redacted(started.clone())?)?;
         journal.begin_then(work, Box::new(|answer| done(answer.map(drop))))?;
         Ok(journal)
     }
@@ -154,13 +195,21 @@ impl Store {
     }
 
     /// Returns the journal of a run, and the work that stores the run with its first event.
-    fn new_journal(&self, new: NewRun, started: &Event) -> Result<(RunJournal, Work), Error> {
-        let redacted = self.redactor.event(started.clone())?;
+    fn new_journal(
+        &self,
+        new: NewRun,
+        redacted: &RedactedEvent,
+    ) -> Result<(RunJournal, Work), Error> {
+        // Not only when it is written: nothing may happen until then.
+        if let Some(error) = self.evidence.refusal() {
+            return Err(error);
+        }
         let started = redacted.event();
         let payload = redacted.payload().to_owned();
         let Event::Started {
             run,
             agent,
+            assembly,
             task,
             at,
             ..
@@ -174,6 +223,7 @@ impl Store {
         })?;
         let excerpt: String = task.description.chars().take(TASK_EXCERPT).collect();
         let task_id = new.task_id.map(|id| self.redactor.text(&id));
+        let files = file::files_of(assembly);
         let (run, agent, at) = (run.clone(), agent.name().to_string(), at.as_microseconds());
         let work = Work::new(CrashPoints::of("start"), move |connection| {
             let mut insert_run = connection.prepare_cached(
@@ -193,6 +243,8 @@ impl Store {
             if insert_run.execute(values)? == 0 {
                 return Err(Error::RunExists(run.clone()));
             }
+            RUNS.seal(connection, connection.last_insert_rowid())?;
+            connection.note_new_run();
             let row = EventRow {
                 run: &run,
                 epoch: FIRST_EPOCH,
@@ -201,6 +253,7 @@ impl Store {
                 payload: &payload,
             };
             insert(connection, &row)?;
+            file::record_used(connection, &files, &new.tenant, &run, at)?;
             Ok(1)
         });
         // Number 1 is the first event.
@@ -218,12 +271,15 @@ impl Store {
         {
             None => Err(Error::NoSuchRun(run.clone())),
             Some(state) if state == "ended" => Err(Error::Ended(run.clone())),
-            Some(_) => Ok(()),
+            Some(_) => self
+                .readers
+                .read(|connection| read::check_complete(connection, run)),
         };
         check()?;
         let mut lease = RunLease::take(&self.locks, run, 0)?;
-        // The owner may have ended it before the lock was taken.
+        // The owner may have ended it before the lock was taken, or written to it.
         check()?;
+        self.check_unaltered(run)?;
         let id = run.clone();
         let epoch =
             self.writer
@@ -233,10 +289,12 @@ impl Store {
                        event_count = NULL
                    WHERE run = ?1 AND state <> 'ended' RETURNING epoch"#,
             )?;
-                    let epoch: Option<i64> = update
-                        .query_row([id.as_str()], |row| row.get(0))
-                        .optional()?;
-                    epoch.ok_or_else(|| Error::Ended(id.clone()))
+                    evidence::change_run(connection, &id, || {
+                        let epoch: Option<i64> = update
+                            .query_row([id.as_str()], |row| row.get(0))
+                            .optional()?;
+                        epoch.ok_or_else(|| Error::Ended(id.clone()))
+                    })
                 }))?;
         lease.set_epoch(epoch);
         let last = self

@@ -6,36 +6,46 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
 use tracing::{Level, warn};
 use windlass_spec::RunId;
 
 use crate::connection::DatabaseFile;
 use crate::crash::CrashPoints;
 use crate::error::Error;
+use crate::evidence::Database;
+use crate::evidence::position::{self, PositionFile};
 use crate::queue::Queue;
 
 /// A transaction that takes longer is logged.
 const SLOW: Duration = Duration::from_millis(50);
 
 /// A change inside a transaction. It runs a second time if the first transaction was rolled back.
-pub(crate) type Change = Box<dyn FnMut(&Connection) -> Answer + Send>;
+pub(crate) type Change = Box<dyn FnMut(&Database) -> Answer + Send>;
 
 /// A change to write, with the crash points around it.
 pub(crate) struct Work {
     pub(crate) points: CrashPoints,
     pub(crate) change: Change,
+    /// Whether an effect outside depends on it, so that its loss must be noticed.
+    pub(crate) is_intent: bool,
 }
 
 impl Work {
     pub(crate) fn new(
         points: CrashPoints,
-        change: impl FnMut(&Connection) -> Answer + Send + 'static,
+        change: impl FnMut(&Database) -> Answer + Send + 'static,
     ) -> Self {
         Self {
             points,
             change: Box::new(change),
+            is_intent: false,
         }
+    }
+
+    /// The same work, on which an effect outside depends.
+    pub(crate) fn with_intent(mut self, is_intent: bool) -> Self {
+        self.is_intent = is_intent;
+        self
     }
 }
 
@@ -87,7 +97,7 @@ struct Request {
 }
 
 impl Request {
-    fn run(&mut self, connection: &Connection) -> Answer {
+    fn run(&mut self, connection: &Database) -> Answer {
         if let Some(health) = &self.health {
             health.check()?;
         }
@@ -121,16 +131,25 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn start(
-        connection: Connection,
+        database: Database,
         file: DatabaseFile,
+        position: Option<PositionFile>,
     ) -> Result<Self, std::io::Error> {
         let requests = Arc::new(Queue::new());
         let consumer = QueueConsumer(Arc::clone(&requests));
         let thread = std::thread::Builder::new()
             .name("windlass-store".to_owned())
             .spawn(move || {
+                let files = Files {
+                    database: file,
+                    position,
+                };
                 while let Some(batch) = consumer.0.take() {
-                    commit(&connection, &file, batch);
+                    commit(&database, &files, batch);
+                }
+                // Closing the database may remove its log.
+                if let Some(position) = &files.position {
+                    let _ = position.record_closing(&database.evidence);
                 }
             })?;
         Ok(Self {
@@ -270,13 +289,24 @@ impl Drop for QueueConsumer {
     }
 }
 
+/// The files that a commit needs besides the connection.
+struct Files {
+    database: DatabaseFile,
+    /// Where the number of the last transaction is repeated.
+    position: Option<PositionFile>,
+}
+
 /// Runs all requests in one transaction. If one of them fails, each runs in its own transaction, so that
 /// only that one fails: a full disk without room for a large event may have room for a small one.
-fn commit(connection: &Connection, file: &DatabaseFile, mut batch: Vec<Request>) {
+fn commit(connection: &Database, files: &Files, mut batch: Vec<Request>) {
     let started = tracing::enabled!(Level::WARN).then(Instant::now);
-    let answers = file
-        .check()
-        .and_then(|()| in_transaction(connection, &mut batch));
+    let answers = match connection.evidence.refusal() {
+        Some(refusal) => Err(refusal),
+        None => files
+            .database
+            .check()
+            .and_then(|()| in_transaction(connection, files, &mut batch)),
+    };
     if let Some(duration) = started.map(|started| started.elapsed())
         && duration >= SLOW
     {
@@ -284,37 +314,64 @@ fn commit(connection: &Connection, file: &DatabaseFile, mut batch: Vec<Request>)
         warn!(?duration, requests, is_error, "store_transaction");
     }
     match answers {
-        Ok(answers) => {
+        Ok(Ok(answers)) => {
             for (request, answer) in batch.into_iter().zip(answers) {
                 request.answer(Ok(answer));
             }
         }
+        Ok(Err(error)) => {
+            for request in batch {
+                request.answer(Err(error.clone()));
+            }
+        }
         // Retrying each of them could take minutes and would most likely fail again.
-        Err(error) if batch.len() == 1 || matches!(error, Error::Busy | Error::Gone(_)) => {
+        Err(error)
+            if batch.len() == 1
+                || matches!(error, Error::Busy | Error::Gone(_) | Error::KeyUnusable(_)) =>
+        {
             for request in batch {
                 request.answer(Err(error.clone()));
             }
         }
         Err(_) => {
             for mut request in batch {
-                let answer = in_transaction(connection, std::slice::from_mut(&mut request));
-                let answer = answer.map(|answers| answers.first().copied().unwrap_or_default());
+                let answer = in_transaction(connection, files, std::slice::from_mut(&mut request));
+                let answer = answer
+                    .flatten()
+                    .map(|answers| answers.first().copied().unwrap_or_default());
                 request.answer(answer);
             }
         }
     }
 }
 
-fn in_transaction(connection: &Connection, requests: &mut [Request]) -> Result<Vec<i64>, Error> {
+/// The answers of a transaction, or why it was rolled back. The inner error is that it was committed, and its number
+/// could not be recorded: it must not run again, and nothing may depend on it.
+type Committed = Result<Result<Vec<i64>, Error>, Error>;
+
+fn in_transaction(connection: &Database, files: &Files, requests: &mut [Request]) -> Committed {
     let mut attempt = || {
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let changes = connection.total_changes();
+        connection.take_new_runs();
         let answers: Result<Vec<i64>, Error> = requests
             .iter_mut()
             .map(|request| request.run(connection))
             .collect();
         let answers = answers?;
+        let number = match connection.total_changes() == changes {
+            true => None,
+            false => position::advance(connection)?,
+        };
         connection.prepare_cached("COMMIT")?.execute([])?;
-        Ok(answers)
+        let recorded = match (number, &files.position) {
+            (Some(number), Some(position)) => {
+                let is_intent = requests.iter().any(|request| request.work.is_intent);
+                position.record(&connection.evidence, number, is_intent)
+            }
+            _ => Ok(()),
+        };
+        Ok(recorded.map(|()| answers))
     };
     let result = attempt();
     // A full disk may have rolled back already.

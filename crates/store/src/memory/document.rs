@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use windlass_core::approval::Digest;
-use windlass_spec::Timestamp;
+use windlass_spec::{Timestamp, parsed_text};
 
 use super::error::MemoryError;
 
@@ -72,19 +72,7 @@ impl FromStr for ScopeReach {
     }
 }
 
-impl From<ScopeReach> for String {
-    fn from(reach: ScopeReach) -> Self {
-        reach.to_string()
-    }
-}
-
-impl TryFrom<String> for ScopeReach {
-    type Error = MemoryError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
+parsed_text!(ScopeReach);
 
 /// A scope of memory. Documents of a scope are not visible from any other scope.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

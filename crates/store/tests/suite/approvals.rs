@@ -1,7 +1,9 @@
 //! Tests of questions to people, from asking to settling.
 
 use rusqlite::Connection;
-use windlass_core::approval::{Approval, ApprovalStatus, Ask, Outcome, PersonDecision, Question};
+use windlass_core::approval::{
+    Approval, ApprovalOutcome, ApprovalStatus, Ask, PersonDecision, Question,
+};
 use windlass_core::run::{Event, RunEnd};
 use windlass_spec::SecurityLevel;
 use windlass_store::{
@@ -10,8 +12,8 @@ use windlass_store::{
 
 use super::holds::hold;
 use super::questions::{
-    DAY, approval, arguments, ask_question, authorize, call, digest, edited, event, identity, now,
-    reject, request, text,
+    DAY, approval, approve, arguments, ask_question, authorize, call, digest, edited, event,
+    identity, now, reject, request, text,
 };
 use super::support::{at, contains, file_bytes, id, open, start, time_passed};
 
@@ -88,7 +90,7 @@ fn a_decision_changes_the_question_and_notifies_the_owner() {
         )
         .unwrap();
     assert_eq!(decided.status(), ApprovalStatus::Approved);
-    let Some(Outcome::Run {
+    let Some(ApprovalOutcome::Run {
         arguments: approved,
         is_edited,
         ..
@@ -175,7 +177,7 @@ fn an_overdue_question_expires_on_any_access() {
         let InboxAction::Settled(expired) = &commands[0].action else {
             panic!("{commands:?}")
         };
-        assert_eq!(expired.outcome(), Some(Outcome::Expired));
+        assert_eq!(expired.outcome(), Some(ApprovalOutcome::Expired));
         assert!(store.sweep(at(2 * DAY)).unwrap().is_empty());
     }
 }
@@ -185,15 +187,7 @@ fn a_call_can_have_a_second_question_after_the_first_is_settled() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     ask_question(&journal, &approval(call("r1", 0)));
-    store
-        .decide(
-            &call("r1", 0),
-            None,
-            &identity("bea"),
-            PersonDecision::Approve,
-            now(),
-        )
-        .unwrap();
+    approve(&store, None, now()).unwrap();
     let mut second = request(call("r1", 0));
     second.question = Question::Ask(Ask {
         question: text("Which account?"),
@@ -222,7 +216,7 @@ fn a_call_can_have_a_second_question_after_the_first_is_settled() {
         .unwrap();
     assert_eq!(
         answered.outcome(),
-        Some(Outcome::Answered(text("Savings.")))
+        Some(ApprovalOutcome::Answered(text("Savings.")))
     );
     let commands = journal.inbox().unwrap();
     let settled: Vec<_> = commands
@@ -263,7 +257,7 @@ fn the_owner_withdraws_a_question_with_an_event() {
     let withdraw = vec![AtomicWrite::Withdraw(call("r1", 0))];
     journal.append_with(&event(&journal, 5), withdraw).unwrap();
     let withdrawn = store.approval(&call("r1", 0), now()).unwrap();
-    assert_eq!(withdrawn.outcome(), Some(Outcome::Cancelled));
+    assert_eq!(withdrawn.outcome(), Some(ApprovalOutcome::Cancelled));
     assert_eq!(withdrawn.settled_at(), Some(at(5)));
     let other = store.approval(&call("r1", 1), now()).unwrap();
     assert_eq!(other.status(), ApprovalStatus::Pending);
@@ -385,7 +379,7 @@ fn migrating_the_first_version_keeps_its_runs() {
     let version: i64 = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 14);
+    assert_eq!(version, 16);
     let task: String = connection
         .query_row("SELECT task FROM agent_executions", [], |row| row.get(0))
         .unwrap();
@@ -444,7 +438,7 @@ fn no_secret_is_stored_with_a_question_or_a_decision() {
             now(),
         )
         .unwrap();
-    let outcome = Outcome::Rejected {
+    let outcome = ApprovalOutcome::Rejected {
         by: identity("bea").principal,
         message: Some(text("Not with [redacted]!")),
     };

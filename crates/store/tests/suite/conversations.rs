@@ -1,18 +1,18 @@
 //! Tests of stored conversations.
 
-use windlass_core::approval::{Identity, Principal};
+use windlass_core::approval::{Principal, TenantPrincipal};
 use windlass_core::model::ChatMessage;
 use windlass_spec::NonEmptyText;
 use windlass_store::{Error, StoredConversation};
 
 use super::support::{at, id, open};
 
-fn user() -> Identity {
+fn user() -> TenantPrincipal {
     user_of("acme", "ada")
 }
 
-fn user_of(tenant: &str, principal: &str) -> Identity {
-    Identity::new(
+fn user_of(tenant: &str, principal: &str) -> TenantPrincipal {
+    TenantPrincipal::new(
         NonEmptyText::new(tenant).unwrap(),
         Principal::new(principal).unwrap(),
     )
@@ -82,4 +82,29 @@ fn a_conversation_belongs_to_one_user() {
     }
     let kept = store.conversation(&user(), "c1").unwrap().unwrap();
     assert_eq!(kept, conversation("c1", 1));
+}
+
+#[test]
+fn conversations_are_listed_by_page_and_deleted_by_their_user() {
+    let (_directory, store) = open();
+    for (name, second) in [("c1", 1), ("c2", 3), ("c3", 2)] {
+        let saved = conversation(name, second);
+        store.save_conversation(&saved).unwrap();
+    }
+    let listed = |limit, after| -> Vec<String> {
+        let listed = store.conversations(&user(), None, limit, after).unwrap();
+        listed.into_iter().map(|found| found.id).collect()
+    };
+    assert_eq!(listed(10, None), ["c2", "c3", "c1"]);
+    assert_eq!(listed(2, None), ["c2", "c3"]);
+    assert_eq!(listed(2, Some("c3")), ["c1"]);
+    assert_eq!(listed(2, Some("unknown")), [""; 0]);
+    let other = store.conversations(&user(), Some("another"), 10, None);
+    assert_eq!(other.unwrap(), []);
+
+    let other = user_of("acme", "bob");
+    assert!(!store.delete_conversation(&other, "c3").unwrap());
+    assert!(store.delete_conversation(&user(), "c3").unwrap());
+    assert!(!store.delete_conversation(&user(), "c3").unwrap());
+    assert_eq!(listed(10, None), ["c2", "c1"]);
 }

@@ -169,6 +169,9 @@ fn executions_from_before_the_table_existed_are_counted() {
     // Restores the earlier schema.
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection
+        .execute_batch(super::support::WITHOUT_EVIDENCE)
+        .unwrap();
+    connection
         .execute_batch(
             "DROP VIEW tool_gap_log; DROP VIEW journal_gaps; DROP TABLE tool_gaps; DROP VIEW plans;
              DROP TABLE memory_sources; DROP TABLE memory_term_uses; DROP TABLE memory_terms; DROP TABLE memory_chunks; DROP TABLE memory_documents;

@@ -129,7 +129,7 @@ fn a_full_disk_refuses_all_writes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("windlass.db");
     in_own_mounts(
-        r#"mount -t tmpfs -o size=2m tmpfs "$1""#,
+        r#"mount -t tmpfs -o size=2m,mode=0700 tmpfs "$1""#,
         "on_a_small_disk",
         FULL,
         &path,

@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 use std::sync::Barrier;
 
 use rusqlite::Connection;
-use windlass_core::approval::{Approval, ApprovalStatus, Identity, PersonDecision};
+use windlass_core::approval::{Approval, ApprovalStatus, PersonDecision, TenantPrincipal};
 use windlass_store::{ApprovalFilter, Error, RunJournal, Store};
 
 use super::questions::{
-    DAY, approval, arguments, ask_question, call, digest, event, identity, now, other_tenant,
-    reject, request,
+    DAY, approval, approve, arguments, ask_question, call, digest, event, identity, now,
+    other_tenant, reject, request,
 };
 use super::support::{at, id, open, start};
 
@@ -32,15 +32,7 @@ fn assert_still_pending(store: &Store, journal: &RunJournal) {
 #[test]
 fn a_decision_for_other_arguments_is_refused() {
     let (_directory, journal, store) = pending_question();
-    let error = store
-        .decide(
-            &call("r1", 0),
-            Some(&digest(10_000)),
-            &identity("bea"),
-            PersonDecision::Approve,
-            now(),
-        )
-        .unwrap_err();
+    let error = approve(&store, Some(&digest(10_000)), now()).unwrap_err();
     assert!(matches!(error, Error::DigestDiffers { .. }), "{error}");
     assert_still_pending(&store, &journal);
 }
@@ -56,15 +48,7 @@ fn arguments_changed_in_the_database_are_detected() {
         )
         .unwrap();
     assert_eq!(changed, 1);
-    let error = store
-        .decide(
-            &call("r1", 0),
-            None,
-            &identity("bea"),
-            PersonDecision::Approve,
-            now(),
-        )
-        .unwrap_err();
+    let error = approve(&store, None, now()).unwrap_err();
     assert!(matches!(error, Error::Unreadable { .. }), "{error}");
     assert!(journal.inbox().unwrap().is_empty());
 }
@@ -95,7 +79,7 @@ fn a_decision_by_an_unentitled_principal_is_refused() {
     only_cem.approvers = vec![identity("cem").principal];
     ask_question(&journal, &Approval::ask(only_cem).unwrap());
     let other_store = Store::open(store.path()).unwrap();
-    let decide = |by: &Identity| {
+    let decide = |by: &TenantPrincipal| {
         other_store.decide(&call("r1", 0), None, by, PersonDecision::Approve, now())
     };
     let error = decide(&identity("bea")).unwrap_err();
@@ -112,15 +96,7 @@ fn a_decision_by_an_unentitled_principal_is_refused() {
 #[test]
 fn a_decision_after_the_deadline_is_refused() {
     let (_directory, journal, store) = pending_question();
-    let error = store
-        .decide(
-            &call("r1", 0),
-            None,
-            &identity("bea"),
-            PersonDecision::Approve,
-            at(DAY),
-        )
-        .unwrap_err();
+    let error = approve(&store, None, at(DAY)).unwrap_err();
     assert!(matches!(error, Error::Expired { .. }), "{error}");
     let found = store.approval(&call("r1", 0), now()).unwrap();
     assert_eq!(found.status(), ApprovalStatus::Expired);

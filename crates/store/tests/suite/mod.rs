@@ -4,6 +4,8 @@ mod approvals;
 mod conversations;
 mod crash;
 mod crash_points;
+mod damaged_log;
+mod evidence;
 mod executions;
 mod faults;
 mod forgeries;

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 use windlass_core::approval::{
-    Approval, Authorize, Digest, Identity, PersonDecision, Principal, Question, Request,
+    Approval, Authorize, Digest, PersonDecision, Principal, Question, Request, TenantPrincipal,
 };
 use windlass_core::run::Event;
 use windlass_spec::{CallId, NonEmptyText, RiskLevel, SecurityLevel, Timestamp, ToolName};
-use windlass_store::{RedactedEvent, RunJournal};
+use windlass_store::{Error, RedactedEvent, RunJournal, Store};
 
 use super::support::{at, time_passed};
 
@@ -17,12 +17,12 @@ pub(crate) fn text(content: &str) -> NonEmptyText {
 }
 
 /// An identity of the tenant whose runs `support` starts.
-pub(crate) fn identity(principal: &str) -> Identity {
-    Identity::new(text("acme"), Principal::new(principal).unwrap())
+pub(crate) fn identity(principal: &str) -> TenantPrincipal {
+    TenantPrincipal::new(text("acme"), Principal::new(principal).unwrap())
 }
 
-pub(crate) fn other_tenant() -> Identity {
-    Identity::new(text("other"), Principal::new("bea").unwrap())
+pub(crate) fn other_tenant() -> TenantPrincipal {
+    TenantPrincipal::new(text("other"), Principal::new("bea").unwrap())
 }
 
 pub(crate) fn call(run: &str, index: u32) -> CallId {
@@ -100,4 +100,14 @@ pub(crate) fn edited(amount: i64) -> PersonDecision {
 
 pub(crate) fn now() -> Timestamp {
     at(60)
+}
+
+/// Approves the first call of the run `r1` as Bea.
+pub(crate) fn approve(
+    store: &Store,
+    digest: Option<&Digest>,
+    at: Timestamp,
+) -> Result<Approval, Error> {
+    let (bea, decision) = (identity("bea"), PersonDecision::Approve);
+    store.decide(&call("r1", 0), digest, &bea, decision, at)
 }

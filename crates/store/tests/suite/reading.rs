@@ -74,6 +74,25 @@ fn runs_are_listed_latest_first_and_filtered() {
     };
     assert_eq!(listed(agent("helper")).len(), 3);
     assert!(listed(agent("nobody")).is_empty());
+    let page = |after: &str| RunFilter {
+        after: Some(id(after)),
+        limit: Some(2),
+        ..RunFilter::default()
+    };
+    assert_eq!(listed(page("r3")), ["r2", "r1"]);
+    assert_eq!(listed(page("r2")), ["r1"]);
+    assert_eq!(listed(page("r1")), [""; 0]);
+    assert_eq!(listed(page("unknown")), [""; 0]);
+    let since = RunFilter {
+        since: Some(at(1)),
+        ..RunFilter::default()
+    };
+    assert_eq!(listed(since), ["r3", "r2"]);
+    let principal = |name: &str| RunFilter {
+        principal: Some(name.to_owned()),
+        ..RunFilter::default()
+    };
+    assert!(listed(principal("nobody")).is_empty());
 
     let summary = store.summary(&id("r1")).unwrap();
     assert_eq!(

@@ -28,31 +28,10 @@ fn suspend(journal: RunJournal) {
 
 /// The run of a sub-agent that works for a call.
 fn child(store: &Store, name: &str, parent: &str) -> RunJournal {
-    let Event::Started {
-        run,
-        agent,
-        agents,
-        assembly,
-        holds,
-        task,
-        settings,
-        at,
-        ..
-    } = started(name, "Find it.")
-    else {
-        unreachable!()
-    };
-    let event = Event::Started {
-        parent: Some(parent.parse().unwrap()),
-        run,
-        agent,
-        agents,
-        assembly,
-        holds,
-        task,
-        settings,
-        at,
-    };
+    let mut event = started(name, "Find it.");
+    if let Event::Started { parent: of, .. } = &mut event {
+        *of = Some(parent.parse().unwrap());
+    }
     store.start(new_run(), &event, Durability::Synced).unwrap()
 }
 

@@ -192,7 +192,7 @@ fn event_of(message: &InboxAction, by: &Principal) -> Event {
 fn a_purge_removes_the_content_of_plans_and_keeps_who_changed_them() {
     let (_directory, store) = open();
     ended_with_plan(&store, "r1");
-    assert_eq!(store.plans("acme", 10).unwrap().len(), 1);
+    assert_eq!(store.plans("acme", 10, None).unwrap().len(), 1);
     for text in TEXTS {
         assert!(contains(&file_bytes(&store), text), "{text}");
     }
@@ -200,7 +200,7 @@ fn a_purge_removes_the_content_of_plans_and_keeps_who_changed_them() {
     for text in TEXTS {
         assert!(!contains(&file_bytes(&store), text), "{text}");
     }
-    assert_eq!(store.plans("acme", 10).unwrap(), []);
+    assert_eq!(store.plans("acme", 10, None).unwrap(), []);
     let connection = other_connection(&store);
     let mut left = connection
         .prepare("SELECT kind || ' by ' || sent_by || ' ' || body FROM mailbox ORDER BY id")
@@ -384,7 +384,7 @@ fn a_run_with_an_unknown_event_is_kept_whole() {
     ended(&store, "r1", &RunEnd::Completed);
     other_connection(&store)
         .execute_batch(
-            r#"INSERT INTO events
+            r#"INSERT INTO events (run, seq, kind, at, payload, tenant, principal)
                VALUES ('r1', 100, 'foreseen', 0, '{"event":"foreseen"}', 'acme', 'ada')"#,
         )
         .unwrap();

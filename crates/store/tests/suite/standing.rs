@@ -1,7 +1,7 @@
 //! Tests of standing approvals: granted, listed and revoked.
 
 use windlass_core::approval::{
-    Digest, Identity, Reach, StandingApproval, StandingCall, StandingScope,
+    Digest, Reach, StandingApproval, StandingCall, StandingScope, TenantPrincipal,
 };
 use windlass_spec::{RiskLevel, RunId, SecurityLevel, ToolName};
 use windlass_store::{Error, StandingFilter, StandingId, Store};
@@ -27,7 +27,7 @@ fn until(second: i64) -> Reach {
 
 fn covering(
     store: &Store,
-    principal: &Identity,
+    principal: &TenantPrincipal,
     run: &RunId,
     digest: Digest,
 ) -> Option<StandingId> {

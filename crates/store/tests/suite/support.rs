@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use windlass_core::approval::{Identity, PersonDecision, Principal};
+use windlass_core::approval::{PersonDecision, Principal, TenantPrincipal};
 use windlass_core::gate::{Governance, Rules};
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall, Usage};
 use windlass_core::run::{CallEnd, Event, GateStep, Next, Run, Settings, Task};
@@ -149,9 +149,9 @@ pub(crate) fn next_event(run: &Run, second: i64, end: &CallEnd) -> Event {
     }
 }
 
-fn ada() -> Identity {
+fn ada() -> TenantPrincipal {
     let tenant = NonEmptyText::new("acme").unwrap();
-    Identity::new(tenant, Principal::new("ada").unwrap())
+    TenantPrincipal::new(tenant, Principal::new("ada").unwrap())
 }
 
 pub(crate) fn success() -> CallEnd {
@@ -204,6 +204,19 @@ pub(crate) fn contains(bytes: &[u8], needle: &str) -> bool {
         .windows(needle.len())
         .any(|window| window == needle.as_bytes())
 }
+
+/// Takes back what the database has had since rows are signed, for tests of older schemas.
+pub(crate) const WITHOUT_EVIDENCE: &str = "
+    DROP TABLE evidence; DROP TABLE log_position; DROP TABLE purged_events;
+    DROP TABLE admin_changes; DROP TABLE admin_heads; DROP INDEX mailbox_by_run;
+    ALTER TABLE runs DROP COLUMN last_event; ALTER TABLE runs DROP COLUMN head;
+    ALTER TABLE runs DROP COLUMN unsigned_events; ALTER TABLE runs DROP COLUMN questions;
+    ALTER TABLE runs DROP COLUMN held_calls; ALTER TABLE runs DROP COLUMN commands;
+    ALTER TABLE runs DROP COLUMN damage; ALTER TABLE runs DROP COLUMN mac;
+    ALTER TABLE events DROP COLUMN digest; ALTER TABLE events DROP COLUMN mac;
+    ALTER TABLE approvals DROP COLUMN mac; ALTER TABLE holds DROP COLUMN mac;
+    ALTER TABLE mailbox DROP COLUMN digest; ALTER TABLE mailbox DROP COLUMN mac;
+    ALTER TABLE standing_approvals DROP COLUMN mac;";
 
 /// All rows of all tables about runs.
 pub(crate) fn content(path: &Path) -> String {

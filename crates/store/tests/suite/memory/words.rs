@@ -114,6 +114,9 @@ fn frequent_words_find_the_chunks_that_have_all_of_them() {
 fn restore_old_schema(directory: &TempDir) {
     let connection = Connection::open(directory.path().join("windlass.db")).unwrap();
     connection
+        .execute_batch(crate::suite::support::WITHOUT_EVIDENCE)
+        .unwrap();
+    connection
         .execute_batch(
             "DROP TABLE memory_sources;
              CREATE INDEX memory_documents_by_source ON memory_documents (scope, source);
