@@ -1,6 +1,7 @@
 //! Binding: finds an implementation for each tool that an agent declares. It decides whether an
 //! implementation matches a specification. It runs nothing and changes neither.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -79,22 +80,14 @@ impl BoundTools {
     pub fn get(&self, name: &str) -> Option<&BoundTool> {
         self.tools.iter().find(|tool| tool.name().as_str() == name)
     }
+}
 
-    /// The tools in order.
-    pub fn iter(&self) -> std::slice::Iter<'_, BoundTool> {
-        self.tools.iter()
-    }
+/// The tools in order.
+impl Deref for BoundTools {
+    type Target = [BoundTool];
 
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.tools.len()
-    }
-
-    /// Whether the agent declares none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.tools.is_empty()
+    fn deref(&self) -> &[BoundTool] {
+        &self.tools
     }
 }
 

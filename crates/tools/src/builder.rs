@@ -133,10 +133,22 @@ impl ToolBuilder {
         R: Future<Output = Result<T, ToolError>> + Send + 'static,
         T: Serialize,
     {
+        self.typed_with_context(move |arguments, _| handler(arguments))
+    }
+
+    /// Like [`Self::typed`], with the context of the call.
+    pub(crate) fn typed_with_context<A, F, R, T>(self, handler: F) -> Self
+    where
+        A: DeserializeOwned,
+        F: Fn(A, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<T, ToolError>> + Send + 'static,
+        T: Serialize,
+    {
         self.with_handler(false, move |declared| {
             let declared = Arc::new(declared);
-            Arc::new(move |arguments, _| {
-                let running = serde_json::from_value(arguments).map(&handler);
+            Arc::new(move |arguments, context| {
+                let running = serde_json::from_value(arguments);
+                let running = running.map(|arguments| handler(arguments, context));
                 let declared = Arc::clone(&declared);
                 Box::pin(async move {
                     let result = running?.await?;

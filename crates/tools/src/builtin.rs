@@ -25,7 +25,7 @@ use web::Web;
 
 pub use settings::{
     AutomationSettings, BuiltinSettings, FileRoot, FileSettings, HttpSettings, NotConfigured,
-    SearchSettings, SecurityFact, SettingsError,
+    SecurityFact, SettingsError, WebSearchSettings, WriteRecorder,
 };
 pub use web::{HostPattern, html_to_text};
 

@@ -148,12 +148,12 @@ impl CommandLine {
                 std::pin::pin!(async { tokio::try_join!(wait, write, read, read_stderr) });
             tokio::select! {
                 biased;
-                ended = &mut all => ended.map(|(status, ..)| status),
+                ended = &mut all => ended.map(|(status, ..)| status).map_err(Some),
                 () = context.stop.cancelled() => {
                     group.terminate().await;
                     // Processes that are left after this time are killed below.
                     let _ = tokio::time::timeout(GRACE, &mut all).await;
-                    Err(ToolError::of(ErrorCategory::Cancelled, "the call was cancelled"))
+                    Err(None)
                 }
             }
         };
@@ -163,7 +163,7 @@ impl CommandLine {
                 group.kill().await;
                 // It is dead; this only reaps the process.
                 let _ = child.wait().await;
-                Err(error)
+                Err(error.unwrap_or_else(|| self.stopped(&output, &stderr_text)))
             }
         }
     }
@@ -224,12 +224,29 @@ impl CommandLine {
         if !status.success() {
             let message = format!("`{self}` ended with {status}; {stderr_text}");
             let message = redacted(message, &self.secrets());
-            return Err(ToolError::foreign(ErrorCategory::ToolFailure, message));
+            let error = ToolError::foreign(ErrorCategory::ToolFailure, message);
+            // A program that a signal ended has not reported how far it got.
+            return Err(match status.code() {
+                Some(_) => error,
+                None => error.interrupted(),
+            });
         }
         value(output, declared).map_err(|error| {
             let message = format!("`{self}`: {error}; {stderr_text}");
             ToolError::foreign(error.category(), redacted(message, &self.secrets()))
         })
+    }
+
+    /// The error of a program that was stopped. Its message is what it wrote last.
+    fn stopped(&self, output: &[u8], stderr_text: &[u8]) -> ToolError {
+        let written = match stderr_text.trim_ascii() {
+            [] => output.trim_ascii(),
+            written => written,
+        };
+        let end = written.len().saturating_sub(MAX_STDERR_BYTES);
+        let written = String::from_utf8_lossy(written.get(end..).unwrap_or_default());
+        let message = redacted(written.into_owned(), &self.secrets());
+        ToolError::foreign(ErrorCategory::Cancelled, message)
     }
 
     fn not_started(&self, error: &io::Error) -> ToolError {

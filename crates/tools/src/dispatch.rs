@@ -6,13 +6,14 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use windlass_core::gate::Permit;
@@ -39,6 +40,16 @@ const CLEANUP_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long to wait for an aborted tool. It ends at its next `await`. One that never
 /// reaches it blocks a thread, but not the run.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How often the running time of a call is measured.
+const TICK: Duration = Duration::from_millis(250);
+
+/// A measurement that is later than this did not wait for a busy processor: the process was stopped, or the
+/// machine was suspended.
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
+
+/// How many characters of what a tool said last are kept.
+const MAX_LAST_WORDS: usize = 500;
 
 /// The options of a call besides its permit.
 #[derive(Clone)]
@@ -121,16 +132,29 @@ pub async fn dispatch(
         let failure = Failure::new(ErrorCategory::Cancelled, Effect::None, message);
         return CallEnd::Cancelled(failure).into();
     }
-    let declared = tool.specification().attributes().risk;
-    let effect = Effects::of(options.risk.or(declared));
+    // The tool refuses a permit for another tool. Here the arguments are compared: what was authorized,
+    // and nothing but the defaults of this specification.
+    let specification = tool.specification();
+    if permit.tool() == specification.name() && !permit.is_for(specification) {
+        let message = format!(
+            "the permit of `{}` is for other arguments than those to run with; nothing was done",
+            permit.tool()
+        );
+        let failure = Failure::new(ErrorCategory::Internal, Effect::None, message);
+        return CallEnd::Error(failure).into();
+    }
+    let declared = specification.attributes().risk;
+    let is_idempotent = specification.attributes().idempotent == Some(true);
+    let effect = Effects::of(options.risk.or(declared), is_idempotent);
     let timeout = options.timeout;
     let timeout = timeout.unwrap_or_else(|| time_limit(tool.specification()));
+    let last_words = LastWords::default();
     let context = CallContext {
         stop: CancellationToken::new(),
         max_output_bytes: options.max_output_bytes,
         key: options.key,
         reply: options.reply,
-        progress: options.progress,
+        progress: Some(last_words.recording(options.progress)),
         caller: options.caller,
         memory: options.memory,
         variant: options.variant,
@@ -148,40 +172,108 @@ pub async fn dispatch(
     let interrupted = tokio::select! {
         biased;
         ended = &mut work.ended => {
-            return outcome_of(tool, ended, &effect, options.max_output_bytes);
+            return outcome_of(tool, ended, &effect, options.max_output_bytes, &last_words);
         }
         () = options.cancel.cancelled() => Interruption::Cancelled,
-        () = tokio::time::sleep(timeout) => Interruption::Timeout,
+        () = running_time(timeout) => Interruption::Timeout,
     };
     stop.cancel();
-    if !cleans_up
-        || tokio::time::timeout(CLEANUP_TIMEOUT, &mut work.ended)
+    let cleaned_up = match cleans_up {
+        true => tokio::time::timeout(CLEANUP_TIMEOUT, &mut work.ended)
             .await
-            .is_err()
-    {
-        work.abort().await;
+            .ok(),
+        false => None,
+    };
+    let mut has_begun = true;
+    match cleaned_up {
+        Some(Ok(Err(error))) => {
+            last_words.note(error.foreign_message());
+            has_begun = !error.had_no_effect();
+        }
+        Some(_) => {}
+        None => work.abort().await,
     }
-    let end = match interrupted {
-        Interruption::Cancelled => CallEnd::Cancelled(Failure::new(
+    let (category, what) = match interrupted {
+        Interruption::Cancelled => (
             ErrorCategory::Cancelled,
-            effect.of_failure,
-            "the call was cancelled while it ran",
-        )),
-        Interruption::Timeout => CallEnd::Timeout(Failure::new(
+            "the call was cancelled while it ran".to_owned(),
+        ),
+        Interruption::Timeout => (
             ErrorCategory::Timeout,
-            effect.of_failure,
             format!(
                 "the call took longer than {} s and was stopped",
                 timeout.as_secs()
             ),
-        )),
+        ),
     };
-    end.into()
+    let possible_effect = match has_begun {
+        true => effect.of_failure,
+        false => Effect::None,
+    };
+    let failure = Failure::new(category, possible_effect, what);
+    let is_unknown = has_begun && effect.is_unknown_if_interrupted();
+    match (is_unknown, interrupted) {
+        (true, _) => effect.unknown(failure, &last_words),
+        (false, Interruption::Cancelled) => CallEnd::Cancelled(failure),
+        (false, Interruption::Timeout) => CallEnd::Timeout(effect.retryable(failure)),
+    }
+    .into()
 }
 
 enum Interruption {
     Cancelled,
     Timeout,
+}
+
+/// Waits until the process has run for `limit`. The time in which the process was stopped by a signal, or
+/// the machine was suspended, does not count: the tool could not be heard meanwhile.
+async fn running_time(limit: Duration) {
+    let mut left = limit;
+    while !left.is_zero() {
+        let tick = left.min(TICK);
+        let since = Instant::now();
+        tokio::time::sleep(tick).await;
+        let passed = since.elapsed();
+        let counted = match passed > tick + LONGEST_DELAY {
+            true => tick,
+            false => passed,
+        };
+        left = left.saturating_sub(counted);
+    }
+}
+
+/// What a tool said last, for the person who has to find out what it did. It is untrusted content.
+#[derive(Clone, Default)]
+struct LastWords(Arc<Mutex<Option<String>>>);
+
+impl LastWords {
+    fn note(&self, words: Option<&str>) {
+        let Some(words) = words.map(str::trim).filter(|words| !words.is_empty()) else {
+            return;
+        };
+        // The end of a long text is what was said last.
+        let skipped = words.chars().count().saturating_sub(MAX_LAST_WORDS);
+        let words = words.chars().skip(skipped).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
+    }
+
+    /// A progress callback that notes the messages, and passes them on.
+    fn recording(&self, progress: Option<OnProgress>) -> OnProgress {
+        let words = self.clone();
+        Arc::new(move |reported| {
+            words.note(reported.message.as_deref());
+            if let Some(progress) = &progress {
+                progress(reported);
+            }
+        })
+    }
+
+    fn get(&self) -> Option<String> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
 }
 
 /// A running tool. Dropping it stops it.
@@ -243,6 +335,9 @@ impl Crashed {
 
 /// The effects that a call may have had, by its risk. A call without a declared risk counts as irreversible.
 struct Effects {
+    /// Whether the call may be repeated, although it may have had an effect: it can be undone, and two such
+    /// calls have the effect of one.
+    is_repeatable: bool,
     /// The effect if it failed or was stopped.
     of_failure: Effect,
     /// The effect if it completed, but its result does not match the signature. A call that can be undone counts as
@@ -251,16 +346,46 @@ struct Effects {
 }
 
 impl Effects {
-    fn of(risk: Option<RiskLevel>) -> Self {
+    fn of(risk: Option<RiskLevel>, is_idempotent: bool) -> Self {
+        let is_repeatable = is_idempotent && risk == Some(RiskLevel::ReversibleWithDelay);
         let (of_failure, of_bad_output) = match risk.unwrap_or(RiskLevel::Irreversible) {
             RiskLevel::Reversible => (Effect::None, Effect::None),
             RiskLevel::ReversibleWithDelay => (Effect::Unknown, Effect::Applied),
             RiskLevel::Irreversible => (Effect::Unknown, Effect::Unknown),
         };
         Self {
+            is_repeatable,
             of_failure,
             of_bad_output,
         }
+    }
+
+    /// Whether the outcome of a call is unknown if it was interrupted: it may have had an effect that must
+    /// not happen twice.
+    fn is_unknown_if_interrupted(&self) -> bool {
+        self.of_failure == Effect::Unknown && !self.is_repeatable
+    }
+
+    /// The failure of a call that may be repeated, although it may have had an effect.
+    fn retryable(&self, mut failure: Failure) -> Failure {
+        failure.retryable |= self.is_repeatable && failure.category.is_retryable();
+        failure
+    }
+
+    /// The end of an interrupted call whose outcome is unknown. Only the operator is shown what the tool said
+    /// last.
+    fn unknown(&self, failure: Failure, last_words: &LastWords) -> CallEnd {
+        let doubt = "it is unknown whether it took effect";
+        let said = match last_words.get() {
+            Some(words) => format!("the tool said last: {words}"),
+            None => "the tool said nothing".to_owned(),
+        };
+        CallEnd::Unknown(Failure {
+            model_message: format!("{}; {doubt}", failure.model_message),
+            operator_message: format!("{}; {doubt}; {said}", failure.operator_message),
+            retryable: false,
+            ..failure
+        })
     }
 }
 
@@ -276,6 +401,7 @@ fn outcome_of(
     ended: Result<Result<Value, ToolError>, Crashed>,
     effect: &Effects,
     max_output_bytes: usize,
+    last_words: &LastWords,
 ) -> DispatchOutcome {
     let end = match ended {
         Ok(Ok(value)) => {
@@ -301,13 +427,25 @@ fn outcome_of(
                 ErrorCategory::InvalidOutput => effect.of_bad_output,
                 _ => effect.of_failure,
             };
-            CallEnd::Error(error.into_failure(possible_effect))
+            let is_interrupted = error.is_interrupted();
+            let failure = error.into_failure(possible_effect);
+            match is_interrupted && effect.is_unknown_if_interrupted() {
+                true => effect.unknown(failure, last_words),
+                false if is_interrupted => CallEnd::Error(effect.retryable(failure)),
+                false => CallEnd::Error(failure),
+            }
         }
-        Err(Crashed(how)) => CallEnd::Error(Failure::foreign(
-            ErrorCategory::ToolFailure,
-            effect.of_failure,
-            format!("the tool `{}` {how}", tool.name()),
-        )),
+        Err(Crashed(how)) => {
+            let failure = Failure::foreign(
+                ErrorCategory::ToolFailure,
+                effect.of_failure,
+                format!("the tool `{}` {how}", tool.name()),
+            );
+            match effect.is_unknown_if_interrupted() {
+                true => effect.unknown(failure, last_words),
+                false => CallEnd::Error(failure),
+            }
+        }
     };
     end.into()
 }

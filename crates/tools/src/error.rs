@@ -14,6 +14,7 @@ pub struct ToolError {
     category: ErrorCategory,
     is_foreign: bool,
     had_no_effect: bool,
+    is_interrupted: bool,
     asks: Option<Box<ToolQuestion>>,
 }
 
@@ -32,6 +33,7 @@ impl ToolError {
             category,
             is_foreign: false,
             had_no_effect: false,
+            is_interrupted: false,
             asks: None,
         }
     }
@@ -71,6 +73,29 @@ impl ToolError {
     pub fn without_effect(mut self) -> Self {
         self.had_no_effect = true;
         self
+    }
+
+    /// Marks the error as one of a call that began and whose outcome is not known: the connection broke,
+    /// or the program died. Unlike an error that the tool reports, it tells nothing about the effect.
+    #[must_use]
+    pub fn interrupted(mut self) -> Self {
+        self.is_interrupted = true;
+        self
+    }
+
+    /// Whether the call began and its outcome is not known.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.is_interrupted && !self.had_no_effect
+    }
+
+    /// Whether the call certainly had no effect.
+    pub(crate) fn had_no_effect(&self) -> bool {
+        self.had_no_effect
+    }
+
+    /// The message, if a program or server wrote it.
+    pub(crate) fn foreign_message(&self) -> Option<&str> {
+        self.is_foreign.then_some(self.message.as_str())
     }
 
     /// The same error with another message.

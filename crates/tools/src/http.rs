@@ -11,6 +11,7 @@ use std::time::Duration;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde_json::{Map, Value};
 use tracing::{Instrument as _, debug_span};
+use windlass_http::client_builder;
 use windlass_spec::{ErrorCategory, Signature, Type};
 
 use crate::error::ToolError;
@@ -27,6 +28,9 @@ const MAX_REDIRECTS: usize = 5;
 
 /// How many bytes of an error response are kept for the operator.
 const MAX_ERROR_BYTES: usize = 2 * 1024;
+
+/// The header with the key of the call, by which a server recognizes a repeated request.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// A method a tool can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,6 +61,11 @@ impl HttpMethod {
             Self::Patch => "PATCH",
             Self::Delete => "DELETE",
         }
+    }
+
+    /// Whether requests may change something.
+    fn has_effect(self) -> bool {
+        self != Self::Get
     }
 
     fn has_body(self) -> bool {
@@ -228,7 +237,12 @@ impl HttpEndpoint {
         if !self.method.has_body() {
             add_to_query(&mut url, &arguments);
         }
+        let sent_to = url.clone();
         let mut request = self.client()?.request(self.method.into(), url);
+        if self.method.has_effect() && !context.key.is_empty() && !self.has_header(IDEMPOTENCY_KEY)
+        {
+            request = request.header(IDEMPOTENCY_KEY, &context.key);
+        }
         let mut secrets = Vec::new();
         for header in &self.headers {
             let (name, value) = header.resolve(&mut secrets)?;
@@ -243,7 +257,7 @@ impl HttpEndpoint {
         };
         let response = send(request, self.host())
             .await
-            .map_err(|error| redact_error(self.not_sent(error)))?;
+            .map_err(|error| redact_error(self.no_response(error, &sent_to)))?;
         let status = response.status();
         if !status.is_success() {
             return Err(redact_error(self.response_error(status, response).await));
@@ -278,7 +292,7 @@ impl HttpEndpoint {
                 attempt.stop()
             }
         });
-        let builder = Client::builder()
+        let builder = client_builder()
             .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
             .referer(false)
@@ -287,18 +301,25 @@ impl HttpEndpoint {
         Ok(self.client.get_or_init(|| client))
     }
 
-    fn not_sent(&self, error: reqwest::Error) -> ToolError {
-        let was_never_sent = error.is_connect() || error.is_builder();
+    fn has_header(&self, name: &str) -> bool {
+        let mut headers = self.headers.iter();
+        headers.any(|header| header.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The error for a request without a response. Only if no connection was made, the request has certainly
+    /// not been sent. A redirect is another request, after one that was sent.
+    fn no_response(&self, error: reqwest::Error, sent_to: &Url) -> ToolError {
+        let is_first = error.url().is_none_or(|url| url == sent_to);
+        let was_never_sent = error.is_builder() || error.is_connect() && is_first;
         let message = format!(
             "`{}` does not answer: {}",
             self.host(),
             causes(&error.without_url())
         );
         let error = ToolError::foreign(ErrorCategory::Unavailable, message);
-        if was_never_sent {
-            error.without_effect()
-        } else {
-            error
+        match was_never_sent {
+            true => error.without_effect(),
+            false => error.interrupted(),
         }
     }
 
@@ -328,6 +349,8 @@ impl HttpEndpoint {
         match status.as_u16() {
             // The server refused the request without an effect.
             401 | 403 | 404 | 405 | 410 | 429 => error.without_effect(),
+            // A gateway has lost the server that works on the request.
+            502 | 504 => error.interrupted(),
             _ => error,
         }
     }
@@ -345,7 +368,8 @@ impl HttpEndpoint {
                     let why = causes(&error.without_url());
                     let message =
                         format!("the response of `{}` was interrupted: {why}", self.host());
-                    return Err(ToolError::foreign(ErrorCategory::Unavailable, message));
+                    let error = ToolError::foreign(ErrorCategory::Unavailable, message);
+                    return Err(error.interrupted());
                 }
             }
         }

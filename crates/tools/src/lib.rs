@@ -7,6 +7,8 @@
 //! returns how the call ended. Tools that are programs ([`CommandLine`]) or requests
 //! ([`HttpEndpoint`]) need no Rust: a library file lists them. This crate calls no model.
 
+#![deny(clippy::disallowed_methods)]
+
 mod answer;
 mod bind;
 mod builder;
@@ -33,8 +35,8 @@ pub use bind::{BindingMode, BoundTool, BoundTools, bind};
 pub use builder::{IntoSignature, ToolBuildError, ToolBuilder, ToolProblem};
 pub use builtin::{
     AutomationSettings, BUILTIN, BuiltinSettings, FileRoot, FileSettings, HostPattern,
-    HttpSettings, NotConfigured, SearchSettings, SecurityFact, SettingsError, builtin,
-    builtin_specifications, html_to_text,
+    HttpSettings, NotConfigured, SecurityFact, SettingsError, WebSearchSettings, WriteRecorder,
+    builtin, builtin_specifications, html_to_text,
 };
 pub use command::{CommandLine, CommandLineError, ProcessGroup};
 pub use difference::{Difference, differences};

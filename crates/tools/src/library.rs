@@ -2,6 +2,7 @@
 //! of them an agent gets, so one agent can be tried with either.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 
 use windlass_spec::ToolName;
 
@@ -72,23 +73,6 @@ impl ToolLibrary {
         &self.tools
     }
 
-    /// Iterates over the tools in the order they were registered.
-    pub fn iter(&self) -> std::slice::Iter<'_, Tool> {
-        self.tools.iter()
-    }
-
-    /// How many tools there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.tools.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.tools.is_empty()
-    }
-
     /// This library, with its name, and the tools of `other` after its own.
     ///
     /// # Errors
@@ -109,6 +93,15 @@ impl ToolLibrary {
             self.register(tool);
         }
         Ok(self)
+    }
+}
+
+/// The tools in the order they were registered.
+impl Deref for ToolLibrary {
+    type Target = [Tool];
+
+    fn deref(&self) -> &[Tool] {
+        &self.tools
     }
 }
 

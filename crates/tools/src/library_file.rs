@@ -14,6 +14,19 @@ use toml::de::DeTable;
 use crate::library::ToolLibrary;
 use reader::{FileLocation, Reader};
 
+/// Whether a text is a tool library: TOML with a tool that has an implementation.
+pub(crate) fn is_library(text: &str) -> bool {
+    let Ok(table) = text.parse::<toml::Table>() else {
+        return false;
+    };
+    let tools = table.get("tools").and_then(toml::Value::as_table);
+    let mut tools = tools.into_iter().flatten();
+    tools.any(|(_, tool)| {
+        let is_implemented = |key: &&str| tool.get(*key).is_some();
+        tools::IMPLEMENTATION_KEYS.iter().any(is_implemented)
+    })
+}
+
 /// The keys a library file has.
 const KEYS: [&str; 2] = ["name", "tools"];
 
@@ -36,13 +49,15 @@ impl std::error::Error for LibraryFileError {}
 
 impl fmt::Display for LibraryFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // All may quote the file, and no line of it must begin a line.
+        let indented = |text: &str| text.replace('\n', "\n    ");
         write!(f, "{}:{}: ", self.line, self.column)?;
         if !self.key.is_empty() {
-            write!(f, "`{}` ", self.key)?;
+            write!(f, "`{}` ", indented(&self.key))?;
         }
-        f.write_str(&self.message)?;
+        f.write_str(&indented(&self.message))?;
         match &self.hint {
-            Some(hint) => write!(f, "\n  hint: {hint}"),
+            Some(hint) => write!(f, "\n  hint: {}", indented(hint)),
             None => Ok(()),
         }
     }

@@ -2,9 +2,9 @@
 //! serialized; its specification is.
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Permit;
@@ -20,7 +20,7 @@ use crate::memory::{Caller, MemoryPort};
 use crate::split::Split;
 
 /// The future of a running tool.
-pub type ToolFuture = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send>>;
+pub type ToolFuture = BoxFuture<'static, Result<Value, ToolError>>;
 
 pub(crate) type Handler = Arc<dyn Fn(Value, CallContext) -> ToolFuture + Send + Sync>;
 

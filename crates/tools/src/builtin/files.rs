@@ -2,20 +2,23 @@
 //! paths, `root` opens files without leaving their root, and this module implements
 //! the tools. File access blocks, so it runs on the blocking thread pool.
 
+mod guard;
 mod path;
 mod root;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use windlass_spec::ErrorCategory;
+use windlass_spec::{ErrorCategory, RunId};
 
 use super::declared::{self, DeclaredTool};
 use super::settings::{FileRoot, FileSettings};
 use super::{invalid, not_configured, refused};
 use crate::builder::ToolBuildError;
 use crate::error::ToolError;
-use crate::tool::Tool;
+use crate::tool::{CallContext, Tool};
+pub(super) use guard::Governed;
+use guard::{Reached, governs_agents, is_configuration};
 use path::{PathTarget, Steps};
 use root::{EntryKind, FileProblem, WriteMode};
 
@@ -32,7 +35,7 @@ pub(super) fn read_file(files: Option<Arc<Files>>) -> Result<Tool, ToolBuildErro
     file_tool(
         &declared::READ_FILE,
         files,
-        |files, arguments: PathArguments| files.read(&arguments.path),
+        |files, arguments: PathArguments, _| files.read(&arguments.path),
     )
 }
 
@@ -40,7 +43,7 @@ pub(super) fn write_file(files: Option<Arc<Files>>) -> Result<Tool, ToolBuildErr
     file_tool(
         &declared::WRITE_FILE,
         files,
-        |files, arguments: WriteArguments| files.write(&arguments),
+        |files, arguments: WriteArguments, run| files.write(&arguments, run),
     )
 }
 
@@ -48,7 +51,7 @@ pub(super) fn list_directory(files: Option<Arc<Files>>) -> Result<Tool, ToolBuil
     file_tool(
         &declared::LIST_DIRECTORY,
         files,
-        |files, arguments: ListArguments| files.list(&arguments.path),
+        |files, arguments: ListArguments, _| files.list(&arguments.path),
     )
 }
 
@@ -56,11 +59,11 @@ pub(super) fn delete_file(files: Option<Arc<Files>>) -> Result<Tool, ToolBuildEr
     file_tool(
         &declared::DELETE_FILE,
         files,
-        |files, arguments: PathArguments| files.delete(&arguments.path),
+        |files, arguments: PathArguments, _| files.delete(&arguments.path),
     )
 }
 
-/// A tool that does `work`, or fails with what to configure.
+/// A tool that does `work` for a run, or fails with what to configure.
 fn file_tool<A, T, F>(
     declared: &'static DeclaredTool,
     files: Option<Arc<Files>>,
@@ -69,15 +72,16 @@ fn file_tool<A, T, F>(
 where
     A: for<'de> Deserialize<'de> + Send + 'static,
     T: Serialize + Send + 'static,
-    F: Fn(&Files, A) -> Result<T, ToolError> + Copy + Send + Sync + 'static,
+    F: Fn(&Files, A, Option<&RunId>) -> Result<T, ToolError> + Copy + Send + Sync + 'static,
 {
     declared
         .builder()
-        .typed(move |arguments: A| {
+        .typed_with_context(move |arguments: A, context: CallContext| {
             let files = files.clone();
+            let run = context.caller.map(|caller| caller.run);
             async move {
                 let files = files.ok_or_else(|| not_configured(declared))?;
-                tokio::task::spawn_blocking(move || work(&files, arguments))
+                tokio::task::spawn_blocking(move || work(&files, arguments, run.as_ref()))
                     .await
                     .map_err(|error| ToolError::of(ErrorCategory::Internal, error.to_string()))?
             }
@@ -141,7 +145,8 @@ impl Files {
 
     fn read(&self, path: &str) -> Result<ReadAnswer, ToolError> {
         let (root, steps) = self.file(path)?;
-        let bytes = root::read(root.directory(), &steps, self.settings.max_bytes())
+        let check = |reached: &Reached<'_>| self.check_read(root, reached);
+        let bytes = root::read(root.directory(), &steps, self.settings.max_bytes(), &check)
             .map_err(|problem| file_error(path, problem))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let place = error.utf8_error().valid_up_to();
@@ -155,7 +160,11 @@ impl Files {
         })
     }
 
-    fn write(&self, arguments: &WriteArguments) -> Result<WriteAnswer, ToolError> {
+    fn write(
+        &self,
+        arguments: &WriteArguments,
+        run: Option<&RunId>,
+    ) -> Result<WriteAnswer, ToolError> {
         let WriteArguments {
             path,
             content,
@@ -170,13 +179,39 @@ impl Files {
                 "the content has {length} bytes; the limit is {max_bytes} bytes"
             )));
         }
-        let replaced = root::write(root.directory(), &steps, content.as_bytes(), *mode)
+        let check = |reached: &Reached<'_>| self.check_write(root, reached, content.as_bytes());
+        let record = || self.record_write(root, &steps, content, run);
+        let content_bytes = content.as_bytes();
+        let directory = root.directory();
+        let replaced = root::write(directory, &steps, content_bytes, *mode, &check, &record)
             .map_err(|problem| file_error(path, problem))?;
         Ok(WriteAnswer {
             path: path.clone(),
             bytes: content.len(),
             replaced,
         })
+    }
+
+    /// Records what is about to be written, by which run.
+    fn record_write(
+        &self,
+        root: &FileRoot,
+        steps: &Steps,
+        content: &str,
+        run: Option<&RunId>,
+    ) -> Result<(), FileProblem> {
+        let (Some(recorder), Some(run)) = (self.settings.recorder(), run) else {
+            return Ok(());
+        };
+        let directory = root.directory();
+        let mut path = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+        path.extend(steps.names());
+        recorder
+            .record(&path, content, run)
+            .map_err(|why| FileProblem::Failed {
+                what: format!("not written, because that cannot be recorded: {why}"),
+                had_effect: false,
+            })
     }
 
     fn list(&self, path: &str) -> Result<Vec<DirectoryEntry>, ToolError> {
@@ -204,8 +239,9 @@ impl Files {
 
     fn delete(&self, path: &str) -> Result<DeleteAnswer, ToolError> {
         let (root, steps) = self.file(path)?;
-        let bytes =
-            root::delete(root.directory(), &steps).map_err(|problem| file_error(path, problem))?;
+        let check = |reached: &Reached<'_>| self.check_write(root, reached, &[]);
+        let bytes = root::delete(root.directory(), &steps, &check)
+            .map_err(|problem| file_error(path, problem))?;
         Ok(DeleteAnswer {
             path: path.to_owned(),
             bytes,
@@ -219,19 +255,42 @@ impl Files {
     /// The root and the steps of the path of a file.
     fn file(&self, path: &str) -> Result<(&FileRoot, Steps), ToolError> {
         match PathTarget::parse(path, &self.names()).map_err(invalid)? {
-            PathTarget::InRoot { root, steps } if steps.is_file() => {
-                let root = self.root(root)?;
-                if self.settings.is_protected(root, steps.names()) {
-                    return Err(refused(format!(
-                        "{path:?} belongs to the configuration or data of Windlass, which agents must \
-                         not access"
-                    )));
-                }
-                Ok((root, steps))
-            }
+            PathTarget::InRoot { root, steps } if steps.is_file() => Ok((self.root(root)?, steps)),
             PathTarget::InRoot { .. } | PathTarget::Roots => Err(invalid(format!(
                 "{path:?} is a directory; name a file in it"
             ))),
+        }
+    }
+
+    /// Refuses files that may hold rules or secrets of others: configurations, policies, libraries and data.
+    fn check_read(&self, root: &FileRoot, reached: &Reached<'_>) -> Result<(), FileProblem> {
+        let directory = root.directory();
+        match is_configuration(reached.name)
+            || reached.is_data(directory)
+            || reached.is_one_of(self.settings.protected(), directory)
+        {
+            true => Err(FileProblem::Governs(
+                "belongs to the configuration or data of Windlass",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses files that govern agents, in this project and in others. `content` is what would be written.
+    fn check_write(
+        &self,
+        root: &FileRoot,
+        reached: &Reached<'_>,
+        content: &[u8],
+    ) -> Result<(), FileProblem> {
+        self.check_read(root, reached)?;
+        if reached.is_one_of(self.settings.governing(), root.directory()) {
+            return Err(FileProblem::Governs("governs agents of this project"));
+        }
+        let existing = root::beginning(reached, self.settings.max_bytes());
+        match governs_agents(reached.name, &[&existing, content]) {
+            Some(why) => Err(FileProblem::Governs(why)),
+            None => Ok(()),
         }
     }
 
@@ -280,6 +339,9 @@ fn file_error(path: &str, problem: FileProblem) -> ToolError {
         )),
         FileProblem::Exists => invalid(format!(
             "{path:?} exists with other content; to replace it, use mode `overwrite`"
+        )),
+        FileProblem::Governs(why) => refused(format!(
+            "{path:?} {why}; agents must not access what governs them"
         )),
         FileProblem::Denied => refused(format!("the operating system denies access to {path:?}")),
         FileProblem::Failed { what, had_effect } => {

@@ -4,12 +4,15 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Url;
+use windlass_spec::RunId;
 use windlass_spec::text::{TextUse, is_clean};
 
 use super::declared;
+use super::files::Governed;
 use super::web::HostPattern;
 use crate::dispatch::DEFAULT_MAX_OUTPUT_BYTES;
 use crate::http::{HttpEndpoint, HttpMethod};
@@ -25,7 +28,7 @@ pub struct BuiltinSettings {
     /// The hosts that can be called; none by default.
     pub http: HttpSettings,
     /// The web search service; none if absent.
-    pub search: Option<SearchSettings>,
+    pub search: Option<WebSearchSettings>,
     /// The service that drives a browser; none if absent.
     pub automation: Option<AutomationSettings>,
     /// The environment, such as `production`, for `check_security_status`.
@@ -132,8 +135,44 @@ impl FileRoot {
 pub struct FileSettings {
     roots: Vec<FileRoot>,
     max_bytes: usize,
-    protected: Vec<PathBuf>,
+    protected: Vec<Governed>,
+    governing: Vec<Governed>,
+    recorder: Option<WriteRecorder>,
 }
+
+/// Records what the file tools are about to write.
+#[derive(Clone)]
+pub struct WriteRecorder(Arc<RecordWrite>);
+
+/// Records a file with its content and the run that writes it.
+type RecordWrite = dyn Fn(&Path, &str, &RunId) -> Result<(), String> + Send + Sync;
+
+impl WriteRecorder {
+    /// A recorder. If it fails, the file is not written.
+    pub fn new(
+        record: impl Fn(&Path, &str, &RunId) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(record))
+    }
+
+    pub(super) fn record(&self, path: &Path, content: &str, run: &RunId) -> Result<(), String> {
+        (self.0)(path, content, run)
+    }
+}
+
+impl fmt::Debug for WriteRecorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WriteRecorder")
+    }
+}
+
+impl PartialEq for WriteRecorder {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for WriteRecorder {}
 
 impl FileSettings {
     /// The default maximum size of a file: 1 MiB.
@@ -209,6 +248,8 @@ impl FileSettings {
             roots,
             max_bytes: Self::DEFAULT_MAX_BYTES,
             protected: Vec::new(),
+            governing: Vec::new(),
+            recorder: None,
         })
     }
 
@@ -225,25 +266,36 @@ impl FileSettings {
     /// rules, nor read the data of others.
     #[must_use]
     pub fn protecting(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        let real = |path: PathBuf| std::fs::canonicalize(&path).unwrap_or(path);
-        self.protected.extend(paths.into_iter().map(real));
+        self.protected.extend(paths.into_iter().map(Governed::new));
         self
     }
 
-    /// Whether agents must not access a file. Every `windlass.toml` is protected, because it is the
-    /// configuration of its project, wherever it is.
-    pub(super) fn is_protected(&self, root: &FileRoot, names: &[String]) -> bool {
-        let is_configuration = names
-            .last()
-            .is_some_and(|name| name.eq_ignore_ascii_case("windlass.toml"));
-        let real = std::fs::canonicalize(root.directory());
-        let mut path = real.unwrap_or_else(|_| root.directory().to_owned());
-        path.extend(names);
-        is_configuration
-            || self
-                .protected
-                .iter()
-                .any(|protected| path.starts_with(protected))
+    /// Excludes these files and directories from writing and deleting. They may be read.
+    #[must_use]
+    pub fn governed_by(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.governing.extend(paths.into_iter().map(Governed::new));
+        self
+    }
+
+    /// Records every write of an agent before it is done.
+    #[must_use]
+    pub fn recorded_by(mut self, recorder: WriteRecorder) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    pub(super) fn recorder(&self) -> Option<&WriteRecorder> {
+        self.recorder.as_ref()
+    }
+
+    /// What must not be accessed.
+    pub(super) fn protected(&self) -> &[Governed] {
+        &self.protected
+    }
+
+    /// What must not be written or deleted.
+    pub(super) fn governing(&self) -> &[Governed] {
+        &self.governing
     }
 
     /// The directories.
@@ -367,12 +419,12 @@ impl HttpSettings {
 
 /// The web search service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SearchSettings {
+pub struct WebSearchSettings {
     endpoint: Url,
     max_results: usize,
 }
 
-impl SearchSettings {
+impl WebSearchSettings {
     /// The default maximum number of results.
     pub const DEFAULT_MAX_RESULTS: usize = 10;
 

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::declared;
 use super::not_configured;
-use super::settings::{AutomationSettings, BuiltinSettings, SearchSettings};
+use super::settings::{AutomationSettings, BuiltinSettings, WebSearchSettings};
 use crate::builder::{ToolBuildError, ToolBuilder};
 use crate::error::ToolError;
 use crate::http::{HttpEndpoint, HttpMethod};
@@ -39,7 +39,7 @@ pub fn html_to_text(html: &str) -> (String, String) {
 /// The settings and clients of the web tools.
 pub(super) struct Web {
     fetcher: Option<Arc<Fetcher>>,
-    search: Option<SearchSettings>,
+    search: Option<WebSearchSettings>,
     automation: Option<AutomationSettings>,
 }
 

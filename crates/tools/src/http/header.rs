@@ -36,6 +36,10 @@ pub(super) struct Header {
 }
 
 impl Header {
+    pub(super) fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
     pub(super) fn parse(name: &str, value: &str) -> Result<Self, HttpProblem> {
         let problem = |why: &str| HttpProblem::Header {
             name: name.to_owned(),

@@ -31,7 +31,7 @@ const KEYS: [&str; 9] = [
 ];
 
 /// The keys for implementations. A tool has one of them.
-const IMPLEMENTATION_KEYS: [&str; 4] = ["command", "http", "builtin", "variants"];
+pub(super) const IMPLEMENTATION_KEYS: [&str; 4] = ["command", "http", "builtin", "variants"];
 
 /// The keys that only a command has.
 const COMMAND_KEYS: [&str; 2] = ["environment", "directory"];

@@ -3,6 +3,7 @@
 mod atomic_write;
 mod automation;
 mod files;
+mod governing;
 mod researcher;
 mod search;
 mod server;

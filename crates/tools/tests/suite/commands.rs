@@ -11,7 +11,7 @@ use windlass_spec::{Effect, ErrorCategory, RiskLevel, ToolAttributes};
 use windlass_tools::{BoundTool, CommandLine, CommandLineError, DispatchOptions, Tool};
 
 use super::DESCRIPTION;
-use super::permits::{bound, brief, call, call_with, error, risk};
+use super::permits::{assert_output_is_too_large, bound, brief, call, call_with, error, risk};
 
 fn command_tool(command: CommandLine, signature: &str, attributes: ToolAttributes) -> BoundTool {
     let tool = Tool::builder("tried")
@@ -253,7 +253,7 @@ async fn a_cancelled_program_can_clean_up() {
         wait_until_closed(pipe).await;
         cancel.cancel();
     });
-    let CallEnd::Cancelled(failure) = end else {
+    let CallEnd::Unknown(failure) = end else {
         panic!("{end:?}");
     };
     assert_eq!(failure.effect, Effect::Unknown);
@@ -311,16 +311,7 @@ async fn an_endless_output_ends_the_program() {
         directory.path(),
         risk(RiskLevel::Reversible),
     );
-    let options = DispatchOptions {
-        max_output_bytes: 100_000,
-        ..DispatchOptions::default()
-    };
-    let failure = error(call_with(&tool, json!({}), options).await);
-    assert_eq!(failure.category, ErrorCategory::InvalidOutput);
-    assert!(
-        failure.model_message.contains("larger than 100000 bytes"),
-        "{failure:?}"
-    );
+    assert_output_is_too_large(&tool).await;
     wait_until_closed(watched).await;
 }
 

@@ -153,13 +153,15 @@ async fn a_panic_message_is_shown_only_to_the_operator() {
         ]
     });
     for tool in tools {
-        let failure = error(call(&tool, json!({})).await);
+        let end = call(&tool, json!({})).await;
+        let CallEnd::Unknown(failure) = end else {
+            panic!("{end:?}");
+        };
         assert_eq!(failure.category, ErrorCategory::ToolFailure);
         assert_eq!(failure.effect, Effect::Unknown);
-        assert_eq!(
-            failure.operator_message,
-            "the tool `tried` panicked: lost the key 123"
-        );
+        let message = &failure.operator_message;
+        let expected = "the tool `tried` panicked: lost the key 123; ";
+        assert!(message.starts_with(expected), "{message}");
         assert!(!failure.model_message.contains("key"));
     }
 }
@@ -226,13 +228,14 @@ async fn a_cancelled_call_is_stopped_and_dropped() {
         started.notified().await;
         cancel.cancel();
     });
-    let CallEnd::Cancelled(failure) = end else {
+    let CallEnd::Unknown(failure) = end else {
         panic!("{end:?}");
     };
     assert_eq!(
         (failure.category, failure.effect),
         (ErrorCategory::Cancelled, Effect::Unknown)
     );
+    assert!(!failure.retryable);
     dropped.notified().await;
 }
 

@@ -11,7 +11,7 @@ use windlass_spec::{Effect, ErrorCategory, RiskLevel, Signature};
 use windlass_tools::{BoundTool, DispatchOptions, HttpEndpoint, HttpMethod, HttpProblem, Tool};
 
 use super::DESCRIPTION;
-use super::permits::{bound, brief, call, call_with, error, risk};
+use super::permits::{assert_output_is_too_large, bound, brief, call, call_with, error, risk};
 
 /// A server that answers every request with `answer`.
 struct RecordingServer {
@@ -239,16 +239,66 @@ async fn an_unreachable_server_is_unavailable_without_effect() {
 }
 
 #[tokio::test]
-async fn an_interrupted_response_is_unavailable_with_unknown_effect() {
-    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\ncut";
-    let server = RecordingServer::answering(move |_| answer.to_owned()).await;
+async fn a_connection_that_breaks_after_the_request_leaves_the_outcome_unknown() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\ncut",
+        "",
+        "HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 307 Moved\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n",
+    ] {
+        let redirects = answer.contains("307");
+        let mut server = RecordingServer::answering(move |request| {
+            let is_redirected = request.starts_with("POST /elsewhere");
+            if is_redirected { "" } else { answer }.to_owned()
+        })
+        .await;
+        let url = server.url("/");
+        let with_risk = |risk| {
+            let endpoint = endpoint(HttpMethod::Post, &url);
+            tool_of(endpoint, "() --> IO Text", risk)
+        };
+        let end = call(&with_risk(RiskLevel::Irreversible), json!({})).await;
+        let CallEnd::Unknown(failure) = end else {
+            panic!("{answer}: {end:?}");
+        };
+        assert_eq!(failure.category, ErrorCategory::Unavailable, "{failure:?}");
+        assert!(!failure.retryable, "the model must not repeat it");
+        assert!(server.request().starts_with("POST / "));
+        if redirects {
+            assert!(server.request().starts_with("POST /elsewhere "));
+        }
+        let failure = error(call(&with_risk(RiskLevel::Reversible), json!({})).await);
+        assert_eq!(failure.effect, Effect::None);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_may_change_something_has_the_key_of_its_call() {
+    let mut server = RecordingServer::answering(|_| response("200 OK", "done")).await;
+    for (method, key) in [
+        (HttpMethod::Post, Some("r1:1:0")),
+        (HttpMethod::Delete, Some("r1:1:0")),
+        (HttpMethod::Get, None),
+    ] {
+        let endpoint = endpoint(method, &server.url("/"));
+        let tool = tool_of(endpoint, "() --> IO Text", RiskLevel::Irreversible);
+        let options = DispatchOptions {
+            key: "r1:1:0".to_owned(),
+            ..DispatchOptions::default()
+        };
+        call_with(&tool, json!({}), options).await;
+        let request = server.request();
+        let sent = request
+            .lines()
+            .find_map(|line| line.strip_prefix("idempotency-key: "));
+        assert_eq!(sent, key, "{request}");
+    }
     let endpoint = endpoint(HttpMethod::Post, &server.url("/"));
+    let endpoint = endpoint.header("Idempotency-Key", "own").unwrap();
     let tool = tool_of(endpoint, "() --> IO Text", RiskLevel::Irreversible);
-    let failure = error(call(&tool, json!({})).await);
-    assert_eq!(
-        (failure.category, failure.effect),
-        (ErrorCategory::Unavailable, Effect::Unknown)
-    );
+    call_with(&tool, json!({}), DispatchOptions::default()).await;
+    let request = server.request();
+    assert_eq!(request.matches("idempotency-key").count(), 1, "{request}");
 }
 
 #[tokio::test]
@@ -341,16 +391,7 @@ async fn a_response_that_is_too_large_is_an_error() {
     let server = RecordingServer::answering(|_| response("200 OK", &"x".repeat(200_000))).await;
     let endpoint = endpoint(HttpMethod::Get, &server.url("/"));
     let tool = tool_of(endpoint, "() --> IO Text", RiskLevel::Reversible);
-    let options = DispatchOptions {
-        max_output_bytes: 100_000,
-        ..DispatchOptions::default()
-    };
-    let failure = error(call_with(&tool, json!({}), options).await);
-    assert_eq!(failure.category, ErrorCategory::InvalidOutput);
-    assert!(
-        failure.model_message.contains("larger than 100000 bytes"),
-        "{failure:?}"
-    );
+    assert_output_is_too_large(&tool).await;
 }
 
 #[tokio::test]

@@ -55,20 +55,10 @@ fn tools_keep_the_order_of_the_file() {
     let library = read(
         r#"
         name = "desk"
-        [tools.search]
-        description = "Searches"
-        signature = "(query: Text) --> IO Text"
-        http = { method = "GET", url = "https://api.example.org/search/{query}", allowed_hosts = ["api.example.org"], headers = { Authorization = "env:SEARCH_TOKEN", Accept = "text/plain" } }
-        [tools.greet]
-        builtin = "hello/sayHello"
-        description = "Greets someone"
-        signature = "(name: Text) --> IO Text"
-        [tools.count]
-        description = "Counts"
-        signature = "() --> IO Int"
-        command = ["wc", "-l"]
-        environment = ["LC_ALL"]
-        directory = "tmp"
+        [tools]
+        search = { description = "Searches", signature = "(query: Text) --> IO Text", http = { method = "GET", url = "https://api.example.org/search/{query}", allowed_hosts = ["api.example.org"], headers = { Authorization = "env:SEARCH_TOKEN", Accept = "text/plain" } } }
+        greet = { builtin = "hello/sayHello", description = "Greets someone", signature = "(name: Text) --> IO Text" }
+        count = { description = "Counts", signature = "() --> IO Int", command = ["wc", "-l"], environment = ["LC_ALL"], directory = "tmp" }
         "#,
     )
     .unwrap();
@@ -156,10 +146,7 @@ fn reserved_name_is_refused_once_with_its_location() {
     let error = read(
         r#"
         name = "desk"
-        [tools.finish]
-        description = "Finishes the day"
-        signature = "() --> IO Text"
-        command = ["true"]
+        tools.finish = { description = "Finishes", signature = "() --> IO Text", command = ["true"] }
     "#,
     )
     .unwrap_err();

@@ -6,6 +6,7 @@ mod commands;
 mod differences;
 mod dispatching;
 mod http;
+mod interrupted;
 mod libraries;
 mod library_files;
 mod permits;

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-use windlass_core::approval::{Identity, Principal};
+use serde_json::{Value, json};
+use windlass_core::approval::{Principal, TenantPrincipal};
 use windlass_core::gate::{Governance, Permit, Rules};
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
 use windlass_core::run::{CallEnd, Event, Next, Run, Settings, Task};
 use windlass_spec::{
-    Failure, NonEmptyText, RiskLevel, RunId, Timestamp, ToolAttributes, ToolSpecification,
+    ErrorCategory, Failure, NonEmptyText, RiskLevel, RunId, Timestamp, ToolAttributes,
+    ToolSpecification,
 };
 use windlass_tools::{
     BindingMode, BoundTool, DispatchOptions, DispatchOutcome, Tool, ToolLibrary, dispatch,
@@ -88,7 +89,7 @@ pub(super) fn permit(specification: &Arc<ToolSpecification>, arguments: Value) -
     };
     let rules = Rules::new(&governance, run.agent(), &[]).unwrap();
     let tenant = NonEmptyText::new("local").unwrap();
-    let who = Identity::new(tenant, Principal::new("tester").unwrap());
+    let who = TenantPrincipal::new(tenant, Principal::new("tester").unwrap());
     let decision = run
         .decide(
             &call,
@@ -139,4 +140,18 @@ pub(super) fn error(end: CallEnd) -> Failure {
         CallEnd::Error(failure) => failure,
         other => panic!("{other:?}"),
     }
+}
+
+/// Asserts that a call fails because its output is larger than 100,000 bytes.
+pub(super) async fn assert_output_is_too_large(tool: &BoundTool) {
+    let options = DispatchOptions {
+        max_output_bytes: 100_000,
+        ..DispatchOptions::default()
+    };
+    let failure = error(call_with(tool, json!({}), options).await);
+    assert_eq!(failure.category, ErrorCategory::InvalidOutput);
+    assert!(
+        failure.model_message.contains("larger than 100000 bytes"),
+        "{failure:?}"
+    );
 }

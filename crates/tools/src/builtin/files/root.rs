@@ -16,6 +16,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::guard::{DirectoryOnTheWay, Reached};
 use super::path::Steps;
 
 /// Why a file cannot be used.
@@ -42,6 +43,8 @@ pub(super) enum FileProblem {
     TooMany(usize),
     /// It exists, and must not be replaced.
     Exists,
+    /// It governs agents, for this reason.
+    Governs(&'static str),
     /// The system denies access.
     Denied,
     /// Any other error.
@@ -118,11 +121,30 @@ pub(super) enum WriteMode {
     Overwrite,
 }
 
+/// Decides whether the file that was reached may be used.
+pub(super) type Check<'c> = &'c dyn Fn(&Reached<'_>) -> Result<(), FileProblem>;
+
 /// The bytes of a file, if it has at most `max_bytes`.
-pub(super) fn read(root: &Path, steps: &Steps, max_bytes: usize) -> Result<Vec<u8>, FileProblem> {
-    let (directory, name) = parent(root, steps)?;
+pub(super) fn read(
+    root: &Path,
+    steps: &Steps,
+    max_bytes: usize,
+    check: Check<'_>,
+) -> Result<Vec<u8>, FileProblem> {
+    let (directory, name) = parent(root, steps, check)?;
     let (file, stat) = open_file(&directory, name)?;
     contents(file, &stat, max_bytes)
+}
+
+/// The beginning of a file, for checks; empty if it cannot be read.
+pub(super) fn beginning(reached: &Reached<'_>, max_bytes: usize) -> Vec<u8> {
+    let Ok((file, _)) = open_file(reached.directory, reached.name) else {
+        return Vec::new();
+    };
+    let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX);
+    let mut bytes = Vec::new();
+    let _ = file.take(limit).read_to_end(&mut bytes);
+    bytes
 }
 
 /// Writes a file atomically, and returns whether it replaced another.
@@ -131,8 +153,10 @@ pub(super) fn write(
     steps: &Steps,
     content: &[u8],
     mode: WriteMode,
+    check: Check<'_>,
+    record: &dyn Fn() -> Result<(), FileProblem>,
 ) -> Result<bool, FileProblem> {
-    let (directory, name) = parent(root, steps)?;
+    let (directory, name) = parent(root, steps, check)?;
     check_file_system(&directory)?;
     let before = match stat(&directory, name) {
         Ok(stat) => {
@@ -145,6 +169,7 @@ pub(super) fn write(
     if before.is_some() && mode == WriteMode::Create {
         return check_same_content(&directory, name, content).map(|()| false);
     }
+    record()?;
     // The same permissions as the replaced file, also for the temporary file.
     let permissions = before.map(|stat| Permissions::from_raw_mode(stat.st_mode & 0o777));
     let (temporary, mut file) = create_temporary(&directory, permissions)?;
@@ -173,8 +198,8 @@ pub(super) fn write(
 }
 
 /// Deletes a file and returns its size.
-pub(super) fn delete(root: &Path, steps: &Steps) -> Result<u64, FileProblem> {
-    let (directory, name) = parent(root, steps)?;
+pub(super) fn delete(root: &Path, steps: &Steps, check: Check<'_>) -> Result<u64, FileProblem> {
+    let (directory, name) = parent(root, steps, check)?;
     check_file_system(&directory)?;
     let stat = stat(&directory, name)?;
     EntryKind::of(&stat).check_file(name)?;
@@ -189,7 +214,7 @@ pub(super) fn list(
     steps: &Steps,
     max_entries: usize,
 ) -> Result<Vec<(String, EntryKind, Option<u64>)>, FileProblem> {
-    let directory = open_directory(root, steps.names())?;
+    let (directory, _) = open_directory(root, steps.names())?;
     check_file_system(&directory)?;
     let entries = Dir::read_from(&directory).map_err(|error| FileProblem::of(error, ""))?;
     let mut listed = Vec::new();
@@ -213,19 +238,34 @@ pub(super) fn list(
     Ok(listed)
 }
 
-/// The opened directory of a file, and the file's name in it.
-fn parent<'a>(root: &Path, steps: &'a Steps) -> Result<(OwnedFd, &'a str), FileProblem> {
+/// The opened directory of a file that passes the check, and the file's name in it.
+fn parent<'a>(
+    root: &Path,
+    steps: &'a Steps,
+    check: Check<'_>,
+) -> Result<(OwnedFd, &'a str), FileProblem> {
     let (name, parents) = steps.names().split_last().ok_or(FileProblem::IsDirectory)?;
-    Ok((open_directory(root, parents)?, name))
+    let (directory, chain) = open_directory(root, parents)?;
+    check(&Reached {
+        directory: &directory,
+        chain: &chain,
+        name,
+    })?;
+    Ok((directory, name))
 }
 
-/// Opens a directory step by step from the root. The root itself may be a link, because the operator configured it.
-fn open_directory(root: &Path, names: &[String]) -> Result<OwnedFd, FileProblem> {
+/// Opens a directory step by step from the root, and returns it with the directories on the way. The root itself
+/// may be a link, because the operator configured it.
+fn open_directory(
+    root: &Path,
+    names: &[String],
+) -> Result<(OwnedFd, Vec<DirectoryOnTheWay>), FileProblem> {
     const DIRECTORY: OFlags = OFlags::RDONLY
         .union(OFlags::DIRECTORY)
         .union(OFlags::CLOEXEC);
     let mut directory = sys::open(root, DIRECTORY, Permissions::empty())
         .map_err(|error| FileProblem::of(error, ""))?;
+    let mut chain = vec![DirectoryOnTheWay::of(&directory)];
     for name in names {
         let flags = DIRECTORY | OFlags::NOFOLLOW;
         directory =
@@ -239,8 +279,9 @@ fn open_directory(root: &Path, names: &[String]) -> Result<OwnedFd, FileProblem>
                     FileProblem::of(error, name)
                 }
             })?;
+        chain.push(DirectoryOnTheWay::of(&directory));
     }
-    Ok(directory)
+    Ok((directory, chain))
 }
 
 fn stat(directory: &OwnedFd, name: &str) -> Result<Stat, FileProblem> {

@@ -5,13 +5,14 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
+use windlass_http::client_builder;
 use windlass_spec::ErrorCategory;
 
 use super::address::is_public;
@@ -196,7 +197,7 @@ impl Fetcher {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = Client::builder()
+        let client = client_builder()
             .user_agent(USER_AGENT)
             .connect_timeout(CONNECT_TIMEOUT)
             .referer(false)
@@ -291,7 +292,7 @@ pub(super) fn shown(url: &Url) -> String {
     whole.chars().take(SHOWN).collect()
 }
 
-type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+type LookupFuture = BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 
 /// Resolves names to public addresses only. The client connects only to these addresses,
 /// so a name cannot resolve to one address for the check and to another for the request.

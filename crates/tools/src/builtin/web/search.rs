@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use reqwest::{Client, StatusCode, Url, redirect};
 use serde::{Deserialize, Serialize};
+use windlass_http::client_builder;
 use windlass_spec::ErrorCategory;
 use windlass_spec::text::{TextUse, strip};
 
 use super::fetch::{USER_AGENT, shown};
 use crate::builtin::invalid;
-use crate::builtin::settings::SearchSettings;
+use crate::builtin::settings::WebSearchSettings;
 use crate::error::ToolError;
 use crate::http::{category, causes, client, send};
 
@@ -61,12 +62,12 @@ struct SearchResult {
 /// A client of a search server.
 #[derive(Debug)]
 pub(super) struct Search {
-    settings: SearchSettings,
+    settings: WebSearchSettings,
     client: OnceLock<Client>,
 }
 
 impl Search {
-    pub(super) fn new(settings: SearchSettings) -> Self {
+    pub(super) fn new(settings: WebSearchSettings) -> Self {
         Self {
             settings,
             client: OnceLock::new(),
@@ -163,7 +164,7 @@ impl Search {
         }
         let host = self.settings.url().host_str().unwrap_or_default();
         let is_local = matches!(host, "localhost" | "[::1]") || host.starts_with("127.");
-        let builder = Client::builder()
+        let builder = client_builder()
             .user_agent(USER_AGENT)
             .timeout(TIMEOUT)
             .referer(false)

@@ -73,12 +73,12 @@ async fn run_task(settings: &BuiltinSettings, task: &str) -> (Vec<String>, Strin
     let reflex = Reflex::new(Settings::default());
     let mut request = ModelRequest {
         messages: vec![
-            ChatMessage::System {
+            Arc::new(ChatMessage::System {
                 content: agent.instruction().to_owned(),
-            },
-            ChatMessage::User {
+            }),
+            Arc::new(ChatMessage::User {
                 content: task.to_owned(),
-            },
+            }),
         ],
         tools: bound
             .iter()
@@ -102,19 +102,20 @@ async fn run_task(settings: &BuiltinSettings, task: &str) -> (Vec<String>, Strin
             other => panic!("{other:?}"),
         };
         let id = format!("call_{turn}");
-        request.messages.push(ChatMessage::Assistant {
+        let asked = ChatMessage::Assistant {
             content: String::new(),
             calls: vec![ChatCall {
                 id: id.clone(),
                 tool: requested.tool.clone(),
                 arguments,
             }],
-        });
-        request.messages.push(ChatMessage::Tool {
+        };
+        let observed = ChatMessage::Tool {
             call_id: id,
             tool: requested.tool.clone(),
             content,
-        });
+        };
+        request.messages.extend([asked, observed].map(Arc::new));
         called.push(requested.tool.clone());
     }
     panic!("no answer after {MAX_TURNS} turns: {called:?}");

@@ -2,14 +2,14 @@
 
 use serde_json::json;
 use windlass_spec::ErrorCategory;
-use windlass_tools::{BuiltinSettings, SearchSettings};
+use windlass_tools::{BuiltinSettings, WebSearchSettings};
 
 use super::server::{MockServer, redirect, response};
 use super::{done, failed};
 
 pub(super) fn search_at(server: &MockServer, path: &str) -> BuiltinSettings {
     BuiltinSettings {
-        search: Some(SearchSettings::new(&server.url(path)).unwrap()),
+        search: Some(WebSearchSettings::new(&server.url(path)).unwrap()),
         ..BuiltinSettings::default()
     }
 }
@@ -43,28 +43,16 @@ async fn results_are_limited_by_the_call_and_the_settings() {
     let server = MockServer::searxng().await;
     let settings = search_at(&server, "/search");
     let arguments = json!({"query": "a", "max_results": 1});
-    assert_eq!(
-        done(&settings, "web_search", arguments)
-            .await
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
-    let search = SearchSettings::new(&server.url("/search")).unwrap();
+    let found = done(&settings, "web_search", arguments).await;
+    assert_eq!(found.as_array().unwrap().len(), 1);
+    let search = WebSearchSettings::new(&server.url("/search")).unwrap();
     let settings = BuiltinSettings {
         search: Some(search.with_max_results(1).unwrap()),
         ..BuiltinSettings::default()
     };
     let arguments = json!({"query": "a", "max_results": 50});
-    assert_eq!(
-        done(&settings, "web_search", arguments)
-            .await
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    let found = done(&settings, "web_search", arguments).await;
+    assert_eq!(found.as_array().unwrap().len(), 1);
     for wrong in [
         json!({"query": "a", "max_results": 0}),
         json!({"query": "  "}),
@@ -117,7 +105,7 @@ async fn errors_of_the_search_server_are_explained_only_to_the_operator() {
 #[tokio::test]
 async fn an_unreachable_search_server_is_unavailable() {
     let settings = BuiltinSettings {
-        search: Some(SearchSettings::new("http://127.0.0.1:1/search").unwrap()),
+        search: Some(WebSearchSettings::new("http://127.0.0.1:1/search").unwrap()),
         ..BuiltinSettings::default()
     };
     let failure = failed(&settings, "web_search", json!({"query": "a"})).await;

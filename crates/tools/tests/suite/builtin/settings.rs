@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use windlass_tools::{
-    AutomationSettings, FileSettings, HttpSettings, SearchSettings, SettingsError,
+    AutomationSettings, FileSettings, HttpSettings, SettingsError, WebSearchSettings,
 };
 
 fn error_of<T: std::fmt::Debug>(settings: Result<T, SettingsError>) -> String {
@@ -16,7 +16,7 @@ fn errors_in_settings_name_the_key_and_the_fix() {
     let none: [PathBuf; 0] = [];
     let files = || FileSettings::new(["notes"]).unwrap();
     let http = || HttpSettings::new(["example.org"]).unwrap();
-    let search = || SearchSettings::new("http://localhost:8080/search").unwrap();
+    let search = || WebSearchSettings::new("http://localhost:8080/search").unwrap();
     let errors = [
         error_of(FileSettings::new(none)),
         error_of(FileSettings::new([""])),
@@ -28,12 +28,14 @@ fn errors_in_settings_name_the_key_and_the_fix() {
         error_of(HttpSettings::new(["example.org", "https://example.org/x"])),
         error_of(http().with_max_bytes(9_000_000)),
         error_of(http().with_timeout(Duration::from_millis(10))),
-        error_of(SearchSettings::new("localhost")),
-        error_of(SearchSettings::new("ftp://example.org/")),
-        error_of(SearchSettings::new(
+        error_of(WebSearchSettings::new("localhost")),
+        error_of(WebSearchSettings::new("ftp://example.org/")),
+        error_of(WebSearchSettings::new(
             "https://user:hunter2@example.org/search",
         )),
-        error_of(SearchSettings::new("https://user:hunter2@example.org:x/")),
+        error_of(WebSearchSettings::new(
+            "https://user:hunter2@example.org:x/",
+        )),
         error_of(search().with_max_results(0)),
         error_of(AutomationSettings::new("/automate")),
         error_of(AutomationSettings::new("https://example.org/?task={}")),

@@ -1,7 +1,9 @@
 //! Tests of `check_security_status`.
 
 use serde_json::json;
-use windlass_tools::{BuiltinSettings, FileSettings, HttpSettings, SearchSettings, SecurityFact};
+use windlass_tools::{
+    BuiltinSettings, FileSettings, HttpSettings, SecurityFact, WebSearchSettings,
+};
 
 use super::done;
 
@@ -13,7 +15,7 @@ async fn the_security_status_has_names_and_limits_but_no_secrets() {
         files: Some(FileSettings::new([&notes]).unwrap()),
         http: HttpSettings::new(["*.example.org"]).unwrap(),
         search: Some(
-            SearchSettings::new("https://search.example.org/k3y/search?token=s3cret").unwrap(),
+            WebSearchSettings::new("https://search.example.org/k3y/search?token=s3cret").unwrap(),
         ),
         environment: Some("production".to_owned()),
         facts: vec![SecurityFact {

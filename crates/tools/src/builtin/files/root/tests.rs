@@ -11,7 +11,12 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::super::path::{PathTarget, Steps};
-use super::{FileProblem, WriteMode, delete, list, read, write};
+use super::{FileProblem, Reached, WriteMode, delete, list, read, write};
+
+/// A check that allows everything.
+fn allow(_: &Reached<'_>) -> Result<(), FileProblem> {
+    Ok(())
+}
 
 fn steps(path: &str) -> Steps {
     match PathTarget::parse(path, &["root"]).unwrap() {
@@ -133,7 +138,7 @@ fn count(directory: &Path) -> usize {
 fn a_directory_swapped_for_a_link_is_never_read_through() {
     let swapping = SwappingRoot::directories(1);
     let read = swapping.until_both(1000, &link(), |_, root| {
-        read(root, &steps("way/0.txt"), 100)
+        read(root, &steps("way/0.txt"), 100, &allow)
     });
     assert!(read.iter().all(|content| content == b"inside"));
 }
@@ -151,7 +156,7 @@ fn a_directory_swapped_for_a_link_is_never_written_through() {
     let mut swapping = SwappingRoot::directories(0);
     swapping.until_both(50, &link(), |number, root| {
         let steps = steps(&format!("way/{number}.txt"));
-        write(root, &steps, b"new", WriteMode::Create)
+        write(root, &steps, b"new", WriteMode::Create, &allow, &|| Ok(()))
     });
     assert_eq!(count(&swapping.stop_swapping()), 0);
 }
@@ -162,7 +167,7 @@ fn a_directory_swapped_for_a_link_is_never_deleted_through() {
     let mut swapping = SwappingRoot::directories(FILES);
     swapping.until_both(200, &link(), |number, root| {
         let name = format!("{}.txt", number % FILES);
-        delete(root, &steps(&format!("way/{name}")))
+        delete(root, &steps(&format!("way/{name}")), &allow)
     });
     assert_eq!(count(&swapping.stop_swapping()), FILES);
 }
@@ -174,7 +179,9 @@ fn a_file_swapped_for_a_link_is_never_read_through() {
         fs::write(outside.join("secret"), "secret").unwrap();
         symlink(outside.join("secret"), root.join("other")).unwrap();
     });
-    let read = swapping.until_both(1000, &link(), |_, root| read(root, &steps("way"), 100));
+    let read = swapping.until_both(1000, &link(), |_, root| {
+        read(root, &steps("way"), 100, &allow)
+    });
     assert!(read.iter().all(|content| content == b"inside"));
 }
 
@@ -188,7 +195,9 @@ fn a_file_swapped_for_a_pipe_never_blocks() {
     // A read that blocks never returns, so it runs in a thread that is not joined.
     std::thread::spawn(move || {
         let special = FileProblem::Special;
-        let read = swapping.until_both(2000, &special, |_, root| read(root, &steps("way"), 100));
+        let read = swapping.until_both(2000, &special, |_, root| {
+            read(root, &steps("way"), 100, &allow)
+        });
         let _ = sender.send(read);
     });
     let read = done.recv_timeout(Duration::from_secs(90)).unwrap();
