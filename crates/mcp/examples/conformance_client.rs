@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
+use windlass_http::client_builder;
 use windlass_mcp::{
     CallOutcome, CallRequest, Definition, Elicitation, ElicitationReply, Era, OAuthTokens, Server,
     ServerOptions, ShowLoginUrl,
@@ -209,7 +210,8 @@ fn browser() -> ShowLoginUrl {
     Arc::new(|page: &str| {
         let page = page.to_owned();
         tokio::spawn(async move {
-            if let Err(error) = reqwest::get(page).await {
+            let visit = async { client_builder().build()?.get(page).send().await };
+            if let Err(error) = visit.await {
                 let _ = writeln!(io::stderr(), "the login page: {error}");
             }
         });

@@ -18,7 +18,7 @@ use rmcp::{RoleClient, ServiceExt};
 use serde_json::{Map, Value, json};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
-use windlass_core::approval::{Identity, Principal};
+use windlass_core::approval::{Principal, TenantPrincipal};
 use windlass_core::gate::Governance;
 use windlass_core::model::{ModelAnswer, ModelRequest, RequestedArguments, RequestedCall};
 use windlass_core::run::Event;
@@ -26,7 +26,9 @@ use windlass_mcp::{CallOutcome, CallRequest, Era, Ledger, Server, ServerOptions,
 use windlass_model::{ModelClient, ModelError, ModelEvent};
 use windlass_runtime::{Crew, Driver, NewTask, Stored};
 use windlass_spec::server::{CommandTransport, ServerName, ServerSettings, Transport};
-use windlass_spec::{Agent, AgentName, CallRecord, NonEmptyText, RiskLevel};
+use windlass_spec::{
+    Agent, AgentName, CallRecord, NonEmptyText, RiskLevel, Signature, ToolName, ToolSpecification,
+};
 use windlass_store::Store;
 use windlass_tools::{BindingMode, Tool, ToolLibrary};
 
@@ -90,7 +92,9 @@ async fn main() -> anyhow::Result<()> {
         }
     }
     let (bare_median, server_median) = (median(&mut of_bare), median(&mut of_server));
-    let found = governed(&bare, &arguments, &settings).await?;
+    let found = governed(&bare, &arguments, &settings, "").await?;
+    let spread = governed(&bare, &arguments, &settings, &spread_rules()).await?;
+    let crowded = governed(&bare, &arguments, &settings, &crowded_rules()).await?;
     let more = |governed: Duration, than: Duration| {
         let ratio = governed.as_secs_f64() / than.as_secs_f64();
         format!("{:?} more, ratio {ratio:.3}", governed.saturating_sub(than))
@@ -117,6 +121,22 @@ async fn main() -> anyhow::Result<()> {
             "governed, native   {:?} (the same without a server), a whole turn {:?}",
             found.native, found.native_turn
         );
+        println!(
+            "{RULES} rules over {TOOLS} tools: governed {:?}, {}",
+            spread.governed,
+            more(spread.governed, spread.bare)
+        );
+        println!(
+            "{RULES} rules on every tool: governed {:?}, {}",
+            crowded.governed,
+            more(crowded.governed, crowded.bare)
+        );
+        for (name, found) in [("", &found), ("_spread", &spread), ("_crowded", &crowded)] {
+            let added = found.governed.as_secs_f64() - found.bare.as_secs_f64();
+            println!("= mcp_governed{name}_added_us {:.2}", added * 1e6);
+        }
+        println!("= mcp_native_us {:.2}", found.native.as_secs_f64() * 1e6);
+        println!("= mcp_bare_us {:.2}", found.bare.as_secs_f64() * 1e6);
     }
     server.close().await;
     bare.cancel().await?;
@@ -137,6 +157,7 @@ async fn governed(
     bare: &RunningService<RoleClient, ()>,
     arguments: &Map<String, Value>,
     settings: &ServerSettings,
+    rules: &str,
 ) -> anyhow::Result<Found> {
     let directory = tempfile::tempdir()?;
     let store = Arc::new(Store::open(directory.path().join("windlass.db"))?);
@@ -163,8 +184,8 @@ async fn governed(
             bare.call_tool(params).await?;
             of_bare.push(begun.elapsed());
         }
-        let (governed, turn) = turns("fixture__echo", batch, &store, &library).await?;
-        let (native, native_turn) = turns("native__echo", batch, &store, &library).await?;
+        let (governed, turn) = turns("fixture__echo", batch, rules, &store, &library).await?;
+        let (native, native_turn) = turns("native__echo", batch, rules, &store, &library).await?;
         if batch > 0 {
             let of_batch = [of_bare, governed, turn, native, native_turn];
             for (kept, new) in found.iter_mut().zip(of_batch) {
@@ -183,11 +204,60 @@ async fn governed(
     })
 }
 
+/// How many rules are added to the default policies, and over how many tools they are spread.
+const RULES: usize = 200;
+const TOOLS: usize = 20;
+
+/// The tools that the rules name, in addition to the one that is called.
+fn other_tools(called: &str) -> anyhow::Result<Vec<Arc<ToolSpecification>>> {
+    let names = ECHOES.into_iter().map(str::to_owned);
+    let names = names.chain((ECHOES.len()..TOOLS).map(|number| format!("tool_{number}")));
+    names
+        .filter(|name| name != called)
+        .map(|name| {
+            let signature = Signature::parse("(text: Text) --> IO Any");
+            let signature = signature.map_err(|_| anyhow::anyhow!("the signature is wrong"))?;
+            let description = NonEmptyText::new("A tool")?;
+            let tool = ToolSpecification::new(ToolName::new(name)?, description, signature);
+            Ok(Arc::new(tool))
+        })
+        .collect()
+}
+
+/// The tools that are called.
+const ECHOES: [&str; 2] = ["fixture__echo", "native__echo"];
+
+/// A rule whose condition is never met. It reads an argument, so the decision about a call is not remembered.
+fn rule(number: usize, action: &str) -> String {
+    format!(
+        "@id(\"rule-{number}\") forbid (principal, {action}, resource) \
+         when {{ context.input has text && context.input.text == \"secret {number}\" }};\n"
+    )
+}
+
+/// Rules that each apply to one tool.
+fn spread_rules() -> String {
+    let rules = (0..RULES).map(|number| {
+        let tool = match number % TOOLS {
+            echo if echo < ECHOES.len() => ECHOES[echo].to_owned(),
+            other => format!("tool_{other}"),
+        };
+        rule(number, &format!("action == Action::\"{tool}\""))
+    });
+    rules.collect()
+}
+
+/// Rules that each apply to all tools.
+fn crowded_rules() -> String {
+    (0..RULES).map(|number| rule(number, "action")).collect()
+}
+
 /// The durations of the calls of a run that calls one tool repeatedly, from the model's request to the
 /// result, and of the turns, from one request to the model to the next.
 async fn turns(
     tool: &str,
     batch: usize,
+    rules: &str,
     store: &Arc<Store>,
     library: &ToolLibrary,
 ) -> anyhow::Result<(Vec<Duration>, Vec<Duration>)> {
@@ -203,6 +273,8 @@ async fn turns(
     governance
         .overrides
         .insert(tool.to_owned(), RiskLevel::Reversible);
+    governance.policies.push_str(rules);
+    governance.other_tools = other_tools(tool)?;
     // All calls differ: a repeated call would be answered from the cache.
     let calls = (0..IN_A_RUN).map(|number| {
         let text = format!("{batch} {number} {}", "x".repeat(190));
@@ -218,7 +290,7 @@ async fn turns(
         Ok(Arc::clone(&model) as _)
     })?;
     let tenant = NonEmptyText::new("local")?;
-    let who = Identity::new(tenant, Principal::new("ann")?);
+    let who = TenantPrincipal::new(tenant, Principal::new("ann")?);
     let stored = Stored::new(Arc::clone(store), who);
     let driver = Driver::new(crew.governed_by(governance), Arc::new(stored));
     let mut new = NewTask::default();

@@ -45,7 +45,7 @@ const END_BYTES: usize = 512;
 /// The transport to a running program.
 pub(crate) struct StdioTransport {
     child: Child,
-    group: ProcessGroup,
+    group: Arc<ProcessGroup>,
     input: Arc<AsyncMutex<Option<ChildStdin>>>,
     /// Cancelled when writing to the program fails.
     write_failed: CancellationToken,
@@ -131,7 +131,7 @@ impl StdioTransport {
             let program = &settings.program;
             ServerError::unavailable(format!("cannot start `{program}`: {error}"))
         })?;
-        let group = ProcessGroup::of(&child);
+        let group = Arc::new(ProcessGroup::of(&child));
         let (Some(input), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -157,6 +157,11 @@ impl StdioTransport {
     /// The last lines of its standard error. Usable after the transport is moved.
     pub(crate) fn stderr_tail(&self) -> Arc<StderrTail> {
         Arc::clone(&self.stderr)
+    }
+
+    /// Its processes. They are killed when the transport and every clone of this are dropped.
+    pub(crate) fn group(&self) -> Arc<ProcessGroup> {
+        Arc::clone(&self.group)
     }
 
     /// Reads to the end of a line. Cancel-safe: the next call continues. Returns `false` at the end of

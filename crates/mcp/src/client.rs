@@ -6,6 +6,8 @@ mod backoff;
 mod calls;
 mod connection;
 mod elicitation;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod handler;
 mod http;
 mod list;
@@ -15,9 +17,10 @@ mod schema;
 mod wire;
 
 pub use api::{
-    Authorizer, BeforeStart, BoxFuture, CallError, CallOutcome, CallRequest, Elicitation,
-    ElicitationReply, Era, Health, Limits, Lookup, Progress, Refusal, SampleAnswer, SampleMessage,
-    SampleRequest, Sampler, Secret, ServerError, ServerInfo, ServerOptions, ToolAnswer, UnknownEra,
+    AfterStart, Authorizer, BeforeStart, BoxFuture, CallError, CallOutcome, CallRequest,
+    Elicitation, ElicitationReply, Era, Health, Limits, Lookup, Progress, Refusal, SampleAnswer,
+    SampleMessage, SampleRequest, Sampler, Secret, ServerError, ServerInfo, ServerOptions,
+    ToolAnswer, UnknownEra,
 };
 pub use elicitation::asks_for_secret;
 
@@ -31,7 +34,7 @@ pub(crate) use wire::{Inbound, Wire};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use windlass_spec::text::{TextUse, escape};
+use windlass_spec::text::{TextUse, escape, escape_line};
 
 use crate::text::clipped;
 
@@ -40,14 +43,22 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first `most` characters of a text, with hidden characters escaped. Texts of servers get into error
-/// messages and onto terminals.
+/// The first `most` characters of a text on one line, with hidden characters escaped. Texts of servers get into
+/// error messages and onto terminals.
 pub(crate) fn shown(text: &str, most: usize) -> String {
+    let (beginning, ellipsis) = beginning_of(text, most);
+    format!("{}{ellipsis}", escape_line(beginning, TextUse::Display))
+}
+
+/// Like [`shown`], with the line breaks of the text.
+pub(crate) fn shown_lines(text: &str, most: usize) -> String {
+    let (beginning, ellipsis) = beginning_of(text, most);
+    format!("{}{ellipsis}", escape(beginning, TextUse::Display))
+}
+
+fn beginning_of(text: &str, most: usize) -> (&str, &'static str) {
     let text = text.trim();
     let beginning = clipped(text, most);
-    let mut shown = escape(beginning, TextUse::Display).into_owned();
-    if beginning.len() < text.len() {
-        shown.push('…');
-    }
-    shown
+    let is_whole = beginning.len() == text.len();
+    (beginning, if is_whole { "" } else { "…" })
 }

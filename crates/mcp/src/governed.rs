@@ -1,6 +1,7 @@
 //! One server under the pins: it is started only if its program is the accepted one, and a tool is called
 //! only while its definition is the accepted one. Both are checked again whenever the server may have
-//! changed: at every start, and before the next call after a `list_changed` notification.
+//! changed: at every start, and before the next call after a `list_changed` notification. The files of the
+//! program are compared again after it was initialized, so that the accepted files are those that ran.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,11 +20,11 @@ use crate::child::executable;
 use crate::client::{Schema, lock};
 use crate::ledger::{Ledger, LedgerError};
 use crate::pin::{self, Pin, PinState};
-use crate::program::{self, Program};
+use crate::program::{self, Program, ProgramSnapshot};
 use crate::text::{visible, visible_json};
 use crate::{
-    CallError, CallOutcome, CallRequest, Definition, Elicitation, ElicitationReply, Lookup, Server,
-    ServerError, ServerInfo, ServerOptions, ToolAnswer,
+    AfterStart, CallError, CallOutcome, CallRequest, Definition, Elicitation, ElicitationReply,
+    Lookup, Server, ServerError, ServerInfo, ServerOptions, ToolAnswer,
 };
 
 /// How often the pins are checked again if the server changes before the call is sent.
@@ -76,9 +77,12 @@ impl GovernedServer {
         let program = Arc::new(Mutex::new(None));
         let (records, own, found) = (ledger.clone(), settings.clone(), Arc::clone(&program));
         options.before_start = Some(Arc::new(move |executable: Option<&Path>| {
-            let program = checked_program(&own, executable, &records)?;
-            *lock(&found) = program;
-            Ok(())
+            let checked = checked_program(&own, executable, &records)?;
+            *lock(&found) = checked.as_ref().map(|checked| checked.program.clone());
+            let (own, executable) = (own.clone(), executable.map(Path::to_owned));
+            let after_start: AfterStart =
+                Box::new(move || check_unchanged(&own, executable.as_deref(), checked.as_ref()));
+            Ok(after_start)
         }));
         Ok(Self {
             server: Server::new(settings, options),
@@ -338,6 +342,8 @@ impl GovernedServer {
         };
         match error.effect {
             Effect::None => failure.without_effect(),
+            // The connection broke, the server ended, or nothing that it sent says how the call ended.
+            Effect::Unknown if !error.is_reported => failure.interrupted(),
             Effect::Applied | Effect::Unknown => failure,
         }
     }
@@ -452,18 +458,7 @@ pub fn program_of(settings: &ServerSettings, lookup: &Lookup) -> Result<Option<P
         return Ok(None);
     };
     let executable = executable(command, lookup).map_err(|error| error.message)?;
-    program_at(settings, Some(&executable))
-}
-
-/// Like [`program_of`], for a known executable.
-fn program_at(
-    settings: &ServerSettings,
-    executable: Option<&Path>,
-) -> Result<Option<Program>, String> {
-    let (Transport::Command(command), Some(executable)) = (&settings.transport, executable) else {
-        return Ok(None);
-    };
-    let found = program::program_at(command, executable);
+    let found = program::program_at(command, &executable);
     found.map(Some).map_err(|error| error.to_string())
 }
 
@@ -473,11 +468,18 @@ fn checked_program(
     settings: &ServerSettings,
     executable: Option<&Path>,
     ledger: &Ledger,
-) -> Result<Option<Program>, String> {
-    let program = program_at(settings, executable)?;
-    let changed = ledger.program_changes(settings, program.as_ref())?;
+) -> Result<Option<ProgramSnapshot>, String> {
+    let snapshot = match (&settings.transport, executable) {
+        (Transport::Command(command), Some(executable)) => {
+            let taken = ProgramSnapshot::take(command, executable);
+            Some(taken.map_err(|error| error.to_string())?)
+        }
+        _ => None,
+    };
+    let program = snapshot.as_ref().map(|snapshot| &snapshot.program);
+    let changed = ledger.program_changes(settings, program)?;
     match changed.is_empty() {
-        true => Ok(program),
+        true => Ok(snapshot),
         false => Err(format!(
             "the program of the server `{name}` changed since it was accepted, so it is not started: {}; \
              review the change, then run `windlass mcp pins {name} --accept-program`",
@@ -485,4 +487,28 @@ fn checked_program(
             name = settings.name
         )),
     }
+}
+
+/// Compares the program of a server that was started with the one that was checked before. Any difference
+/// means that other files than the checked ones may have run.
+fn check_unchanged(
+    settings: &ServerSettings,
+    executable: Option<&Path>,
+    before: Option<&ProgramSnapshot>,
+) -> Result<(), String> {
+    let (Transport::Command(command), Some(executable), Some(before)) =
+        (&settings.transport, executable, before)
+    else {
+        return Ok(());
+    };
+    let changes = match before.changes_since(command, executable) {
+        Ok(changes) if changes.is_empty() => return Ok(()),
+        Ok(changes) => changes.join("; "),
+        Err(error) => error.to_string(),
+    };
+    Err(format!(
+        "the program of the server `{}` changed while it was started, so it was stopped: {changes}; \
+         find out what changes these files, then try again",
+        settings.name
+    ))
 }

@@ -8,6 +8,8 @@
 //! It has one [`GovernedServer`] per server, with the pins in a [`Ledger`]. Each of those contains a [`Server`],
 //! the bare connection.
 
+#![deny(clippy::disallowed_methods)]
+
 pub mod bounds;
 mod child;
 mod client;
@@ -23,11 +25,13 @@ pub mod program;
 mod server;
 pub mod text;
 
+#[cfg(feature = "fuzzing")]
+pub use client::fuzzing;
 pub use client::{
-    Authorizer, BeforeStart, BoxFuture, CallError, CallOutcome, CallRequest, Elicitation,
-    ElicitationReply, Era, Health, Limits, Lookup, Progress, Refusal, SampleAnswer, SampleMessage,
-    SampleRequest, Sampler, Secret, ServerError, ServerInfo, ServerOptions, ToolAnswer, UnknownEra,
-    asks_for_secret,
+    AfterStart, Authorizer, BeforeStart, BoxFuture, CallError, CallOutcome, CallRequest,
+    Elicitation, ElicitationReply, Era, Health, Limits, Lookup, Progress, Refusal, SampleAnswer,
+    SampleMessage, SampleRequest, Sampler, Secret, ServerError, ServerInfo, ServerOptions,
+    ToolAnswer, UnknownEra, asks_for_secret,
 };
 pub use definition::{Definition, Hints};
 pub use governed::{ConnectError, GovernedServer, program_of};

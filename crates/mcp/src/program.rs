@@ -5,7 +5,11 @@
 //! Among the arguments, only code and executable files count, not data files. Symbolic links are followed,
 //! except links to directories within a part, of which only the link target counts. Other files that an
 //! interpreter loads are not covered unless they are named as parts.
+//!
+//! A `ProgramSnapshot` also has the identity of every file, which shows that a file was replaced for a
+//! moment between two snapshots, even if it is the same file with the same content again.
 
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +23,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use windlass_spec::server::CommandTransport;
+
+pub(crate) use snapshot::ProgramSnapshot;
+use snapshot::{FileIdentity, links_of};
 
 /// The most files of a program.
 pub const MAX_FILES: usize = 20_000;
@@ -85,6 +92,9 @@ pub enum ProgramError {
          hint: name fewer `parts`"
     )]
     TooLarge(PathBuf),
+    /// It changes while it is read.
+    #[error("`{0}` changes while it is read; try again when it no longer changes")]
+    Changing(PathBuf),
 }
 
 /// Determines the files of a server. `lookup_path` is searched for programs without a path, like `PATH`;
@@ -101,21 +111,34 @@ pub(crate) fn program_at(
     transport: &CommandTransport,
     found: &Path,
 ) -> Result<Program, ProgramError> {
-    let executable = canonical(found)?;
+    Ok(read_program(transport, found)?.program)
+}
+
+/// Reads the files of a server once.
+fn read_program(
+    transport: &CommandTransport,
+    found: &Path,
+) -> Result<ProgramSnapshot, ProgramError> {
     let mut reader = Reader::default();
+    let executable = reader.canonical(found)?;
     reader.file(&executable)?;
     for path in files_among(&transport.arguments, transport.directory.as_deref()) {
-        let path = canonical(&path)?;
+        let path = reader.canonical(&path)?;
         reader.file(&path)?;
     }
     for part in &transport.parts {
-        reader.part(&canonical(part)?)?;
+        let part = reader.canonical(part)?;
+        reader.part(&part)?;
     }
     let files: Vec<(PathBuf, String)> = reader.files.into_iter().collect();
-    Ok(Program {
+    let program = Program {
         digest: combined(&executable, &files)?,
         executable,
         files,
+    };
+    Ok(ProgramSnapshot {
+        program,
+        identities: reader.identities,
     })
 }
 
@@ -221,10 +244,6 @@ fn files_among(arguments: &[String], directory: Option<&Path>) -> Vec<PathBuf> {
     found
 }
 
-fn canonical(path: &Path) -> Result<PathBuf, ProgramError> {
-    fs::canonicalize(path).map_err(|error| unreadable(path, &error))
-}
-
 fn unreadable(path: &Path, error: &io::Error) -> ProgramError {
     ProgramError::Unreadable {
         path: path.to_owned(),
@@ -236,10 +255,20 @@ fn unreadable(path: &Path, error: &io::Error) -> ProgramError {
 #[derive(Default)]
 struct Reader {
     files: BTreeMap<PathBuf, String>,
+    /// The identity of every file, and of every symbolic link on the way to it.
+    identities: BTreeMap<PathBuf, FileIdentity>,
     bytes: u64,
 }
 
 impl Reader {
+    /// Resolves all links of a path.
+    fn canonical(&mut self, path: &Path) -> Result<PathBuf, ProgramError> {
+        let failed = |error| unreadable(path, &error);
+        // Before the path is resolved: a link that changes later has another identity then.
+        self.identities.extend(links_of(path).map_err(failed)?);
+        fs::canonicalize(path).map_err(failed)
+    }
+
     /// Adds a file, or a directory with everything in it.
     fn part(&mut self, path: &Path) -> Result<(), ProgramError> {
         let mut rest = vec![path.to_owned()];
@@ -269,8 +298,14 @@ impl Reader {
     /// target.
     fn link(&mut self, path: &Path) -> Result<(), ProgramError> {
         if fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+            let links = links_of(path).map_err(|error| unreadable(path, &error))?;
+            self.identities.extend(links);
             return self.file(path);
         }
+        // The target may not exist.
+        let own = fs::symlink_metadata(path).map_err(|error| unreadable(path, &error))?;
+        self.identities
+            .insert(path.to_owned(), FileIdentity::of(&own));
         let target = fs::read_link(path).map_err(|error| unreadable(path, &error))?;
         let digest = Sha256::digest(target.as_os_str().as_encoded_bytes());
         self.add(path, format!("link:{}", hexadecimal(&digest)))
@@ -290,6 +325,11 @@ impl Reader {
             return Err(ProgramError::TooLarge(path.to_owned()));
         }
         let mut file = File::open(path).map_err(|error| unreadable(path, &error))?;
+        let identity = |file: &File| {
+            let metadata = file.metadata().map_err(|error| unreadable(path, &error))?;
+            Ok(FileIdentity::of(&metadata))
+        };
+        let before = identity(&file)?;
         let mut hash = Sha256::new();
         let mut buffer = vec![0; 1 << 16];
         loop {
@@ -307,6 +347,15 @@ impl Reader {
             }
             hash.update(buffer.get(..read).unwrap_or_default());
         }
+        if identity(&file)? != before {
+            return Err(ProgramError::Changing(path.to_owned()));
+        }
+        // A link within a part is listed by its own path, which has the identity of the link already.
+        let path_of_content = match self.identities.contains_key(path) {
+            true => fs::canonicalize(path).map_err(|error| unreadable(path, &error))?,
+            false => path.to_owned(),
+        };
+        self.identities.insert(path_of_content, before);
         self.add(path, hexadecimal(&hash.finalize()))
     }
 

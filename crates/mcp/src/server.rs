@@ -233,13 +233,14 @@ impl Inner {
             lock(&self.state).fail(error.clone(), self.backoff());
         })?;
         let executable = executable.as_deref();
-        check_before_start(&self.options, executable).await?;
+        let after_start = check_before_start(&self.options, executable).await?;
         let starting = Starting::of(&self.state);
         let era = lock(&self.state).era;
         let start = Connection::start(
             &self.settings,
             &self.options,
             executable,
+            after_start,
             era,
             &self.listing,
         );

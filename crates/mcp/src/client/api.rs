@@ -2,17 +2,14 @@
 
 use std::fmt;
 use std::path::Path;
-use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use windlass_spec::{Effect, ErrorCategory};
-
-/// A boxed future, for traits that are used as trait objects.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Returns the values of environment variables.
 pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -224,13 +221,17 @@ pub struct ServerOptions {
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// Its limits.
     pub limits: Limits,
-    /// Checked before every start.
+    /// Checked before and after every start.
     pub before_start: Option<BeforeStart>,
 }
 
 /// Checks a server before it is started. Takes the executable, if the server is a program. An error is the
 /// reason not to start it.
-pub type BeforeStart = Arc<dyn Fn(Option<&Path>) -> Result<(), String> + Send + Sync>;
+pub type BeforeStart = Arc<dyn Fn(Option<&Path>) -> Result<AfterStart, String> + Send + Sync>;
+
+/// Checks a server again after it was initialized, before it gets any other request. An error is the reason
+/// to kill it.
+pub type AfterStart = Box<dyn FnOnce() -> Result<(), String> + Send>;
 
 impl Default for ServerOptions {
     /// Looks variables up in the environment of this process; everything else is unset or the default.
@@ -373,6 +374,8 @@ pub struct CallError {
     pub message: String,
     /// Whether the message contains no text of the server, so that a model may read it.
     pub is_own: bool,
+    /// Whether the server answered with this error, and so reported how the call ended.
+    pub is_reported: bool,
 }
 
 impl CallError {
@@ -384,6 +387,7 @@ impl CallError {
             effect,
             message: message.into(),
             is_own: false,
+            is_reported: false,
         }
     }
 

@@ -400,11 +400,11 @@ fn refused(error: &ErrorData, most: usize) -> CallError {
         _ => (ErrorCategory::ToolFailure, Effect::Unknown),
     };
     let code = error.code.0;
-    CallError::new(
-        category,
-        effect,
-        format!("the server answered with error {code}: {text}"),
-    )
+    let message = format!("the server answered with error {code}: {text}");
+    CallError {
+        is_reported: true,
+        ..CallError::new(category, effect, message)
+    }
 }
 
 #[cfg(test)]

@@ -21,8 +21,9 @@ use tokio::sync::Mutex as AsyncMutex;
 use tracing::instrument;
 use windlass_spec::ErrorCategory;
 use windlass_spec::server::{ServerSettings, Transport};
+use windlass_tools::ProcessGroup;
 
-use super::api::{Era, ServerError, ServerInfo, ServerOptions};
+use super::api::{AfterStart, Era, ServerError, ServerInfo, ServerOptions};
 use super::handler::Handler;
 use super::list::Listing;
 use super::shown;
@@ -52,19 +53,28 @@ struct StartFailure {
     may_be_other_era: bool,
 }
 
+/// A server that was initialized and not checked yet.
+struct StartedServer {
+    connection: Connection,
+    /// Its processes, if it is a program.
+    group: Option<Arc<ProcessGroup>>,
+}
+
 impl Connection {
     /// Starts a server and determines its era, beginning with the era it spoke the last time. A server
     /// that received a request of the wrong era may not answer one of the right era, so it is started
-    /// again.
+    /// again. `after_start` is the second part of the check that the caller made.
     pub(crate) async fn start(
         settings: &ServerSettings,
         options: &ServerOptions,
         executable: Option<&Path>,
+        after_start: Option<AfterStart>,
         remembered: Option<Era>,
         listing: &Arc<Listing>,
     ) -> Result<Self, ServerError> {
         let first = remembered.unwrap_or(Era::Modern);
-        let failure = match Self::start_in(first, settings, options, executable, listing).await {
+        let started = Self::start_in(first, settings, options, executable, listing).await;
+        let failure = match check_after_start(started, after_start).await {
             Ok(connection) => return Ok(connection),
             Err(failure) => failure,
         };
@@ -72,8 +82,9 @@ impl Connection {
             return Err(failure.error);
         }
         // The program has run since the last check and may have replaced itself.
-        check_before_start(options, executable).await?;
-        match Self::start_in(first.other(), settings, options, executable, listing).await {
+        let after_start = check_before_start(options, executable).await?;
+        let started = Self::start_in(first.other(), settings, options, executable, listing).await;
+        match check_after_start(started, after_start).await {
             Ok(connection) => Ok(connection),
             Err(second) if second.error.message == failure.error.message => Err(second.error),
             Err(second) => Err(ServerError::new(
@@ -92,7 +103,7 @@ impl Connection {
         options: &ServerOptions,
         executable: Option<&Path>,
         listing: &Arc<Listing>,
-    ) -> Result<Self, StartFailure> {
+    ) -> Result<StartedServer, StartFailure> {
         let wire = Arc::new(Wire::new(Arc::clone(listing), options.limits.clone()));
         let handler = Handler::new(settings, options, Arc::clone(&wire));
         let failed = |error| StartFailure {
@@ -106,21 +117,22 @@ impl Connection {
             },
         };
         let within = settings.start_timeout;
-        let (served, stderr) = match &settings.transport {
+        let (served, stderr, group) = match &settings.transport {
             Transport::Command(command) => {
                 let executable = executable.unwrap_or(Path::new(&command.program));
                 let transport =
                     StdioTransport::start(command, executable, &options.lookup, Arc::clone(&wire))
                         .map_err(failed)?;
                 let stderr = Some(transport.stderr_tail());
+                let group = Some(transport.group());
                 let served = handler.clone().serve_with_lifecycle(transport, mode);
-                (tokio::time::timeout(within, served).await, stderr)
+                (tokio::time::timeout(within, served).await, stderr, group)
             }
             Transport::Http(http) => {
                 let transport =
                     super::http::transport(http, options, Arc::clone(&wire)).map_err(failed)?;
                 let served = handler.clone().serve_with_lifecycle(transport, mode);
-                (tokio::time::timeout(within, served).await, None)
+                (tokio::time::timeout(within, served).await, None, None)
             }
         };
         let stderr = || {
@@ -155,8 +167,7 @@ impl Connection {
             handler,
             has_answered: AtomicBool::new(false),
         };
-        connection.listen();
-        Ok(connection)
+        Ok(StartedServer { connection, group })
     }
 
     /// Whether the connection is open.
@@ -349,12 +360,49 @@ impl std::fmt::Debug for Connection {
 pub(crate) async fn check_before_start(
     options: &ServerOptions,
     executable: Option<&Path>,
-) -> Result<(), ServerError> {
+) -> Result<Option<AfterStart>, ServerError> {
     let Some(check) = options.before_start.clone() else {
-        return Ok(());
+        return Ok(None);
     };
     let executable = executable.map(Path::to_owned);
-    let checked = tokio::task::spawn_blocking(move || check(executable.as_deref())).await;
+    run_check(move || check(executable.as_deref()).map(Some)).await
+}
+
+/// Runs the check after a start, also after one that failed: the next start must not hide what happened
+/// during this one. Kills the server and everything it started if the check fails.
+async fn check_after_start(
+    started: Result<StartedServer, StartFailure>,
+    check: Option<AfterStart>,
+) -> Result<Connection, StartFailure> {
+    let checked = match check {
+        Some(check) => run_check(check).await,
+        None => Ok(()),
+    };
+    match (started, checked) {
+        (Ok(StartedServer { connection, .. }), Ok(())) => {
+            connection.listen();
+            Ok(connection)
+        }
+        (Err(failure), Ok(())) => Err(failure),
+        (started, Err(error)) => {
+            if let Ok(StartedServer { connection, group }) = started {
+                if let Some(group) = group {
+                    group.kill().await;
+                }
+                connection.close().await;
+            }
+            Err(StartFailure {
+                error,
+                may_be_other_era: false,
+            })
+        }
+    }
+}
+
+async fn run_check<T: Send + 'static>(
+    check: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, ServerError> {
+    let checked = tokio::task::spawn_blocking(check).await;
     let refused = |reason| ServerError::new(ErrorCategory::PermissionDenied, reason);
     checked
         .unwrap_or_else(|error| Err(error.to_string()))

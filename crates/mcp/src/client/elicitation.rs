@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use windlass_spec::text::{TextUse, escape_line, is_clean, is_hidden, latin_words};
 
 use super::api::{Elicitation, ElicitationReply, Limits};
-use super::shown;
+use super::{shown, shown_lines};
 
 /// The most schema nodes, levels and bytes of a form.
 const MOST_NODES: usize = 500;
@@ -296,7 +296,7 @@ pub(super) fn read(params: &Value, limits: &Limits) -> Result<Elicitation, Strin
     let Some(original) = text("message") else {
         return Err("the elicitation has no message".to_owned());
     };
-    let message = shown(original, limits.text_characters);
+    let message = shown_lines(original, limits.text_characters);
     match text("mode") {
         Some("url") => {
             let url = text("url").unwrap_or_default();

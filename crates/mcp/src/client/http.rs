@@ -3,7 +3,7 @@
 
 mod reading;
 mod request_info;
-mod response;
+pub(super) mod response;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use sse_stream::{Sse, SseStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::{Instrument as _, debug_span};
+use windlass_http::client_builder;
 use windlass_spec::server::HttpTransport;
 use windlass_spec::{Effect, ErrorCategory};
 
@@ -89,7 +90,7 @@ pub(super) fn transport(
         value.set_sensitive(true);
         headers.insert(header, value);
     }
-    let http = reqwest::Client::builder()
+    let http = client_builder()
         .redirect(redirect::Policy::custom(follow))
         .connect_timeout(UNTIL_CONNECTED)
         .build()

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value};
-use windlass_spec::{Effect, ErrorCategory};
+use windlass_spec::{Effect, ErrorCategory, JsonSize};
 
 use super::api::{CallError, ToolAnswer};
 use super::lock;
@@ -63,7 +63,7 @@ impl OutputSchemas {
             Some(value) => value,
             None => blocks(&mut result)?,
         };
-        let bytes = length(&value);
+        let bytes = JsonSize::of(&value).bytes;
         if is_error {
             let value = match bytes > most {
                 true => Value::String(beginning(&value, most)),
@@ -134,25 +134,6 @@ fn blocks(result: &mut Map<String, Value>) -> Result<Value, CallError> {
         return Ok(text.take());
     }
     Ok(Value::Array(blocks))
-}
-
-/// The length of a value as JSON in bytes.
-fn length(value: &Value) -> usize {
-    struct Counter(usize);
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(0);
-    match serde_json::to_writer(&mut counter, value) {
-        Ok(()) => counter.0,
-        Err(_) => usize::MAX,
-    }
 }
 
 /// The first `most` bytes of a value, as text.

@@ -13,6 +13,7 @@ use rmcp::transport::auth::{
 };
 use serde_json::{Value, json};
 use tracing::{Instrument as _, debug_span};
+use windlass_http::{client_builder, initialize_tls};
 use windlass_spec::server::{ServerName, ServerSettings, Transport};
 
 use super::LONGEST_LOGIN;
@@ -294,7 +295,7 @@ impl Account {
 
     /// Sends a request without a token and returns the server's challenge.
     async fn probe(&self) -> Option<String> {
-        let client = reqwest::Client::builder()
+        let client = client_builder()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(LONGEST_PROBE)
             .build()
@@ -330,6 +331,8 @@ impl Account {
             server: self.server.clone(),
             reason: shown(&error.to_string()),
         };
+        // It builds clients of its own.
+        initialize_tls();
         let mut manager = AuthorizationManager::new(self.address.as_str())
             .await
             .map_err(|error| failed(&error))?;

@@ -1,7 +1,7 @@
 //! Stored logins: one file per server and authorization server, readable by its owner only and replaced
 //! atomically. A token is bound to the URL it was issued for, so a server with a new URL has none.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -174,12 +174,7 @@ impl LoginFiles {
     }
 
     fn make_directory(&self) -> Result<(), OAuthError> {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder
-            .create(&self.directory)
+        windlass_files::create_directory(&self.directory)
             .map_err(|error| failed(&self.directory, &error))
     }
 
@@ -217,10 +212,7 @@ impl LoginFiles {
 }
 
 fn owner_only() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
+    windlass_files::options()
 }
 
 fn read(path: &Path) -> Result<StoredLogin, OAuthError> {

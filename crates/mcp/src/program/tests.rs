@@ -256,3 +256,86 @@ fn a_program_survives_serialization() {
     let json = serde_json::to_value(&found).unwrap();
     assert_eq!(serde_json::from_value::<Program>(json).unwrap(), found);
 }
+
+/// Takes a snapshot, makes a change, and returns what was found.
+fn changes_after(
+    directory: &TestDirectory,
+    transport: &CommandTransport,
+    change: impl FnOnce(),
+) -> String {
+    let found = find(transport, directory.path("bin").as_os_str()).unwrap();
+    let before = ProgramSnapshot::take(transport, &found).unwrap();
+    assert_eq!(
+        before.changes_since(transport, &found).unwrap(),
+        Vec::<String>::new()
+    );
+    change();
+    match before.changes_since(transport, &found) {
+        Ok(changes) => changes.join("; "),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_snapshot_detects_changes_that_were_undone() {
+    let directory = TestDirectory::new();
+    let program = directory.executable("bin/server", "first");
+    let part = directory.write("parts/data", "data");
+    symlink("data", directory.path("parts/link")).unwrap();
+    symlink("nothing", directory.path("parts/dangling")).unwrap();
+    let mut transport = directory.transport("server", &[]);
+    transport.parts = vec![directory.path("parts")];
+    let after = |change: &dyn Fn()| changes_after(&directory, &transport, change);
+    assert_eq!(after(&|| {}), "");
+    let restored = after(&|| {
+        fs::write(&program, "other").unwrap();
+        fs::write(&program, "first").unwrap();
+    });
+    assert!(
+        restored.contains("server` was changed or moved"),
+        "{restored}"
+    );
+    let moved = after(&|| {
+        fs::rename(&part, directory.path("aside")).unwrap();
+        fs::rename(directory.path("aside"), &part).unwrap();
+    });
+    assert!(moved.contains("data` was changed or moved"), "{moved}");
+    let copied = after(&|| {
+        fs::copy(&part, directory.path("copy")).unwrap();
+        fs::rename(directory.path("copy"), &part).unwrap();
+    });
+    assert!(copied.contains("data` was replaced"), "{copied}");
+    for link in ["link", "dangling"] {
+        let link = directory.path(&format!("parts/{link}"));
+        let target = fs::read_link(&link).unwrap();
+        let linked = after(&|| {
+            symlink(&target, directory.path("new")).unwrap();
+            fs::rename(directory.path("new"), &link).unwrap();
+        });
+        assert!(
+            linked.contains("` was replaced by another file"),
+            "{linked}"
+        );
+    }
+    let modified = after(&|| fs::write(&part, "more").unwrap());
+    let expected = format!("`{}` was modified", part.display());
+    assert!(modified.starts_with(&expected), "{modified}");
+}
+
+#[test]
+fn every_link_on_the_way_to_a_file_is_found() {
+    let directory = TestDirectory::new();
+    let file = directory.write("real/file", "x");
+    symlink("real", directory.path("directory")).unwrap();
+    symlink(directory.path("directory/file"), directory.path("first")).unwrap();
+    symlink("./directory/../first", directory.path("second")).unwrap();
+    let found: Vec<PathBuf> = links_of(&directory.path("second"))
+        .unwrap()
+        .into_keys()
+        .collect();
+    let expected = ["directory", "first", "second"].map(|name| directory.path(name));
+    assert_eq!(found, expected);
+    assert_eq!(links_of(&file).unwrap().len(), 0);
+    symlink("loop", directory.path("loop")).unwrap();
+    assert!(links_of(&directory.path("loop")).is_err());
+}

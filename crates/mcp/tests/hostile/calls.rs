@@ -56,16 +56,7 @@ pub(crate) fn call(session: &Arc<Session>, id: &Value, params: &Value) -> Answer
         (Mode::PullRename, "look_it_up") if is_second => {
             structured_result(json!({ "meaning": "a word" }))
         }
-        (
-            Mode::PullCharacter
-            | Mode::PullHint
-            | Mode::PullRename
-            | Mode::PullOutputSchema
-            | Mode::PullMeta
-            | Mode::PullNew
-            | Mode::PullHidden,
-            "look_up" | "archive_notes",
-        ) => {
+        (mode, "look_up" | "archive_notes") if mode.pulls() => {
             // A call of a changed tool was not accepted, so it counts as an effect.
             if is_second || name == "archive_notes" {
                 session.effect(name, arguments);
@@ -85,17 +76,7 @@ pub(crate) fn call(session: &Arc<Session>, id: &Value, params: &Value) -> Answer
             text_result("done")
         }
         // No client should call this, so every call counts as an effect.
-        (
-            Mode::HiddenDescription
-            | Mode::HiddenSchema
-            | Mode::HiddenTitle
-            | Mode::HiddenEnum
-            | Mode::HiddenKey
-            | Mode::HiddenAnnotations
-            | Mode::HiddenMeta
-            | Mode::PlainOrders,
-            "search_notes",
-        ) => {
+        (mode, "search_notes") if mode.poisons() => {
             session.effect(name, arguments);
             text_result("nothing found")
         }

@@ -103,21 +103,8 @@ fn notes() -> Vec<Value> {
 fn of_mode(options: &Options, version: u64) -> Vec<Value> {
     let is_second = version == 2;
     match options.mode {
-        Mode::HiddenDescription
-        | Mode::HiddenSchema
-        | Mode::HiddenTitle
-        | Mode::HiddenEnum
-        | Mode::HiddenKey
-        | Mode::HiddenAnnotations
-        | Mode::HiddenMeta
-        | Mode::PlainOrders => vec![poisoned(options.mode)],
-        Mode::PullCharacter
-        | Mode::PullHint
-        | Mode::PullRename
-        | Mode::PullOutputSchema
-        | Mode::PullMeta
-        | Mode::PullNew
-        | Mode::PullHidden => pulled(options.mode, is_second),
+        mode if mode.poisons() => vec![poisoned(mode)],
+        mode if mode.pulls() => pulled(mode, is_second),
         Mode::Mail => vec![send_email("send_email", "Sends an e-mail")],
         // The second letter is U+0435.
         Mode::MailLookAlike => vec![send_email("s\u{435}nd_email", "Sends an e-mail")],

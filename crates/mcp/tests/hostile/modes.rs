@@ -126,3 +126,34 @@ pub(crate) fn by_name(name: &str) -> Option<Mode> {
         .find(|(_, _, known, _)| *known == name)
         .map(|(_, mode, _, _)| *mode)
 }
+
+impl Mode {
+    /// Whether a definition has instructions for the model.
+    pub(crate) fn poisons(self) -> bool {
+        matches!(
+            self,
+            Self::HiddenDescription
+                | Self::HiddenSchema
+                | Self::HiddenTitle
+                | Self::HiddenEnum
+                | Self::HiddenKey
+                | Self::HiddenAnnotations
+                | Self::HiddenMeta
+                | Self::PlainOrders
+        )
+    }
+
+    /// Whether a definition changes after it was accepted.
+    pub(crate) fn pulls(self) -> bool {
+        matches!(
+            self,
+            Self::PullCharacter
+                | Self::PullHint
+                | Self::PullRename
+                | Self::PullOutputSchema
+                | Self::PullMeta
+                | Self::PullNew
+                | Self::PullHidden
+        )
+    }
+}

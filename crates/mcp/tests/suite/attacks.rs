@@ -13,9 +13,9 @@ use windlass_core::run::RunEnd;
 use windlass_mcp::{PinState, ServerOptions, connect_once, diff, look_alikes, mentions, visible};
 use windlass_runtime::Progress;
 use windlass_spec::server::{EnvTemplate, ServerSettings, Transport};
-use windlass_spec::{Effect, ErrorCategory, Failure, RiskLevel};
+use windlass_spec::{CallState, Effect, ErrorCategory, Failure, RiskLevel};
 
-use super::scripted::{eventually, listener};
+use super::scripted::{eventually, listener, settings};
 use super::test_project::{TestProject, call, new_task, outcomes, state};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,7 +102,7 @@ async fn new_missing_and_suspicious_tools_are_not_in_the_library() {
         let pins = project.connect(&server).await;
         assert_eq!(state(&pins, tool), expected, "{mode}");
         let offered = project.servers(&[server]).accepted_tools().unwrap();
-        let name = format!("notes__{tool}");
+        let name = format!("fixture__{tool}");
         assert!(offered.library.lookup(&name).is_none(), "{mode}");
         assert_eq!(offered.library.len(), pins.len() - 1, "{mode}");
         // A tool that is only gone needs no notice.
@@ -879,10 +879,34 @@ async fn a_crash_during_a_call_leaves_the_effect_unknown() {
     project.decide(PersonDecision::Approve);
     let run = driver.resume(run.id()).await.unwrap();
     let record = run.calls().next().unwrap();
+    assert_eq!(record.state(), CallState::Unknown);
     let failure = record.outcome().unwrap().unwrap_err();
     assert_eq!(failure.effect, Effect::Unknown);
+    assert_eq!(run.questions().count(), 1, "the approver is asked");
     assert_eq!(project.effects(), ["crash"], "the call ran once");
     servers.close().await;
+}
+
+/// A server that turns the call into a task works on it, and one whose answer cannot be read has worked on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_does_not_say_how_the_call_ended_leaves_the_effect_unknown() {
+    for (tool, words) in [("task", &["--era", "modern"][..]), ("broken", &[])] {
+        let mut project = TestProject::new();
+        let name = format!("fixture__{tool}");
+        let overrides = &mut project.governance.overrides;
+        overrides.insert(name.clone(), RiskLevel::Irreversible);
+        let server = settings(env!("CARGO_BIN_EXE_windlass-mcp-fixture"), words);
+        project.connect(&server).await;
+        let servers = project.servers(&[server]);
+        let library = servers.accepted_tools().unwrap().library;
+        let driver = project.driver(&library, vec![call(&name, json!({}))]);
+        let run = driver.start(new_task()).await.unwrap();
+        project.decide(PersonDecision::Approve);
+        let run = driver.resume(run.id()).await.unwrap();
+        let record = run.calls().next().unwrap();
+        assert_eq!(record.state(), CallState::Unknown, "{tool}");
+        servers.close().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,25 +24,11 @@ fn with_output_schema(tool: &str) -> CallRequest {
 async fn calls_are_answered_in_both_eras() {
     for era in ["legacy", "modern"] {
         let scripted = ScriptedServer::new(&["--era", era]);
-        let outcome = scripted
-            .server
-            .call(request("echo", json!({ "a": [1, "é"] })))
-            .await
-            .unwrap();
+        let outcome = scripted.call("echo", json!({ "a": [1, "é"] })).await;
         assert_eq!(expect_answer(outcome).value, json!({ "a": [1, "é"] }));
-        let outcome = scripted
-            .server
-            .call(request("effect", json!({})))
-            .await
-            .unwrap();
+        let outcome = scripted.call("effect", json!({})).await;
         assert_eq!(expect_answer(outcome).value, json!("done"));
-        let answer = expect_answer(
-            scripted
-                .server
-                .call(request("fail", json!({})))
-                .await
-                .unwrap(),
-        );
+        let answer = expect_answer(scripted.call("fail", json!({})).await);
         assert!(answer.is_error);
         assert_eq!(answer.value, json!("it did not work"));
     }
@@ -73,22 +59,14 @@ async fn protocol_errors_determine_the_effect() {
             Effect::Unknown,
         ),
     ] {
-        let error = scripted
-            .server
-            .call(request("refuse", arguments))
-            .await
-            .unwrap_err();
+        let error = scripted.call_error("refuse", arguments).await;
         assert_eq!(
             (error.category, error.effect),
             (category, effect),
             "{error}"
         );
     }
-    let error = scripted
-        .server
-        .call(request("no_such", json!({})))
-        .await
-        .unwrap_err();
+    let error = scripted.call_error("no_such", json!({})).await;
     assert_eq!(error.category, ErrorCategory::UnknownTool);
     let error = scripted
         .server
@@ -177,11 +155,7 @@ async fn the_server_is_notified_of_a_cancelled_call() {
             (ErrorCategory::Cancelled, Effect::Unknown)
         );
         scripted.wait_for_line("cancelled").await;
-        let outcome = scripted
-            .server
-            .call(request("echo", json!({})))
-            .await
-            .unwrap();
+        let outcome = scripted.call("echo", json!({})).await;
         assert_eq!(
             expect_answer(outcome).value,
             json!({}),
@@ -257,11 +231,7 @@ async fn calls_run_concurrently() {
 #[tokio::test]
 async fn an_unrequested_task_is_an_error() {
     let scripted = ScriptedServer::new(&["--era", "modern"]);
-    let error = scripted
-        .server
-        .call(request("task", json!({})))
-        .await
-        .unwrap_err();
+    let error = scripted.call_error("task", json!({})).await;
     assert_eq!(error.effect, Effect::Unknown);
     assert!(error.message.contains("task"), "{error}");
 }

@@ -7,9 +7,7 @@ use windlass_mcp::{Era, Health, Server, ServerOptions};
 use windlass_spec::ErrorCategory;
 use windlass_spec::server::{EnvTemplate, Transport};
 
-use super::scripted::{
-    ScriptedServer, eventually, expect_answer, is_running, options, request, settings,
-};
+use super::scripted::{ScriptedServer, eventually, expect_answer, is_running, options, settings};
 
 fn with_era(era: Era) -> ServerOptions {
     ServerOptions {
@@ -47,12 +45,7 @@ async fn the_era_is_detected_and_legacy_servers_are_restarted() {
         };
         assert_eq!(info.protocol_version, version);
         assert_eq!(scripted.count("start"), starts, "{era}");
-        let outcome = scripted
-            .server
-            .call(request("echo", json!({ "a": 1 })))
-            .await
-            .unwrap();
-        assert_eq!(expect_answer(outcome).value, json!({ "a": 1 }));
+        scripted.assert_echoes().await;
         scripted.server.close().await;
     }
 }
@@ -152,11 +145,7 @@ async fn a_program_gets_a_minimal_environment_and_the_named_variables() {
             environment.insert("PLAIN".to_owned(), EnvTemplate::new("plain").unwrap());
         }
     });
-    let outcome = scripted
-        .server
-        .call(request("environment", json!({})))
-        .await
-        .unwrap();
+    let outcome = scripted.call("environment", json!({})).await;
     let value = expect_answer(outcome).value;
     let variables = value.as_object().unwrap();
     let mut names: Vec<&str> = variables.keys().map(String::as_str).collect();
@@ -267,12 +256,7 @@ async fn an_expired_list_makes_a_new_generation() {
 #[tokio::test]
 async fn noise_on_the_output_is_skipped_up_to_a_limit() {
     let scripted = ScriptedServer::new(&["--noise", "20"]);
-    let outcome = scripted
-        .server
-        .call(request("echo", json!({ "a": 1 })))
-        .await
-        .unwrap();
-    assert_eq!(expect_answer(outcome).value, json!({ "a": 1 }));
+    scripted.assert_echoes().await;
 
     let mut strict = options();
     strict.limits.noise_lines = 10;

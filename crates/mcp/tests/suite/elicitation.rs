@@ -39,18 +39,10 @@ fn field_of(outcome: &CallOutcome) -> String {
 async fn a_call_resumes_with_the_reply_to_its_elicitation() {
     for era in ERAS {
         let scripted = ScriptedServer::new(&["--era", era]);
-        let outcome = scripted
-            .server
-            .call(request("ask", json!({})))
-            .await
-            .unwrap();
+        let outcome = scripted.call("ask", json!({})).await;
         assert_eq!(field_of(&outcome), "colour");
         let reply = ElicitationReply::Accept(fields(json!({ "colour": "red" })));
-        let outcome = scripted
-            .server
-            .reply(request("ask", json!({})), reply)
-            .await
-            .unwrap();
+        let outcome = scripted.reply("ask", json!({}), reply).await;
         let value = expect_answer(outcome).value;
         assert_eq!(value["q0"]["action"], "accept", "{era}");
         assert_eq!(value["q0"]["content"], json!({ "colour": "red" }), "{era}");
@@ -68,16 +60,8 @@ async fn decline_and_cancel_are_distinct_replies() {
             (ElicitationReply::Decline, "decline"),
             (ElicitationReply::Cancel, "cancel"),
         ] {
-            scripted
-                .server
-                .call(request("ask", json!({})))
-                .await
-                .unwrap();
-            let outcome = scripted
-                .server
-                .reply(request("ask", json!({})), reply)
-                .await
-                .unwrap();
+            scripted.call("ask", json!({})).await;
+            let outcome = scripted.reply("ask", json!({}), reply).await;
             assert_eq!(
                 expect_answer(outcome).value["q0"]["action"],
                 action,
@@ -91,25 +75,13 @@ async fn decline_and_cancel_are_distinct_replies() {
 async fn several_elicitations_come_in_order() {
     for era in ERAS {
         let scripted = ScriptedServer::new(&["--era", era]);
-        let outcome = scripted
-            .server
-            .call(request("ask_twice", json!({})))
-            .await
-            .unwrap();
+        let outcome = scripted.call("ask_twice", json!({})).await;
         assert_eq!(field_of(&outcome), "colour");
         let reply = ElicitationReply::Accept(fields(json!({ "colour": "red" })));
-        let outcome = scripted
-            .server
-            .reply(request("ask_twice", json!({})), reply)
-            .await
-            .unwrap();
+        let outcome = scripted.reply("ask_twice", json!({}), reply).await;
         assert_eq!(field_of(&outcome), "name");
         let reply = ElicitationReply::Accept(fields(json!({ "name": "Ada" })));
-        let outcome = scripted
-            .server
-            .reply(request("ask_twice", json!({})), reply)
-            .await
-            .unwrap();
+        let outcome = scripted.reply("ask_twice", json!({}), reply).await;
         let value = expect_answer(outcome).value;
         assert_eq!(value["q0"]["content"]["colour"], "red", "{era}");
         assert_eq!(value["q1"]["content"]["name"], "Ada", "{era}");
@@ -120,21 +92,13 @@ async fn several_elicitations_come_in_order() {
 async fn urls_are_passed_on_and_not_opened() {
     for era in ERAS {
         let scripted = ScriptedServer::new(&["--era", era]);
-        let outcome = scripted
-            .server
-            .call(request("visit", json!({})))
-            .await
-            .unwrap();
+        let outcome = scripted.call("visit", json!({})).await;
         let CallOutcome::NeedsInput(Elicitation::Url { url, .. }) = outcome else {
             panic!("the outcome is not a URL");
         };
         assert_eq!(url, "https://example.com/x");
         let reply = ElicitationReply::Accept(Map::new());
-        let outcome = scripted
-            .server
-            .reply(request("visit", json!({})), reply)
-            .await
-            .unwrap();
+        let outcome = scripted.reply("visit", json!({}), reply).await;
         assert_eq!(
             expect_answer(outcome).value["q0"]["action"],
             "accept",
@@ -147,11 +111,7 @@ async fn urls_are_passed_on_and_not_opened() {
 async fn a_form_that_asks_for_a_secret_is_declined() {
     for era in ERAS {
         let scripted = ScriptedServer::new(&["--era", era]);
-        let outcome = scripted
-            .server
-            .call(request("ask_secret", json!({})))
-            .await
-            .unwrap();
+        let outcome = scripted.call("ask_secret", json!({})).await;
         assert_eq!(
             expect_answer(outcome).value["q0"],
             json!({ "action": "decline" }),
@@ -199,11 +159,7 @@ async fn an_ambiguous_elicitation_is_refused() {
     let server = scripted.server.clone();
     let hanging = tokio::spawn(async move { server.call(request("hang", json!({}))).await });
     scripted.wait_for_line("call hang").await;
-    let outcome = scripted
-        .server
-        .call(request("ask", json!({})))
-        .await
-        .unwrap();
+    let outcome = scripted.call("ask", json!({})).await;
     let value = expect_answer(outcome).value;
     assert!(
         value["q0"]["message"]
@@ -238,11 +194,7 @@ async fn the_server_is_notified_of_a_cancelled_waiting_call() {
 async fn a_waiting_call_ends_with_its_server() {
     for era in ERAS {
         let scripted = ScriptedServer::new(&["--era", era]);
-        scripted
-            .server
-            .call(request("ask", json!({})))
-            .await
-            .unwrap();
+        scripted.call("ask", json!({})).await;
         let _ = scripted.server.call(request("die", json!({}))).await;
         let process = scripted.process();
         eventually("the server has ended", || !is_running(process)).await;
@@ -262,11 +214,7 @@ async fn a_waiting_call_ends_with_its_server() {
 #[tokio::test]
 async fn a_waiting_call_ends_when_the_server_is_closed() {
     let scripted = ScriptedServer::new(&["--era", "legacy"]);
-    scripted
-        .server
-        .call(request("ask", json!({})))
-        .await
-        .unwrap();
+    scripted.call("ask", json!({})).await;
     scripted.server.close().await;
     assert!(
         scripted
@@ -317,11 +265,7 @@ async fn sampling_needs_the_permission_of_the_operator() {
         let allowed = ScriptedServer::with(&["--era", era], with_sampler(), |settings| {
             settings.may_sample = true;
         });
-        let outcome = allowed
-            .server
-            .call(request("sample", json!({})))
-            .await
-            .unwrap();
+        let outcome = allowed.call("sample", json!({})).await;
         let value = expect_answer(outcome).value;
         assert_eq!(value["content"]["text"], "Be brief What is it?", "{era}");
         assert_eq!(value["model"], "parrot", "{era}");
@@ -362,11 +306,7 @@ async fn sampling_needs_the_permission_of_the_operator() {
 #[tokio::test]
 async fn the_request_of_the_reply_can_cancel_the_call() {
     let scripted = ScriptedServer::new(&["--era", "legacy"]);
-    scripted
-        .server
-        .call(request("ask_twice", json!({})))
-        .await
-        .unwrap();
+    scripted.call("ask_twice", json!({})).await;
     let second: CallRequest = request("ask_twice", json!({}));
     let cancel = second.cancel.clone();
     let outcome = scripted

@@ -42,11 +42,7 @@ async fn a_flood_of_progress_is_throttled_and_its_end_is_reported() {
 #[tokio::test]
 async fn a_flood_of_log_messages_is_ignored() {
     let scripted = ScriptedServer::new(&[]);
-    let outcome = scripted
-        .server
-        .call(request("logs", json!({ "count": 100_000 })))
-        .await
-        .unwrap();
+    let outcome = scripted.call("logs", json!({ "count": 100_000 })).await;
     assert_eq!(expect_answer(outcome).value, json!("done"));
 }
 
@@ -60,11 +56,7 @@ async fn a_flood_of_list_changes_makes_few_generations() {
         }
         let generation = scripted.server.generation();
         let begun = Instant::now();
-        scripted
-            .server
-            .call(request("changes", json!({ "count": 20_000 })))
-            .await
-            .unwrap();
+        scripted.call("changes", json!({ "count": 20_000 })).await;
         let now = scripted.server.generation();
         assert!(now > generation, "{era}: a change makes a new generation");
         let most = begun.elapsed().as_secs() + 2;
@@ -87,11 +79,7 @@ async fn a_huge_answer_is_an_error_and_the_connection_stays_open() {
         scripted.wait_for_line("call hang").await;
         let before = peak_memory();
         let arguments = json!({ "bytes": 50 << 20, "id_last": id_last });
-        let error = scripted
-            .server
-            .call(request("huge", arguments))
-            .await
-            .unwrap_err();
+        let error = scripted.call_error("huge", arguments).await;
         assert_eq!(
             (error.category, error.effect),
             (ErrorCategory::InvalidOutput, Effect::Unknown)
@@ -104,12 +92,7 @@ async fn a_huge_answer_is_an_error_and_the_connection_stays_open() {
             !concurrent.is_finished(),
             "a concurrent call is not affected"
         );
-        let outcome = scripted
-            .server
-            .call(request("echo", json!({ "a": 1 })))
-            .await
-            .unwrap();
-        assert_eq!(expect_answer(outcome).value, json!({ "a": 1 }));
+        scripted.assert_echoes().await;
         assert_eq!(scripted.count("start"), starts);
         // Other tests of this process use memory too, so the limit is generous.
         assert!(peak_memory() - before < 200 << 20);
@@ -132,19 +115,11 @@ async fn a_large_answer_within_the_limits_is_complete() {
 async fn unreadable_answers_fail_their_calls() {
     let scripted = ScriptedServer::new(&[]);
     for tool in ["deep", "broken"] {
-        let error = scripted
-            .server
-            .call(request(tool, json!({})))
-            .await
-            .unwrap_err();
+        let error = scripted.call_error(tool, json!({})).await;
         assert_eq!(error.category, ErrorCategory::InvalidOutput, "{tool}");
         assert!(error.message.contains("cannot be read"), "{error}");
     }
-    scripted
-        .server
-        .call(request("echo", json!({})))
-        .await
-        .unwrap();
+    scripted.call("echo", json!({})).await;
 }
 
 #[tokio::test]

@@ -5,11 +5,13 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use serde_json::json;
-use windlass_core::approval::{Digest, Identity, PersonDecision, Principal};
+use windlass_core::approval::{Digest, PersonDecision, Principal, TenantPrincipal};
 use windlass_core::model::ModelAnswer;
 use windlass_core::run::RunEnd;
+use windlass_mcp::Servers;
 use windlass_runtime::now;
 use windlass_spec::{ErrorCategory, NonEmptyText};
+use windlass_tools::ToolLibrary;
 
 use super::test_project::{TestProject, call, identity, new_task, outcomes};
 
@@ -17,13 +19,19 @@ fn post(text: &str) -> ModelAnswer {
     call("public__post_publicly", json!({ "text": text }))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_approval_is_valid_for_one_call_once() {
+/// A project with a server that posts publicly, and the server's tools.
+async fn posting_project() -> (TestProject, Servers, ToolLibrary) {
     let project = TestProject::new();
     let server = project.server("public", &["takes-text"]);
     project.connect(&server).await;
-    let servers = project.servers(std::slice::from_ref(&server));
+    let servers = project.servers(&[server]);
     let library = servers.accepted_tools().unwrap().library;
+    (project, servers, library)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_is_valid_for_one_call_once() {
+    let (project, servers, library) = posting_project().await;
     let driver = project.driver(&library, vec![post("one"), post("two")]);
     let run = driver.start(new_task()).await.unwrap();
     assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
@@ -37,7 +45,7 @@ async fn an_approval_is_valid_for_one_call_once() {
         store.decide(approval.call(), digest, &bob, approve, now())
     };
     assert!(decide(Some(&other)).is_err());
-    let other_tenant = Identity::new(
+    let other_tenant = TenantPrincipal::new(
         NonEmptyText::new("elsewhere").unwrap(),
         Principal::new("eve").unwrap(),
     );
@@ -65,11 +73,7 @@ async fn an_approval_is_valid_for_one_call_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_approval_is_refused() {
-    let project = TestProject::new();
-    let server = project.server("public", &["takes-text"]);
-    project.connect(&server).await;
-    let servers = project.servers(std::slice::from_ref(&server));
-    let library = servers.accepted_tools().unwrap().library;
+    let (project, servers, library) = posting_project().await;
     let driver = project.driver(&library, vec![post("one")]);
     let run = driver.start(new_task()).await.unwrap();
     let approval = project.pending().remove(0);
@@ -88,11 +92,7 @@ async fn an_expired_approval_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_approvals_are_given_once_and_used_once() {
-    let project = TestProject::new();
-    let server = project.server("public", &["takes-text"]);
-    project.connect(&server).await;
-    let servers = project.servers(std::slice::from_ref(&server));
-    let library = servers.accepted_tools().unwrap().library;
+    let (project, servers, library) = posting_project().await;
     let driver = project.driver(&library, vec![post("one")]);
     let run = driver.start(new_task()).await.unwrap();
     let approval = project.pending().remove(0);
@@ -124,11 +124,7 @@ async fn concurrent_approvals_are_given_once_and_used_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_does_not_override_a_new_forbid_policy() {
-    let mut project = TestProject::new();
-    let server = project.server("public", &["takes-text"]);
-    project.connect(&server).await;
-    let servers = project.servers(std::slice::from_ref(&server));
-    let library = servers.accepted_tools().unwrap().library;
+    let (mut project, servers, library) = posting_project().await;
     let driver = project.driver(&library, vec![post("one")]);
     let run = driver.start(new_task()).await.unwrap();
     project.decide(PersonDecision::Approve);

@@ -8,6 +8,7 @@ mod hostile;
 mod http;
 mod oauth;
 mod real;
+mod replaced;
 mod scripted;
 mod supervision;
 mod test_project;

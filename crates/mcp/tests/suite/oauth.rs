@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
+use windlass_http::client_builder;
 use windlass_mcp::{
     Login, Lookup, OAuthError, OAuthTokens, Secret, ShowLoginUrl, forget_logins, login,
     stored_login,
@@ -25,7 +26,8 @@ impl Browser {
         Arc::new(move |page: &str| {
             count.fetch_add(1, Ordering::Relaxed);
             let page = page.to_owned();
-            tokio::spawn(async move { reqwest::get(page).await.unwrap() });
+            let browser = client_builder().build().unwrap();
+            tokio::spawn(async move { browser.get(page).send().await.unwrap() });
         })
     }
 

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
-use windlass_mcp::{CallOutcome, CallRequest, Limits, Server, ServerOptions, ToolAnswer};
+use windlass_mcp::{
+    CallError, CallOutcome, CallRequest, ElicitationReply, Limits, Server, ServerOptions,
+    ToolAnswer,
+};
 use windlass_spec::server::{CommandTransport, ServerName, ServerSettings, Transport};
 
 /// A scripted server and its log file.
@@ -42,6 +45,34 @@ impl ScriptedServer {
             log,
             _directory: directory,
         }
+    }
+
+    /// Calls a tool, which must not fail.
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> CallOutcome {
+        self.server.call(request(tool, arguments)).await.unwrap()
+    }
+
+    /// Calls a tool, which must fail.
+    pub(super) async fn call_error(&self, tool: &str, arguments: Value) -> CallError {
+        let outcome = self.server.call(request(tool, arguments)).await;
+        outcome.unwrap_err()
+    }
+
+    /// Replies to the elicitation of a call.
+    pub(super) async fn reply(
+        &self,
+        tool: &str,
+        arguments: Value,
+        reply: ElicitationReply,
+    ) -> CallOutcome {
+        let call = request(tool, arguments);
+        self.server.reply(call, reply).await.unwrap()
+    }
+
+    /// Asserts that it answers calls.
+    pub(super) async fn assert_echoes(&self) {
+        let outcome = self.call("echo", json!({ "a": 1 })).await;
+        assert_eq!(expect_answer(outcome).value, json!({ "a": 1 }));
     }
 
     /// The lines of its log so far.

@@ -6,7 +6,7 @@ use serde_json::json;
 use windlass_mcp::{Era, Health, ServerOptions};
 use windlass_spec::{Effect, ErrorCategory};
 
-use super::scripted::{ScriptedServer, eventually, expect_answer, options, request};
+use super::scripted::{ScriptedServer, eventually, options, request};
 
 fn legacy() -> ServerOptions {
     ServerOptions {
@@ -40,11 +40,7 @@ async fn a_crash_during_a_call_leaves_the_effect_unknown_and_the_server_restarts
         scripted.server.definitions().await.unwrap();
         let generation = scripted.server.generation();
         let starts = scripted.count("start");
-        let error = scripted
-            .server
-            .call(request("die", json!({})))
-            .await
-            .unwrap_err();
+        let error = scripted.call_error("die", json!({})).await;
         assert_eq!(
             (error.category, error.effect),
             (ErrorCategory::Unavailable, Effect::Unknown)
@@ -52,12 +48,7 @@ async fn a_crash_during_a_call_leaves_the_effect_unknown_and_the_server_restarts
         assert!(error.message.contains("exit status: 7"), "{error}");
         assert!(error.message.contains("cannot go on"), "{error}");
         assert!(matches!(scripted.server.health(), Health::Failing { .. }));
-        let outcome = scripted
-            .server
-            .call(request("echo", json!({ "a": 1 })))
-            .await
-            .unwrap();
-        assert_eq!(expect_answer(outcome).value, json!({ "a": 1 }));
+        scripted.assert_echoes().await;
         assert_eq!(scripted.count("start"), starts + 1, "{era}");
         assert_eq!(scripted.server.generation(), generation + 1, "{era}");
     }
@@ -79,11 +70,7 @@ async fn a_kill_during_a_call_is_detected_at_once() {
     let error = calling.await.unwrap().unwrap_err();
     assert_eq!(error.effect, Effect::Unknown);
     assert!(begun.elapsed() < Duration::from_secs(3));
-    scripted
-        .server
-        .call(request("echo", json!({})))
-        .await
-        .unwrap();
+    scripted.call("echo", json!({})).await;
 }
 
 #[tokio::test]
@@ -110,11 +97,7 @@ async fn failed_starts_are_retried_with_backoff() {
         waits.push(next_try - Instant::now());
         // A call during the backoff fails without a start.
         let starts = scripted.count("start");
-        let error = scripted
-            .server
-            .call(request("echo", json!({})))
-            .await
-            .unwrap_err();
+        let error = scripted.call_error("echo", json!({})).await;
         assert_eq!(
             (error.category, error.effect),
             (ErrorCategory::Unavailable, Effect::None)
@@ -160,11 +143,7 @@ async fn an_idle_server_that_ends_is_restarted_on_the_next_use() {
         1,
         "it is not restarted before it is used"
     );
-    scripted
-        .server
-        .call(request("echo", json!({})))
-        .await
-        .unwrap();
+    scripted.call("echo", json!({})).await;
     assert_eq!(scripted.count("start"), 2);
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use windlass_core::approval::{Approval, Identity, PersonDecision, Principal};
+use windlass_core::approval::{Approval, PersonDecision, Principal, TenantPrincipal};
 use windlass_core::gate::Governance;
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
 use windlass_core::run::{Run, Task};
@@ -191,9 +191,9 @@ impl TestProject {
     }
 }
 
-pub(crate) fn identity(name: &str) -> Identity {
+pub(crate) fn identity(name: &str) -> TenantPrincipal {
     let tenant = NonEmptyText::new("local").unwrap();
-    Identity::new(tenant, Principal::new(name).unwrap())
+    TenantPrincipal::new(tenant, Principal::new(name).unwrap())
 }
 
 pub(crate) fn new_task() -> NewTask {

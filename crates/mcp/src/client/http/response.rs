@@ -51,7 +51,7 @@ pub(super) async fn read(
 }
 
 /// The bytes of an event stream. Fails at an event larger than `most` bytes.
-pub(super) fn bounded<Piece: AsRef<[u8]> + Send + 'static>(
+pub(in crate::client) fn bounded<Piece: AsRef<[u8]> + Send + 'static>(
     pieces: impl Stream<Item = Result<Piece, reqwest::Error>> + Send + 'static,
     most: usize,
 ) -> BoxStream<'static, Result<Piece, std::io::Error>> {
