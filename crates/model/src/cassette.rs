@@ -5,7 +5,7 @@ mod difference;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -80,7 +80,7 @@ impl<M: ModelClient> RecordingModel<M> {
     /// # Errors
     /// If the file cannot be created.
     pub fn create(model: M, path: &Path) -> Result<Self, CassetteError> {
-        let file = File::create(path).map_err(|error| CassetteError::File {
+        let file = windlass_files::create(path).map_err(|error| CassetteError::File {
             path: path.to_owned(),
             error,
         })?;
@@ -283,6 +283,7 @@ impl From<RecordedError> for ModelError {
             kind: error.kind,
             message: error.message,
             retry_after: error.retry_after_milliseconds.map(Duration::from_millis),
+            exceeded: None,
         }
     }
 }

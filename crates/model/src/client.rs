@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use windlass_core::model::{ModelAnswer, ModelErrorKind, ModelRequest, Usage};
 
+use crate::hosted::ExceededLimit;
+
 /// Something that answers the run machine's requests.
 pub trait ModelClient: Send + Sync {
     /// Returns the model's whole answer to `request`. `events` receives its parts while they arrive;
@@ -21,6 +23,42 @@ pub trait ModelClient: Send + Sync {
     /// The name of the model, for traces.
     fn name(&self) -> Option<&str> {
         None
+    }
+}
+
+/// A model that computes its answer without waiting for anything.
+pub trait ImmediateModel: Send + Sync {
+    /// Returns the answer to `request`.
+    ///
+    /// # Errors
+    /// If there is none.
+    fn compute_answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError>;
+
+    /// The name of the model, for traces.
+    fn model_name(&self) -> Option<&str> {
+        None
+    }
+}
+
+impl<M: ImmediateModel> ModelClient for M {
+    fn answer<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        cancel: &'a CancellationToken,
+        events: &'a mut (dyn FnMut(ModelEvent) + Send),
+    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
+        Box::pin(async move {
+            if cancel.is_cancelled() {
+                return Err(ModelError::cancelled());
+            }
+            let answer = self.compute_answer(request)?;
+            emit_events(&answer, events);
+            Ok(answer)
+        })
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.model_name()
     }
 }
 
@@ -60,6 +98,8 @@ pub struct ModelError {
     pub message: String,
     /// How long the provider asks to wait before the next request.
     pub retry_after: Option<Duration>,
+    /// The limit that the provider's answer exceeded.
+    pub exceeded: Option<ExceededLimit>,
 }
 
 impl ModelError {
@@ -70,6 +110,7 @@ impl ModelError {
             kind,
             message: message.into(),
             retry_after: None,
+            exceeded: None,
         }
     }
 
@@ -82,7 +123,7 @@ impl ModelError {
 }
 
 /// Emits the events of a finished answer, for models that do not stream.
-pub(crate) fn emit_events(answer: &ModelAnswer, events: &mut (dyn FnMut(ModelEvent) + Send)) {
+fn emit_events(answer: &ModelAnswer, events: &mut (dyn FnMut(ModelEvent) + Send)) {
     if let Some(thought) = &answer.thought {
         events(ModelEvent::Thought {
             text: thought.clone(),

@@ -1,31 +1,42 @@
 //! Models behind an HTTP API: hosted ones and local servers. Handles dialects, retries, time limits and
 //! cancellation; the submodules talk to providers.
 
+mod body;
 mod calls;
 mod draft;
 pub(crate) mod endpoint;
+mod events;
 mod failure;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod idle_timer;
+mod json;
+mod limits;
 mod names;
-mod wire;
+mod protocol;
+pub(crate) mod wire;
 
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use backon::{ExponentialBuilder, Retryable};
 use futures::future::BoxFuture;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use windlass_core::model::{ModelAnswer, ModelErrorKind, ModelRequest};
 use windlass_spec::Model;
 
+use self::body::{BodyBuilder, PreparedRequest};
 use self::draft::{Draft, Finished};
-use self::endpoint::{Endpoint, Protocol};
+use self::endpoint::Endpoint;
+use self::events::EventReader;
 use self::failure::Failure;
 use self::idle_timer::IdleTimer;
-use self::wire::{Piece, Wire};
+pub use self::limits::{AnswerLimits, ExceededLimit};
+use self::protocol::Progress;
+use self::wire::{Wire, end_stream};
 use crate::client::{ModelClient, ModelError, ModelEvent};
 use crate::dialect::Dialect;
 
@@ -48,6 +59,8 @@ pub struct HostedSettings {
     pub idle_limit: Duration,
     /// The most bytes of an answer.
     pub longest_answer: usize,
+    /// The other limits of what a server may send.
+    pub limits: AnswerLimits,
     /// The most attempts.
     pub tries: usize,
     /// The wait before the second attempt; doubled for each further one.
@@ -68,6 +81,7 @@ impl Default for HostedSettings {
             first_byte_limit: Duration::from_secs(120),
             idle_limit: Duration::from_secs(60),
             longest_answer: 512 * 1024,
+            limits: AnswerLimits::default(),
             tries: 3,
             first_wait: Duration::from_millis(500),
             longest_wait: Duration::from_secs(60),
@@ -78,6 +92,7 @@ impl Default for HostedSettings {
 /// A model of a provider or of a server that speaks the OpenAI protocol.
 pub struct HostedModel {
     wire: Wire,
+    bodies: BodyBuilder,
     endpoint: Arc<Endpoint>,
     settings: HostedSettings,
     /// Whether native calls failed with this model.
@@ -120,6 +135,7 @@ impl HostedModel {
         let wire = Wire::new(Arc::clone(&endpoint))?;
         Ok(Self {
             wire,
+            bodies: BodyBuilder::new(Arc::clone(&endpoint)),
             endpoint,
             settings,
             needs_structured: AtomicBool::new(false),
@@ -149,12 +165,8 @@ impl HostedModel {
             answer,
             wrote_calls_as_text,
         } = outcome.map_err(|failure| failure.error)?;
-        // Only the OpenAI protocol can constrain an answer to a schema.
         let is_empty = answer.calls.is_empty() && answer.text.trim().is_empty();
-        if is_auto
-            && self.endpoint.protocol == Protocol::OpenAi
-            && (wrote_calls_as_text || is_empty)
-        {
+        if is_auto && self.endpoint.protocol.takes_schema() && (wrote_calls_as_text || is_empty) {
             self.needs_structured.store(true, Ordering::Relaxed);
         }
         Ok(answer)
@@ -172,25 +184,36 @@ impl HostedModel {
             longest_wait,
             ..
         } = self.settings;
-        let waits = ExponentialBuilder::default()
-            .with_min_delay(first_wait)
-            .with_max_delay(longest_wait)
-            .with_max_times(tries.saturating_sub(1))
-            .with_jitter();
-        (|| self.attempt(request, form, sink))
-            .retry(waits)
-            .when(|failure| failure.is_transient)
-            .adjust(|failure, wait| {
-                let wanted = failure.error.retry_after.or(wait)?;
-                // An earlier attempt would be refused again.
-                wait.filter(|_| wanted <= longest_wait).map(|_| wanted)
-            })
-            .await
+        let prepared = self.bodies.build(request, form, &self.settings);
+        let prepared = prepared.map_err(|error| {
+            let message = format!("The request could not be written: {error}.");
+            Failure::permanent(ModelErrorKind::Malformed, message)
+        })?;
+        let mut own_wait = first_wait;
+        let mut left = tries;
+        loop {
+            left = left.saturating_sub(1);
+            let failure = match self.attempt(request, &prepared, form, sink).await {
+                Ok(finished) => return Ok(finished),
+                Err(failure) => failure,
+            };
+            // A request before the time that the provider asks for would be refused again.
+            let wait = match failure.error.retry_after {
+                Some(wanted) => wanted,
+                None => with_jitter(own_wait).min(longest_wait),
+            };
+            if left == 0 || !failure.is_transient || wait > longest_wait {
+                return Err(failure);
+            }
+            sleep(wait).await;
+            own_wait = own_wait.saturating_mul(2);
+        }
     }
 
     async fn attempt(
         &self,
         request: &ModelRequest,
+        prepared: &PreparedRequest,
         form: Form,
         sink: &Sink<'_>,
     ) -> Result<Finished, Failure> {
@@ -198,65 +221,74 @@ impl HostedModel {
             let mut events = sink.lock().unwrap_or_else(PoisonError::into_inner);
             events(event);
         };
-        let mut draft = Draft::new(form, self.settings.longest_answer);
-        let mut pieces = self.wire.send(request, form, &self.settings).await?;
         let HostedSettings {
             first_byte_limit,
             idle_limit,
+            limits,
             ..
         } = self.settings;
         let mut idle_timer = IdleTimer::new(first_byte_limit, idle_limit);
-        let mut has_begun = false;
+        let response = idle_timer.wait(self.wire.send(prepared.body.clone())).await;
+        let mut response = response.unwrap_or_else(|| Err(self.too_slow(false)))?;
+        if !response.status().is_success() {
+            return Err(self.wire.refusal(response, &self.settings).await);
+        }
+        let format = self.endpoint.protocol.format();
+        let mut draft = Draft::new(form, &self.settings, &prepared.tools.names, &mut emit);
+        let mut reader = EventReader::new(limits);
         loop {
-            let Some(piece) = idle_timer.wait(pieces.next()).await else {
-                let limit = if has_begun {
-                    idle_limit
-                } else {
-                    first_byte_limit
-                };
-                return Err(self.too_slow(has_begun, limit));
+            let mut progress = Progress::None;
+            let mut handle = |data: &[u8]| {
+                let event = format.read_event(data, &mut draft);
+                let event = event.map_err(|error| self.wire.event_failure(error, data))?;
+                progress = progress.max(event);
+                Ok(event != Progress::End)
             };
-            let piece = match piece {
-                Some(Ok(piece)) => piece,
-                // Emitted events cannot be revoked, so there is no further attempt after the first one.
-                Some(Err(failure)) => {
-                    return Err(Failure {
-                        is_transient: failure.is_transient && !has_begun,
-                        ..failure
-                    });
-                }
-                None => return Err(pieces.truncated()),
+            let piece = match idle_timer.is_over() {
+                true => None,
+                false => idle_timer.wait(response.chunk()).await,
             };
-            has_begun = true;
-            idle_timer.renew(idle_limit);
-            match piece {
-                Piece::KeepAlive => {}
-                Piece::Text(text) => draft.text(&text, &mut emit)?,
-                Piece::Thought(text) => draft.thought(text, &mut emit)?,
-                Piece::Call {
-                    position,
-                    tool,
-                    length,
-                } => draft.call(position, tool, length, &mut emit)?,
-                Piece::End {
-                    calls,
-                    usage,
-                    is_cut_off,
-                } => {
-                    if is_cut_off && calls.is_empty() {
-                        draft.refuse_fragment(request)?;
+            let read = match piece {
+                None => Err(self.too_slow(draft.has_begun())),
+                Some(Ok(Some(bytes))) => reader.read(&bytes, &mut handle),
+                Some(Ok(None)) => reader.end(&mut handle).and_then(|()| match progress {
+                    Progress::End => Ok(()),
+                    // Some servers omit the sign of the end.
+                    Progress::None | Progress::Some if draft.stop.is_some() => {
+                        progress = Progress::End;
+                        Ok(())
                     }
-                    return Ok(draft.finish(request, calls, usage, &mut emit));
+                    Progress::None | Progress::Some => Err(match reader.has_events() {
+                        true => self.wire.connection_lost(),
+                        false => self.wire.unexpected(),
+                    }),
+                }),
+                Some(Err(error)) => Err(self.wire.transport(&error)),
+            };
+            // Emitted events cannot be revoked, so there is no further attempt after the first one.
+            read.map_err(|failure| Failure {
+                is_transient: failure.is_transient && !draft.has_begun(),
+                ..failure
+            })?;
+            match progress {
+                Progress::None => {}
+                Progress::Some => idle_timer.renew(idle_limit),
+                Progress::End => {
+                    let finished = draft.finish(request);
+                    end_stream(response).await;
+                    return finished;
                 }
             }
         }
     }
 
-    fn too_slow(&self, has_begun: bool, limit: Duration) -> Failure {
-        let what = if has_begun {
-            "paused its answer for"
-        } else {
-            "did not start to answer within"
+    fn too_slow(&self, has_begun: bool) -> Failure {
+        let (what, limit) = match has_begun {
+            true => ("paused its answer for", self.settings.idle_limit),
+            false => (
+                "did not start to answer within",
+                self.settings.first_byte_limit,
+            ),
         };
         let message = format!(
             "{} {what} {} seconds.",
@@ -265,6 +297,15 @@ impl HostedModel {
         );
         Failure::permanent(ModelErrorKind::Timeout, message)
     }
+}
+
+/// Up to twice the wait, so that runs that failed together do not all try again at once.
+fn with_jitter(wait: Duration) -> Duration {
+    let random = RandomState::new().hash_one(()) >> 32;
+    let part = wait.as_nanos().saturating_mul(u128::from(random)) >> 32;
+    wait.saturating_add(Duration::from_nanos(
+        u64::try_from(part).unwrap_or(u64::MAX),
+    ))
 }
 
 impl ModelClient for HostedModel {

@@ -4,6 +4,8 @@
 //! [`HostedModel`] uses providers and local servers, [`ScriptedModel`] gives prepared answers,
 //! [`ReflexModel`] is the embedded default, [`RecordingModel`] and [`ReplayModel`] write and read cassettes.
 
+#![deny(clippy::disallowed_methods)]
+
 mod cassette;
 mod client;
 mod definition;
@@ -16,9 +18,11 @@ mod scripted;
 mod scrub;
 
 pub use cassette::{CassetteError, RecordingModel, ReplayModel};
-pub use client::{ModelClient, ModelError, ModelEvent};
+pub use client::{ImmediateModel, ModelClient, ModelError, ModelEvent};
 pub use dialect::{Dialect, UnknownDialect};
-pub use hosted::{HostedModel, HostedSettings};
+#[cfg(any(test, feature = "fuzzing"))]
+pub use hosted::fuzzing;
+pub use hosted::{AnswerLimits, ExceededLimit, HostedModel, HostedSettings};
 pub use reach::{ProviderStatus, check as check_reach, provider_statuses};
 #[cfg(feature = "reflex")]
 pub use reflex::ReflexModel;

@@ -7,13 +7,18 @@ use std::time::Duration;
 use reqwest::Url;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::time::timeout;
 use tracing::{Instrument as _, debug_span};
 use windlass_spec::{Model, Provider};
 
 use crate::hosted::endpoint::Endpoint;
+use crate::hosted::wire::shared_client;
 
 /// How long a local server may take to answer.
 const LOCAL_TIMEOUT: Duration = Duration::from_millis(700);
+
+/// The most bytes of a list of models.
+const LONGEST_LIST: usize = 1024 * 1024;
 
 /// The availability of a provider or local server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -102,22 +107,8 @@ fn hosted(provider: &Provider, variable: &str) -> ProviderStatus {
 /// A local server and the models it lists.
 async fn server(name: &str, base_url: &Url, provider: &str) -> Option<ProviderStatus> {
     let shown = base_url.to_string();
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .timeout(LOCAL_TIMEOUT)
-        .build()
-        .ok()?;
-    let answer = async {
-        let span = debug_span!(
-            "http_request",
-            http.request.method = "GET",
-            server.address = base_url.host_str(),
-        );
-        let response = client.get(base_url.join("models").ok()?).send();
-        let response = response.instrument(span).await;
-        response.ok()?.json::<Value>().await.ok()
-    };
-    let listed = answer.await;
+    let listed = timeout(LOCAL_TIMEOUT, list_models(base_url)).await;
+    let listed = listed.ok().flatten();
     let models = listed.as_ref().and_then(|listed| listed["data"].as_array());
     let models = models.into_iter().flatten();
     let models = models.filter_map(|model| Some(format!("{provider}/{}", model["id"].as_str()?)));
@@ -132,4 +123,23 @@ async fn server(name: &str, base_url: &Url, provider: &str) -> Option<ProviderSt
         why,
         models: models.collect(),
     })
+}
+
+async fn list_models(base_url: &Url) -> Option<Value> {
+    let client = shared_client(base_url).ok()?;
+    let span = debug_span!(
+        "http_request",
+        http.request.method = "GET",
+        server.address = base_url.host_str(),
+    );
+    let response = client.get(base_url.join("models").ok()?).send();
+    let mut response = response.instrument(span).await.ok()?;
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.ok()? {
+        if body.len() + piece.len() > LONGEST_LIST {
+            return None;
+        }
+        body.extend_from_slice(&piece);
+    }
+    serde_json::from_slice(&body).ok()
 }

@@ -1,12 +1,10 @@
 //! The embedded default model as a client. It needs no key, server or download.
 
-use futures::future::BoxFuture;
-use tokio_util::sync::CancellationToken;
 use windlass_core::model::{ModelAnswer, ModelRequest};
 use windlass_core::run::{ASK_HUMAN, REQUEST_AUTHORIZATION};
 use windlass_reflex::{Reflex, Settings};
 
-use crate::client::{ModelClient, ModelError, ModelEvent, emit_events};
+use crate::client::{ImmediateModel, ModelError};
 
 /// The embedded tool-caller. It is not a language model.
 #[derive(Debug)]
@@ -42,24 +40,12 @@ impl Default for ReflexModel {
     }
 }
 
-impl ModelClient for ReflexModel {
-    fn name(&self) -> Option<&str> {
-        Some("reflex")
+impl ImmediateModel for ReflexModel {
+    fn compute_answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
+        Ok(self.reflex.answer(&without_user_tools(request)))
     }
 
-    fn answer<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        cancel: &'a CancellationToken,
-        events: &'a mut (dyn FnMut(ModelEvent) + Send),
-    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
-        Box::pin(async move {
-            if cancel.is_cancelled() {
-                return Err(ModelError::cancelled());
-            }
-            let answer = self.reflex.answer(&without_user_tools(request));
-            emit_events(&answer, events);
-            Ok(answer)
-        })
+    fn model_name(&self) -> Option<&str> {
+        Some(Self::NAME)
     }
 }

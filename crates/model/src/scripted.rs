@@ -5,11 +5,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use futures::future::BoxFuture;
-use tokio_util::sync::CancellationToken;
 use windlass_core::model::{ModelAnswer, ModelErrorKind, ModelRequest};
 
-use crate::client::{ModelClient, ModelError, ModelEvent, emit_events};
+use crate::client::{ImmediateModel, ModelError};
 
 type Script = Box<dyn FnMut(&ModelRequest) -> Result<ModelAnswer, ModelError> + Send>;
 
@@ -103,29 +101,15 @@ impl ScriptedModel {
     }
 }
 
-impl ModelClient for ScriptedModel {
-    fn name(&self) -> Option<&str> {
-        Some("scripted")
+impl ImmediateModel for ScriptedModel {
+    fn compute_answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.requests.push(request.clone());
+        (state.script)(request)
     }
 
-    fn answer<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        cancel: &'a CancellationToken,
-        events: &'a mut (dyn FnMut(ModelEvent) + Send),
-    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
-        Box::pin(async move {
-            if cancel.is_cancelled() {
-                return Err(ModelError::cancelled());
-            }
-            let answer = {
-                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                state.requests.push(request.clone());
-                (state.script)(request)?
-            };
-            emit_events(&answer, events);
-            Ok(answer)
-        })
+    fn model_name(&self) -> Option<&str> {
+        Some("scripted")
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn conversation(request: &ModelRequest) -> Vec<Line> {
         text: instructions(request),
     }];
     for message in &request.messages {
-        match message {
+        match &**message {
             // The system prompt comes first, then the instructions how to answer.
             ChatMessage::System { content } if lines.len() == 1 => {
                 lines[0].text = format!("{content}\n\n{}", lines[0].text);

@@ -1,6 +1,8 @@
 //! The address and the key for a model: the provider's default address or a given one, and keys from the
 //! environment only.
 
+use std::net::IpAddr;
+
 use reqwest::Url;
 use windlass_core::model::ModelErrorKind;
 use windlass_spec::{Model, Provider};
@@ -11,9 +13,42 @@ use crate::scrub::{Scrubber, Secret};
 /// The protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
+    /// OpenAI's chat completions.
     OpenAi,
+    /// OpenAI's responses.
+    Responses,
     Anthropic,
     Gemini,
+}
+
+impl Protocol {
+    /// Every protocol, by the name it is chosen with.
+    const ALL: [(&'static str, Self); 4] = [
+        ("chat", Self::OpenAi),
+        ("responses", Self::Responses),
+        ("anthropic", Self::Anthropic),
+        ("gemini", Self::Gemini),
+    ];
+
+    /// Whether an answer can be constrained to a schema.
+    pub(super) fn takes_schema(self) -> bool {
+        match self {
+            Self::OpenAi | Self::Responses => true,
+            Self::Anthropic | Self::Gemini => false,
+        }
+    }
+
+    fn named(name: &str, variable: &str) -> Result<Self, ModelError> {
+        let known = Self::ALL
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name.trim()));
+        known.map(|(_, protocol)| *protocol).ok_or_else(|| {
+            let message = format!(
+                "`{variable}` is `{name}`, which is no protocol. Set it to `chat`, `responses`, `anthropic` or `gemini`."
+            );
+            ModelError::new(ModelErrorKind::Unreachable, message)
+        })
+    }
 }
 
 /// The address and key for a model. `Debug` does not show the key.
@@ -46,7 +81,10 @@ impl Endpoint {
         let own_key_variable = format!("WINDLASS_{name}_API_KEY");
         let (protocol, default_url, key_variables, needs_key) = match model.provider() {
             Provider::OpenAi => (
-                Protocol::OpenAi,
+                match needs_responses(model.id()) {
+                    true => Protocol::Responses,
+                    false => Protocol::OpenAi,
+                },
                 Some("https://api.openai.com/v1/".to_owned()),
                 vec!["OPENAI_API_KEY"],
                 true,
@@ -63,8 +101,7 @@ impl Endpoint {
                 vec!["GEMINI_API_KEY", "GOOGLE_API_KEY"],
                 true,
             ),
-            // In `genai`, Ollama's own protocol has no JSON Schema support, and a truncated stream
-            // looks complete. Its OpenAI-compatible API has neither problem.
+            // Ollama's own protocol has no call ids and no end that a lost connection could be told by.
             Provider::Ollama => (
                 Protocol::OpenAi,
                 Some(ollama_url(variable("OLLAMA_HOST"))),
@@ -85,6 +122,11 @@ impl Endpoint {
                 model.provider().as_str()
             );
             return Err(ModelError::new(ModelErrorKind::Unreachable, message));
+        };
+        let protocol_variable = format!("WINDLASS_{name}_PROTOCOL");
+        let protocol = match variable(&protocol_variable) {
+            Some(chosen) => Protocol::named(&chosen, &protocol_variable)?,
+            None => protocol,
         };
         let base_url = base(&url, model.provider())?;
         let key = key_variables.iter().find_map(|name| variable(name));
@@ -109,6 +151,19 @@ impl Endpoint {
         })
     }
 
+    /// The address of `path` below the base URL, whose own query is kept.
+    pub(crate) fn url(&self, path: &str) -> Option<Url> {
+        let mut url = self.base_url.join(path).ok()?;
+        if let Some(given) = self.base_url.query() {
+            let query = match url.query() {
+                Some(own) => format!("{given}&{own}"),
+                None => given.to_owned(),
+            };
+            url.set_query(Some(&query));
+        }
+        Some(url)
+    }
+
     /// The address for messages, without its query.
     pub(crate) fn shown_url(&self) -> String {
         let port = self
@@ -131,9 +186,27 @@ impl Endpoint {
 
     /// Whether the address is on this machine. Then no proxy is used.
     pub(crate) fn is_local(&self) -> bool {
-        let host = self.base_url.host_str().unwrap_or_default();
-        host == "localhost" || host == "[::1]" || host.starts_with("127.")
+        is_local(&self.base_url)
     }
+}
+
+/// Whether an address is on this machine.
+pub(crate) fn is_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+    host == "localhost" || address.is_some_and(|address| address.is_loopback())
+}
+
+/// Whether OpenAI offers a model only through responses.
+fn needs_responses(model: &str) -> bool {
+    let is_newer = |name: &str| {
+        ["gpt-5", "gpt-6", "o1", "o3", "o4"]
+            .iter()
+            .any(|start| name.starts_with(start))
+    };
+    model.contains("codex")
+        || model.contains("deep-research")
+        || (is_newer(model) && model.split('-').any(|part| part == "pro"))
 }
 
 fn base(text: &str, provider: &Provider) -> Result<Url, ModelError> {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use windlass_core::model::ModelErrorKind;
 
 use super::endpoint::Endpoint;
+use super::limits::ExceededLimit;
 use crate::client::ModelError;
 
 /// The longest quote of a provider's message, in characters. Some repeat the request in it.
@@ -58,8 +59,7 @@ impl Failure {
     }
 
     /// From an error event in a stream with a success status.
-    pub(super) fn from_event(endpoint: &Endpoint, body: &Value) -> Self {
-        let body = body.to_string();
+    pub(super) fn from_event(endpoint: &Endpoint, body: &str) -> Self {
         let lowercase = body.to_ascii_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| lowercase.contains(word));
         let status = match () {
@@ -77,7 +77,7 @@ impl Failure {
             () if has(&["authentication", "permission_error"]) => 401,
             () => 400,
         };
-        let quoted = quote(endpoint, &body);
+        let quoted = quote(endpoint, body);
         Self::of(
             endpoint,
             kind_of(status, &lowercase),
@@ -148,6 +148,14 @@ impl Failure {
     }
 }
 
+impl From<ExceededLimit> for Failure {
+    fn from(limit: ExceededLimit) -> Self {
+        let mut failure = Self::permanent(ModelErrorKind::Malformed, limit.to_string());
+        failure.error.exceeded = Some(limit);
+        failure
+    }
+}
+
 fn kind_of(status: u16, lowercase: &str) -> ModelErrorKind {
     let has = |words: &[&str]| words.iter().any(|word| lowercase.contains(word));
     let is_too_long = has(&[
@@ -187,9 +195,15 @@ fn kind_of(status: u16, lowercase: &str) -> ModelErrorKind {
 /// The provider's message: short, on one line, without the key.
 fn quote(endpoint: &Endpoint, body: &str) -> String {
     let json: Value = serde_json::from_str(body).unwrap_or_default();
-    let message = ["/error/message", "/message", "/error", "/detail"]
-        .iter()
-        .find_map(|pointer| json.pointer(pointer).and_then(Value::as_str));
+    let message = [
+        "/error/message",
+        "/response/error/message",
+        "/message",
+        "/error",
+        "/detail",
+    ]
+    .iter()
+    .find_map(|pointer| json.pointer(pointer).and_then(Value::as_str));
     let words = match message {
         Some(message) => message,
         // An HTML page is of no use in a message.

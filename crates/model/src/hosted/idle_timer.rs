@@ -31,6 +31,11 @@ impl IdleTimer {
         self.until = Instant::now() + limit.min(LONGEST);
     }
 
+    /// Whether the deadline has passed. Work that is always ready never lets the timer fire.
+    pub(super) fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
     /// The output of `work`, or `None` at the deadline.
     pub(super) async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::pin!(work);

@@ -7,7 +7,7 @@ use windlass_core::model::{FINISH, ModelRequest};
 
 const LONGEST: usize = 64;
 
-/// `genai` treats tools with these names as Google's built-in tools.
+/// The names of Google's own tools.
 const RESERVED: [&str; 4] = [
     "googleSearch",
     "googleSearchRetrieval",

@@ -87,9 +87,9 @@ async fn a_replay_has_the_same_events_and_records_the_same_bytes() {
 async fn secrets_are_not_recorded_and_ignored_in_a_replay() {
     let with_secret = |secret: &str| {
         let mut request = request();
-        request.messages.push(ChatMessage::User {
-            content: format!("Use {secret} and sk-live-0123456789."),
-        });
+        let content = format!("Use {secret} and sk-live-0123456789.");
+        let message = ChatMessage::User { content };
+        request.messages.push(message.into());
         request
     };
     let old = Scrubber::new(["the-old-secret".to_owned()]);
@@ -113,7 +113,8 @@ async fn a_different_request_is_refused_and_consumes_no_exchange() {
         call_id: "call_1_0".to_owned(),
         tool: "search".to_owned(),
         content: "A lathe.".to_owned(),
-    };
+    }
+    .into();
     let mut fewer = longer_request();
     fewer.messages.pop();
     let mut without_tools = longer_request();

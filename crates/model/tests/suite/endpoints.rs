@@ -76,7 +76,7 @@ async fn the_error_for_a_required_key_names_its_variable() {
 #[tokio::test]
 async fn the_model_name_is_sent_unchanged() {
     let server = MockServer::start([MockReply::text("Yes.")]).await;
-    // `genai` would interpret parts of these as effort, namespace or size.
+    // Other clients interpret parts of these as effort, namespace or size.
     for name in [
         "qwen-high",
         "mixtral-none",
@@ -126,5 +126,59 @@ fn an_invalid_address_is_refused_with_the_reason() {
             message("my-lab/tiny", Some("https://someone:password@host/v1")),
         ]
         .join("\n")
+    );
+}
+
+#[tokio::test]
+async fn the_protocol_is_that_of_the_provider_or_the_chosen_one() {
+    for (model, protocol, path) in [
+        ("OpenAI/gpt-4.1", None, "/v1/chat/completions"),
+        ("OpenAI/gpt-5", None, "/v1/chat/completions"),
+        ("OpenAI/gpt-5-codex", None, "/v1/responses"),
+        ("OpenAI/o3-pro", None, "/v1/responses"),
+        ("OpenAI/gpt-5", Some("responses"), "/v1/responses"),
+        ("OpenAI/gpt-5-codex", Some("chat"), "/v1/chat/completions"),
+        ("my-lab/m", Some("Anthropic"), "/v1/messages"),
+        (
+            "my-lab/m",
+            Some("gemini"),
+            "/v1/models/m:streamGenerateContent?alt=sse",
+        ),
+    ] {
+        let server = MockServer::start([MockReply::status(418, "No.".into())]).await;
+        let (provider, _) = model.split_once('/').unwrap();
+        let provider = provider.to_uppercase().replace('-', "_");
+        let variable = format!("WINDLASS_{provider}_PROTOCOL");
+        let mut variables = vec![("OPENAI_API_KEY", KEY)];
+        variables.extend(protocol.map(|protocol| (variable.as_str(), protocol)));
+        let model = new_model(model, Some(&server.url), &variables).unwrap();
+        ask(&model, &request()).await.answer.unwrap_err();
+        assert_eq!(server.requests()[0].path, path);
+    }
+    let variables = [("WINDLASS_MY_LAB_PROTOCOL", "soap")];
+    let error = new_model("my-lab/m", Some("http://127.0.0.1/"), &variables).unwrap_err();
+    assert_eq!(
+        error.message,
+        "`WINDLASS_MY_LAB_PROTOCOL` is `soap`, which is no protocol. Set it to `chat`, `responses`, `anthropic` or `gemini`."
+    );
+}
+
+#[tokio::test]
+async fn the_query_of_a_base_url_is_kept() {
+    let server = MockServer::start([MockReply::text("Yes.")]).await;
+    let url = format!("{}/deployments/d?api-version=7", server.url);
+    let model = new_model("my-lab/tiny", Some(&url), &[]).unwrap();
+    ask(&model, &request()).await.answer.unwrap();
+    let path = &server.requests()[0].path;
+    assert_eq!(path, "/v1/deployments/d/chat/completions?api-version=7");
+}
+
+#[test]
+fn a_key_that_no_header_can_hold_is_refused_and_not_shown() {
+    let variables = [("OPENAI_API_KEY", "secret\nkey")];
+    let error = new_model("OpenAI/m", None, &variables).unwrap_err();
+    assert_eq!(
+        error.message,
+        "The key of OpenAI cannot be sent. Check it for characters that do not belong there."
     );
 }

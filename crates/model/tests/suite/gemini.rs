@@ -94,7 +94,7 @@ async fn two_calls_are_parsed_from_one_piece_or_two() {
     let (first, second) = (function_call("search", &one), function_call("search", &two));
     let wanted = [call("search", one), call("search", two)];
     let at_once = [last(&json!([first, second]))];
-    // `genai` gives these two the same id.
+    // They have no ids.
     let apart = [piece(&json!([first])), last(&json!([second]))];
     for pieces in [&at_once[..], &apart] {
         let (calls, events) = calls_of(pieces).await;

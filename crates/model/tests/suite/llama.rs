@@ -106,7 +106,7 @@ fn model(url: &str, dialect: Dialect, max_output_tokens: u32) -> HostedModel {
 fn asking(text: &str) -> ModelRequest {
     let content = text.to_owned();
     ModelRequest {
-        messages: vec![ChatMessage::User { content }],
+        messages: vec![ChatMessage::User { content }.into()],
         ..request()
     }
 }
@@ -128,7 +128,7 @@ fn with_calls_as_text() -> ModelRequest {
         content: "What is Rust?".to_owned(),
     });
     ModelRequest {
-        messages,
+        messages: messages.into_iter().map(Into::into).collect(),
         ..request()
     }
 }

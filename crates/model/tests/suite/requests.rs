@@ -5,7 +5,7 @@ use windlass_core::model::{ChatCall, ChatMessage};
 use windlass_model::{Dialect, HostedSettings};
 
 use super::server::{MockReply, MockServer, delta};
-use super::support::{ask, call, longer_request, model, request, settings, tool};
+use super::support::{KEY, ask, call, longer_request, model, model_of, request, settings, tool};
 
 async fn body(dialect: Dialect) -> String {
     let server = MockServer::start([MockReply::text("Yes.")]).await;
@@ -32,6 +32,41 @@ async fn the_request_of_the_structured_dialect() {
 }
 
 #[tokio::test]
+async fn the_request_of_openai_responses() {
+    let reply = MockReply::events(&[json!({"type": "response.completed"})]);
+    let server = MockServer::start([reply]).await;
+    let settings = HostedSettings {
+        temperature: Some(0.5),
+        max_output_tokens: Some(50),
+        ..settings(&server)
+    };
+    let model = model_of("OpenAI/gpt-5-codex", settings);
+    ask(&model, &longer_request()).await.answer.unwrap();
+    let sent = server.requests().remove(0);
+    let key = format!("authorization: bearer {KEY}");
+    assert!(sent.headers.contains(&key), "{}", sent.headers);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&sent.body).unwrap());
+}
+
+#[tokio::test]
+async fn the_next_request_continues_the_one_before() {
+    let server = MockServer::start([MockReply::text("Yes.")]).await;
+    let model = model(settings(&server));
+    let mut request = longer_request();
+    ask(&model, &request).await.answer.unwrap();
+    let message = ChatMessage::User {
+        content: "And then?".to_owned(),
+    };
+    request.messages.push(message.into());
+    ask(&model, &request).await.answer.unwrap();
+    let [first, second] = [0, 1].map(|index| server.requests()[index].body["messages"].clone());
+    let (first, second) = (first.as_array().unwrap(), second.as_array().unwrap());
+    assert_eq!(first[..], second[..first.len()]);
+    let added = json!({"role": "user", "content": "And then?"});
+    assert_eq!(second[first.len()..], [added]);
+}
+
+#[tokio::test]
 async fn invalid_tool_names_are_mapped_both_ways() {
     let call_of = |name: &str| json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": name, "arguments": "{}"}}]});
     let server = MockServer::start([MockReply::events(&[delta(call_of("look_up__2"))])]).await;
@@ -45,10 +80,11 @@ async fn invalid_tool_names_are_mapped_both_ways() {
         tool: "söme töol".to_owned(),
         arguments: json!(null),
     }];
-    request.messages.push(ChatMessage::Assistant {
+    let message = ChatMessage::Assistant {
         content: String::new(),
         calls,
-    });
+    };
+    request.messages.push(message.into());
     let answer = ask(&model(settings(&server)), &request)
         .await
         .answer

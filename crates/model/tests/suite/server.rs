@@ -1,7 +1,9 @@
 //! A loopback server with scripted replies, down to the single chunks.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,6 +24,10 @@ pub(crate) struct MockReply {
     status: u16,
     headers: Vec<(String, String)>,
     parts: Vec<Part>,
+    /// Whether the parts are the whole reply, without a head and chunks of our own.
+    is_raw: bool,
+    /// Whether the connection takes another request after the reply.
+    is_kept: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -30,6 +36,8 @@ enum Part {
     Chunk(Vec<u8>),
     /// The same chunk, until the client disconnects.
     Endless(Vec<u8>),
+    /// The same chunk with a pause after each, until the client disconnects.
+    Drip(Vec<u8>, Duration),
     /// Nothing, until the client disconnects.
     Silence,
     /// Disconnects in the middle of the body.
@@ -42,6 +50,8 @@ impl MockReply {
             status,
             headers: Vec::new(),
             parts: vec![Part::Chunk(body.to_string().into_bytes())],
+            is_raw: false,
+            is_kept: false,
         }
     }
 
@@ -50,7 +60,32 @@ impl MockReply {
             status: 200,
             headers: vec![("content-type".to_owned(), "text/event-stream".to_owned())],
             parts: Vec::new(),
+            is_raw: false,
+            is_kept: false,
         }
+    }
+
+    /// A reply whose parts are sent as they are, from its first byte.
+    pub(crate) fn raw() -> Self {
+        Self {
+            is_raw: true,
+            ..Self::stream()
+        }
+    }
+
+    /// A reply with this status and no body yet.
+    pub(crate) fn empty(status: u16) -> Self {
+        Self {
+            status,
+            headers: Vec::new(),
+            ..Self::stream()
+        }
+    }
+
+    /// Leaves the connection open for the next request.
+    pub(crate) fn kept(mut self) -> Self {
+        self.is_kept = true;
+        self
     }
 
     /// A whole stream of OpenAI events.
@@ -85,7 +120,15 @@ impl MockReply {
     }
 
     pub(crate) fn endless(self, event: &Value) -> Self {
-        self.part(Part::Endless(format!("data: {event}\n\n").into_bytes()))
+        self.endless_bytes(format!("data: {event}\n\n").as_bytes())
+    }
+
+    pub(crate) fn endless_bytes(self, bytes: &[u8]) -> Self {
+        self.part(Part::Endless(bytes.to_vec()))
+    }
+
+    pub(crate) fn drip(self, bytes: &[u8], pause: Duration) -> Self {
+        self.part(Part::Drip(bytes.to_vec(), pause))
     }
 
     pub(crate) fn silence(self) -> Self {
@@ -110,6 +153,7 @@ pub(crate) fn delta(delta: Value) -> Value {
 pub(crate) struct MockServer {
     pub(crate) url: String,
     requests: Arc<Mutex<Vec<ReceivedRequest>>>,
+    connections: Arc<AtomicUsize>,
     disconnected: Arc<Notify>,
 }
 
@@ -120,24 +164,37 @@ impl MockServer {
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
         let disconnected = Arc::new(Notify::new());
+        let connections = Arc::new(AtomicUsize::new(0));
         let server = Self {
             url,
             requests: Arc::clone(&requests),
+            connections: Arc::clone(&connections),
             disconnected: Arc::clone(&disconnected),
         };
-        let mut replies: VecDeque<MockReply> = replies.into_iter().collect();
+        let replies: VecDeque<MockReply> = replies.into_iter().collect();
+        let replies = Arc::new(Mutex::new(replies));
         tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let reply = if replies.len() > 1 {
-                    replies.pop_front()
-                } else {
-                    replies.front().cloned()
-                };
+            while let Ok((mut stream, _)) = listener.accept().await {
+                connections.fetch_add(1, Ordering::SeqCst);
                 let (requests, disconnected) = (Arc::clone(&requests), Arc::clone(&disconnected));
-                tokio::spawn(serve(stream, reply.unwrap(), requests, disconnected));
+                let replies = Arc::clone(&replies);
+                tokio::spawn(async move {
+                    while let Some(request) = read(&mut stream).await {
+                        requests.lock().unwrap().push(request);
+                        let reply = next_reply(&mut replies.lock().unwrap());
+                        if !serve(&mut stream, reply, &disconnected).await {
+                            return;
+                        }
+                    }
+                });
             }
         });
         server
+    }
+
+    /// How many connections clients have opened.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
     }
 
     pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
@@ -150,18 +207,20 @@ impl MockServer {
     }
 }
 
-async fn serve(
-    mut stream: TcpStream,
-    reply: MockReply,
-    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
-    disconnected: Arc<Notify>,
-) {
-    let Some(request) = read(&mut stream).await else {
-        return;
+fn next_reply(replies: &mut VecDeque<MockReply>) -> MockReply {
+    let reply = if replies.len() > 1 {
+        replies.pop_front()
+    } else {
+        replies.front().cloned()
     };
-    requests.lock().unwrap().push(request);
+    reply.unwrap()
+}
+
+/// Sends a reply. Returns whether the connection takes another request.
+async fn serve(stream: &mut TcpStream, reply: MockReply, disconnected: &Notify) -> bool {
+    let connection = if reply.is_kept { "keep-alive" } else { "close" };
     let mut head = format!(
-        "HTTP/1.1 {} Whatever\r\nconnection: close\r\ntransfer-encoding: chunked\r\n",
+        "HTTP/1.1 {} Whatever\r\nconnection: {connection}\r\ntransfer-encoding: chunked\r\n",
         reply.status
     );
     for (name, value) in &reply.headers {
@@ -169,32 +228,52 @@ async fn serve(
     }
     head.push_str("\r\n");
     // A silent reply has no head either, because clients wait for the first byte.
-    if !matches!(reply.parts.first(), Some(Part::Silence))
-        && stream.write_all(head.as_bytes()).await.is_err()
-    {
-        return;
+    let has_head = !reply.is_raw && !matches!(reply.parts.first(), Some(Part::Silence));
+    if has_head && stream.write_all(head.as_bytes()).await.is_err() {
+        return false;
     }
-    for part in reply.parts {
+    let framed = |bytes: &[u8]| match reply.is_raw {
+        true => bytes.to_vec(),
+        false => chunked(bytes),
+    };
+    for part in &reply.parts {
         match part {
             Part::Chunk(bytes) => {
-                if stream.write_all(&chunked(&bytes)).await.is_err() {
-                    return disconnected.notify_one();
+                if stream.write_all(&framed(bytes)).await.is_err() {
+                    disconnected.notify_one();
+                    return false;
                 }
             }
             Part::Endless(bytes) => {
-                while stream.write_all(&chunked(&bytes)).await.is_ok() {}
-                return disconnected.notify_one();
+                let bytes = framed(bytes);
+                while stream.write_all(&bytes).await.is_ok() {}
+                disconnected.notify_one();
+                return false;
+            }
+            Part::Drip(bytes, pause) => {
+                let bytes = framed(bytes);
+                while stream.write_all(&bytes).await.is_ok() {
+                    tokio::time::sleep(*pause).await;
+                }
+                disconnected.notify_one();
+                return false;
             }
             Part::Silence => {
                 let mut byte = [0];
                 while matches!(stream.read(&mut byte).await, Ok(1..)) {}
-                return disconnected.notify_one();
+                disconnected.notify_one();
+                return false;
             }
-            Part::Cut => return,
+            Part::Cut => return false,
         }
     }
-    let _ = stream.write_all(b"0\r\n\r\n").await;
-    let _ = stream.shutdown().await;
+    if !reply.is_raw {
+        let _ = stream.write_all(b"0\r\n\r\n").await;
+    }
+    if !reply.is_kept {
+        let _ = stream.shutdown().await;
+    }
+    reply.is_kept
 }
 
 fn chunked(bytes: &[u8]) -> Vec<u8> {

@@ -152,7 +152,7 @@ async fn calls_without_ids_and_with_repeated_names_are_parsed() {
 
 #[tokio::test]
 async fn a_huge_call_number_allocates_nothing() {
-    // `genai` would allocate four billion calls.
+    // Not one call for each number below.
     let answer = answer_to(&[
         delta(json!({"tool_calls": [call_delta(u32::MAX, "a", "search", "{\"query\":")]})),
         delta(json!({"tool_calls": [more(u32::MAX, " \"one\"}")]})),
@@ -172,7 +172,7 @@ async fn too_many_calls_are_stopped() {
     assert_eq!((error.kind, tries), (ModelErrorKind::Malformed, 1));
     assert_eq!(
         error.message,
-        "The answer was stopped: it requests more than 128 calls."
+        "The answer was stopped: it requests more than 128 calls. Ask for fewer steps at once."
     );
 }
 
@@ -248,6 +248,45 @@ async fn a_lost_connection_is_an_error_and_not_retried() {
 }
 
 #[tokio::test]
+async fn an_answer_that_has_stopped_needs_no_sign_of_its_end() {
+    let stopped = json!({"choices": [{"delta": {"content": "Yes."}, "finish_reason": "stop"}]});
+    // Nor does the last event need an empty line after it.
+    let line = format!("data: {stopped}");
+    for reply in [
+        MockReply::stream().event(&stopped),
+        MockReply::stream().chunk(line.as_bytes()),
+    ] {
+        let server = MockServer::start([reply]).await;
+        assert_eq!(ask_server(&server).await.answer.unwrap().text, "Yes.");
+    }
+}
+
+#[tokio::test]
+async fn an_error_instead_of_a_stream_is_read() {
+    let body = json!({"error": {"message": "Slow down.", "type": "rate_limit_error"}});
+    let server = MockServer::start([MockReply::status(200, body)]).await;
+    let (error, tries) = error_and_attempts(&server).await;
+    assert_eq!((error.kind, tries), (ModelErrorKind::RateLimited, 3));
+
+    let server = MockServer::start([MockReply::status(200, json!("<html>"))]).await;
+    let (error, _) = error_and_attempts(&server).await;
+    let message = "sent an unexpected response. Check that the address is that of a model server.";
+    assert!(error.message.ends_with(message), "{error}");
+}
+
+#[tokio::test]
+async fn arguments_that_are_no_text_and_unexpected_types_are_accepted() {
+    let answer = answer_to(&[
+        json!({"choices": null, "usage": "none", "error": ""}),
+        delta(json!({"content": null, "reasoning": {"a": [1]}, "refusal": 7})),
+        delta(json!({"tool_calls": [{"index": null, "id": 5, "function": {"name": "search", "arguments": {"query": "one"}}}]})),
+    ])
+    .await;
+    assert_eq!(answer.calls, [call("search", json!({"query": "one"}))]);
+    assert_eq!(answer.thought, None);
+}
+
+#[tokio::test]
 async fn invalid_json_in_a_stream_is_malformed() {
     let server = MockServer::start([MockReply::stream().chunk(b"data: <html>\n\n").done()]).await;
     let (error, _) = error_and_attempts(&server).await;
@@ -275,7 +314,7 @@ async fn an_endless_stream_is_stopped() {
         let error = ask(&model(settings), &request()).await.answer.unwrap_err();
         assert_eq!(
             error.message,
-            "The answer was stopped: it is longer than 20000 bytes."
+            "The answer was stopped: it is longer than 20000 bytes. Ask for less at once."
         );
         server.until_disconnected().await;
     }

@@ -32,12 +32,12 @@ pub(crate) fn tool(name: &str, signature: &str) -> Arc<ToolSpecification> {
 pub(crate) fn request() -> ModelRequest {
     ModelRequest {
         messages: vec![
-            ChatMessage::System {
+            Arc::new(ChatMessage::System {
                 content: "You are helpful.".to_owned(),
-            },
-            ChatMessage::User {
+            }),
+            Arc::new(ChatMessage::User {
                 content: "What is Rust?".to_owned(),
-            },
+            }),
         ],
         tools: vec![tool(
             "search",
@@ -59,7 +59,7 @@ pub(crate) fn longer_request() -> ModelRequest {
         tool: "search".to_owned(),
         content: content.to_owned(),
     };
-    request.messages.extend([
+    let more = [
         ChatMessage::Assistant {
             content: "Let me look.".to_owned(),
             calls: vec![
@@ -72,7 +72,8 @@ pub(crate) fn longer_request() -> ModelRequest {
         ChatMessage::User {
             content: "Go on.".to_owned(),
         },
-    ]);
+    ];
+    request.messages.extend(more.map(Arc::new));
     request
 }
 
