@@ -5,11 +5,6 @@
 //!
 //! TEXTS is a file with one text per line, searched instead of generated ones; the last 200 are the queries.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "measures or reads files"
-)]
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

@@ -7,11 +7,6 @@
 //! u32 per query, the rows that an exact scan finds. The exact vectors are read from their file, as a store would.
 //! `search` prints one JSON object. `cargo xtask bench memory` runs both together with another library.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "measures or reads files"
-)]
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

@@ -4,11 +4,6 @@
 //!
 //! `cargo run --release -p windlass-embed --example rank -- select.jsonl`
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "measures or reads files"
-)]
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;

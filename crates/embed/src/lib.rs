@@ -19,14 +19,7 @@
 //! A static embedder ignores word order and negation: its vectors of "delete it" and "do not delete it" are
 //! nearly the same. Never base a decision that matters on it alone.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        clippy::disallowed_types,
-        reason = "tests read files"
-    )
-)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod bm25;
 mod compact_index;

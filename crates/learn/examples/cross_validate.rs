@@ -3,11 +3,6 @@
 //! used, so that the other texts remain a test set for parameters that are chosen with this.
 
 #![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "measures or reads files"
-)]
-#![allow(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "an example that prints its findings"

@@ -1,11 +1,6 @@
 //! Fits the calibration of gap detection to files of labelled cases and prints the source text of
 //! `src/gap/shipped.rs`: `cargo run -p windlass-learn --example fit_gaps -- FILE...`.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "measures or reads files"
-)]
 use std::io::Write as _;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -2,11 +2,6 @@
 //! Prints the scores, the training time and the time per text. Without a file, it trains the built-in intents.
 
 #![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "measures or reads files"
-)]
-#![allow(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "an example that prints its findings"

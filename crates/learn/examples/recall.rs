@@ -2,11 +2,6 @@
 //! `cargo xtask bench registry` runs it, among others.
 
 #![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "measures or reads files"
-)]
-#![allow(
     clippy::print_stdout,
     reason = "an example that prints its measurements"
 )]

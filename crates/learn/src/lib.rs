@@ -8,14 +8,7 @@
 //! Everything here is pure computation: no IO, no clock, and randomness only from a seed that is passed in. The
 //! same examples always give the same classifier.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        clippy::disallowed_types,
-        reason = "tests read files"
-    )
-)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod ab;
 pub mod gap;

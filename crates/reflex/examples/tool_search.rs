@@ -4,11 +4,6 @@
 //! of cases, all their tools go into one index, and how often the right tool is among the first is printed.
 
 #![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "measures or reads files"
-)]
-#![allow(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "an example that prints its findings"

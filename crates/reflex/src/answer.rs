@@ -204,7 +204,7 @@ impl<'a> ParsedRequest<'a> {
         let mut user_messages: Vec<(usize, &str)> = Vec::new();
         let mut today = None;
         for (index, message) in request.messages.iter().enumerate() {
-            match message {
+            match &**message {
                 ChatMessage::System { content } => {
                     (system, missing) = missing::split_note(content);
                     today = stated_today(crate::text::beginning(content, 20_000));
@@ -219,9 +219,9 @@ impl<'a> ParsedRequest<'a> {
         let mut done: Vec<CompletedCall<'a>> = Vec::new();
         let after = request.messages.get(at..).unwrap_or(&[]);
         for message in after {
-            if let ChatMessage::Assistant { calls, .. } = message {
+            if let ChatMessage::Assistant { calls, .. } = &**message {
                 for call in calls.iter().filter(|call| call.tool != FINISH) {
-                    let observed = after.iter().find_map(|message| match message {
+                    let observed = after.iter().find_map(|message| match &**message {
                         ChatMessage::Tool {
                             call_id, content, ..
                         } if *call_id == call.id => Some(content.as_str()),

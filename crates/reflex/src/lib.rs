@@ -5,14 +5,7 @@
 //! words, fills arguments from the text by their schemas, makes one call after the other, and finishes
 //! with the observations, or with the reason why it cannot do the task. No IO, no clock, no randomness.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        clippy::disallowed_types,
-        reason = "tests read files"
-    )
-)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod answer;
 mod calibrate;

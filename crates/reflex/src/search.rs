@@ -8,7 +8,6 @@ mod select;
 
 use std::collections::HashMap;
 
-use serde_json::Value;
 use windlass_embed::{Bm25Index, Embedding, HybridParameters, StaticEmbedder, tool_text};
 use windlass_spec::ToolSpecification;
 
@@ -152,28 +151,6 @@ impl<'a> From<&'a ToolSpecification> for ToolView<'a> {
             description: tool.description(),
             input_schema: tool.schema(),
         }
-    }
-}
-
-/// The length of a JSON text in characters, without writing it.
-fn json_length(value: &Value) -> usize {
-    struct Counter(usize);
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            // UTF-8 continuation bytes are not counted.
-            self.0 += bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(0);
-    match serde_json::to_writer(&mut counter, value) {
-        Ok(()) => counter.0,
-        // Unreachable: writing to the counter cannot fail.
-        Err(_) => usize::MAX / 4,
     }
 }
 

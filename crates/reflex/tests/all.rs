@@ -1,10 +1,5 @@
 //! The behaviour of reflex as its users see it.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "tests read files"
-)]
 
 mod suite {
     mod bad_input;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use windlass_embed::{CompactIndex, CompactVector, DimensionMismatch, Embedding, Scored};
 
+use super::vector_index::brute_force;
+
 type ExactVectors = BTreeMap<u64, Embedding>;
 
 fn index_of(dimension: usize, kept: &ExactVectors) -> CompactIndex {
@@ -27,26 +29,6 @@ fn compared<'k>(
         });
         Ok(scored.collect())
     }
-}
-
-fn brute_force(
-    kept: &ExactVectors,
-    query: &Embedding,
-    count: usize,
-    floor: f32,
-) -> Vec<Scored<u64>> {
-    let mut all: Vec<Scored<u64>> = kept
-        .iter()
-        .filter(|(_, embedding)| !embedding.is_zero() && !query.is_zero())
-        .map(|(id, embedding)| Scored {
-            id: *id,
-            score: embedding.cosine(query),
-        })
-        .filter(|scored| scored.score >= floor)
-        .collect();
-    all.sort_by(|left, right| right.score.total_cmp(&left.score));
-    all.truncate(count);
-    all
 }
 
 fn embedding(dimension: usize) -> impl Strategy<Value = Embedding> {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use windlass_embed::{DimensionMismatch, Embedding, Scored, StaticEmbedder, VectorIndex};
 
 /// Compares every entry.
-fn brute_force<K: Ord + Clone>(
+pub(super) fn brute_force<K: Ord + Clone>(
     entries: &BTreeMap<K, Embedding>,
     query: &Embedding,
     count: usize,

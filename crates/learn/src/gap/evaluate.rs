@@ -26,14 +26,14 @@ pub struct GapCase {
     /// The task.
     pub task: String,
     /// The available tools.
-    pub tools: Vec<CaseTool>,
+    pub tools: Vec<GapCaseTool>,
     /// The label.
     pub expected: ExpectedGap,
 }
 
 /// A tool of a case.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct CaseTool {
+pub struct GapCaseTool {
     /// Its name.
     pub name: String,
     /// What it does.
@@ -112,12 +112,12 @@ pub struct ShippedReport {
     /// The least probability that is reported as a gap.
     pub threshold: f64,
     /// The stated probabilities by tenths, with the share of gaps.
-    pub reliability: Vec<ReliabilityRow>,
+    pub reliability: Vec<GapReliability>,
 }
 
 /// The share of gaps among cases with a similar stated probability.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ReliabilityRow {
+pub struct GapReliability {
     /// The lower end of the row's probabilities; the row covers one tenth.
     pub from: f64,
     /// How many cases there are.
@@ -238,7 +238,7 @@ struct CaseFeatures<'a> {
 
 impl<'a> CaseFeatures<'a> {
     fn new(case: &'a GapCase) -> Self {
-        let tools: Vec<ToolView<'_>> = case.tools.iter().map(CaseTool::view).collect();
+        let tools: Vec<ToolView<'_>> = case.tools.iter().map(GapCaseTool::view).collect();
         let reflex = Reflex::default();
         let features = detector::task_features(&case.task, &tools, &reflex);
         Self {
@@ -271,7 +271,7 @@ impl<'a> CaseFeatures<'a> {
     }
 }
 
-impl CaseTool {
+impl GapCaseTool {
     fn view(&self) -> ToolView<'_> {
         ToolView {
             name: &self.name,
@@ -378,7 +378,7 @@ fn auroc(cases: &[GapCase], found: &[(f64, bool)]) -> f64 {
     ahead / pairs
 }
 
-fn reliability(cases: &[GapCase], found: &[(f64, bool)]) -> Vec<ReliabilityRow> {
+fn reliability(cases: &[GapCase], found: &[(f64, bool)]) -> Vec<GapReliability> {
     let row = |tenth: usize| {
         let within = |probability: f64| ((probability * 10.0) as usize).min(9) == tenth;
         let cases: Vec<bool> = cases
@@ -388,7 +388,7 @@ fn reliability(cases: &[GapCase], found: &[(f64, bool)]) -> Vec<ReliabilityRow> 
             .map(|(case, _)| case.expected.gap)
             .collect();
         let gaps = cases.iter().filter(|gap| **gap).count();
-        (!cases.is_empty()).then(|| ReliabilityRow {
+        (!cases.is_empty()).then(|| GapReliability {
             from: tenth as f64 / 10.0,
             count: cases.len(),
             gaps: gaps as f64 / cases.len() as f64,

@@ -18,7 +18,7 @@ mod words;
 
 pub use detector::{Capability, GapAssessment, ToolGapDetector};
 pub use evaluate::{
-    CaseTool, ExpectedGap, GapCase, GapCaseError, GapReport, ReliabilityRow, ShippedReport,
+    ExpectedGap, GapCase, GapCaseError, GapCaseTool, GapReliability, GapReport, ShippedReport,
     WrongCase, evaluate, fit, read_cases,
 };
 pub use propose::specification as proposed_specification;

@@ -28,6 +28,12 @@ pub(crate) struct Entity {
     pub(crate) to: usize,
 }
 
+impl Entity {
+    fn new(kind: EntityKind, from: usize, to: usize) -> Self {
+        Self { kind, from, to }
+    }
+}
+
 /// Entities without spaces.
 pub(crate) fn chunks(text: &Text) -> Vec<Entity> {
     let mut found = Vec::new();
@@ -204,15 +210,9 @@ pub(crate) fn times(text: &Text) -> Vec<Entity> {
             }
         }
         if to > at {
-            found.push(Entity {
-                kind: EntityKind::Time,
-                from: at,
-                to,
-            });
-            at = to;
-        } else {
-            at += 1;
+            found.push(Entity::new(EntityKind::Time, at, to));
         }
+        at = to.max(at + 1);
     }
     found
 }
@@ -286,15 +286,9 @@ pub(crate) fn formulas(text: &Text) -> Vec<Entity> {
             super::number::unit_at(text, at + 1).is_some_and(|(_, length)| at + 1 + length >= to)
         };
         if to > at && variable && operator && to - at >= 3 && !is_quantity() {
-            found.push(Entity {
-                kind: EntityKind::Formula,
-                from: at,
-                to,
-            });
-            at = to;
-        } else {
-            at = to.max(at + 1);
+            found.push(Entity::new(EntityKind::Formula, at, to));
         }
+        at = to.max(at + 1);
     }
     found
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::Candidate;
-use super::cue::{FillContext, stem_similarity};
+use super::cue::{FillContext, Slot, stem_similarity};
 use crate::extract::MentionKind;
 use crate::lexicon::{units, words};
 use crate::meaning::Meaning;
@@ -25,13 +25,8 @@ pub(crate) struct NamedOption {
 }
 
 /// Adds candidates from declared or described options.
-pub(crate) fn options(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    meaning: &Meaning,
-    candidates: &mut Vec<Candidate>,
-) {
+pub(crate) fn options(slot: Slot<'_>, meaning: &Meaning, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     let named = named(context, parameter);
     for found in &named {
         let choice = &parameter.choices[found.choice];
@@ -58,7 +53,7 @@ pub(crate) fn options(
         });
     }
     if named.is_empty() && parameter.closed && parameter.required {
-        by_meaning(context, index, parameter, meaning, candidates);
+        by_meaning(slot, meaning, candidates);
     }
 }
 
@@ -253,13 +248,8 @@ fn match_at(
 }
 
 /// Adds the option nearest in meaning, if one is required and the text names none.
-fn by_meaning(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    meaning: &Meaning,
-    candidates: &mut Vec<Candidate>,
-) {
+fn by_meaning(slot: Slot<'_>, meaning: &Meaning, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     let task = meaning.of(&context.reading.text.source);
     let mut scored: Vec<(f32, &ParameterOption)> = parameter
         .choices
@@ -292,13 +282,10 @@ fn by_meaning(
 }
 
 /// A candidate for a boolean, if the text mentions it.
-pub(crate) fn boolean(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-) -> Option<Candidate> {
+pub(crate) fn boolean(slot: Slot<'_>) -> Option<Candidate> {
+    let (context, index, parameter) = slot.parts();
     let text = &context.reading.text;
-    if let Some(candidate) = switch(context, index, parameter) {
+    if let Some(candidate) = switch(slot) {
         return Some(candidate);
     }
     let stems: Vec<&String> = parameter
@@ -399,7 +386,8 @@ pub(crate) fn boolean(
 }
 
 /// A candidate from `turn off`, `enable` and the like, for a parameter that is a switch.
-fn switch(context: &FillContext<'_>, index: usize, parameter: &Parameter) -> Option<Candidate> {
+fn switch(slot: Slot<'_>) -> Option<Candidate> {
+    let (context, index, parameter) = slot.parts();
     let is_switch = [
         "on", "off", "enabled", "enable", "active", "power", "state", "status",
     ]

@@ -37,6 +37,22 @@ pub(crate) struct Row {
     pub(crate) first: usize,
 }
 
+/// A parameter to fill from a text.
+#[derive(Clone, Copy)]
+pub(crate) struct Slot<'a> {
+    pub(crate) context: &'a FillContext<'a>,
+    /// The position of the parameter in the form.
+    pub(crate) index: usize,
+    pub(crate) parameter: &'a Parameter,
+}
+
+impl<'a> Slot<'a> {
+    /// The context, the position of the parameter, and the parameter.
+    pub(crate) fn parts(self) -> (&'a FillContext<'a>, usize, &'a Parameter) {
+        (self.context, self.index, self.parameter)
+    }
+}
+
 impl<'a> FillContext<'a> {
     /// Finds the rows and the named options of a text.
     pub(crate) fn new(reading: &'a Reading, form: &'a Form<'a>) -> Self {

@@ -138,17 +138,8 @@ pub(crate) fn kind_fit(context: &FillContext<'_>, mention: &Mention, parameter: 
             }
             match role {
                 Role::Colour if words::is_colour(&token.lower) => 0.7,
-                Role::Date
-                | Role::Time
-                | Role::Email
-                | Role::Url
-                | Role::Code
-                | Role::Phone
-                | Role::Currency
-                | Role::Unit
-                | Role::Language
-                | Role::Person
-                | Role::Formula => -0.6,
+                Role::Person | Role::Formula => -0.6,
+                role if has_form(role) => -0.6,
                 _ if is_place => -0.4,
                 _ => -0.08,
             }
@@ -163,15 +154,7 @@ pub(crate) fn kind_fit(context: &FillContext<'_>, mention: &Mention, parameter: 
                 return -0.3;
             }
             match role {
-                Role::Date
-                | Role::Time
-                | Role::Email
-                | Role::Url
-                | Role::Code
-                | Role::Phone
-                | Role::Currency
-                | Role::Unit
-                | Role::Language => -0.6,
+                role if has_form(role) => -0.6,
                 Role::Person => -0.25,
                 Role::Path => -0.1,
                 Role::Colour
@@ -185,6 +168,22 @@ pub(crate) fn kind_fit(context: &FillContext<'_>, mention: &Mention, parameter: 
         }
         MentionKind::Value(_) => -1.0,
     }
+}
+
+/// Whether values of a role have a form that plain words do not have.
+fn has_form(role: Role) -> bool {
+    matches!(
+        role,
+        Role::Date
+            | Role::Time
+            | Role::Email
+            | Role::Url
+            | Role::Code
+            | Role::Phone
+            | Role::Currency
+            | Role::Unit
+            | Role::Language
+    )
 }
 
 /// How well the lead word of a mention fits the parameter.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::cue::FillContext;
+use super::cue::Slot;
 use super::{Candidate, Form, choice, fill, number, text};
 use crate::extract::quantity::{fitted, json_number};
 use crate::extract::{MentionKind, Reading};
@@ -11,23 +11,22 @@ use crate::parameter::{Kind, Parameter};
 
 /// Adds candidates for lists of plain values.
 pub(crate) fn candidates(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
+    slot: Slot<'_>,
     item: &Kind,
     meaning: &Meaning,
     candidates: &mut Vec<Candidate>,
 ) {
-    bracketed(context, index, parameter, item, candidates);
+    let parameter = slot.parameter;
+    bracketed(slot, item, candidates);
     if !parameter.choices.is_empty() {
-        options(context, index, parameter, candidates);
+        options(slot, candidates);
         if parameter.closed {
             return;
         }
     }
     match item {
-        Kind::Integer | Kind::Number => numbers(context, index, parameter, item, candidates),
-        Kind::Text | Kind::Any => texts(context, index, parameter, meaning, candidates),
+        Kind::Integer | Kind::Number => numbers(slot, item, candidates),
+        Kind::Text | Kind::Any => texts(slot, meaning, candidates),
         _ => {}
     }
 }
@@ -46,13 +45,8 @@ fn has_type(value: &Value, item: &Kind) -> bool {
     }
 }
 
-fn bracketed(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    item: &Kind,
-    candidates: &mut Vec<Candidate>,
-) {
+fn bracketed(slot: Slot<'_>, item: &Kind, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     for (position, mention) in context.reading.mentions.iter().enumerate() {
         let MentionKind::Value(value @ Value::Array(items)) = &mention.kind else {
             continue;
@@ -83,12 +77,8 @@ fn bracketed(
     }
 }
 
-fn options(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    candidates: &mut Vec<Candidate>,
-) {
+fn options(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     let named: Vec<choice::NamedOption> = choice::named(context, parameter)
         .into_iter()
         .filter(|found| found.strength >= 0.6)
@@ -110,13 +100,8 @@ fn options(
     });
 }
 
-fn numbers(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    item: &Kind,
-    candidates: &mut Vec<Candidate>,
-) {
+fn numbers(slot: Slot<'_>, item: &Kind, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     for (position, mention) in context.reading.mentions.iter().enumerate() {
         let row = context.rows[position];
         if mention.number().is_none() || row.index != 0 {
@@ -157,15 +142,10 @@ fn numbers(
     }
 }
 
-fn texts(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    meaning: &Meaning,
-    candidates: &mut Vec<Candidate>,
-) {
+fn texts(slot: Slot<'_>, meaning: &Meaning, candidates: &mut Vec<Candidate>) {
+    let (context, index, _) = slot.parts();
     let mut single: Vec<Candidate> = Vec::new();
-    text::candidates(context, index, parameter, meaning, &mut single);
+    text::candidates(slot, meaning, &mut single);
     for (position, mention) in context.reading.mentions.iter().enumerate() {
         let row = context.rows[position];
         if row.size < 2 || row.index != 0 {
@@ -221,14 +201,13 @@ fn texts(
 
 /// Adds candidates for lists of records: from brackets, else one record for each part of the text that fills one.
 pub(crate) fn records(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
+    slot: Slot<'_>,
     fields: &[Parameter],
     meaning: &Meaning,
     candidates: &mut Vec<Candidate>,
 ) {
-    bracketed(context, index, parameter, &Kind::Map, candidates);
+    let (context, index, _) = slot.parts();
+    bracketed(slot, &Kind::Map, candidates);
     let text = &context.reading.text;
     let mut ends: Vec<usize> = (0..text.tokens.len())
         .filter(|&at| matches!(text.lower(at), "and" | ";" | ","))
@@ -273,12 +252,8 @@ pub(crate) fn records(
 }
 
 /// Adds candidates for records without declared fields: from braces, or from `key: value` pairs.
-pub(crate) fn map(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    candidates: &mut Vec<Candidate>,
-) {
+pub(crate) fn map(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     for mention in &context.reading.mentions {
         if let MentionKind::Value(value @ Value::Object(_)) = &mention.kind {
             candidates.push(Candidate {

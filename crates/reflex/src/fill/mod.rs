@@ -72,7 +72,12 @@ pub(crate) fn fill(reading: &Reading, form: &Form<'_>, meaning: &Meaning) -> Fil
     let context = cue::FillContext::new(reading, form);
     let mut candidates = Vec::new();
     for (index, parameter) in form.parameters.iter().enumerate() {
-        candidates_for(&context, index, parameter, meaning, &mut candidates);
+        let slot = cue::Slot {
+            context: &context,
+            index,
+            parameter,
+        };
+        candidates_for(slot, meaning, &mut candidates);
     }
     let chosen = assign::assign(form.parameters, candidates);
     let mut filling = Filling {
@@ -102,38 +107,33 @@ pub(crate) fn fill(reading: &Reading, form: &Form<'_>, meaning: &Meaning) -> Fil
     filling
 }
 
-fn candidates_for(
-    context: &cue::FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    meaning: &Meaning,
-    candidates: &mut Vec<Candidate>,
-) {
+fn candidates_for(slot: cue::Slot<'_>, meaning: &Meaning, candidates: &mut Vec<Candidate>) {
+    let parameter = slot.parameter;
     match &parameter.kind {
-        Kind::Boolean => candidates.extend(choice::boolean(context, index, parameter)),
+        Kind::Boolean => candidates.extend(choice::boolean(slot)),
         Kind::Integer | Kind::Number => {
             if parameter.closed {
-                choice::options(context, index, parameter, meaning, candidates);
+                choice::options(slot, meaning, candidates);
             } else {
-                number::candidates(context, index, parameter, candidates);
+                number::candidates(slot, candidates);
             }
         }
-        Kind::List(item) => list::candidates(context, index, parameter, item, meaning, candidates),
+        Kind::List(item) => list::candidates(slot, item, meaning, candidates),
         Kind::Records(fields) => {
-            list::records(context, index, parameter, fields, meaning, candidates);
+            list::records(slot, fields, meaning, candidates);
         }
-        Kind::Map => list::map(context, index, parameter, candidates),
+        Kind::Map => list::map(slot, candidates),
         Kind::Text => {
             if !parameter.choices.is_empty() {
-                choice::options(context, index, parameter, meaning, candidates);
+                choice::options(slot, meaning, candidates);
             }
             if !parameter.closed {
-                text::candidates(context, index, parameter, meaning, candidates);
+                text::candidates(slot, meaning, candidates);
             }
         }
         Kind::Any => {
-            number::candidates(context, index, parameter, candidates);
-            text::candidates(context, index, parameter, meaning, candidates);
+            number::candidates(slot, candidates);
+            text::candidates(slot, meaning, candidates);
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Candidate;
-use super::cue::{self, FillContext};
+use super::cue::{self, FillContext, Slot};
 use crate::extract::entity::{self, EntityKind};
 use crate::extract::number::Quantity;
 use crate::extract::quantity::{fitted, json_number};
@@ -12,19 +12,15 @@ use crate::lexicon::units::Dimension;
 use crate::parameter::{Direction, Kind, Parameter, Role};
 
 /// Adds all numbers that a parameter could take.
-pub(crate) fn candidates(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    candidates: &mut Vec<Candidate>,
-) {
+pub(crate) fn candidates(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     for (position, mention) in context.reading.mentions.iter().enumerate() {
         let (value, score, from, to) = match &mention.kind {
             MentionKind::Number(quantity) => {
                 let Some(value) = fitted(quantity, &parameter.number_format) else {
                     continue;
                 };
-                let score = score(context, position, mention, quantity, parameter);
+                let score = score(context, position, quantity, parameter);
                 (value, score, quantity.from, quantity.to)
             }
             MentionKind::Date(date) => {
@@ -97,19 +93,18 @@ pub(crate) fn candidates(
 pub(crate) fn score(
     context: &FillContext<'_>,
     position: usize,
-    mention: &Mention,
     quantity: &Quantity,
     parameter: &Parameter,
 ) -> f32 {
     let mut score = 0.3;
-    let row = context.rows[position];
+    let (row, mention) = (context.rows[position], &context.reading.mentions[position]);
     let before = context.before(mention, parameter);
     let after = context
         .after(mention, parameter)
         .max(unit_names(context, quantity, parameter));
     score += before.max(after) + 0.2 * before.min(after);
     score += unit_fit(quantity, parameter);
-    score += role_fit(context, position, mention, quantity, parameter);
+    score += role_fit(context, position, quantity, parameter);
     score += order(context, position, parameter);
     if row.size > 1 {
         score += row_position_score(context, position, parameter);
@@ -167,10 +162,10 @@ fn unit_fit(quantity: &Quantity, parameter: &Parameter) -> f32 {
 fn role_fit(
     context: &FillContext<'_>,
     position: usize,
-    mention: &Mention,
     quantity: &Quantity,
     parameter: &Parameter,
 ) -> f32 {
+    let mention = &context.reading.mentions[position];
     let plain = quantity.unit.is_none() && quantity.currency.is_none();
     let like_year = plain
         && quantity.value.fract() == 0.0
@@ -298,6 +293,22 @@ fn role_fit(
     fit
 }
 
+/// Words before the start of a range.
+const STARTS: [&str; 7] = [
+    "from",
+    "since",
+    "starting",
+    "start",
+    "after",
+    "beginning",
+    "initial",
+];
+
+/// Words before the end of a range.
+const ENDS: [&str; 7] = [
+    "to", "until", "till", "through", "final", "before", "ending",
+];
+
 /// The score for order: start and end, first and second.
 pub(crate) fn order(context: &FillContext<'_>, position: usize, parameter: &Parameter) -> f32 {
     let mention = &context.reading.mentions[position];
@@ -311,38 +322,12 @@ pub(crate) fn order(context: &FillContext<'_>, position: usize, parameter: &Para
         Direction::None if is(&["max", "maximum", "high", "upper"]) => Direction::To,
         stated => stated,
     };
+    let expected = |is_expected| if is_expected { 0.5 } else { -0.2 };
     score += match direction {
-        Direction::From
-            if matches!(
-                lead,
-                "from" | "since" | "starting" | "start" | "after" | "beginning" | "initial"
-            ) =>
-        {
-            0.5
-        }
-        Direction::To
-            if matches!(
-                lead,
-                "to" | "until" | "till" | "through" | "final" | "before" | "ending"
-            ) =>
-        {
-            0.5
-        }
-        Direction::From if opens_range(context, mention) => 0.5,
-        Direction::From if between => {
-            if row.index == 0 {
-                0.5
-            } else {
-                -0.2
-            }
-        }
-        Direction::To if between => {
-            if row.index == 1 {
-                0.5
-            } else {
-                -0.2
-            }
-        }
+        Direction::From if STARTS.contains(&lead) || opens_range(context, mention) => 0.5,
+        Direction::To if ENDS.contains(&lead) => 0.5,
+        Direction::From if between => expected(row.index == 0),
+        Direction::To if between => expected(row.index == 1),
         Direction::From if matches!(lead, "to" | "until") => -0.3,
         Direction::To if matches!(lead, "from" | "since") => -0.3,
         _ => 0.0,

@@ -3,19 +3,15 @@
 use serde_json::Value;
 
 use super::Candidate;
-use super::cue::FillContext;
+use super::cue::Slot;
 use crate::extract::MentionKind;
 use crate::extract::entity::{self, EntityKind};
 use crate::extract::format::DateFormat;
 use crate::lexicon::{currencies, units, words};
-use crate::parameter::{Direction, Kind, Parameter};
+use crate::parameter::{Direction, Kind};
 
-pub(crate) fn currency(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    candidates: &mut Vec<Candidate>,
-) {
+pub(crate) fn currency(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     let text = &context.reading.text;
     let mut seen = 0_u32;
     let mut at = 0;
@@ -73,12 +69,8 @@ pub(crate) fn currency(
 }
 
 /// Adds units that the text asks for: `in miles`, `to teaspoons`.
-pub(crate) fn unit(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    candidates: &mut Vec<Candidate>,
-) {
+pub(crate) fn unit(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     let text = &context.reading.text;
     for at in 0..text.tokens.len() {
         let Some((unit, length)) = crate::extract::number::unit_at(text, at) else {
@@ -121,12 +113,8 @@ pub(crate) fn unit(
     }
 }
 
-pub(crate) fn language(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    candidates: &mut Vec<Candidate>,
-) {
+pub(crate) fn language(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     let text = &context.reading.text;
     let lower = parameter.description.to_lowercase();
     let codes = lower.contains("iso") || lower.contains("code") || lower.contains("'en'");
@@ -160,12 +148,8 @@ pub(crate) fn language(
 }
 
 /// Adds free text and search terms: after a colon or `saying`, or the whole request.
-pub(crate) fn free_text(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    candidates: &mut Vec<Candidate>,
-) {
+pub(crate) fn free_text(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     let text = &context.reading.text;
     for at in 0..text.tokens.len() {
         let lead = text.lower(at);
@@ -266,12 +250,8 @@ pub(crate) fn free_text(
 }
 
 /// Adds dates with a time of day: `tomorrow at 5pm`, or combined as in ISO 8601.
-pub(crate) fn moment(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    candidates: &mut Vec<Candidate>,
-) {
+pub(crate) fn moment(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     let reading = context.reading;
     let lower = parameter.description.to_lowercase();
     let iso = ["iso 8601", "ddthh", "iso8601"]

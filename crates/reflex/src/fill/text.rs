@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::cue::{FillContext, stem_similarity};
+use super::cue::{FillContext, Slot, stem_similarity};
 use super::{Candidate, choice, fit, number, place, special};
 use crate::extract::entity::{self, EntityKind};
 use crate::extract::format::DateFormat;
@@ -12,23 +12,18 @@ use crate::meaning::Meaning;
 use crate::parameter::{Parameter, Role};
 
 /// Adds all texts that a parameter could take.
-pub(crate) fn candidates(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    meaning: &Meaning,
-    candidates: &mut Vec<Candidate>,
-) {
+pub(crate) fn candidates(slot: Slot<'_>, meaning: &Meaning, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     let about = format!("{}. {}", parameter.name_words.join(" "), parameter.meaning);
     let about = meaning.of(&about);
     let role = parameter.role;
     match role {
-        Role::Currency => special::currency(context, index, parameter, candidates),
-        Role::Unit => special::unit(context, index, parameter, candidates),
-        Role::Language => special::language(context, index, parameter, candidates),
-        Role::FreeText => special::free_text(context, index, parameter, candidates),
-        Role::State | Role::Country => implied_places(context, index, parameter, candidates),
-        Role::Date | Role::Time => special::moment(context, index, parameter, candidates),
+        Role::Currency => special::currency(slot, candidates),
+        Role::Unit => special::unit(slot, candidates),
+        Role::Language => special::language(slot, candidates),
+        Role::FreeText => special::free_text(slot, candidates),
+        Role::State | Role::Country => implied_places(slot, candidates),
+        Role::Date | Role::Time => special::moment(slot, candidates),
         _ => {}
     }
     // If a description lists all options, other texts score less.
@@ -64,16 +59,12 @@ pub(crate) fn candidates(
             to,
         });
     }
-    joined_rows(context, index, parameter, candidates);
+    joined_rows(slot, candidates);
 }
 
 /// Adds a whole row as one value, for parameters that take a comma-separated list.
-fn joined_rows(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    candidates: &mut Vec<Candidate>,
-) {
+fn joined_rows(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     let lower = parameter.description.to_lowercase();
     if !lower.contains("comma-separated") && !lower.contains("comma separated") {
         return;
@@ -113,12 +104,8 @@ fn joined_rows(
 }
 
 /// Adds the state or country of a city in the text.
-fn implied_places(
-    context: &FillContext<'_>,
-    index: usize,
-    parameter: &Parameter,
-    candidates: &mut Vec<Candidate>,
-) {
+fn implied_places(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
+    let (context, index, parameter) = slot.parts();
     for mention in &context.reading.mentions {
         if !matches!(mention.kind, MentionKind::Place(places::PlaceKind::City)) {
             continue;

@@ -1,6 +1,8 @@
 //! Selects the tools that a model is shown if it cannot be shown all.
 
-use super::{ToolIndex, by_rank, json_length};
+use windlass_spec::JsonSize;
+
+use super::{ToolIndex, by_rank};
 use crate::ToolView;
 
 /// The tools of an index, split into those to offer and those to leave out, by position.
@@ -20,7 +22,7 @@ pub struct ToolSelection {
 #[must_use]
 pub fn estimated_tokens(tool: &ToolView<'_>) -> usize {
     let written = [tool.name, tool.description].map(|text| text.chars().count());
-    let characters = written.iter().sum::<usize>() + json_length(tool.input_schema);
+    let characters = written.iter().sum::<usize>() + JsonSize::of(tool.input_schema).characters;
     (characters * 2).div_ceil(7) + 8
 }
 

@@ -1,6 +1,7 @@
 //! Unusual texts, schemas and requests.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -154,7 +155,7 @@ fn empty_requests_are_finished() {
         }],
     ] {
         let answer = reflex.answer(&ModelRequest {
-            messages,
+            messages: messages.into_iter().map(Arc::new).collect(),
             tools: vec![],
         });
         assert_eq!(answer.calls.len(), 1);

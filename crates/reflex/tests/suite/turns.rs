@@ -52,7 +52,7 @@ impl TestConversation {
 
     fn answer(&self) -> ModelAnswer {
         let request = ModelRequest {
-            messages: self.messages.clone(),
+            messages: self.messages.iter().cloned().map(Arc::new).collect(),
             tools: self.tools.clone(),
         };
         let answer = Reflex::new(Settings::default()).answer(&request);
