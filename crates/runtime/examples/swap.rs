@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, json};
-use windlass_core::approval::{Identity, Principal};
+use windlass_core::approval::{Principal, TenantPrincipal};
 use windlass_core::gate::{Governance, ToolRule};
 use windlass_core::limits::Readiness;
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         at: now(),
     })?;
     let call = run.calls().next().ok_or("no call")?.id().clone();
-    let who = Identity::new(NonEmptyText::new("local")?, Principal::new("ada")?);
+    let who = TenantPrincipal::new(NonEmptyText::new("local")?, Principal::new("ada")?);
     let decide = || -> Result<Duration, Box<dyn Error>> {
         let asked = Instant::now();
         let rules = crew.rules(agent.name())?;

@@ -3,7 +3,7 @@
 
 use windlass_core::approval::Principal;
 use windlass_core::durable::Durability;
-use windlass_core::run::{Event, Run, RunEnd};
+use windlass_core::run::{Event, RunEnd};
 use windlass_spec::RunId;
 
 use crate::driver::DriveError;
@@ -27,7 +27,7 @@ pub async fn cancel_unowned(
     let mut journal = taken
         .journal
         .ok_or_else(|| DurableError::RunEnded(run.clone()))?;
-    let mut run = Run::fold(&taken.events)?;
+    let mut run = taken.run;
     if run.end().is_none() {
         for command in journal.inbox().await? {
             let at = durable.now();

@@ -10,7 +10,7 @@ mod plans;
 mod spans;
 mod waiting;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use windlass_core::durable::{AtomicWrite, Durability};
 use windlass_core::gate::Rules;
 use windlass_core::model::{ModelErrorKind, ModelRequest};
 use windlass_core::redact::RedactedEvent;
-use windlass_core::run::{Event, FoldError, Next, PermitError, Run, Settings, Task};
+use windlass_core::run::{Event, FoldError, KeptTurns, Next, PermitError, Run, Settings, Task};
 use windlass_model::ModelEvent;
 use windlass_spec::{AgentName, CallId, CallState, RunId};
 use windlass_store::crash_point;
@@ -39,6 +39,10 @@ use crate::progress::{Progress, Watch, watch_nothing};
 use crate::recording::{record, record_with};
 
 pub use self::waiting::{AskOutcome, Asker, WaitPolicy};
+
+/// The most turns of a run that is learned from. What a longer one did is no strategy that a model can follow,
+/// and comparing all its calls takes long.
+const MAX_LEARNED_TURNS: usize = 1_000;
 
 /// Why a run could not be driven on. Its journal is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -99,12 +103,12 @@ pub struct NewTask {
 }
 
 /// A run whose start is recorded and that is not driven yet. If it is dropped, it waits until it is resumed.
-pub struct BegunRun {
+pub struct RecordedStart {
     run: Run,
     journal: Box<dyn Journal>,
 }
 
-impl BegunRun {
+impl RecordedStart {
     /// The run's id.
     #[must_use]
     pub fn id(&self) -> &RunId {
@@ -112,9 +116,9 @@ impl BegunRun {
     }
 }
 
-impl fmt::Debug for BegunRun {
+impl fmt::Debug for RecordedStart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BegunRun")
+        f.debug_struct("RecordedStart")
             .field("run", self.run.id())
             .finish_non_exhaustive()
     }
@@ -136,6 +140,10 @@ pub struct Driver {
     playbooks: Option<Arc<dyn PlaybookPort>>,
     /// Whether finished runs are learned from only when [`Driver::learn`] is called.
     learns_later: bool,
+    /// Whether runs are returned without the turns that the model is not shown any more.
+    returns_shown_turns: bool,
+    /// What the journal of the run lost that the driven runs work for.
+    damage: Option<String>,
 }
 
 impl fmt::Debug for Driver {
@@ -152,6 +160,7 @@ impl Driver {
         Self {
             playbooks: durable.playbooks(),
             learns_later: false,
+            returns_shown_turns: false,
             crew: crew.into(),
             limiter: Arc::default(),
             durable,
@@ -160,7 +169,14 @@ impl Driver {
             wait_policy: WaitPolicy::default(),
             asker: None,
             irreversible_lock: None,
+            damage: None,
         }
+    }
+
+    /// The same driver, for the runs that work for one whose journal lost entries: theirs may be lost as a whole.
+    fn inheriting_damage(mut self, run: &Run) -> Self {
+        self.damage = run.damage().map(str::to_owned).or(self.damage);
+        self
     }
 
     /// The same driver, stopped by this.
@@ -191,18 +207,19 @@ impl Driver {
         self
     }
 
-    /// The same driver, which stores the strategies learned from runs here.
-    #[must_use]
-    pub fn with_playbooks(mut self, playbooks: Arc<dyn PlaybookPort>) -> Self {
-        self.playbooks = Some(playbooks);
-        self
-    }
-
     /// The same driver, which learns from runs only when [`Driver::learn`] is called. The caller then
     /// chooses the order, whichever run ends first.
     #[must_use]
     pub fn learning_later(mut self) -> Self {
         self.learns_later = true;
+        self
+    }
+
+    /// The same driver, which returns long runs without the turns that the model is not shown any more: for
+    /// callers that do not report what a run did. Others get all turns, which are read back from the journal.
+    #[must_use]
+    pub fn returning_shown_turns(mut self, is_enough: bool) -> Self {
+        self.returns_shown_turns = is_enough;
         self
     }
 
@@ -224,7 +241,7 @@ impl Driver {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub async fn begin(&self, new: NewTask) -> Result<BegunRun, DriveError> {
+    pub async fn begin(&self, new: NewTask) -> Result<RecordedStart, DriveError> {
         let lead = self.crew.lead();
         let started = Event::Started {
             run: self.durable.new_id()?,
@@ -244,7 +261,7 @@ impl Driver {
     ///
     /// # Errors
     /// If the journal cannot be written. The run can be resumed later.
-    pub async fn drive(&self, begun: BegunRun) -> Result<Run, DriveError> {
+    pub async fn drive(&self, begun: RecordedStart) -> Result<Run, DriveError> {
         self.finish(self.new_drive(begun.run, begun.journal)?).await
     }
 
@@ -253,32 +270,59 @@ impl Driver {
     /// # Errors
     /// If there is no such run, another process owns it, or the journal cannot be used.
     pub async fn resume(&self, run: &RunId) -> Result<Run, DriveError> {
+        self.resume_accepting(run, BTreeMap::new()).await
+    }
+
+    /// Like [`Driver::resume`], and records the changed files that the user accepted, each with its digest.
+    ///
+    /// # Errors
+    /// As [`Driver::resume`].
+    pub async fn resume_accepting(
+        &self,
+        run: &RunId,
+        accepted: BTreeMap<String, String>,
+    ) -> Result<Run, DriveError> {
         let taken = self.durable.take_over(run).await?;
         let taken = taken.ok_or_else(|| DriveError::NoSuchRun(run.clone()))?;
-        self.resume_taken(taken).await
+        self.resume_taken(taken, accepted).await
     }
 
     async fn record_start(
         &self,
         task_id: Option<String>,
         started: Event,
-    ) -> Result<BegunRun, DriveError> {
-        let (started, journal) = self.durable.start(task_id, started).await?;
-        let run = Run::fold([&started])?;
+    ) -> Result<RecordedStart, DriveError> {
+        let (started, mut journal) = self.durable.start(task_id, started).await?;
+        let mut run = Run::fold([&started])?;
         (self.watch)(run.id(), Progress::Event(&started));
-        Ok(BegunRun { run, journal })
+        if let Some(reason) = self.damage.clone() {
+            let at = self.durable.now();
+            let event = Event::JournalDamaged { reason, at };
+            let event = record(&mut run, &mut *journal, event, Durability::Relaxed).await?;
+            (self.watch)(run.id(), Progress::Event(event.event()));
+        }
+        Ok(RecordedStart { run, journal })
     }
 
-    async fn resume_taken(&self, taken: TakenOver) -> Result<Run, DriveError> {
-        let run = Run::fold(&taken.events)?;
+    async fn resume_taken(
+        &self,
+        taken: TakenOver,
+        accepted: BTreeMap<String, String>,
+    ) -> Result<Run, DriveError> {
         let Some(journal) = taken.journal else {
-            return Ok(run);
+            return Ok(taken.run);
         };
-        let mut drive = self.new_drive(run, journal)?;
+        let mut drive = self.new_drive(taken.run, journal)?;
         if drive.run.end().is_none() {
+            let damage = taken.damage.or_else(|| self.damage.clone());
+            if let Some(reason) = damage.filter(|_| drive.run.damage().is_none()) {
+                let at = self.durable.now();
+                let event = Event::JournalDamaged { reason, at };
+                drive.record(event, Durability::Relaxed).await?;
+            }
             let at = self.durable.now();
             drive
-                .record(Event::Resumed { at }, Durability::Relaxed)
+                .record(Event::Resumed { accepted, at }, Durability::Relaxed)
                 .await?;
             // It may have been stopped while no process drove it.
             drive.take_commands().await?;
@@ -307,6 +351,9 @@ impl Driver {
     async fn finish(&self, mut drive: Drive<'_>) -> Result<Run, DriveError> {
         let span = spans::run(&drive.run);
         drive.drive_to_end().instrument(span).await?;
+        if !self.returns_shown_turns {
+            drive.read_back().await?;
+        }
         let Drive { run, .. } = drive;
         (self.watch)(run.id(), Progress::Done(&run));
         Ok(run)
@@ -337,6 +384,7 @@ impl Drive<'_> {
     async fn drive_to_end(&mut self) -> Result<(), DriveError> {
         let mut turn = TurnSpan::new();
         loop {
+            self.run.release_turns();
             let next = self.run.next();
             if !matches!(next, Next::Done(_)) {
                 if self.driver.stop.at_once.is_cancelled() {
@@ -376,9 +424,13 @@ impl Drive<'_> {
                         let who = self.journal.who();
                         self.driver.durable.note_gap(&self.run, who, gap).await?;
                     }
-                    if !self.driver.learns_later && self.driver.is_learning() {
+                    let is_learned = self.run.turn_count() <= MAX_LEARNED_TURNS
+                        && !self.driver.learns_later
+                        && self.driver.is_learning();
+                    if is_learned {
                         // The events that are learned from must survive a crash.
                         self.journal.sync().await?;
+                        self.read_back().await?;
                         self.driver.learn(&self.run).await;
                     }
                     self.journal.end(&end).await?;
@@ -405,8 +457,18 @@ impl Drive<'_> {
             stop.at_once.cancel();
             let driver = self.driver.clone().stopped_by(stop);
             if let Ok(Some(taken)) = self.driver.durable.take_over(&child).await {
-                Box::pin(driver.resume_taken(taken)).await?;
+                Box::pin(driver.resume_taken(taken, BTreeMap::new())).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Reads back the turns that were released, if any were.
+    async fn read_back(&mut self) -> Result<(), DriveError> {
+        if self.run.has_released_turns() {
+            self.journal.sync().await?;
+            let whole = self.journal.fold(KeptTurns::All).await?;
+            self.run.restore(whole);
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! ([`crate::Stored`]), in memory ([`crate::InMemory`]), or on another database.
 //!
 //! [`Durable`] starts runs and takes them over, [`Journal`] is one run in the hands of its owner,
-//! [`RateLimits`] counts calls across processes, and [`RunMonitor`] is what a service asks about runs that
+//! [`RateLimitPort`] counts calls across processes, and [`RunMonitor`] is what a service asks about runs that
 //! it does not own. None of their signatures has a type of a particular store in it, and no method has a
 //! default that leaves something out: an implementation without memory returns `None`.
 //!
@@ -17,15 +17,15 @@
 //! - **No secrets.** What is stored was redacted first ([`Journal::redact`]).
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use windlass_core::approval::{Identity, StandingCall};
-use windlass_core::durable::{AtomicWrite, Durability, InboxCommand, ResumableRun};
+use futures::future::BoxFuture;
+use windlass_core::approval::{StandingCall, TenantPrincipal};
+use windlass_core::durable::{AtomicWrite, CallEvidence, Durability, InboxCommand, ResumableRun};
 use windlass_core::limits::{ExhaustedLimit, Limit};
 use windlass_core::redact::{RedactError, RedactedEvent};
-use windlass_core::run::{Event, Run, RunEnd};
+use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
 use windlass_spec::{CallId, RunId, Timestamp, ToolGapReport, ToolName};
 use windlass_tools::MemoryPort;
 
@@ -79,11 +79,18 @@ impl From<RedactError> for DurableError {
 }
 
 /// The result of an operation of the port, as a future.
-pub type DurableFuture<'j, T> = Pin<Box<dyn Future<Output = Result<T, DurableError>> + Send + 'j>>;
+pub type DurableFuture<'j, T> = BoxFuture<'j, Result<T, DurableError>>;
+
+/// A future whose result is known.
+pub(crate) fn ready<'j, T: Send + 'j>(
+    result: Result<T, impl Into<DurableError>>,
+) -> DurableFuture<'j, T> {
+    Box::pin(std::future::ready(result.map_err(Into::into)))
+}
 
 /// Stores runs, on behalf of one identity: the runs it starts act for that, and only the runs of its tenant are
 /// taken over. A process makes one for each identity it acts for.
-pub trait Durable: RateLimits {
+pub trait Durable: RateLimitPort {
     /// Starts the journal of a run with its first event, which must be [`Event::Started`]. Returns the
     /// event without secrets, which is the one to fold.
     ///
@@ -125,7 +132,7 @@ pub trait Durable: RateLimits {
     fn note_gap<'d>(
         &'d self,
         run: &'d Run,
-        who: &'d Identity,
+        who: &'d TenantPrincipal,
         report: ToolGapReport,
     ) -> DurableFuture<'d, ()>;
 
@@ -158,36 +165,44 @@ pub trait Durable: RateLimits {
     }
 }
 
+/// A call that counts against rate limits.
+#[derive(Debug, Clone, Copy)]
+pub struct LimitedCall<'d> {
+    /// The tenant whose limits they are.
+    pub tenant: &'d str,
+    /// All limits of the call.
+    pub limits: &'d [Limit],
+    /// The time of the call.
+    pub now: Timestamp,
+}
+
+/// A request for the turn of a key, such as the trial call after a circuit breaker opened.
+#[derive(Debug, Clone, Copy)]
+pub struct TurnRequest<'d> {
+    /// The tenant whose key it is.
+    pub tenant: &'d str,
+    /// The key.
+    pub key: &'d str,
+    /// The time of the request.
+    pub now: Timestamp,
+    /// When the turn ends.
+    pub until: Timestamp,
+}
+
 /// Rate limits and the ends of calls, across all processes that use the same store.
-pub trait RateLimits: Send + Sync {
+pub trait RateLimitPort: Send + Sync {
     /// Whether a call could be taken from these limits now; the one that refuses it longest if not.
-    /// Nothing is used up, so another process may take the last call before [`RateLimits::take`].
-    fn used_up<'d>(
-        &'d self,
-        tenant: &'d str,
-        limits: &'d [Limit],
-        now: Timestamp,
-    ) -> DurableFuture<'d, Option<ExhaustedLimit>>;
+    /// Nothing is used up, so another process may take the last call before [`RateLimitPort::take`].
+    fn used_up<'d>(&'d self, call: LimitedCall<'d>) -> DurableFuture<'d, Option<ExhaustedLimit>>;
 
     /// Takes a call from all of these limits, or from none of them if one is used up, which is then
     /// returned. Atomic: of two processes that take the last call at once, one gets it. On the disk when
     /// this returns, so a crash does not give calls back.
-    fn take<'d>(
-        &'d self,
-        tenant: &'d str,
-        limits: &'d [Limit],
-        now: Timestamp,
-    ) -> DurableFuture<'d, Option<ExhaustedLimit>>;
+    fn take<'d>(&'d self, call: LimitedCall<'d>) -> DurableFuture<'d, Option<ExhaustedLimit>>;
 
-    /// Takes the turn of a key until `until`. If it is taken, returns when it is free again. Atomic and on
-    /// the disk, like [`RateLimits::take`].
-    fn take_turn<'d>(
-        &'d self,
-        tenant: &'d str,
-        key: &'d str,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> DurableFuture<'d, Option<Timestamp>>;
+    /// Takes the turn of a key. If it is taken, returns when it is free again. Atomic and on
+    /// the disk, like [`RateLimitPort::take`].
+    fn take_turn<'d>(&'d self, turn: TurnRequest<'d>) -> DurableFuture<'d, Option<Timestamp>>;
 
     /// The latest ends of a tool's calls that count for its health, the last first, in all runs of the
     /// tenant: which call, whether it failed, and when. Events that were appended without waiting may be
@@ -224,16 +239,19 @@ pub trait RunMonitor: Send + Sync {
 
 /// A run that was started before.
 pub struct TakenOver {
-    /// Its events so far.
-    pub events: Vec<Event>,
+    /// The run as its events give it. One that can be continued has only the turns that are needed for that
+    /// ([`KeptTurns::Shown`]); one that has ended has all.
+    pub run: Run,
     /// Where further events go; `None` if it has ended.
     pub journal: Option<Box<dyn Journal>>,
+    /// What the journal lost, if it lost its last events.
+    pub damage: Option<String>,
 }
 
 impl fmt::Debug for TakenOver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TakenOver")
-            .field("events", &self.events.len())
+            .field("run", self.run.id())
             .field("is_over", &self.journal.is_none())
             .finish()
     }
@@ -255,7 +273,7 @@ pub enum AppendOutcome {
 /// that failed, or whose owner panicked, leaves the run as if its process had died: a worker can resume it.
 pub trait Journal: Send + Sync {
     /// The identity the run acts for, whichever process resumes it.
-    fn who(&self) -> &Identity;
+    fn who(&self) -> &TenantPrincipal;
 
     /// The event without secrets: the one to apply and to append.
     ///
@@ -295,12 +313,19 @@ pub trait Journal: Send + Sync {
     /// If they cannot be read. The journal can still be appended to.
     fn inbox(&self) -> DurableFuture<'_, Vec<InboxCommand>>;
 
-    /// All events of the run that are on the disk. After [`AppendOutcome::Refused`] these are all that
-    /// were appended.
+    /// What is stored about a call separately from the events of the run: what was approved or held, and
+    /// whether an execution of it has ended.
+    ///
+    /// # Errors
+    /// If it cannot be read. The journal can still be appended to.
+    fn evidence<'j>(&'j self, call: &'j CallId) -> DurableFuture<'j, CallEvidence>;
+
+    /// The run as its events on the disk give it, with these turns of it. After [`AppendOutcome::Refused`] and
+    /// after [`Journal::sync`] these are all events that were appended.
     ///
     /// # Errors
     /// If they cannot be read. The journal can still be appended to.
-    fn events(&self) -> DurableFuture<'_, Vec<Event>>;
+    fn fold(&self, kept: KeptTurns) -> DurableFuture<'_, Run>;
 
     /// Waits until everything appended so far is safe from a crash.
     ///

@@ -21,12 +21,11 @@ use windlass_learn::gap::ToolGapDetector;
 use windlass_model::ModelClient;
 use windlass_reflex::ToolView;
 use windlass_spec::{
-    Agent, AgentName, Confidence, ErrorCategory, GapMoment, MissingCapability, NonEmptyText,
-    ToolGapReport, ToolName, ToolSpecification, write_tool,
+    Agent, Confidence, ErrorCategory, GapMoment, MissingCapability, NonEmptyText, ToolGapReport,
+    ToolName, ToolSpecification, write_tool,
 };
 use windlass_tools::{BindingFailure, BindingReason, ToolLibrary};
 
-use crate::crew::CrewError;
 use inability::{Inability, stated_inability};
 
 /// The operator's settings for the detection of gaps.
@@ -93,12 +92,12 @@ pub(crate) async fn before_run_by_model(
     };
     let request = ModelRequest {
         messages: vec![
-            ChatMessage::System {
+            Arc::new(ChatMessage::System {
                 content: CAPABILITIES_PROMPT.to_owned(),
-            },
-            ChatMessage::User {
+            }),
+            Arc::new(ChatMessage::User {
                 content: task.clone(),
-            },
+            }),
         ],
         tools: Vec::new(),
     };
@@ -205,7 +204,10 @@ fn with_reason(missing: MissingCapability, because: &str) -> MissingCapability {
 /// The tools that were called and are not configured, each once.
 fn unconfigured_tools_called(run: &Run) -> Vec<WantedTool> {
     let mut called: Vec<WantedTool> = Vec::new();
-    for call in run.calls().filter(|call| call.was_permitted()) {
+    for entry in run.missing_tool_entries() {
+        let Entry::Call { record: call, .. } = entry else {
+            continue;
+        };
         let name = call.tool_name().as_str();
         let Some(Err(failure)) = call.outcome() else {
             continue;
@@ -225,7 +227,7 @@ fn unconfigured_tools_called(run: &Run) -> Vec<WantedTool> {
 /// The tools that a model called and that do not exist, each once, with the arguments it gave.
 fn unknown_tools_called(run: &Run) -> Vec<WantedTool> {
     let mut called: Vec<WantedTool> = Vec::new();
-    for entry in run.turns().iter().flat_map(|turn| &turn.entries) {
+    for entry in run.missing_tool_entries() {
         let Entry::Mistake {
             mistake: Mistake::UnknownTool { name, .. },
             record,
@@ -244,42 +246,9 @@ fn unknown_tools_called(run: &Run) -> Vec<WantedTool> {
     called
 }
 
-/// The tools that an agent lacks, which could not be loaded.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GapAtLoad {
-    /// The agent.
-    pub agent: AgentName,
-    /// The tools it lacks.
-    pub report: ToolGapReport,
-}
-
-impl GapAtLoad {
-    /// The tools that one of `agents`, or `lead`, lacks in `library`; `None` if `error` has another cause.
-    #[must_use]
-    pub fn of(
-        error: &CrewError,
-        agents: &[Agent],
-        lead: &Agent,
-        library: &ToolLibrary,
-    ) -> Option<Self> {
-        let CrewError::Binding {
-            agent, failures, ..
-        } = error
-        else {
-            return None;
-        };
-        let mut all = agents.iter().chain([lead]);
-        let agent = all.find(|known| known.name() == agent)?;
-        Some(Self {
-            agent: agent.name().clone(),
-            report: at_load(agent, library, failures)?,
-        })
-    }
-}
-
 /// The gap of an agent that could not be loaded: tools that are specified and that no library has.
 #[must_use]
-pub fn at_load(
+pub(crate) fn at_load(
     agent: &Agent,
     library: &ToolLibrary,
     failures: &[BindingFailure],

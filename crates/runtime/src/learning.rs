@@ -5,6 +5,8 @@
 mod check;
 mod experience;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_config::Configuration;
@@ -18,7 +20,7 @@ use windlass_learn::playbook::{
 use windlass_model::ModelClient;
 use windlass_spec::{AgentName, Confidence, DEFAULT_DOMAIN, StrategySection, Timestamp};
 
-use crate::playbook::{KeptPlaybook, PlaybookError, PlaybookPort};
+use crate::playbook::{KeptPlaybook, PlaybookError, PlaybookPort, PlaybookUpdate};
 
 pub use self::check::{Checker, answer_matches};
 pub use self::experience::{followed, of as experience};
@@ -68,6 +70,7 @@ impl Learning {
             min_confidence: set.min_confidence,
             checker: (!set.checker.is_empty()).then(|| Checker {
                 command: set.checker.clone(),
+                directory: set.checker_directory.clone(),
             }),
             wording: set.wording,
             curation: CurationSettings {
@@ -184,9 +187,12 @@ pub async fn learn(
         let entry = evidence.map(|evidence| PlaybookEntry::Run(Box::new(evidence)));
         entry.into_iter().collect()
     };
-    let kept = playbooks
-        .update(&domain, learning.curation, now, Box::new(reflect))
-        .await?;
+    let update = PlaybookUpdate {
+        curation: learning.curation,
+        now,
+        entries: Box::new(reflect),
+    };
+    let kept = playbooks.update(&domain, update).await?;
     if !has_learned {
         return Ok(None);
     }
@@ -235,12 +241,12 @@ async fn reword(
         }
         let request = ModelRequest {
             messages: vec![
-                ChatMessage::System {
+                Arc::new(ChatMessage::System {
                     content: WORDING_PROMPT.to_owned(),
-                },
-                ChatMessage::User {
+                }),
+                Arc::new(ChatMessage::User {
                     content: new.strategy.content.to_string(),
-                },
+                }),
             ],
             tools: Vec::new(),
         };
@@ -266,9 +272,12 @@ async fn reword(
         }
     }
     if !entries.is_empty() {
-        let entries = Box::new(|_: &Playbook, _: &[PlaybookEntry]| entries);
-        let kept = playbooks.update(domain(run), learning.curation, now, entries);
-        learned.kept = kept.await?;
+        let update = PlaybookUpdate {
+            curation: learning.curation,
+            now,
+            entries: Box::new(|_: &Playbook, _: &[PlaybookEntry]| entries),
+        };
+        learned.kept = playbooks.update(domain(run), update).await?;
     }
     Ok(())
 }

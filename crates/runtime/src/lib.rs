@@ -13,6 +13,7 @@ mod driver;
 mod durable;
 #[cfg_attr(not(feature = "learn"), path = "without_learn/gap.rs")]
 mod gap;
+mod gap_at_load;
 mod intake;
 #[cfg_attr(not(feature = "learn"), path = "without_learn/intents.rs")]
 mod intents;
@@ -37,25 +38,28 @@ pub use assembly::{PROGRAM, reader_digest, text_digest, tools_digest};
 pub use cancelling::cancel_unowned;
 pub use choice::{ModelChoice, NoModel, choose_model};
 pub use crew::{Crew, CrewError, CrewMember, ModelOf, Models, assemble};
-pub use driver::{AskOutcome, Asker, BegunRun, DriveError, Driver, NewTask, Stop, WaitPolicy};
+pub use driver::{AskOutcome, Asker, DriveError, Driver, NewTask, RecordedStart, Stop, WaitPolicy};
 pub use durable::{
-    AppendOutcome, Durable, DurableError, DurableFuture, Journal, RateLimits, RunMonitor,
-    TakenOver, now,
+    AppendOutcome, Durable, DurableError, DurableFuture, Journal, LimitedCall, RateLimitPort,
+    RunMonitor, TakenOver, TurnRequest, now,
 };
-#[cfg(feature = "learn")]
-pub use gap::at_load as gap_at_load;
-pub use gap::{GapAtLoad, during_run as gap_during_run};
+pub use gap::during_run as gap_during_run;
+pub use gap_at_load::GapAtLoad;
 pub use learning::Learning;
 #[cfg(feature = "learn")]
 pub use learning::{Checker, Learned, answer_matches, experience, followed, learn};
 pub use memory::InMemory;
 #[cfg(feature = "learn")]
-pub use playbook::{KeptPlaybook, NewEvidence, PlaybookError, PlaybookProblem, SearchablePlaybook};
+pub use playbook::{
+    KeptPlaybook, NewEvidence, PlaybookError, PlaybookProblem, PlaybookUpdate, SearchablePlaybook,
+};
 pub use playbook::{PlaybookPort, Playbooks};
 pub use progress::{Progress, Watch, frames, watch_nothing};
 pub use registry::{
-    ConfigurationError, ConfigurationFiles, ConfigurationWatch, Configured, FileTexts, LibraryOf,
-    OnReload, PROJECT_FILE, Reload, watch_configuration,
+    ConfigurationError, ConfigurationFiles, ConfigurationWatch, Configured, FileDigests, FileTexts,
+    LibraryOf, LibraryScan, OnReload, PROJECT_FILE, ProjectSubject, ProjectTrust, Reload,
+    TrustDifference, TrustGrants, TrustRecord, TrustRecords, file_digests, is_script,
+    watch_configuration,
 };
-pub use stored::{Clock, Stored, local_identity, secrets};
+pub use stored::{Clock, Stored, local_identity, secrets, short_secrets};
 pub use work::{Completed, Update, Updates, Work};

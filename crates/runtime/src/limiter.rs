@@ -9,6 +9,8 @@ use windlass_core::limits::{Breaker, Limit, LimitState, Readiness};
 use windlass_spec::registry::Window;
 use windlass_spec::{CallId, Timestamp, ToolName};
 
+use crate::durable::TurnRequest;
+
 /// How many ends of calls are remembered for each tool.
 const REMEMBERED: usize = 64;
 
@@ -29,15 +31,15 @@ struct State {
     /// The number of running calls under each concurrency limit.
     running: HashMap<Key, u32>,
     /// Until when the turn of each key is taken.
-    turns: HashMap<Key, Timestamp>,
+    turns: Turns,
     /// How the latest calls of each tool ended, oldest first.
     ends: HashMap<(String, ToolName), VecDeque<End>>,
     /// The ends that were read from the store for each tool, and when.
     stored: HashMap<(String, ToolName), (Instant, Vec<End>)>,
 }
 
-/// The tenant and the key of a limit.
-type Key = (String, String);
+/// The tenant and the key of a limit or turn.
+pub(crate) type Key = (String, String);
 
 /// The end of a call that counts for the health of its tool: whether it failed, and when.
 pub(crate) type End = (CallId, bool, Timestamp);
@@ -126,17 +128,9 @@ impl Limiter {
         })
     }
 
-    /// Takes the turn of a key until `until`. If it is taken, returns when it is free again.
-    pub(crate) fn take_turn(
-        &self,
-        tenant: &str,
-        key: &str,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> Option<Timestamp> {
-        let mut state = self.state();
-        let turn = state.turns.entry((tenant.to_owned(), key.to_owned()));
-        take_turn(turn.or_insert(now), now, until)
+    /// Takes the turn of a key. If it is taken, returns when it is free again.
+    pub(crate) fn take_turn(&self, turn: TurnRequest<'_>) -> Option<Timestamp> {
+        take_turn(&mut self.state().turns, turn)
     }
 
     /// Remembers the end of a call of a tool.
@@ -223,21 +217,22 @@ impl State {
     }
 }
 
-/// Takes a turn that is taken until `turn`. If it is not free yet, returns when it is.
-pub(crate) fn take_turn(
-    turn: &mut Timestamp,
-    now: Timestamp,
-    until: Timestamp,
-) -> Option<Timestamp> {
+/// When the turn of each key ends, by tenant and key.
+pub(crate) type Turns = HashMap<Key, Timestamp>;
+
+/// Takes a turn. If it is not free yet, returns when it is.
+pub(crate) fn take_turn(turns: &mut Turns, turn: TurnRequest<'_>) -> Option<Timestamp> {
+    let key = (turn.tenant.to_owned(), turn.key.to_owned());
+    let taken_until = turns.entry(key).or_insert(turn.now);
     // After the clock was set back, no call waits much longer than a turn lasts.
-    let length = until.microseconds_since(now);
-    let is_free = *turn <= now || turn.microseconds_since(until) > length;
+    let length = turn.until.microseconds_since(turn.now);
+    let is_free = *taken_until <= turn.now || taken_until.microseconds_since(turn.until) > length;
     match is_free {
         true => {
-            *turn = until;
+            *taken_until = turn.until;
             None
         }
-        false => Some(*turn),
+        false => Some(*taken_until),
     }
 }
 

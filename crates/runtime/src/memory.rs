@@ -8,21 +8,24 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windlass_core::approval::{
-    Approval, DecideError, DecisionEffect, Hold, HoldError, Identity, PersonDecision, Principal,
-    StandingCall,
+    Approval, ApprovalOutcome, DecideError, DecisionEffect, Hold, HoldError, PersonDecision,
+    Principal, StandingCall, TenantPrincipal,
 };
-use windlass_core::durable::{AtomicWrite, Durability, InboxAction, InboxCommand, InboxCommandId};
+use windlass_core::durable::{
+    AtomicWrite, CallEvidence, Durability, InboxAction, InboxCommand, InboxCommandId,
+};
 use windlass_core::limits::{ExhaustedLimit, Limit, LimitState, take_all};
 use windlass_core::redact::{RedactedEvent, Redactor};
-use windlass_core::run::{Event, Run, RunEnd};
+use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
 use windlass_spec::{CallId, NonEmptyText, RunId, Timestamp, ToolGapReport, ToolName};
 use windlass_store::{indicates_tool_failure, state_and_category};
 use windlass_tools::MemoryPort;
 
 use crate::durable::{
-    AppendOutcome, Durable, DurableError, DurableFuture, Journal, RateLimits, TakenOver, now,
+    AppendOutcome, Durable, DurableError, DurableFuture, Journal, LimitedCall, RateLimitPort,
+    TakenOver, TurnRequest, now, ready,
 };
-use crate::limiter::take_turn;
+use crate::limiter::{Key, Turns, take_turn};
 use crate::playbook::PlaybookPort;
 
 /// Runs in memory. Clones share them.
@@ -32,15 +35,12 @@ pub struct InMemory {
     limits: Arc<Mutex<Limits>>,
 }
 
-/// The tenant and the key of a limit.
-type Key = (String, String);
-
 #[derive(Debug, Default)]
 struct Limits {
     /// The state of each limit.
     kept: HashMap<Key, LimitState>,
     /// Until when the turn of each key is taken.
-    turns: HashMap<Key, Timestamp>,
+    turns: Turns,
 }
 
 impl Limits {
@@ -109,7 +109,7 @@ impl InMemory {
     pub fn decide(
         &self,
         call: &CallId,
-        by: &Identity,
+        by: &TenantPrincipal,
         decision: PersonDecision,
         now: Timestamp,
     ) -> Option<Result<DecisionEffect, DecideError>> {
@@ -131,7 +131,7 @@ impl InMemory {
     pub fn undo(
         &self,
         call: &CallId,
-        by: &Identity,
+        by: &TenantPrincipal,
         now: Timestamp,
     ) -> Option<Result<(), HoldError>> {
         self.with(&call.run, |kept| {
@@ -145,7 +145,7 @@ impl InMemory {
     }
 
     /// Requests that a run's driver cancels it.
-    pub fn cancel(&self, run: &RunId, by: &Identity, now: Timestamp) {
+    pub fn cancel(&self, run: &RunId, by: &TenantPrincipal, now: Timestamp) {
         self.with(run, |kept| {
             kept.post(Some(by.principal.clone()), InboxAction::Cancel, now);
         });
@@ -166,11 +166,11 @@ impl InMemory {
 }
 
 /// The identity of runs in memory, which no other user sees.
-fn this_program() -> Result<Identity, DurableError> {
+fn this_program() -> Result<TenantPrincipal, DurableError> {
     let wrong = |error: &dyn ToString| DurableError::Invalid(error.to_string());
     let tenant = NonEmptyText::new("local").map_err(|error| wrong(&error))?;
     let principal = Principal::new("this program").map_err(|error| wrong(&error))?;
-    Ok(Identity::new(tenant, principal))
+    Ok(TenantPrincipal::new(tenant, principal))
 }
 
 impl RunInMemory {
@@ -224,13 +224,17 @@ impl RunInMemory {
     }
 }
 
+fn known<'d, T: Send + 'd>(value: T) -> DurableFuture<'d, T> {
+    ready(Ok::<_, DurableError>(value))
+}
+
 impl Durable for InMemory {
     fn start(
         &self,
         _: Option<String>,
         started: Event,
     ) -> DurableFuture<'_, (Event, Box<dyn Journal>)> {
-        Box::pin(std::future::ready(match &started {
+        ready(match &started {
             Event::Started { run, .. } => {
                 let is_new = self.with(run, |kept| {
                     let is_new = kept.events.is_empty();
@@ -247,7 +251,7 @@ impl Durable for InMemory {
             _ => Err(DurableError::Invalid(
                 "the first event does not start a run".to_owned(),
             )),
-        }))
+        })
     }
 
     fn take_over<'d>(&'d self, run: &'d RunId) -> DurableFuture<'d, Option<TakenOver>> {
@@ -260,25 +264,30 @@ impl Durable for InMemory {
                 true => None,
                 false => Some(self.journal(run)?),
             };
-            Ok(Some(TakenOver { events, journal }))
+            let run = fold(&events)?;
+            Ok(Some(TakenOver {
+                run,
+                journal,
+                damage: None,
+            }))
         })
     }
 
     /// None: standing approvals are not supported here.
     fn covering<'d>(&'d self, _: StandingCall<'d>) -> DurableFuture<'d, Option<i64>> {
-        Box::pin(std::future::ready(Ok(None)))
+        known(None)
     }
 
     fn note_gap<'d>(
         &'d self,
         run: &'d Run,
-        _: &'d Identity,
+        _: &'d TenantPrincipal,
         report: ToolGapReport,
     ) -> DurableFuture<'d, ()> {
         self.with(run.id(), |kept| {
             kept.gap.get_or_insert(report);
         });
-        Box::pin(std::future::ready(Ok(())))
+        known(())
     }
 
     /// None: memory must outlive the process.
@@ -305,51 +314,34 @@ impl Durable for InMemory {
                 kept.post(None, InboxAction::Settled(Box::new(question)), at);
             }
         }
-        Box::pin(std::future::ready(Ok(())))
+        known(())
     }
 }
 
-impl RateLimits for InMemory {
-    fn used_up<'d>(
-        &'d self,
-        tenant: &'d str,
-        limits: &'d [Limit],
-        now: Timestamp,
-    ) -> DurableFuture<'d, Option<ExhaustedLimit>> {
+impl RateLimitPort for InMemory {
+    fn used_up<'d>(&'d self, call: LimitedCall<'d>) -> DurableFuture<'d, Option<ExhaustedLimit>> {
         let state = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-        let used_up = state.taken(tenant, limits, now).err();
-        Box::pin(std::future::ready(Ok(used_up)))
+        let used_up = state.taken(call.tenant, call.limits, call.now).err();
+        known(used_up)
     }
 
-    fn take<'d>(
-        &'d self,
-        tenant: &'d str,
-        limits: &'d [Limit],
-        now: Timestamp,
-    ) -> DurableFuture<'d, Option<ExhaustedLimit>> {
+    fn take<'d>(&'d self, call: LimitedCall<'d>) -> DurableFuture<'d, Option<ExhaustedLimit>> {
         let mut state = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-        let used_up = match state.taken(tenant, limits, now) {
+        let used_up = match state.taken(call.tenant, call.limits, call.now) {
             Ok(taken) => {
-                let keys = limits.iter().map(|limit| (tenant.to_owned(), limit.key()));
+                let limits = call.limits.iter();
+                let keys = limits.map(|limit| (call.tenant.to_owned(), limit.key()));
                 state.kept.extend(keys.zip(taken));
                 None
             }
             Err(used_up) => Some(used_up),
         };
-        Box::pin(std::future::ready(Ok(used_up)))
+        known(used_up)
     }
 
-    fn take_turn<'d>(
-        &'d self,
-        tenant: &'d str,
-        key: &'d str,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> DurableFuture<'d, Option<Timestamp>> {
+    fn take_turn<'d>(&'d self, turn: TurnRequest<'d>) -> DurableFuture<'d, Option<Timestamp>> {
         let mut state = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-        let turn = state.turns.entry((tenant.to_owned(), key.to_owned()));
-        let taken = take_turn(turn.or_insert(now), now, until);
-        Box::pin(std::future::ready(Ok(taken)))
+        known(take_turn(&mut state.turns, turn))
     }
 
     fn latest_ends<'d>(
@@ -377,18 +369,22 @@ impl RateLimits for InMemory {
             .collect();
         ends.sort_by_key(|(_, _, at)| std::cmp::Reverse(*at));
         ends.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Box::pin(std::future::ready(Ok(ends)))
+        known(ends)
     }
+}
+
+fn fold(events: &[Event]) -> Result<Run, DurableError> {
+    Run::fold(events).map_err(|error| DurableError::Corrupt(error.to_string()))
 }
 
 struct MemoryJournal {
     runs: InMemory,
     run: RunId,
-    who: Identity,
+    who: TenantPrincipal,
 }
 
 impl Journal for MemoryJournal {
-    fn who(&self) -> &Identity {
+    fn who(&self) -> &TenantPrincipal {
         &self.who
     }
 
@@ -399,7 +395,7 @@ impl Journal for MemoryJournal {
     fn append<'j>(&'j mut self, event: &'j RedactedEvent, _: Durability) -> DurableFuture<'j, ()> {
         self.runs
             .with(&self.run, |kept| kept.events.push(event.event().clone()));
-        Box::pin(std::future::ready(Ok(())))
+        known(())
     }
 
     fn append_with<'j>(
@@ -414,25 +410,41 @@ impl Journal for MemoryJournal {
             }
             outcome
         });
-        Box::pin(std::future::ready(Ok(outcome)))
+        known(outcome)
     }
 
     fn inbox(&self) -> DurableFuture<'_, Vec<InboxCommand>> {
         let inbox = self.runs.with(&self.run, |kept| kept.inbox.clone());
-        Box::pin(std::future::ready(Ok(inbox)))
+        known(inbox)
     }
 
-    fn events(&self) -> DurableFuture<'_, Vec<Event>> {
-        Box::pin(std::future::ready(Ok(self.runs.events(&self.run))))
+    /// The events in memory cannot be changed, so only they show whether a call has run.
+    fn evidence<'j>(&'j self, call: &'j CallId) -> DurableFuture<'j, CallEvidence> {
+        let authorized = self.runs.with(&self.run, |kept| {
+            match kept.questions.get(call).and_then(Approval::outcome) {
+                Some(ApprovalOutcome::Run { digest, .. }) => Some(digest),
+                _ => kept.holds.get(call).map(Hold::digest),
+            }
+        });
+        let evidence = CallEvidence {
+            authorized,
+            has_run: false,
+        };
+        Box::pin(std::future::ready(Ok(evidence)))
+    }
+
+    /// All turns are kept: the events are in memory anyway.
+    fn fold(&self, _: KeptTurns) -> DurableFuture<'_, Run> {
+        Box::pin(std::future::ready(fold(&self.runs.events(&self.run))))
     }
 
     fn sync(&mut self) -> DurableFuture<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
+        known(())
     }
 
     fn end<'j>(&'j mut self, end: &'j RunEnd) -> DurableFuture<'j, ()> {
         let is_over = *end != RunEnd::WaitingForPerson;
         self.runs.with(&self.run, |kept| kept.is_over = is_over);
-        Box::pin(std::future::ready(Ok(())))
+        known(())
     }
 }

@@ -65,13 +65,23 @@ impl PlaybookError {
 pub type NewEvidence<'p> =
     Box<dyn FnOnce(&Playbook, &[PlaybookEntry]) -> Vec<PlaybookEntry> + Send + 'p>;
 
+/// A change of a playbook.
+pub struct PlaybookUpdate<'p> {
+    /// How the new playbook is curated.
+    pub curation: CurationSettings,
+    /// The time of the change.
+    pub now: Timestamp,
+    /// Makes the new entries.
+    pub entries: NewEvidence<'p>,
+}
+
+/// The future of an operation on a playbook.
+type PlaybookFuture<'p, T> = BoxFuture<'p, Result<T, PlaybookError>>;
+
 /// The port to the stored playbooks of a tenant. A playbook is the fold of an append-only log.
 pub trait PlaybookPort: Send + Sync {
     /// The current strategies of a domain, whichever process changed them last. Empty if there are none.
-    fn searchable<'p>(
-        &'p self,
-        domain: &'p str,
-    ) -> BoxFuture<'p, Result<Arc<SearchablePlaybook>, PlaybookError>>;
+    fn searchable<'p>(&'p self, domain: &'p str) -> PlaybookFuture<'p, Arc<SearchablePlaybook>>;
 
     /// Appends entries to the log of a domain, made from its playbook, and returns the new playbook. No other
     /// process appends between the read and the append. On the disk when this returns; after a crash all of
@@ -79,30 +89,27 @@ pub trait PlaybookPort: Send + Sync {
     fn update<'p>(
         &'p self,
         domain: &'p str,
-        curation: CurationSettings,
-        now: Timestamp,
-        entries: NewEvidence<'p>,
-    ) -> BoxFuture<'p, Result<KeptPlaybook, PlaybookError>>;
+        update: PlaybookUpdate<'p>,
+    ) -> PlaybookFuture<'p, KeptPlaybook>;
 }
 
 impl PlaybookPort for Playbooks {
-    fn searchable<'p>(
-        &'p self,
-        domain: &'p str,
-    ) -> BoxFuture<'p, Result<Arc<SearchablePlaybook>, PlaybookError>> {
+    fn searchable<'p>(&'p self, domain: &'p str) -> PlaybookFuture<'p, Arc<SearchablePlaybook>> {
         Box::pin(std::future::ready(Self::searchable(self, domain)))
     }
 
     fn update<'p>(
         &'p self,
         domain: &'p str,
-        curation: CurationSettings,
-        now: Timestamp,
-        entries: NewEvidence<'p>,
-    ) -> BoxFuture<'p, Result<KeptPlaybook, PlaybookError>> {
-        Box::pin(std::future::ready(Self::update(
-            self, domain, curation, now, entries,
-        )))
+        update: PlaybookUpdate<'p>,
+    ) -> PlaybookFuture<'p, KeptPlaybook> {
+        let PlaybookUpdate {
+            curation,
+            now,
+            entries,
+        } = update;
+        let updated = Self::update(self, domain, curation, now, entries);
+        Box::pin(std::future::ready(updated))
     }
 }
 

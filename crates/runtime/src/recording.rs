@@ -8,7 +8,7 @@
 
 use windlass_core::durable::{AtomicWrite, Durability, InboxCommand};
 use windlass_core::redact::RedactedEvent;
-use windlass_core::run::{Event, Run};
+use windlass_core::run::{Event, KeptTurns, Run};
 use windlass_spec::Timestamp;
 
 use crate::driver::DriveError;
@@ -77,7 +77,7 @@ async fn store_applied(
     match journal.append_with(&event, write).await? {
         AppendOutcome::Stored => Ok(Some(event)),
         AppendOutcome::Refused => {
-            run.restore(&journal.events().await?)?;
+            run.restore(journal.fold(KeptTurns::Shown).await?);
             Ok(None)
         }
     }

@@ -2,6 +2,8 @@
 //! `windlass-config` interprets them, and the gate decides about calls.
 
 mod files;
+mod scan;
+mod trust;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
-use windlass_config::{ConfigMistake, Configuration, WithoutConfidence};
+use windlass_config::{ConfigMistake, Configuration, UntrustedSetting, WithoutConfidence};
 use windlass_core::gate::{Entitlement, Governance, ToolRule};
 use windlass_core::limits::Breaker;
 use windlass_policy::{DEFAULT_POLICIES, FloorSettings, Unstated};
@@ -22,6 +24,10 @@ use crate::intents::Intents;
 use crate::learning::Learning;
 
 pub use files::{ConfigurationFiles, FileTexts, PROJECT_FILE};
+pub use scan::{FileDigests, LibraryScan, file_digests, is_script};
+pub use trust::{
+    ProjectSubject, ProjectTrust, TrustDifference, TrustGrants, TrustRecord, TrustRecords,
+};
 pub use watch::{ConfigurationWatch, LibraryOf, OnReload, Reload, watch_configuration};
 
 /// The length of a configuration's digest in bytes.
@@ -38,6 +44,12 @@ pub struct Configured {
     pub policies: String,
     /// The file of that text; `None` for the built-in policies.
     pub policy_file: Option<PathBuf>,
+    /// The texts of policies that only restrict these.
+    pub restricting_policies: Vec<String>,
+    /// The settings of the project that have no effect because it is not trusted.
+    pub untrusted: Vec<UntrustedSetting>,
+    /// Whether the project is trusted.
+    pub trust: ProjectTrust,
 }
 
 impl Default for Configured {
@@ -47,6 +59,9 @@ impl Default for Configured {
             warnings: Vec::new(),
             policies: DEFAULT_POLICIES.to_owned(),
             policy_file: None,
+            restricting_policies: Vec::new(),
+            untrusted: Vec::new(),
+            trust: ProjectTrust::default(),
         }
     }
 }
@@ -83,11 +98,17 @@ impl Configured {
         let configuration = &self.configuration;
         let mut governance = Governance {
             policies: self.policies.clone(),
+            restricting_policies: self.restricting_policies.clone(),
             environment: configuration.environment().to_string(),
             undo_window: configuration.gate().undo_window,
             floor: self.floor(),
             overrides: configuration
                 .risk()
+                .iter()
+                .map(|(tool, risk)| (tool.to_string(), *risk))
+                .collect(),
+            least_risks: configuration
+                .least_risks()
                 .iter()
                 .map(|(tool, risk)| (tool.to_string(), *risk))
                 .collect(),
@@ -141,6 +162,10 @@ impl Configured {
         hash.update(self.configuration.digest());
         hash.update([0]);
         hash.update(&self.policies);
+        for restricting in &self.restricting_policies {
+            hash.update([0]);
+            hash.update(restricting);
+        }
         let bytes = hash.finalize();
         bytes
             .iter()

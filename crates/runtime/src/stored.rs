@@ -7,20 +7,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use windlass_core::approval::{Identity, Principal, StandingCall};
-use windlass_core::durable::{AtomicWrite, Durability, InboxCommand, ResumableRun};
-use windlass_core::limits::{ExhaustedLimit, Limit};
+use windlass_core::approval::{Principal, StandingCall, TenantPrincipal};
+use windlass_core::durable::{AtomicWrite, CallEvidence, Durability, InboxCommand, ResumableRun};
+use windlass_core::limits::ExhaustedLimit;
 use windlass_core::redact::{RedactedEvent, Redactor};
-use windlass_core::run::{Event, Run, RunEnd};
+use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
+use windlass_keys::JournalKey;
 use windlass_spec::{CallId, GapMoment, NonEmptyText, RunId, Timestamp, ToolGapReport, ToolName};
-use windlass_store::{Error, NewGap, NewRun, Options, RunJournal, Store};
+use windlass_store::{Authentication, Error, NewGap, NewRun, Options, RunJournal, Store};
 use windlass_tools::MemoryPort;
 
 use crate::durable::{
-    AppendOutcome, Durable, DurableError, DurableFuture, Journal, RateLimits, RunMonitor,
-    TakenOver, now,
+    AppendOutcome, Durable, DurableError, DurableFuture, Journal, LimitedCall, RateLimitPort,
+    RunMonitor, TakenOver, TurnRequest, now, ready,
 };
-use crate::gap::GapAtLoad;
+use crate::gap_at_load::GapAtLoad;
 use crate::playbook::{PlaybookPort, Playbooks};
 #[cfg(feature = "memory")]
 use crate::stored_memory::StoredMemory;
@@ -35,7 +36,7 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 #[derive(Clone)]
 pub struct Stored {
     store: Arc<Store>,
-    who: Identity,
+    who: TenantPrincipal,
     clock: Clock,
     #[cfg(feature = "memory")]
     memory: Arc<StoredMemory>,
@@ -56,12 +57,12 @@ impl fmt::Debug for Stored {
 ///
 /// # Errors
 /// If the user has no name that can be used.
-pub fn local_identity() -> Result<Identity, DurableError> {
+pub fn local_identity() -> Result<TenantPrincipal, DurableError> {
     let name = tested_principal().unwrap_or_else(user_name);
     let invalid = |error: &dyn ToString| DurableError::Invalid(error.to_string());
     let principal = Principal::new(name).map_err(|error| invalid(&error))?;
     let tenant = NonEmptyText::new("local").map_err(|error| invalid(&error))?;
-    Ok(Identity::new(tenant, principal))
+    Ok(TenantPrincipal::new(tenant, principal))
 }
 
 /// The principal that a test sets to act as several people. Not available in release builds.
@@ -101,6 +102,10 @@ impl Stored {
         let options = Options {
             redactor: Redactor::new(secrets()),
             now: Some(now()),
+            authentication: match JournalKey::of_user() {
+                Ok(key) => Authentication::Key(key),
+                Err(error) => Authentication::Unusable(error.to_string()),
+            },
             ..Options::default()
         };
         let store = Store::open_with(directory.join(FILE), options)?;
@@ -112,14 +117,14 @@ impl Stored {
 
     /// The identity that new runs act for, and that decides when this program does.
     #[must_use]
-    pub fn who(&self) -> &Identity {
+    pub fn who(&self) -> &TenantPrincipal {
         &self.who
     }
 
     /// The same store on behalf of another identity: new runs act for it, and learned strategies are stored
     /// for its tenant.
     #[must_use]
-    pub fn acting_for(&self, who: Identity) -> Self {
+    pub fn acting_for(&self, who: TenantPrincipal) -> Self {
         let mut stored = self.clone();
         if who.tenant != self.who.tenant {
             let directory = self.playbooks.as_ref().and(self.store.path().parent());
@@ -155,7 +160,7 @@ impl Stored {
 
     /// Stores runs in `store`.
     #[must_use]
-    pub fn new(store: Arc<Store>, who: Identity) -> Self {
+    pub fn new(store: Arc<Store>, who: TenantPrincipal) -> Self {
         let clock: Clock = Arc::new(now);
         #[cfg(feature = "memory")]
         let memory = StoredMemory::new(Arc::clone(&store), Arc::clone(&clock));
@@ -185,11 +190,26 @@ impl Stored {
 /// The values of environment variables that must never be stored: those whose names end in
 /// `_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`.
 pub fn secrets() -> impl Iterator<Item = String> {
+    secret_variables().map(|(_, value)| value)
+}
+
+/// The length from which a secret is removed from everything that is stored and shown, in characters. Shorter ones
+/// occur in other texts by chance.
+const SAFE_SECRET: usize = 8;
+
+/// The names of the environment variables with a secret that is too short to be removed from what is stored.
+pub fn short_secrets() -> impl Iterator<Item = String> {
+    let is_short = |value: &str| !value.is_empty() && value.chars().count() < SAFE_SECRET;
+    secret_variables()
+        .filter(move |(_, value)| is_short(value.trim()))
+        .map(|(name, _)| name)
+}
+
+fn secret_variables() -> impl Iterator<Item = (String, String)> {
     const ENDINGS: [&str; 4] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
     env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| ENDINGS.iter().any(|ending| name.ends_with(ending)))
-        .map(|(_, value)| value)
 }
 
 impl Durable for Stored {
@@ -219,15 +239,17 @@ impl Durable for Stored {
             task_id,
         };
         Box::pin(async move {
-            let started = self.store.redacted(started)?.into_event();
+            let started = self.store.redacted(started)?;
             // No need to wait: no call with an effect starts before it is stored.
-            let journal = self.store.start(new, &started, Durability::Relaxed)?;
+            let journal = self
+                .store
+                .start_redacted(new, &started, Durability::Relaxed)?;
             let journal: Box<dyn Journal> = Box::new(StoredJournal {
                 store: Arc::clone(&self.store),
                 journal: Arc::new(journal),
                 who: self.who.clone(),
             });
-            Ok((started, journal))
+            Ok((started.into_event(), journal))
         })
     }
 
@@ -252,21 +274,30 @@ impl Durable for Stored {
                 Err(Error::Ended(_)) => None,
                 Err(error) => return Err(error),
             };
-            let events = events(&store, &run)?;
-            Ok(Some(TakenOver { events, journal }))
+            let kept = match journal {
+                Some(_) => KeptTurns::Shown,
+                None => KeptTurns::All,
+            };
+            let damage = store.damage(&run)?;
+            let run = store.fold_keeping(&run, kept)?;
+            Ok(Some(TakenOver {
+                run,
+                journal,
+                damage,
+            }))
         })
     }
 
     fn covering<'d>(&'d self, call: StandingCall<'d>) -> DurableFuture<'d, Option<i64>> {
         let found = self.store.covering(&call);
         let number = found.map(|found| found.map(|stored| stored.id.number()));
-        Box::pin(std::future::ready(number.map_err(DurableError::from)))
+        ready(number)
     }
 
     fn note_gap<'d>(
         &'d self,
         run: &'d Run,
-        who: &'d Identity,
+        who: &'d TenantPrincipal,
         report: ToolGapReport,
     ) -> DurableFuture<'d, ()> {
         let (store, at, who) = (Arc::clone(&self.store), self.now(), who.clone());
@@ -294,41 +325,24 @@ impl Durable for Stored {
     }
 }
 
-impl RateLimits for Stored {
-    fn used_up<'d>(
-        &'d self,
-        tenant: &'d str,
-        limits: &'d [Limit],
-        now: Timestamp,
-    ) -> DurableFuture<'d, Option<ExhaustedLimit>> {
-        let used_up = self.store.used_up(tenant, limits, now);
-        Box::pin(std::future::ready(used_up.map_err(DurableError::from)))
+impl RateLimitPort for Stored {
+    fn used_up<'d>(&'d self, call: LimitedCall<'d>) -> DurableFuture<'d, Option<ExhaustedLimit>> {
+        ready(self.store.used_up(call.tenant, call.limits, call.now))
     }
 
-    fn take<'d>(
-        &'d self,
-        tenant: &'d str,
-        limits: &'d [Limit],
-        now: Timestamp,
-    ) -> DurableFuture<'d, Option<ExhaustedLimit>> {
-        if limits.is_empty() {
-            return Box::pin(std::future::ready(Ok(None)));
+    fn take<'d>(&'d self, call: LimitedCall<'d>) -> DurableFuture<'d, Option<ExhaustedLimit>> {
+        if call.limits.is_empty() {
+            return ready(Ok::<_, DurableError>(None));
         }
-        let (store, tenant) = (Arc::clone(&self.store), tenant.to_owned());
-        let limits = limits.to_vec();
+        let (store, tenant) = (Arc::clone(&self.store), call.tenant.to_owned());
+        let (limits, now) = (call.limits.to_vec(), call.now);
         on_blocking_thread(move || Ok(store.take(&tenant, &limits, now)?.err()))
     }
 
-    fn take_turn<'d>(
-        &'d self,
-        tenant: &'d str,
-        key: &'d str,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> DurableFuture<'d, Option<Timestamp>> {
+    fn take_turn<'d>(&'d self, turn: TurnRequest<'d>) -> DurableFuture<'d, Option<Timestamp>> {
         let store = Arc::clone(&self.store);
-        let (tenant, key) = (tenant.to_owned(), key.to_owned());
-        on_blocking_thread(move || store.take_turn(&tenant, &key, now, until))
+        let (tenant, key) = (turn.tenant.to_owned(), turn.key.to_owned());
+        on_blocking_thread(move || store.take_turn(&tenant, &key, turn.now, turn.until))
     }
 
     fn latest_ends<'d>(
@@ -338,13 +352,8 @@ impl RateLimits for Stored {
         limit: u32,
     ) -> DurableFuture<'d, Vec<(CallId, bool, Timestamp)>> {
         let ends = self.store.latest_ends(tenant, tool, limit);
-        Box::pin(std::future::ready(ends.map_err(DurableError::from)))
+        ready(ends)
     }
-}
-
-fn events(store: &Store, run: &RunId) -> Result<Vec<Event>, Error> {
-    let events = store.events(run)?;
-    Ok(events.into_iter().map(|(_, event)| event).collect())
 }
 
 impl RunMonitor for Stored {
@@ -364,7 +373,7 @@ impl RunMonitor for Stored {
 
     fn last_position<'d>(&'d self, run: &'d RunId) -> DurableFuture<'d, u64> {
         let last = self.store.last_position(run);
-        Box::pin(std::future::ready(last.map_err(DurableError::from)))
+        ready(last)
     }
 }
 
@@ -392,6 +401,8 @@ impl From<Error> for DurableError {
             | Error::NewerDatabase { .. }
             | Error::ForeignDatabase(_)
             | Error::Unreadable { .. }
+            | Error::Altered { .. }
+            | Error::KeyUnusable(_)
             | Error::Fold { .. } => Self::Corrupt(error.to_string()),
             Error::File { .. }
             | Error::DiskFull
@@ -428,7 +439,7 @@ impl From<Error> for DurableError {
 }
 
 /// The identity a run acts for, whichever process resumes it.
-fn owner(store: &Store, run: &RunId) -> Result<Identity, Error> {
+fn owner(store: &Store, run: &RunId) -> Result<TenantPrincipal, Error> {
     let summary = store.summary(run)?;
     let unreadable = |error: String| Error::Unreadable {
         place: format!("the owner of the run {run}"),
@@ -438,17 +449,17 @@ fn owner(store: &Store, run: &RunId) -> Result<Identity, Error> {
         NonEmptyText::new(summary.tenant).map_err(|error| unreadable(error.to_string()))?;
     let principal =
         Principal::new(summary.principal).map_err(|error| unreadable(error.to_string()))?;
-    Ok(Identity::new(tenant, principal))
+    Ok(TenantPrincipal::new(tenant, principal))
 }
 
 struct StoredJournal {
     store: Arc<Store>,
     journal: Arc<RunJournal>,
-    who: Identity,
+    who: TenantPrincipal,
 }
 
 impl Journal for StoredJournal {
-    fn who(&self) -> &Identity {
+    fn who(&self) -> &TenantPrincipal {
         &self.who
     }
 
@@ -470,9 +481,14 @@ impl Journal for StoredJournal {
         on_blocking_thread(move || journal.inbox())
     }
 
-    fn events(&self) -> DurableFuture<'_, Vec<Event>> {
+    fn evidence<'j>(&'j self, call: &'j CallId) -> DurableFuture<'j, CallEvidence> {
+        let (store, call) = (Arc::clone(&self.store), call.clone());
+        on_blocking_thread(move || store.evidence(&call))
+    }
+
+    fn fold(&self, kept: KeptTurns) -> DurableFuture<'_, Run> {
         let (store, journal) = (Arc::clone(&self.store), Arc::clone(&self.journal));
-        on_blocking_thread(move || events(&store, journal.lease().run()))
+        on_blocking_thread(move || store.fold_keeping(journal.lease().run(), kept))
     }
 
     fn redact(&self, event: Event) -> Result<RedactedEvent, DurableError> {

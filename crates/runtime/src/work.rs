@@ -12,6 +12,7 @@ use crate::{
     AskOutcome, Configured, CrewError, Driver, GapAtLoad, InMemory, Learning, NewTask, Progress,
     Stop, Stored, choose_model, local_identity, now, watch_nothing,
 };
+use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 use windlass_core::approval::{Approval, PersonDecision};
 use windlass_core::gate::Governance;
@@ -136,7 +137,8 @@ impl Work {
         self
     }
 
-    /// Applies a configuration with its policies. It replaces what [`Work::governed_by`] sets.
+    /// Applies a configuration with its policies. It replaces what [`Work::governed_by`] sets. A project's file that
+    /// is found needs trust: `Configured::untrusted` has the settings without effect.
     ///
     /// ```
     /// # use windlass::{Agent, ReflexModel, builtin_library};
@@ -355,7 +357,7 @@ impl Work {
 
 impl IntoFuture for Work {
     type Output = Result<Completed, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.finish(watch_nothing()))

@@ -1,5 +1,6 @@
 //! Executes calls: by a tool, by the run of a sub-agent, or by the tasks of a plan.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -214,6 +215,7 @@ impl<'d> Drive<'d> {
                 at_once: cancel,
             };
             let driver = self.driver.clone().stopped_by(stop);
+            let driver = driver.inheriting_damage(&self.run);
             return Box::pin(async move { (call, work_as_child(driver, child).await) });
         }
         if kind == Some(CallKind::ToolSearch) {
@@ -227,6 +229,7 @@ impl<'d> Drive<'d> {
         let caller = self.caller(&call);
         let memory = self.driver.durable.memory();
         let began_with = self.run.variant(&call).cloned();
+        let key = self.run.idempotency_key(&call).to_string();
         match self.bound_tool(&permit) {
             Ok(tool) => Box::pin(async move {
                 // Only one irreversible call executes at a time, across the runs of a plan.
@@ -243,7 +246,7 @@ impl<'d> Drive<'d> {
                     cancel,
                     timeout,
                     risk: Some(risk),
-                    key: call.to_string(),
+                    key,
                     reply,
                     progress: Some(progress),
                     caller: Some(caller),
@@ -379,12 +382,14 @@ async fn work_as_child(driver: Driver, first: Option<Event>) -> Outcome {
 
 /// Drives a child run: the one an earlier process began, else a new one.
 pub(super) async fn drive_child(driver: Driver, first: Event) -> Result<Run, DriveError> {
+    // How its call ends depends on all it did.
+    let driver = driver.returning_shown_turns(false);
     let taken = match &first {
         Event::Started { run, .. } => driver.durable.take_over(run).await?,
         _ => None,
     };
     match taken {
-        Some(taken) => driver.resume_taken(taken).await,
+        Some(taken) => driver.resume_taken(taken, BTreeMap::new()).await,
         None => {
             let begun = driver.record_start(None, first).await?;
             driver.drive(begun).await
@@ -395,9 +400,19 @@ pub(super) async fn drive_child(driver: Driver, first: Event) -> Result<Run, Dri
 /// How a call ends that a child run worked on.
 pub(super) fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
     let response = run.response();
+    // No question was asked in the child run, so the approver is asked in this one.
+    let is_unknown = run.has_unreported_outcome();
+    let possible_effect = match is_unknown {
+        true => Effect::Unknown,
+        false => effect(run),
+    };
     let failed = |category, why: &str| {
         let message = format!("{why}; its answer so far: {}", response.answer);
-        CallEnd::Error(Failure::new(category, effect(run), message))
+        let failure = Failure::new(category, possible_effect, message);
+        match is_unknown {
+            true => CallEnd::Unknown(failure),
+            false => CallEnd::Error(failure),
+        }
     };
     match end {
         RunEnd::Completed => CallEnd::Success(Value::String(response.answer.to_string())),
@@ -412,11 +427,14 @@ pub(super) fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
         RunEnd::Failed { category, message } => {
             failed(*category, &format!("the sub-agent failed: {message}"))
         }
-        RunEnd::Cancelled => CallEnd::Cancelled(Failure::new(
-            ErrorCategory::Cancelled,
-            effect(run),
-            "the sub-agent was cancelled",
-        )),
+        RunEnd::Cancelled => {
+            let message = "the sub-agent was cancelled";
+            let failure = Failure::new(ErrorCategory::Cancelled, possible_effect, message);
+            match is_unknown {
+                true => CallEnd::Unknown(failure),
+                false => CallEnd::Cancelled(failure),
+            }
+        }
         RunEnd::WaitingForPerson => failed(
             ErrorCategory::PermissionDenied,
             "the sub-agent waits for an approval or answer",
@@ -435,11 +453,13 @@ fn effect(run: &Run) -> Effect {
         }
         match call.outcome() {
             Some(Ok(_)) if !is_sub_agent => effect = Effect::Applied,
-            Some(Err(failure)) => match failure.effect {
-                Effect::Unknown => return Effect::Unknown,
-                Effect::Applied => effect = Effect::Applied,
-                Effect::None => {}
-            },
+            Some(Err(failure)) => {
+                match run.effect_of_failure(call.id()).unwrap_or(failure.effect) {
+                    Effect::Unknown => return Effect::Unknown,
+                    Effect::Applied => effect = Effect::Applied,
+                    Effect::None => {}
+                }
+            }
             Some(Ok(_)) | None => {}
         }
     }

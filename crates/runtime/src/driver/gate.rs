@@ -16,6 +16,7 @@ use windlass_spec::{
 
 use super::waiting::{INBOX_POLL_IDLE, InboxState};
 use super::{Drive, DriveError, spans};
+use crate::durable::{LimitedCall, TurnRequest};
 use crate::limiter::{Admitted, lasting};
 
 impl Drive<'_> {
@@ -153,10 +154,13 @@ impl Drive<'_> {
             if readiness != Readiness::Ready {
                 return Ok(readiness);
             }
-            let used_up = driver
-                .durable
-                .used_up(tenant, &lasting(&limits), now)
-                .await?;
+            let limits = &lasting(&limits);
+            let call = LimitedCall {
+                tenant,
+                limits,
+                now,
+            };
+            let used_up = driver.durable.used_up(call).await?;
             if let Some(used_up) = used_up {
                 return Ok(Readiness::limited(used_up.limit, used_up.until, now));
             }
@@ -190,10 +194,15 @@ impl Drive<'_> {
         let cooldown = self.rules.breaker().cooldown;
         let micros = i64::try_from(cooldown.as_micros()).unwrap_or(i64::MAX);
         let until = now.as_microseconds().saturating_add(micros);
-        let (key, until) = (format!("trial:{tool}"), Timestamp::from_microseconds(until));
-        let taken = match driver.limiter.take_turn(tenant, &key, now, until) {
+        let turn = TurnRequest {
+            tenant,
+            key: &format!("trial:{tool}"),
+            now,
+            until: Timestamp::from_microseconds(until),
+        };
+        let taken = match driver.limiter.take_turn(turn) {
             Some(taken) => Some(taken),
-            None => driver.durable.take_turn(tenant, &key, now, until).await?,
+            None => driver.durable.take_turn(turn).await?,
         };
         Ok(match taken {
             None => Readiness::Ready,
@@ -232,10 +241,16 @@ impl Drive<'_> {
                     true => self.claim_trial(tool, now).await?,
                     false => Readiness::Ready,
                 };
+                let limits = &lasting(&limits);
+                let limited = LimitedCall {
+                    tenant,
+                    limits,
+                    now,
+                };
                 let refused = match trial {
                     Readiness::Ready => driver
                         .durable
-                        .take(tenant, &lasting(&limits), now)
+                        .take(limited)
                         .await?
                         .map(|used_up| Readiness::limited(used_up.limit, used_up.until, now)),
                     failing => Some(failing),
@@ -283,10 +298,14 @@ impl Drive<'_> {
         if risk != RiskLevel::Reversible && self.cancel_if_requested().await? {
             return Ok(None);
         }
+        let refused = self.contradiction(call).await?;
         if is_under_way {
             // The rules may have changed since. A call that they forbid now is not made again.
             let (_, decision) = self.run.call(call)?;
-            let now = self.decide_if(call, &Readiness::Ready).await?;
+            let now = match refused {
+                Some(refused) => refused,
+                None => self.decide_if(call, &Readiness::Ready).await?,
+            };
             let is_stricter =
                 decision.is_none_or(|earlier| self.run.is_stricter(call, earlier, &now));
             if is_stricter {
@@ -311,6 +330,9 @@ impl Drive<'_> {
             // It was counted when it started.
             return Ok(Some(Admitted::uncounted(&self.driver.limiter)));
         }
+        if risk != RiskLevel::Reversible && self.run.may_have_run(call) {
+            return self.end_unknown(call).await;
+        }
         let (_, decision) = self.run.call(call)?;
         let Some(decision) = decision else {
             return Ok(None);
@@ -319,8 +341,11 @@ impl Drive<'_> {
         // A fresh decision is not repeated. All others are: the rules may have changed since, and only a
         // stricter decision counts.
         let mut is_trial = self.fresh.get(call).copied();
-        if is_trial.is_none() {
-            let (now, tries_again) = self.decide(call).await?;
+        if is_trial.is_none() || refused.is_some() {
+            let (now, tries_again) = match refused {
+                Some(refused) => (refused, false),
+                None => self.decide(call).await?,
+            };
             is_trial = Some(tries_again);
             if self.run.is_stricter(call, decision, &now) {
                 let event = Event::Decided {
@@ -333,6 +358,7 @@ impl Drive<'_> {
                 return Ok(None);
             }
         }
+        self.fresh.remove(call);
         let Some(admitted) = self.admit(call, is_trial == Some(true)).await? else {
             return Ok(None);
         };
@@ -361,11 +387,48 @@ impl Drive<'_> {
         Ok(Some(admitted))
     }
 
+    /// Ends a call that may have been made before the journal was damaged, as one that was interrupted: an approver is
+    /// asked for its outcome.
+    async fn end_unknown(&mut self, call: &CallId) -> Result<Option<Admitted>, DriveError> {
+        let event = Event::CallStarted {
+            call: call.clone(),
+            variant: None,
+            at: self.driver.durable.now(),
+        };
+        self.record_with(event, AtomicWrite::Withdraw(call.clone()))
+            .await?;
+        let lost = self.run.damage().unwrap_or_default();
+        let message = format!(
+            "the journal lost entries ({lost}), so whether the call was made and had an effect is unknown"
+        );
+        let failure = Failure::new(ErrorCategory::Internal, Effect::Unknown, message);
+        self.end_call(call, CallEnd::Unknown(failure).into())
+            .await?;
+        Ok(None)
+    }
+
+    /// Compares a call with what the store knows about it. Returns the decision that refuses the call if
+    /// it is not the one that was approved or held, or if it has run before.
+    async fn contradiction(&self, call: &CallId) -> Result<Option<Decision>, DriveError> {
+        if self.run.risk(call) == RiskLevel::Reversible && self.run.authorized_by(call).is_none() {
+            return Ok(None);
+        }
+        let own = self.journal.evidence(call).await?;
+        let authorized = match self.run.authorized_by(call) {
+            Some(by) if by == *call => Some(own),
+            Some(by) => Some(self.journal.evidence(&by).await?),
+            None => None,
+        };
+        Ok(self.run.contradiction(call, own, authorized)?)
+    }
+
     /// Whether a call can run again that an earlier process started and did not end. A call that may have
     /// had an effect cannot, unless it is idempotent: it ends as unknown, and a person is asked for its
-    /// outcome.
+    /// outcome. The risk is assessed again: the recorded one may have been changed.
     async fn can_run_again(&mut self, call: &CallId) -> Result<bool, DriveError> {
-        if self.run.may_be_repeated(call) {
+        let (record, _) = self.run.call(call)?;
+        let assessed = self.rules.assess(record.tool_name(), record.arguments());
+        if self.run.may_be_repeated_at(call, assessed.level) {
             return Ok(true);
         }
         let failure = Failure::new(

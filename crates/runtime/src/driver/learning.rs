@@ -3,7 +3,7 @@
 use windlass_core::durable::Durability;
 use windlass_core::run::{Event, Run};
 
-use super::{Drive, DriveError, Driver};
+use super::{Drive, DriveError, Driver, MAX_LEARNED_TURNS};
 use crate::learning::{Learned, learn, recall};
 use crate::progress::Progress;
 
@@ -16,6 +16,9 @@ impl Driver {
     /// Learns from a run that is over: updates the playbook of its domain, if its crew learns. Errors
     /// become warnings for the watcher and do not change the run.
     pub async fn learn(&self, run: &Run) -> Option<Learned> {
+        if run.turn_count() > MAX_LEARNED_TURNS {
+            return None;
+        }
         let playbooks = self.playbooks.as_ref()?;
         let intake = self.crew.intake();
         let learning = intake

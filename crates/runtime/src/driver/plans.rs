@@ -268,7 +268,8 @@ impl<'d> Drive<'d> {
             after_step: self.driver.stop.after_step.clone(),
             at_once: cancel.clone(),
         };
-        let mut driver = self.driver.clone().stopped_by(stop);
+        let driver = self.driver.clone().stopped_by(stop);
+        let mut driver = driver.inheriting_damage(&self.run);
         driver.irreversible_lock = Some(Arc::clone(&plans.irreversible_lock));
         plans.driven.insert((id.clone(), task.clone()));
         let item = WorkItem::Task(id.clone(), task.clone(), attempt);

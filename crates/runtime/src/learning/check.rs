@@ -1,6 +1,7 @@
 //! Checks whether an answer is right, by the answer that the task expects or by a command of the operator.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ const CHECKER_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Checker {
     /// The program and its arguments; never empty.
     pub command: Vec<String>,
+    /// Where it runs; the current directory if it is empty. A program with a slash in its name is found from there.
+    pub directory: PathBuf,
 }
 
 /// Whether the answer of a run is right, if known, and why the operator's command could not run.
@@ -92,7 +95,19 @@ impl Checker {
             "end": run.end(),
             "response": run.response(),
         });
-        let mut child = Command::new(program)
+        let mut command = match self.directory == Path::new("") {
+            true => Command::new(program),
+            false => {
+                let directory = std::path::absolute(&self.directory)?;
+                let mut command = match program.contains('/') {
+                    true => Command::new(directory.join(program)),
+                    false => Command::new(program),
+                };
+                command.current_dir(directory);
+                command
+            }
+        };
+        let mut child = command
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

@@ -1,7 +1,7 @@
 //! The files of one playbook. They are written so that a crash at any point loses nothing.
 
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -206,10 +206,13 @@ impl PlaybookFolder {
 
     /// Takes the exclusive lock.
     pub(super) fn lock_to_write(&self) -> io::Result<File> {
-        std::fs::create_dir_all(&self.path)?;
-        let mut options = OpenOptions::new();
+        if let Some(parent) = self.path.parent() {
+            windlass_files::create_directory(parent)?;
+        }
+        windlass_files::create_directory(&self.path)?;
+        let mut options = windlass_files::options();
         options.create(true).truncate(false).read(true).write(true);
-        let lock = options.open(self.path.join(LOCK))?;
+        let lock = windlass_files::open(&options, &self.path.join(LOCK))?;
         lock.lock()?;
         Ok(lock)
     }
@@ -239,9 +242,9 @@ impl PlaybookFolder {
         for entry in entries {
             lines.push_str(&log_line(entry)?);
         }
-        let mut options = OpenOptions::new();
+        let mut options = windlass_files::options();
         options.create(true).truncate(false).write(true);
-        let mut log = options.open(self.evidence())?;
+        let mut log = windlass_files::open(&options, &self.evidence())?;
         // An incomplete entry is removed.
         log.set_len(complete_bytes)?;
         log.seek(SeekFrom::Start(complete_bytes))?;
@@ -275,7 +278,7 @@ impl PlaybookFolder {
     /// Replaces a file atomically.
     fn replace(&self, name: &str, text: &str) -> io::Result<()> {
         let new = self.path.join(format!(".{name}.new"));
-        let mut file = File::create(&new)?;
+        let mut file = windlass_files::create(&new)?;
         let (first, second) = text.as_bytes().split_at(text.len() / 2);
         file.write_all(first)?;
         crash_point!("playbook.half");

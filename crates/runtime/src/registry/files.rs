@@ -5,10 +5,17 @@ use std::env;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use windlass_config::{ConfigSource, Configuration, Layer, load};
+use windlass_config::{
+    ConfigSource, Configuration, Layer, LoadedConfiguration, Origin, ProjectRules, load_with,
+    settings_that_need_trust,
+};
+use windlass_files::{OwnerError, check_owner};
 use windlass_policy::DEFAULT_POLICIES;
 
+use super::scan::FileDigests;
+use super::trust::{ProjectSubject, ProjectTrust, TrustRecords, is_granted_by_variable};
 use super::{ConfigurationError, Configured};
+use crate::assembly::text_digest;
 
 /// The name of a project's configuration.
 pub const PROJECT_FILE: &str = "windlass.toml";
@@ -34,6 +41,14 @@ pub struct ConfigurationFiles {
     pub flags: Vec<String>,
     /// Texts that replace the content of files.
     pub replacements: BTreeMap<PathBuf, String>,
+    /// Whether the project's file was found, and not named by the caller. It then needs trust.
+    pub is_discovered: bool,
+    /// Whether the caller trusts the project that was found.
+    pub is_trust_granted: bool,
+    /// The files of a run that was started under a named file. The same files need no trust when it is resumed.
+    pub named_files: Option<FileDigests>,
+    /// The project's file that was found and is not read, with the reason.
+    pub refused: Option<(PathBuf, String)>,
 }
 
 impl ConfigurationFiles {
@@ -55,8 +70,19 @@ impl ConfigurationFiles {
             let mut above = above.map(|directory| directory.join(PROJECT_FILE));
             above.find(|file| file.symlink_metadata().is_ok())
         };
-        if let Some(project) = named.map(Path::to_owned).or_else(nearest) {
-            files.push((Layer::Project, project));
+        let mut refused = None;
+        let mut is_discovered = false;
+        if let Some(project) = named {
+            files.push((Layer::Project, project.to_owned()));
+        } else if let Some(project) = nearest() {
+            match check_owner(&project) {
+                // A dangling link is reported when it is read.
+                Ok(()) | Err(OwnerError::Unknown(_)) => {
+                    is_discovered = true;
+                    files.push((Layer::Project, project));
+                }
+                Err(error) => refused = Some((project, error.to_string())),
+            }
         }
         let variables = env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -65,6 +91,9 @@ impl ConfigurationFiles {
         Self {
             files,
             variables,
+            is_discovered,
+            is_trust_granted: is_granted_by_variable(),
+            refused,
             ..Self::default()
         }
     }
@@ -104,7 +133,13 @@ impl ConfigurationFiles {
             let must_exist = *layer == Layer::Project || expected.texts.contains_key(path);
             let text = match self.replacements.get(path) {
                 Some(text) => Some(text.clone()),
-                None => read(path, "configuration", must_exist)?,
+                None => {
+                    let is_named = *layer == Layer::Project && !self.is_discovered;
+                    if !is_named {
+                        check_reader(path, "configuration")?;
+                    }
+                    read(path, "configuration", must_exist)?
+                }
             };
             let Some(text) = text else {
                 continue;
@@ -119,38 +154,187 @@ impl ConfigurationFiles {
                         .to_owned(),
                 });
             }
-            let directory = path.parent().filter(|parent| *parent != Path::new(""));
-            sources.push(ConfigSource {
-                layer: *layer,
-                name: path.display().to_string(),
-                directory: directory.unwrap_or(Path::new(".")).to_owned(),
-                text: text.clone(),
-            });
+            sources.push(config_source(*layer, path, text.clone()));
             texts.insert(path.clone(), text);
         }
-        let loaded = load(&sources, self.variables.iter().cloned(), &self.flags)
-            .map_err(ConfigurationError::Mistakes)?;
-        let named = self.policies.as_deref();
-        let named = named.or_else(|| loaded.configuration.policies());
-        let (policy_file, policies) = match (named, usual_policies(&loaded.configuration)) {
-            (Some(path), _) => (Some(path.to_owned()), read(path, "policy file", true)?),
-            (None, Some(path)) => {
-                let must_exist = expected.texts.contains_key(&path);
-                let text = read(&path, "policy file", must_exist)?;
-                (text.is_some().then_some(path), text)
-            }
-            (None, None) => (None, None),
+        let trust = self.project_trust(&sources);
+        let loaded = self.load(&sources, trust.is_trusted())?;
+        let configuration = loaded.configuration;
+        // A project that sets the data directory does not replace the policies in the user's own one.
+        let has_own_data = layer_of(&configuration, "data_directory") == Some(Layer::Project);
+        let usual = match has_own_data {
+            true => usual_policies(&self.without_project(&sources)?),
+            false => usual_policies(&configuration),
         };
-        if let (Some(path), Some(text)) = (&policy_file, &policies) {
-            texts.insert(path.clone(), text.clone());
+        let chosen = self.choose_policies(&configuration, usual);
+        let mut policies = Vec::new();
+        for chosen in chosen {
+            let must_exist = chosen.must_exist || expected.texts.contains_key(&chosen.path);
+            if !chosen.is_named {
+                check_reader(&chosen.path, "policy file")?;
+            }
+            let Some(text) = read(&chosen.path, "policy file", must_exist)? else {
+                continue;
+            };
+            if let ProjectTrust::Files(digests) = &trust
+                && let Some(digest) = digests.get(&canonical(&chosen.path))
+                && *digest != text_digest(&text)
+            {
+                return Err(ConfigurationError::Unreadable {
+                    what: "policy file",
+                    path: chosen.path.display().to_string(),
+                    why: "it changed while it was read".to_owned(),
+                });
+            }
+            texts.insert(chosen.path.clone(), text.clone());
+            policies.push((chosen, text));
         }
+        let mut restricting = Vec::new();
+        let mut main = None;
+        for (chosen, text) in policies {
+            match chosen.restricts {
+                true => restricting.push(text),
+                false => main = Some((chosen.path, text)),
+            }
+        }
+        let (policy_file, policies) = main.unzip();
         let configured = Configured {
-            configuration: loaded.configuration,
+            configuration,
             warnings: loaded.warnings,
             policies: policies.unwrap_or_else(|| DEFAULT_POLICIES.to_owned()),
             policy_file,
+            restricting_policies: restricting,
+            untrusted: loaded.untrusted,
+            trust,
         };
         Ok((configured, FileTexts { texts }))
+    }
+
+    /// Loads the texts of all layers.
+    fn load(
+        &self,
+        sources: &[ConfigSource],
+        is_trusted: bool,
+    ) -> Result<LoadedConfiguration, ConfigurationError> {
+        let rules = ProjectRules {
+            is_trusted,
+            resolve: &canonical,
+        };
+        load_with(sources, self.variables.iter().cloned(), &self.flags, rules)
+            .map_err(ConfigurationError::Mistakes)
+    }
+
+    /// The policy files: the one that decides, if it is not the built-in one, and those that only restrict it.
+    fn choose_policies(
+        &self,
+        configuration: &Configuration,
+        usual: Option<PathBuf>,
+    ) -> Vec<ChosenPolicies> {
+        if let Some(path) = &self.policies {
+            return vec![ChosenPolicies {
+                is_named: true,
+                ..ChosenPolicies::deciding(path)
+            }];
+        }
+        let layer = |key| layer_of(configuration, key);
+        // The user's own policies are not replaced by those of a project.
+        let usual = usual.map(|path| ChosenPolicies {
+            must_exist: false,
+            ..ChosenPolicies::deciding(&path)
+        });
+        let has_usual = usual.as_ref().is_some_and(|usual| usual.path.exists());
+        let mut chosen = Vec::new();
+        match configuration.policies() {
+            Some(path) if layer("policies") == Some(Layer::Project) && has_usual => {
+                chosen.extend(usual);
+                chosen.push(ChosenPolicies::restricting(path));
+            }
+            Some(path) => chosen.push(ChosenPolicies::deciding(path)),
+            None => chosen.extend(usual),
+        }
+        let is_overridden = matches!(layer("policies"), Some(Layer::Variable | Layer::Flag));
+        let restricting = configuration.restricting_policies();
+        let restricting = restricting.filter(|_| !is_overridden);
+        chosen.extend(restricting.map(ChosenPolicies::restricting));
+        chosen
+    }
+
+    /// Whether the project is trusted.
+    fn project_trust(&self, sources: &[ConfigSource]) -> ProjectTrust {
+        let project = sources.iter().find(|source| source.layer == Layer::Project);
+        let Some(project) = project.filter(|_| self.is_discovered) else {
+            return ProjectTrust::NotNeeded;
+        };
+        if self.is_trust_granted || self.is_in_trusted_directory(project, sources) {
+            return ProjectTrust::Directory;
+        }
+        let Some(subject) = self.subject_of(project, sources) else {
+            return ProjectTrust::No;
+        };
+        if self.named_files.as_ref() == Some(&subject.files) {
+            return ProjectTrust::Files(subject.files);
+        }
+        let records = TrustRecords::of_user();
+        let record = records.and_then(|records| records.find(&subject.directory));
+        match record.map(|record| record.changed_files(&subject.files)) {
+            None => ProjectTrust::No,
+            Some(changed) if changed.is_empty() => ProjectTrust::Files(subject.files),
+            Some(changed) => ProjectTrust::Changed(changed),
+        }
+    }
+
+    /// Whether the user's or the administrator's own file trusts the directory of a project.
+    fn is_in_trusted_directory(&self, project: &ConfigSource, sources: &[ConfigSource]) -> bool {
+        let Ok(own) = self.without_project(sources) else {
+            return false;
+        };
+        let directory = canonical(&project.directory);
+        let trusted = own.trusted_directories().iter();
+        trusted
+            .map(|trusted| canonical(trusted))
+            .any(|trusted| directory.starts_with(trusted))
+    }
+
+    /// The configuration as it is without the project's file.
+    fn without_project(
+        &self,
+        sources: &[ConfigSource],
+    ) -> Result<Configuration, ConfigurationError> {
+        let own = sources
+            .iter()
+            .filter(|source| source.layer < Layer::Project);
+        let own: Vec<ConfigSource> = own.cloned().collect();
+        Ok(self.load(&own, false)?.configuration)
+    }
+
+    fn subject_of(
+        &self,
+        project: &ConfigSource,
+        sources: &[ConfigSource],
+    ) -> Option<ProjectSubject> {
+        let untrusted = settings_that_need_trust(sources, &canonical).ok()?;
+        ProjectSubject::of(project, sources, &untrusted)
+    }
+
+    /// The files of the project and what they would be allowed. `None` if there is no project.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or the configuration has mistakes.
+    pub fn subject(&self) -> Result<Option<ProjectSubject>, ConfigurationError> {
+        let mut sources = Vec::new();
+        for (layer, path) in &self.files {
+            if *layer != Layer::Project || self.is_discovered {
+                check_reader(path, "configuration")?;
+            }
+            let text = read(path, "configuration", *layer == Layer::Project)?;
+            sources.extend(text.map(|text| config_source(*layer, path, text)));
+        }
+        let untrusted =
+            settings_that_need_trust(&sources, &canonical).map_err(ConfigurationError::Mistakes)?;
+        // Mistakes that only a trusted project has are reported too.
+        self.load(&sources, true)?;
+        let project = sources.iter().find(|source| source.layer == Layer::Project);
+        Ok(project.and_then(|project| ProjectSubject::of(project, &sources, &untrusted)))
     }
 
     /// The files that the configuration depends on, whether they exist or not.
@@ -163,6 +347,12 @@ impl ConfigurationFiles {
         watched.sort();
         watched.dedup();
         watched
+    }
+
+    /// Whether the files have changed since they were read.
+    #[must_use]
+    pub fn have_changed(&self, read: &FileTexts) -> bool {
+        self.current_states(read) != self.states_when_read(read)
     }
 
     /// Reads the current state of the watched files.
@@ -181,6 +371,72 @@ impl ConfigurationFiles {
             (path, Ok(text))
         };
         self.watched(read).into_iter().map(state).collect()
+    }
+}
+
+/// A policy file that is used.
+struct ChosenPolicies {
+    path: PathBuf,
+    /// Whether it only restricts another one.
+    restricts: bool,
+    must_exist: bool,
+    /// Whether the caller named it.
+    is_named: bool,
+}
+
+impl ChosenPolicies {
+    fn deciding(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            restricts: false,
+            must_exist: true,
+            is_named: false,
+        }
+    }
+
+    fn restricting(path: &Path) -> Self {
+        Self {
+            restricts: true,
+            ..Self::deciding(path)
+        }
+    }
+}
+
+fn config_source(layer: Layer, path: &Path, text: String) -> ConfigSource {
+    let directory = path.parent().filter(|parent| *parent != Path::new(""));
+    ConfigSource {
+        layer,
+        name: path.display().to_string(),
+        directory: directory.unwrap_or(Path::new(".")).to_owned(),
+        text,
+    }
+}
+
+/// The layer that sets a key.
+fn layer_of(configuration: &Configuration, key: &str) -> Option<Layer> {
+    configuration.origin(&[key]).map(Origin::layer)
+}
+
+/// A path without links. What does not exist is below the nearest directory that does.
+fn canonical(path: &Path) -> PathBuf {
+    if let Ok(path) = std::fs::canonicalize(path) {
+        return path;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if parent != Path::new("") => canonical(parent).join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// Refuses a file that another user can change. A missing file is reported when it is read.
+fn check_reader(path: &Path, what: &'static str) -> Result<(), ConfigurationError> {
+    match check_owner(path) {
+        Ok(()) | Err(OwnerError::Unknown(_)) => Ok(()),
+        Err(error) => Err(ConfigurationError::Unreadable {
+            what,
+            path: path.display().to_string(),
+            why: error.to_string(),
+        }),
     }
 }
 

@@ -13,6 +13,7 @@ use windlass_config::Configuration;
 use windlass_tools::ToolLibrary;
 
 use super::files::{ConfigurationFiles, FileStates, FileTexts};
+use super::trust::ProjectTrust;
 use super::{ConfigurationError, Configured};
 use crate::crew::Crew;
 
@@ -169,6 +170,14 @@ impl ConfigurationReloader {
     fn reload(&mut self) -> Result<Configured, String> {
         let read = self.files.read(&self.read);
         let (configured, read) = read.map_err(|error: ConfigurationError| error.to_string())?;
+        if let ProjectTrust::Changed(_) = configured.trust
+            && !configured.untrusted.is_empty()
+        {
+            return Err(
+                "it changed and is not trusted any more; review it with `windlass trust`"
+                    .to_owned(),
+            );
+        }
         let library = (self.library)(&configured.configuration)?;
         let done = self.crew.configure_with(&configured, Some(&library));
         done.map_err(|error| error.to_string())?;

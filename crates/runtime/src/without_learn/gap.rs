@@ -5,10 +5,8 @@ use windlass_config::Configuration;
 use windlass_core::gate::Rules;
 use windlass_core::run::Run;
 use windlass_model::ModelClient;
-use windlass_spec::{Agent, AgentName, ToolGapReport, ToolName};
-use windlass_tools::ToolLibrary;
-
-use crate::crew::CrewError;
+use windlass_spec::{Agent, ToolGapReport, ToolName};
+use windlass_tools::{BindingFailure, ToolLibrary};
 
 /// The operator's settings for the detection of gaps: it does not happen.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,19 +54,7 @@ pub fn during_run(_: &Run) -> Option<ToolGapReport> {
     None
 }
 
-/// The tools that an agent lacks, which could not be loaded.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GapAtLoad {
-    /// The agent.
-    pub agent: AgentName,
-    /// The tools it lacks.
-    pub report: ToolGapReport,
-}
-
-impl GapAtLoad {
-    /// The tools that one of `agents`, or `lead`, lacks in `library`: not detected.
-    #[must_use]
-    pub fn of(_: &CrewError, _: &[Agent], _: &Agent, _: &ToolLibrary) -> Option<Self> {
-        None
-    }
+/// The gap of an agent that could not be loaded: not detected.
+pub(crate) fn at_load(_: &Agent, _: &ToolLibrary, _: &[BindingFailure]) -> Option<ToolGapReport> {
+    None
 }

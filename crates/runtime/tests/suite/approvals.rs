@@ -16,30 +16,30 @@ use windlass_store::{HoldFilter, RunFilter, RunState};
 use super::fixture::{RunFixture, finishing_model, paying_model, state};
 use super::support::{call, finish, identity, new_task};
 
+fn chief_and_clerk(fixture: &RunFixture, chief: ScriptedModel, clerk: ScriptedModel) -> Crew {
+    Crew::new(fixture.member("chief", chief)).with(fixture.member("clerk", clerk))
+}
+
+/// Starts a run whose agent has its sub-agent pay Bob, which needs an approval.
+async fn start_delegating_run(fixture: &RunFixture) -> Run {
+    let answers = [call("clerk", json!({"task": "Pay Bob."})), finish("Paid.")];
+    let crew = chief_and_clerk(fixture, ScriptedModel::answers(answers), paying_model());
+    let driver = fixture.driver_with(crew);
+    driver.start(new_task("See to it.")).await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_run_continues_after_the_decision() {
     let fixture = RunFixture::new();
-    let run = fixture
-        .driver(paying_model())
-        .start(new_task("Pay Bob."))
-        .await
-        .unwrap();
+    let run = fixture.start(paying_model(), new_task("Pay Bob.")).await;
     assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
     assert_eq!(state(&fixture.store(), run.id()), RunState::Waiting);
     assert!(fixture.effects().is_empty());
     // Without a decision, resuming it changes nothing.
-    let again = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let again = fixture.resume(finishing_model(), run.id()).await;
     assert_eq!(again.end_or_waiting(), Some(RunEnd::WaitingForPerson));
     fixture.decide("bob", PersonDecision::Approve);
-    let done = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let done = fixture.resume(finishing_model(), run.id()).await;
     assert_eq!(done.end(), Some(&RunEnd::Completed));
     assert_eq!(fixture.effects(), [r#"pay {"amount":5,"to":"Bob"}"#]);
 }
@@ -99,18 +99,10 @@ async fn edited_arguments_run_and_invalid_ones_are_denied() {
         (json!({"to": "Bob", "amount": "all"}), false),
     ] {
         let fixture = RunFixture::new();
-        let run = fixture
-            .driver(paying_model())
-            .start(new_task("Pay Bob."))
-            .await
-            .unwrap();
+        let run = fixture.start(paying_model(), new_task("Pay Bob.")).await;
         let arguments = arguments.as_object().unwrap().clone();
         fixture.decide("bob", PersonDecision::ApproveEdited { arguments });
-        let done = fixture
-            .driver(finishing_model())
-            .resume(run.id())
-            .await
-            .unwrap();
+        let done = fixture.resume(finishing_model(), run.id()).await;
         assert_eq!(done.end(), Some(&RunEnd::Completed));
         let expected: &[&str] = match is_fine {
             true => &[r#"pay {"amount":3,"to":"Bob"}"#],
@@ -123,22 +115,14 @@ async fn edited_arguments_run_and_invalid_ones_are_denied() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_that_changed_after_the_approval_still_deny() {
     let mut fixture = RunFixture::new();
-    let run = fixture
-        .driver(paying_model())
-        .start(new_task("Pay Bob."))
-        .await
-        .unwrap();
+    let run = fixture.start(paying_model(), new_task("Pay Bob.")).await;
     fixture.decide("bob", PersonDecision::Approve);
     fixture.governance.policies = r#"
         @id("all") permit (principal, action, resource);
         @id("no-more-payments") @reason("payments are off") forbid (principal, action == Action::"pay", resource);
     "#
     .to_owned();
-    let done = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let done = fixture.resume(finishing_model(), run.id()).await;
     let record = done.calls().next().unwrap();
     assert_eq!(record.state(), CallState::Error);
     let failure = record.outcome().unwrap().unwrap_err();
@@ -155,24 +139,12 @@ async fn a_call_that_needs_two_approvers_waits_for_the_second() {
         forbid (principal, action == Action::"pay", resource) unless { context.approved };
     "#
     .to_owned();
-    let run = fixture
-        .driver(paying_model())
-        .start(new_task("Pay Bob."))
-        .await
-        .unwrap();
+    let run = fixture.start(paying_model(), new_task("Pay Bob.")).await;
     fixture.decide("bob", PersonDecision::Approve);
-    let waits = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let waits = fixture.resume(finishing_model(), run.id()).await;
     assert_eq!(waits.end_or_waiting(), Some(RunEnd::WaitingForPerson));
     fixture.decide("carol", PersonDecision::Approve);
-    let done = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let done = fixture.resume(finishing_model(), run.id()).await;
     assert_eq!(done.end(), Some(&RunEnd::Completed));
     assert_eq!(fixture.effects().len(), 1);
 }
@@ -185,11 +157,7 @@ async fn a_held_call_runs_when_its_undo_window_is_over() {
         finish("Noted."),
     ]);
     let begun = std::time::Instant::now();
-    let run = fixture
-        .driver(model)
-        .start(new_task("Note it."))
-        .await
-        .unwrap();
+    let run = fixture.start(model, new_task("Note it.")).await;
     assert_eq!(run.end(), Some(&RunEnd::Completed));
     assert!(
         begun.elapsed() >= Duration::from_secs(1),
@@ -241,20 +209,12 @@ async fn a_standing_approval_replaces_the_question() {
     );
     fixture.store().grant_standing(&standing.unwrap()).unwrap();
     let model = ScriptedModel::answers([unsure.clone(), finish("Noted.")]);
-    let run = fixture
-        .driver(model)
-        .start(new_task("Note it."))
-        .await
-        .unwrap();
+    let run = fixture.start(model, new_task("Note it.")).await;
     assert_eq!(run.end(), Some(&RunEnd::Completed));
     assert_eq!(fixture.effects().len(), 1);
     // It covers its own tool and nothing else.
     fixture.governance = Governance::default();
-    let waits = fixture
-        .driver(paying_model())
-        .start(new_task("Pay Bob."))
-        .await
-        .unwrap();
+    let waits = fixture.start(paying_model(), new_task("Pay Bob.")).await;
     assert_eq!(waits.end_or_waiting(), Some(RunEnd::WaitingForPerson));
 }
 
@@ -262,11 +222,7 @@ async fn a_standing_approval_replaces_the_question() {
 async fn a_cancellation_by_another_process_reaches_the_running_tool() {
     let fixture = RunFixture::new();
     let model = ScriptedModel::answers([call("pay", json!({"to": "Slow", "amount": 5}))]);
-    let run = fixture
-        .driver(model)
-        .start(new_task("Pay Slow."))
-        .await
-        .unwrap();
+    let run = fixture.start(model, new_task("Pay Slow.")).await;
     fixture.decide("bob", PersonDecision::Approve);
     let driver = fixture.driver(finishing_model());
     let id = run.id().clone();
@@ -305,11 +261,7 @@ async fn a_cancellation_by_another_process_reaches_the_running_tool() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_with_a_pending_cancellation_starts_no_further_effect() {
     let fixture = RunFixture::new();
-    let run = fixture
-        .driver(paying_model())
-        .start(new_task("Pay Bob."))
-        .await
-        .unwrap();
+    let run = fixture.start(paying_model(), new_task("Pay Bob.")).await;
     fixture.decide("bob", PersonDecision::Approve);
     let store = fixture.store();
     // The cancellation comes between the approval and the call.
@@ -328,13 +280,7 @@ async fn a_run_with_a_pending_cancellation_starts_no_further_effect() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pending_cancellation_cancels_a_run_and_its_sub_agent_when_resumed() {
     let fixture = RunFixture::new();
-    let chief =
-        || ScriptedModel::answers([call("clerk", json!({"task": "Pay Bob."})), finish("Paid.")]);
-    let crew = |chief: ScriptedModel, clerk: ScriptedModel| {
-        Crew::new(fixture.member("chief", chief)).with(fixture.member("clerk", clerk))
-    };
-    let driver = fixture.driver_with(crew(chief(), paying_model()));
-    let run = driver.start(new_task("See to it.")).await.unwrap();
+    let run = start_delegating_run(&fixture).await;
     let store = fixture.store();
     let runs = store.runs(&RunFilter::default()).unwrap();
     for run in &runs {
@@ -342,7 +288,11 @@ async fn a_pending_cancellation_cancels_a_run_and_its_sub_agent_when_resumed() {
         store.request_cancel(&run.run, &bob, now()).unwrap();
     }
     // The process that requested it died before the runs ended.
-    let driver = fixture.driver_with(crew(finishing_model(), finishing_model()));
+    let driver = fixture.driver_with(chief_and_clerk(
+        &fixture,
+        finishing_model(),
+        finishing_model(),
+    ));
     let run = driver.resume(run.id()).await.unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Cancelled));
     for run in runs {
@@ -354,13 +304,7 @@ async fn a_pending_cancellation_cancels_a_run_and_its_sub_agent_when_resumed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_whose_sub_agent_waits_for_a_person_waits_too() {
     let fixture = RunFixture::new();
-    let chief =
-        || ScriptedModel::answers([call("clerk", json!({"task": "Pay Bob."})), finish("Paid.")]);
-    let crew = |chief: ScriptedModel, clerk: ScriptedModel| {
-        Crew::new(fixture.member("chief", chief)).with(fixture.member("clerk", clerk))
-    };
-    let driver = fixture.driver_with(crew(chief(), paying_model()));
-    let run = driver.start(new_task("See to it.")).await.unwrap();
+    let run = start_delegating_run(&fixture).await;
     assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
     let waiting = RunFilter {
         state: Some(RunState::Waiting),
@@ -377,7 +321,8 @@ async fn a_run_whose_sub_agent_waits_for_a_person_waits_too() {
         .collect();
     assert_eq!(parents, [format!("{}:1:0", run.id())]);
     fixture.decide("bob", PersonDecision::Approve);
-    let driver = fixture.driver_with(crew(
+    let driver = fixture.driver_with(chief_and_clerk(
+        &fixture,
         ScriptedModel::answers([finish("Paid.")]),
         finishing_model(),
     ));
@@ -390,18 +335,14 @@ async fn a_run_whose_sub_agent_waits_for_a_person_waits_too() {
 async fn a_tool_that_needs_a_person_makes_the_run_wait_for_one() {
     let fixture = RunFixture::new();
     let model = ScriptedModel::answers([call("look", json!({"what": "captcha"}))]);
-    let run = fixture
-        .driver(model)
-        .start(new_task("Look."))
-        .await
-        .unwrap();
+    let run = fixture.start(model, new_task("Look.")).await;
     assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
     let asked = fixture.pending().remove(0);
     assert_eq!(asked.question().kind(), "intervene");
     let note = NonEmptyText::new("It was a bus.").ok();
     fixture.decide("bob", PersonDecision::Done { note });
     let model = ScriptedModel::answers([call("look", json!({"what": "weather"})), finish("Fine.")]);
-    let done = fixture.driver(model).resume(run.id()).await.unwrap();
+    let done = fixture.resume(model, run.id()).await;
     assert_eq!(done.end(), Some(&RunEnd::Completed));
     assert_eq!(fixture.effects().len(), 2);
 }
@@ -413,18 +354,14 @@ async fn a_journal_with_decisions_of_people_reads_back_unchanged() {
         call("note", json!({"text": "a"})),
         call("ask_human", json!({"question": "How much?"})),
     ]);
-    let run = fixture.driver(model).start(new_task("Ask.")).await.unwrap();
+    let run = fixture.start(model, new_task("Ask.")).await;
     fixture.decide(
         "bob",
         PersonDecision::Answer {
             text: NonEmptyText::new("Five.").unwrap(),
         },
     );
-    let done = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let done = fixture.resume(finishing_model(), run.id()).await;
     assert_eq!(done.end(), Some(&RunEnd::Completed));
     let events = fixture.store().events(run.id()).unwrap();
     let events: Vec<Event> = events.into_iter().map(|(_, event)| event).collect();
@@ -439,7 +376,7 @@ async fn a_call_with_an_effect_does_not_start_after_a_cancellation() {
     let payment = json!({"to": "Bob", "amount": 5});
     let authorization = json!({"tool_name": "pay", "tool_args": payment, "reason": "It is due."});
     let model = ScriptedModel::answers([call("request_authorization", authorization)]);
-    let run = fixture.driver(model).start(new_task("Pay.")).await.unwrap();
+    let run = fixture.start(model, new_task("Pay.")).await;
     fixture.decide("bob", PersonDecision::Approve);
     // The run is cancelled while its model answers with the authorized call.
     let (store, id) = (fixture.store(), run.id().clone());
@@ -447,7 +384,7 @@ async fn a_call_with_an_effect_does_not_start_after_a_cancellation() {
         store.request_cancel(&id, &identity("bob"), now()).unwrap();
         Ok(call("pay", payment.clone()))
     });
-    let done = fixture.driver(model).resume(run.id()).await.unwrap();
+    let done = fixture.resume(model, run.id()).await;
     assert_eq!(done.end(), Some(&RunEnd::Cancelled));
     assert!(fixture.effects().is_empty());
 }

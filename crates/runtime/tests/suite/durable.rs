@@ -15,11 +15,7 @@ use super::support::{identity, new_task};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_without_an_owner_takes_its_inbox_and_is_cancelled() {
     let fixture = RunFixture::new();
-    let run = fixture
-        .driver(paying_model())
-        .start(new_task("Pay Bob."))
-        .await
-        .unwrap();
+    let run = fixture.start(paying_model(), new_task("Pay Bob.")).await;
     fixture.decide("bob", PersonDecision::Approve);
     let stored = Stored::new(fixture.store(), identity("ann"));
     let ann = identity("ann").principal;
@@ -71,11 +67,7 @@ async fn a_run_without_an_owner_takes_its_inbox_and_is_cancelled() {
 async fn a_run_is_resumable_between_the_decision_and_its_resumption() {
     let fixture = RunFixture::new();
     let stored = Stored::new(fixture.store(), identity("ann"));
-    let run = fixture
-        .driver(paying_model())
-        .start(new_task("Pay Bob."))
-        .await
-        .unwrap();
+    let run = fixture.start(paying_model(), new_task("Pay Bob.")).await;
     assert!(stored.resumable().await.unwrap().is_empty());
     fixture.decide("bob", PersonDecision::Approve);
     let resumable = stored.resumable().await.unwrap();
@@ -83,11 +75,7 @@ async fn a_run_is_resumable_between_the_decision_and_its_resumption() {
     assert_eq!(resumable[0].run, *run.id());
     assert_eq!(resumable[0].reason, ResumeReason::Command);
     let before = stored.last_position(run.id()).await.unwrap();
-    fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    fixture.resume(finishing_model(), run.id()).await;
     assert!(stored.resumable().await.unwrap().is_empty());
     let new = stored.events_from(run.id(), before + 1).await.unwrap();
     assert!(matches!(new[0], (seq, Event::Resumed { .. }) if seq == before + 1));

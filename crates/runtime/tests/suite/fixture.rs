@@ -7,13 +7,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use windlass_core::approval::{Approval, PersonDecision, canonical};
 use windlass_core::gate::Governance;
+use windlass_core::run::Run;
+use windlass_keys::JournalKey;
 use windlass_model::ScriptedModel;
-use windlass_runtime::{Crew, CrewMember, Driver, Stored, now};
+use windlass_runtime::{Crew, CrewMember, Driver, NewTask, Stored, now};
 use windlass_spec::envelope::{Intervention, InterventionType};
 use windlass_spec::{NonEmptyText, RunId, Timestamp, ToolResponse};
-use windlass_store::{ApprovalFilter, RunState, Store};
+use windlass_store::{ApprovalFilter, Authentication, Options, RunState, Store};
 use windlass_tools::{BindingMode, Tool, ToolLibrary, bind};
 
 use super::support::{call, finish, identity};
@@ -31,9 +34,13 @@ const FILE: &str = r#"
 pub(crate) struct RunFixture {
     directory: tempfile::TempDir,
     effects: Arc<Mutex<Vec<String>>>,
+    /// Notified when a slow tool has begun.
+    pub(crate) has_begun: Arc<Notify>,
     /// By how many microseconds its clock is ahead of the system's.
     ahead: Arc<AtomicI64>,
     pub(crate) governance: Governance,
+    /// The key that the rows are authenticated with.
+    key: Option<JournalKey>,
 }
 
 impl RunFixture {
@@ -41,9 +48,49 @@ impl RunFixture {
         Self {
             directory: tempfile::tempdir().unwrap(),
             effects: Arc::default(),
+            has_begun: Arc::default(),
             ahead: Arc::default(),
             governance: Governance::default(),
+            key: None,
         }
+    }
+
+    /// A fixture whose rows are authenticated, as those of the program are.
+    pub(crate) fn signed() -> Self {
+        Self {
+            key: Some(JournalKey::new(&[7; 32])),
+            ..Self::new()
+        }
+    }
+
+    /// The length of the write-ahead log on the disk.
+    pub(crate) fn log_length(&self) -> usize {
+        let log = self.path().with_extension("db-wal");
+        usize::try_from(log.metadata().unwrap().len()).unwrap()
+    }
+
+    /// A fixture with the same effects, and a copy of the files as they are on the disk now. `change` changes the
+    /// write-ahead log.
+    pub(crate) fn copy(&self, change: impl FnOnce(Vec<u8>) -> Option<Vec<u8>>) -> Self {
+        let copy = Self {
+            effects: Arc::clone(&self.effects),
+            governance: self.governance.clone(),
+            key: self.key.clone(),
+            ..Self::new()
+        };
+        let files = |name: &str| {
+            let [from, to] = [self, &copy].map(|fixture| fixture.directory.path().join(name));
+            (std::fs::read(from).unwrap(), to)
+        };
+        for name in ["windlass.db", "windlass.db-position"] {
+            let (content, path) = files(name);
+            std::fs::write(path, content).unwrap();
+        }
+        let (log, path) = files("windlass.db-wal");
+        if let Some(log) = change(log) {
+            std::fs::write(path, log).unwrap();
+        }
+        copy
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -51,7 +98,15 @@ impl RunFixture {
     }
 
     pub(crate) fn store(&self) -> Arc<Store> {
-        Arc::new(Store::open(self.path()).unwrap())
+        let authentication = match &self.key {
+            Some(key) => Authentication::Key(key.clone()),
+            None => Authentication::None,
+        };
+        let options = Options {
+            authentication,
+            ..Options::default()
+        };
+        Arc::new(Store::open_with(self.path(), options).unwrap())
     }
 
     pub(crate) fn effects(&self) -> Vec<String> {
@@ -66,13 +121,16 @@ impl RunFixture {
     fn library(&self) -> ToolLibrary {
         let tool = |name: &str, description: &str, signature: &str| {
             let (effects, own) = (Arc::clone(&self.effects), name.to_owned());
+            let has_begun = Arc::clone(&self.has_begun);
             Tool::builder(name)
                 .description(description)
                 .signature(signature)
                 .handler(move |arguments: Value| {
                     let (effects, own) = (Arc::clone(&effects), own.clone());
+                    let has_begun = Arc::clone(&has_begun);
                     async move {
                         if arguments["to"] == "Slow" {
+                            has_begun.notify_one();
                             tokio::time::sleep(Duration::from_secs(20)).await;
                         }
                         effects
@@ -130,6 +188,16 @@ impl RunFixture {
             Timestamp::from_microseconds(now().as_microseconds() + ahead)
         }));
         Driver::new(crew.governed_by(self.governance.clone()), Arc::new(stored))
+    }
+
+    /// Starts a run with a driver of its own.
+    pub(crate) async fn start(&self, model: ScriptedModel, task: NewTask) -> Run {
+        self.driver(model).start(task).await.unwrap()
+    }
+
+    /// Resumes a run with a driver of its own.
+    pub(crate) async fn resume(&self, model: ScriptedModel, run: &RunId) -> Run {
+        self.driver(model).resume(run).await.unwrap()
     }
 
     /// Advances the clock of the drivers.

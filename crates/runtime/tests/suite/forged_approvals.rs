@@ -6,7 +6,7 @@ use std::sync::Barrier;
 
 use rusqlite::Connection;
 use serde_json::json;
-use windlass_core::approval::{Digest, Identity, PersonDecision, Principal};
+use windlass_core::approval::{Digest, PersonDecision, Principal, TenantPrincipal};
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_runtime::{DriveError, DurableError, now};
 use windlass_spec::{CallId, CallState, ErrorCategory, NonEmptyText, Timestamp, ToolName};
@@ -27,9 +27,9 @@ async fn waiting_run(fixture: &RunFixture) -> (Run, CallId) {
     (run, call)
 }
 
-fn other_tenant() -> Identity {
+fn other_tenant() -> TenantPrincipal {
     let tenant = NonEmptyText::new("elsewhere").unwrap();
-    Identity::new(tenant, Principal::new("bob").unwrap())
+    TenantPrincipal::new(tenant, Principal::new("bob").unwrap())
 }
 
 fn digest(amount: i64) -> Digest {
@@ -78,19 +78,11 @@ async fn assert_refused(fixture: &RunFixture, run: &Run, why: &str) {
 
 /// Checks that the run still waits, and that a valid decision still counts.
 async fn assert_still_waits(fixture: &RunFixture, run: &Run) {
-    let waits = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let waits = fixture.resume(finishing_model(), run.id()).await;
     assert_eq!(waits.end_or_waiting(), Some(RunEnd::WaitingForPerson));
     assert_no_effect(fixture, run);
     fixture.decide("bob", PersonDecision::Approve);
-    let done = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let done = fixture.resume(finishing_model(), run.id()).await;
     assert_eq!(done.end(), Some(&RunEnd::Completed));
     assert_eq!(fixture.effects(), [r#"pay {"amount":5,"to":"Bob"}"#]);
 }
@@ -101,11 +93,7 @@ async fn assert_can_be_cancelled(fixture: &RunFixture, run: &Run) {
     store
         .request_cancel(run.id(), &identity("ann"), now())
         .unwrap();
-    let done = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let done = fixture.resume(finishing_model(), run.id()).await;
     assert_eq!(done.end(), Some(&RunEnd::Cancelled));
     assert!(fixture.effects().is_empty());
 }
@@ -204,11 +192,7 @@ async fn an_approval_after_the_deadline_is_refused_and_the_call_expires() {
     let error = store.decide(&call, None, &identity("bob"), decision, later);
     assert!(matches!(error, Err(Error::Expired { .. })), "{error:?}");
     assert_no_effect(&fixture, &run);
-    let done = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let done = fixture.resume(finishing_model(), run.id()).await;
     assert_eq!(done.end(), Some(&RunEnd::Completed));
     let (record, _) = done.call(&call).unwrap();
     let failure = record.outcome().unwrap().unwrap_err();
@@ -304,20 +288,12 @@ async fn an_approval_sent_twice_counts_once() {
     fixture.decide("bob", PersonDecision::Approve);
     send(&fixture, &call, 1);
     send(&fixture, &call, 1);
-    let done = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let done = fixture.resume(finishing_model(), run.id()).await;
     assert_eq!(done.end(), Some(&RunEnd::Completed));
     assert_eq!(fixture.effects().len(), 1);
     // A run that is over takes no more commands.
     send(&fixture, &call, 1);
-    let again = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let again = fixture.resume(finishing_model(), run.id()).await;
     assert_eq!(again.turns(), done.turns());
     assert_eq!(fixture.effects().len(), 1);
 }
@@ -335,11 +311,7 @@ async fn one_approval_is_not_enough_if_the_rules_now_need_two() {
     let (run, call) = waiting_run(&fixture).await;
     fixture.decide("bob", PersonDecision::Approve);
     fixture.governance.policies = TWO_APPROVERS.to_owned();
-    let waits = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let waits = fixture.resume(finishing_model(), run.id()).await;
     assert_eq!(waits.end_or_waiting(), Some(RunEnd::WaitingForPerson));
     assert!(fixture.effects().is_empty());
     // Bob's decision about the earlier question does not answer this one.
@@ -361,11 +333,7 @@ async fn an_approval_does_not_override_rules_that_now_forbid_the_call() {
         @id("off") @reason("payments are off") forbid (principal, action == Action::"pay", resource);
     "#
     .to_owned();
-    let done = fixture
-        .driver(finishing_model())
-        .resume(run.id())
-        .await
-        .unwrap();
+    let done = fixture.resume(finishing_model(), run.id()).await;
     let (record, _) = done.call(&call).unwrap();
     assert_eq!(record.state(), CallState::Error);
     let failure = record.outcome().unwrap().unwrap_err();
@@ -401,11 +369,7 @@ async fn of_concurrent_decisions_one_counts_and_runs() {
             decided.into_iter().flatten().collect()
         });
         assert_eq!(won.len(), 1);
-        let done = fixture
-            .driver(finishing_model())
-            .resume(run.id())
-            .await
-            .unwrap();
+        let done = fixture.resume(finishing_model(), run.id()).await;
         assert_eq!(done.end(), Some(&RunEnd::Completed));
         assert_eq!(
             fixture.effects(),

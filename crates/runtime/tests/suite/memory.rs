@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windlass_core::approval::Identity;
+use windlass_core::approval::TenantPrincipal;
 use windlass_core::gate::{Decision, Verdict};
 use windlass_core::model::ModelAnswer;
 use windlass_core::run::{Run, RunEnd};
@@ -68,7 +68,7 @@ impl MemoryFixture {
         }
     }
 
-    async fn run_as(&self, who: &Identity, agent: &str, answers: Vec<ModelAnswer>) -> Run {
+    async fn run_as(&self, who: &TenantPrincipal, agent: &str, answers: Vec<ModelAnswer>) -> Run {
         let stored = Stored::new(Arc::clone(&self.store), who.clone());
         let driver = Driver::new(crew(agent, answers), Arc::new(stored));
         driver.start(new_task("Remember.")).await.unwrap()

@@ -1,9 +1,12 @@
 //! Complete runs: a scripted model, real tools, runs in memory or on disk.
 
 mod approvals;
+mod changed_journals;
+mod damaged_logs;
 mod durable;
 mod fixture;
 mod forged_approvals;
+mod interrupted_calls;
 mod machine;
 mod memory;
 mod plans;
@@ -16,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use windlass_core::approval::{Identity, PersonDecision};
+use windlass_core::approval::{PersonDecision, TenantPrincipal};
 use windlass_core::gate::{Governance, Rules};
 use windlass_core::model::ModelAnswer;
 use windlass_core::run::{CallEnd, Event, GateStep, Run, RunEnd, Settings};
@@ -27,7 +30,7 @@ use windlass_store::{Options, Redactor, Store};
 
 use support::{call, crew, finish, greeting, identity, new_task, started};
 
-fn who() -> Identity {
+fn who() -> TenantPrincipal {
     identity("tester")
 }
 

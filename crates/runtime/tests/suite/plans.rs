@@ -584,7 +584,7 @@ async fn a_waiting_plan_can_be_changed_and_marked_by_people() {
     store
         .mark_task(&id, status, Some(json!("Bob")), &bob, now())
         .unwrap();
-    let stranger = windlass_core::approval::Identity::new(
+    let stranger = windlass_core::approval::TenantPrincipal::new(
         windlass_spec::NonEmptyText::new("elsewhere").unwrap(),
         windlass_core::approval::Principal::new("eve").unwrap(),
     );
@@ -624,7 +624,7 @@ async fn a_running_plan_takes_commands_before_its_next_task() {
     let store = fixture.store();
     // A reversible task starts before the journal of its plan is on the disk, where readers see it.
     let plans = loop {
-        let plans = store.plans("local", 1).unwrap();
+        let plans = store.plans("local", 1, None).unwrap();
         if !plans.is_empty() {
             break plans;
         }

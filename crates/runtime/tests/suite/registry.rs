@@ -14,7 +14,9 @@ use windlass_core::limits::Breaker;
 use windlass_core::model::ModelAnswer;
 use windlass_core::run::{Entry, Event, Run, RunEnd};
 use windlass_model::{ModelClient, ScriptedModel};
-use windlass_runtime::{Crew, CrewMember, Driver, Durable, InMemory, RateLimits as _};
+use windlass_runtime::{
+    Crew, CrewMember, Driver, Durable, InMemory, RateLimitPort as _, TurnRequest,
+};
 use windlass_spec::registry::{Permission, RateLimits, Window};
 use windlass_spec::{
     CallRecord, CallState, ErrorCategory, NonEmptyText, RiskLevel, Timestamp, ToolAttributes,
@@ -95,11 +97,7 @@ async fn concurrent_calls_are_limited_within_one_turn() {
         many.calls.extend(look_call(what).calls);
     }
     let model = ScriptedModel::answers([many, look_call("e"), finish("Looked.")]);
-    let run = fixture
-        .driver(model)
-        .start(new_task("Look."))
-        .await
-        .unwrap();
+    let run = fixture.start(model, new_task("Look.")).await;
     let refused = stages(&run)
         .iter()
         .filter(|stage| **stage == Stage::RateLimit)
@@ -151,7 +149,14 @@ async fn limits_in_memory_apply_to_all_drivers_that_share_it() {
 async fn a_turn_in_memory_is_taken_once_until_it_ends() {
     let memory = InMemory::default();
     let at = Timestamp::from_microseconds;
-    let take = |now, until| memory.take_turn("acme", "trial:shake", at(now), at(until));
+    let take = |now, until| {
+        memory.take_turn(TurnRequest {
+            tenant: "acme",
+            key: "trial:shake",
+            now: at(now),
+            until: at(until),
+        })
+    };
     assert_eq!(take(10, 20).await.unwrap(), None);
     assert_eq!(take(12, 22).await.unwrap(), Some(at(20)));
     assert_eq!(take(20, 30).await.unwrap(), None);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use windlass_core::approval::{Identity, Principal};
+use windlass_core::approval::{Principal, TenantPrincipal};
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
 use windlass_core::run::{Event, Settings, Task};
 use windlass_model::{ModelClient, ScriptedModel};
@@ -20,9 +20,9 @@ pub(crate) fn agent() -> Agent {
     windlass_spec::read(AGENT).file.unwrap().agents()[0].clone()
 }
 
-pub(crate) fn identity(name: &str) -> Identity {
+pub(crate) fn identity(name: &str) -> TenantPrincipal {
     let tenant = NonEmptyText::new("local").unwrap();
-    Identity::new(tenant, Principal::new(name).unwrap())
+    TenantPrincipal::new(tenant, Principal::new(name).unwrap())
 }
 
 pub(crate) fn member(agent: Agent, model: Arc<dyn ModelClient>) -> CrewMember {

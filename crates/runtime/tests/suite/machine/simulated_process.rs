@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt as _;
 use tokio::sync::Notify;
-use windlass_core::approval::{Identity, StandingCall};
-use windlass_core::limits::Limit;
-use windlass_core::run::{Event, Run, RunEnd};
+use windlass_core::approval::{StandingCall, TenantPrincipal};
+use windlass_core::durable::CallEvidence;
+use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
 use windlass_runtime::{
-    AppendOutcome, Durable, DurableError, DurableFuture, Journal, PlaybookPort, RateLimits, Stored,
-    TakenOver,
+    AppendOutcome, Durable, DurableError, DurableFuture, Journal, LimitedCall, PlaybookPort,
+    RateLimitPort, Stored, TakenOver, TurnRequest,
 };
 use windlass_spec::{CallId, RunId, Timestamp, ToolGapReport, ToolName};
 use windlass_store::{AtomicWrite, Durability, ExhaustedLimit, InboxCommand, RedactedEvent};
@@ -167,16 +167,16 @@ impl Durable for SimulatedProcess {
             let Some(taken) = self.stored.take_over(run).await? else {
                 return Ok(None);
             };
+            let events = self.stored.store().events(run).unwrap();
+            let events: Vec<Event> = events.into_iter().map(|(_, event)| event).collect();
             let mut seen = self.shared.seen.lock().unwrap();
             let seen = seen.entry(run.clone()).or_default();
-            assert!(
-                seen.starts_with(&taken.events),
-                "the journal has other events"
-            );
-            seen.clone_from(&taken.events);
+            assert!(seen.starts_with(&events), "the journal has other events");
+            *seen = events;
             Ok(Some(TakenOver {
                 journal: taken.journal.map(|inner| self.journal(run.clone(), inner)),
-                events: taken.events,
+                run: taken.run,
+                damage: taken.damage,
             }))
         })
     }
@@ -188,7 +188,7 @@ impl Durable for SimulatedProcess {
     fn note_gap<'d>(
         &'d self,
         run: &'d Run,
-        who: &'d Identity,
+        who: &'d TenantPrincipal,
         report: ToolGapReport,
     ) -> DurableFuture<'d, ()> {
         self.stored.note_gap(run, who, report)
@@ -222,33 +222,17 @@ impl Durable for SimulatedProcess {
     }
 }
 
-impl RateLimits for SimulatedProcess {
-    fn used_up<'d>(
-        &'d self,
-        tenant: &'d str,
-        limits: &'d [Limit],
-        now: Timestamp,
-    ) -> DurableFuture<'d, Option<ExhaustedLimit>> {
-        self.stored.used_up(tenant, limits, now)
+impl RateLimitPort for SimulatedProcess {
+    fn used_up<'d>(&'d self, call: LimitedCall<'d>) -> DurableFuture<'d, Option<ExhaustedLimit>> {
+        self.stored.used_up(call)
     }
 
-    fn take<'d>(
-        &'d self,
-        tenant: &'d str,
-        limits: &'d [Limit],
-        now: Timestamp,
-    ) -> DurableFuture<'d, Option<ExhaustedLimit>> {
-        self.stored.take(tenant, limits, now)
+    fn take<'d>(&'d self, call: LimitedCall<'d>) -> DurableFuture<'d, Option<ExhaustedLimit>> {
+        self.stored.take(call)
     }
 
-    fn take_turn<'d>(
-        &'d self,
-        tenant: &'d str,
-        key: &'d str,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> DurableFuture<'d, Option<Timestamp>> {
-        self.stored.take_turn(tenant, key, now, until)
+    fn take_turn<'d>(&'d self, turn: TurnRequest<'d>) -> DurableFuture<'d, Option<Timestamp>> {
+        self.stored.take_turn(turn)
     }
 
     fn latest_ends<'d>(
@@ -294,7 +278,7 @@ impl Drop for SimulatedJournal {
 }
 
 impl Journal for SimulatedJournal {
-    fn who(&self) -> &Identity {
+    fn who(&self) -> &TenantPrincipal {
         self.inner.who()
     }
 
@@ -354,8 +338,12 @@ impl Journal for SimulatedJournal {
         })
     }
 
-    fn events(&self) -> DurableFuture<'_, Vec<Event>> {
-        self.inner.events()
+    fn evidence<'j>(&'j self, call: &'j CallId) -> DurableFuture<'j, CallEvidence> {
+        self.inner.evidence(call)
+    }
+
+    fn fold(&self, kept: KeptTurns) -> DurableFuture<'_, Run> {
+        self.inner.fold(kept)
     }
 
     fn sync(&mut self) -> DurableFuture<'_, ()> {
@@ -392,6 +380,7 @@ fn name(event: &Event) -> String {
         Event::CallEnded { call, .. } => of("ended", call),
         Event::Cancelled { .. } => "cancelled".to_owned(),
         Event::Resumed { .. } => "resumed".to_owned(),
+        Event::JournalDamaged { .. } => "journal_damaged".to_owned(),
         Event::TimePassed { .. } => "passed".to_owned(),
         _ => panic!("{event:?} was not expected"),
     }

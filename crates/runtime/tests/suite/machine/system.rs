@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
-use windlass_core::approval::{Approval, Digest, Identity, PersonDecision, Principal};
+use windlass_core::approval::{Approval, Digest, PersonDecision, Principal, TenantPrincipal};
 use windlass_core::gate::Governance;
 use windlass_core::model::{ChatMessage, ModelAnswer, ModelRequest};
 use windlass_core::run::{Run, RunEnd};
@@ -373,7 +373,7 @@ fn task(run: usize, script: &[Vec<CallType>]) -> NewTask {
 
 /// The scripted answer of the task for this turn. The same request always gets the same answer.
 fn answer(request: &ModelRequest) -> ModelAnswer {
-    let messages = request.messages.iter();
+    let messages = request.messages.iter().map(AsRef::as_ref);
     let task = messages.clone().find_map(|message| match message {
         ChatMessage::User { content } => Some(content.clone()),
         _ => None,
@@ -407,11 +407,11 @@ fn call_id(call_ref: CallRef) -> CallId {
     call_ref.to_string().parse().unwrap()
 }
 
-fn who(person: Person) -> Identity {
+fn who(person: Person) -> TenantPrincipal {
     match person {
         Person::Ann => identity("ann"),
         Person::Bob => identity("bob"),
-        Person::OtherTenant => Identity::new(
+        Person::OtherTenant => TenantPrincipal::new(
             NonEmptyText::new("elsewhere").unwrap(),
             Principal::new("ann").unwrap(),
         ),

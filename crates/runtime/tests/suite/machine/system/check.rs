@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use serde_json::Value;
-use windlass_core::approval::{Approval, ApprovalStatus, HoldStatus, Outcome};
+use windlass_core::approval::{Approval, ApprovalOutcome, ApprovalStatus, HoldStatus};
 use windlass_core::gate::{Decision, Verdict};
 use windlass_core::run::{Entry, Event, Run};
 use windlass_spec::{CallId, CallState, RunId};
@@ -202,7 +202,7 @@ fn check_approval(effect: &str, events: &[Event]) {
         _ => None,
     });
     let approval = approval.expect("there is no approval");
-    let Some(Outcome::Run { arguments, .. }) = approval.outcome() else {
+    let Some(ApprovalOutcome::Run { arguments, .. }) = approval.outcome() else {
         panic!("{effect} was not approved")
     };
     assert_eq!(arguments["amount"], amount, "other arguments were approved");
