@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use windlass_core::approval::{
-    self, Approval, ApprovalStatus, Authorize, Digest, PersonDecision, Reach, StandingApproval,
-    least_security_level,
+    self, Approval, ApprovalStatus, Ask, Authorize, Digest, PersonDecision, Question, Reach,
+    StandingApproval, least_security_level,
 };
 use windlass_core::risk::{Assessment, ToolRisk};
 use windlass_core::run::Run;
-use windlass_spec::{CallId, RiskLevel, SecurityLevel, Timestamp, ToolSpecification};
+use windlass_spec::{CallId, NonEmptyText, RiskLevel, SecurityLevel, Timestamp, ToolSpecification};
 use windlass_store::{ApprovalFilter, Error, StandingId, Store};
 
 use crate::call_ids::{Candidate, Sought, pick};
@@ -18,6 +18,43 @@ use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::outermost::is_part_of;
 use crate::service::Service;
+
+/// Which approvals are listed.
+///
+/// To list page by page, set `limit`, and for the next page `after` to the [`QuestionId`] of the last one of
+/// the page.
+#[derive(Debug, Clone, Default)]
+pub struct ApprovalQuery {
+    /// Only those with that status.
+    pub status: Option<ApprovalStatus>,
+    /// Only those of the run with this id and its sub-agents.
+    pub run: Option<String>,
+    /// At most this many.
+    pub limit: Option<usize>,
+    /// Only those after this one in the list.
+    pub after: Option<QuestionId>,
+}
+
+/// What identifies a question: its call and the time it was asked. A call can be asked about again after its
+/// first question expired.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct QuestionId {
+    /// The call.
+    pub call: CallId,
+    /// When it was asked.
+    pub asked_at: Timestamp,
+}
+
+impl QuestionId {
+    /// The id of a question.
+    #[must_use]
+    pub fn of(question: &Approval) -> Self {
+        Self {
+            call: question.call().clone(),
+            asked_at: question.request().asked_at,
+        }
+    }
+}
 
 /// A question with the run it is about.
 #[derive(Debug, Clone)]
@@ -105,6 +142,82 @@ impl ApprovalDetails {
         self.check_against(call, arguments)
     }
 
+    /// Reads edited arguments: all arguments of the call as the text of one JSON object.
+    ///
+    /// # Errors
+    /// If the text is not such an object, or the tool does not take the arguments.
+    pub fn read_arguments(&self, text: &str) -> Result<Map<String, Value>, ServiceError> {
+        let not_json = |message: String| {
+            let error = ServiceError::invalid("not_json", message);
+            match self.approval.question().authorize() {
+                Some(call) => error.with_hint(format!(
+                    "write all arguments as one object: {}",
+                    json!(call.tool_args)
+                )),
+                None => error,
+            }
+        };
+        let arguments: Value = serde_json::from_str(text)
+            .map_err(|error| not_json(format!("the arguments are not JSON: {error}")))?;
+        self.check_arguments(&arguments)?;
+        match arguments {
+            Value::Object(arguments) => Ok(arguments),
+            _ => Err(not_json("the arguments are not an object".to_owned())),
+        }
+    }
+
+    /// Reads the reply of a person who does not just approve or reject: the result in place of the tool, the
+    /// content of a form (JSON), the answer to a question, or a note that manual work is done, whichever the
+    /// question asks for.
+    ///
+    /// # Errors
+    /// If a text is missing, or does not fit the question.
+    pub fn read_reply(&self, text: Option<&str>) -> Result<PersonDecision, ServiceError> {
+        let required = |what: &str| {
+            let message = format!("{what} is missing");
+            text.ok_or_else(|| ServiceError::invalid("value_missing", message))
+        };
+        match self.approval.question() {
+            Question::Authorize(_) => {
+                let text = required("the result for the model")?;
+                let value = serde_json::from_str(text);
+                let value = value.unwrap_or_else(|_| Value::String(text.to_owned()));
+                Ok(PersonDecision::Respond { value })
+            }
+            Question::Ask(Ask {
+                form: Some(form), ..
+            }) => {
+                let text = required("the content of the form")?;
+                let value: Value = serde_json::from_str(text).map_err(|error| {
+                    let message = format!("the content of the form is not JSON: {error}");
+                    ServiceError::invalid("not_json", message)
+                })?;
+                let misfits = form.misfits(&value);
+                let misfits: Vec<String> = misfits.iter().map(ToString::to_string).collect();
+                match misfits.is_empty() {
+                    true => Ok(PersonDecision::Respond { value }),
+                    false => Err(ServiceError::invalid("does_not_fit", misfits.join("; "))),
+                }
+            }
+            Question::Ask(ask) => {
+                let text = filled("answer", required("the answer")?, "write a text")?;
+                if ask.free_text || ask.options.contains(&text) {
+                    return Ok(PersonDecision::Answer { text });
+                }
+                let options: Vec<&str> = ask.options.iter().map(NonEmptyText::as_str).collect();
+                let message = format!("`{}` is not one of the options", text.as_str());
+                let hint = format!("answer with one of: {}", options.join(", "));
+                Err(ServiceError::invalid("does_not_fit", message).with_hint(hint))
+            }
+            Question::Intervene(_) => {
+                let note = text.map(|text| filled("note", text, "write a text or omit it"));
+                Ok(PersonDecision::Done {
+                    note: note.transpose()?,
+                })
+            }
+        }
+    }
+
     fn check_against(&self, call: &Authorize, arguments: &Value) -> Result<(), ServiceError> {
         let tool = &call.tool_name;
         let specification = self.specification().ok_or_else(|| {
@@ -159,6 +272,14 @@ impl ApprovalDetails {
     }
 }
 
+/// The text of a field. `advice` is what to do if it is empty.
+fn filled(field: &str, text: &str, advice: &str) -> Result<NonEmptyText, ServiceError> {
+    NonEmptyText::new(text).map_err(|_| {
+        let message = format!("the {field} is empty; {advice}");
+        ServiceError::invalid("empty_text", message)
+    })
+}
+
 /// Which later calls of the same run an approval covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Always {
@@ -203,31 +324,43 @@ pub struct DecisionTaken {
 }
 
 impl Service {
-    /// The questions of the identity's tenant, the oldest first. `status` and `run` restrict them to a status
-    /// and to a run with its sub-agents.
+    /// The questions of the identity's tenant, the oldest first.
     ///
     /// # Errors
     /// If the identity may not read, or there is no such run.
     pub fn list_approvals(
         &self,
         identity: &Identity,
-        status: Option<ApprovalStatus>,
-        run: Option<&str>,
+        query: &ApprovalQuery,
     ) -> Result<Vec<Approval>, ServiceError> {
         identity.require(Scope::Read)?;
-        let run = match run {
+        let run = match &query.run {
             Some(id) => Some(self.find_run(identity, id)?.0.run),
             None => None,
         };
         let filter = ApprovalFilter {
             tenant: Some(identity.tenant().as_str().to_owned()),
-            status,
+            status: query.status,
             ..ApprovalFilter::default()
         };
         let mut approvals = self.store()?.approvals(&filter, self.now())?;
-        if let Some(run) = &run {
-            approvals.retain(|approval| is_part_of(approval.run(), run));
-        }
+        // A question that was listed and settled since is not in the list any more, so its place is found by
+        // its time.
+        let key = |question: &QuestionId| {
+            let QuestionId { call, asked_at } = question;
+            (*asked_at, call.run.to_string(), call.to_string())
+        };
+        let after = query.after.as_ref().map(key);
+        approvals.retain(|approval| {
+            let is_of_run = run
+                .as_ref()
+                .is_none_or(|run| is_part_of(approval.run(), run));
+            let is_later = after
+                .as_ref()
+                .is_none_or(|after| key(&QuestionId::of(approval)) > *after);
+            is_of_run && is_later
+        });
+        approvals.truncate(query.limit.unwrap_or(usize::MAX));
         Ok(approvals)
     }
 
@@ -245,7 +378,7 @@ impl Service {
             what: "request",
             listed_by: "`windlass approvals list --all` lists all requests",
         };
-        let all = self.list_approvals(identity, None, None)?;
+        let all = self.list_approvals(identity, &ApprovalQuery::default())?;
         let candidates = all.into_iter().map(|approval| Candidate {
             call: approval.call().clone(),
             is_open: approval.status() == ApprovalStatus::Pending,

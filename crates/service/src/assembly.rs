@@ -1,7 +1,7 @@
 //! Binds an agent: from its declaration and options to an agent with its libraries, its model and its rules,
 //! ready for tasks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use windlass_model::{
 };
 use windlass_runtime::{
     ConfigurationWatch, Crew, CrewError, Driver, GapAtLoad, Models, NewTask, Reload, assemble,
-    choose_model, watch_configuration,
+    choose_model, file_digests, short_secrets, watch_configuration,
 };
 use windlass_spec::server::ServerName;
 use windlass_spec::{Agent, AgentFile, AgentName, Model, RunId};
@@ -23,15 +23,19 @@ use crate::binding::{BindingRecord, StoredBinding};
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::libraries::{files_of, unknown_name_message};
+use crate::names::not_known;
 use crate::options::{Attachment, Notice, RunOptions};
 use crate::servers::server_of;
-use crate::service::{Project, Service};
+use crate::service::{Project, Service, lock};
+use crate::trust::review_command;
 
 /// An agent of an agent file, with the other agents of the file.
 #[derive(Debug, Clone)]
 pub struct DeclaredAgent {
     agent: Agent,
     file: AgentFile,
+    /// Where the file is, if it was read from one.
+    path: Option<PathBuf>,
 }
 
 impl DeclaredAgent {
@@ -42,7 +46,18 @@ impl DeclaredAgent {
     /// If there is no such agent, or it must be named.
     pub fn choose(file: AgentFile, name: Option<&str>, place: &str) -> Result<Self, ServiceError> {
         let agent = choose_agent(&file, name, place)?.clone();
-        Ok(Self { agent, file })
+        Ok(Self {
+            agent,
+            file,
+            path: None,
+        })
+    }
+
+    /// The same agent, as it was read from this file. Runs record the file.
+    #[must_use]
+    pub fn from_path(mut self, path: &Path) -> Self {
+        self.path = Some(path.to_owned());
+        self
     }
 
     /// The agent of that name in the text of an agent file, or its only top-level agent. `place` is what the
@@ -66,6 +81,15 @@ impl DeclaredAgent {
         }
     }
 
+    /// An agent of a file.
+    pub(crate) fn of_file(agent: &Agent, file: &AgentFile) -> Self {
+        Self {
+            agent: agent.clone(),
+            file: file.clone(),
+            path: None,
+        }
+    }
+
     /// Its declaration.
     #[must_use]
     pub fn agent(&self) -> &Agent {
@@ -84,6 +108,25 @@ impl DeclaredAgent {
         let tools = self.agent.tools().iter().map(|tool| tool.name().as_str());
         let agents = self.agent.agents().iter().map(AgentName::as_str);
         tools.chain(agents).collect()
+    }
+
+    /// Checks the names of the tools that a task may use (`available_tools`).
+    ///
+    /// # Errors
+    /// If the agent has no tool or sub-agent of such a name.
+    pub fn check_tools(&self, names: &[String]) -> Result<(), ServiceError> {
+        let known = self.tool_names();
+        let unknown = names.iter().find(|name| !known.contains(&name.as_str()));
+        match unknown {
+            Some(name) => Err(not_known(
+                "no_such_tool",
+                "tool",
+                name,
+                &known,
+                "this agent",
+            )),
+            None => Ok(()),
+        }
     }
 }
 
@@ -206,7 +249,7 @@ impl BoundAgent {
 /// A run whose start is recorded. If it is dropped, it waits until it is resumed.
 pub struct BegunRun {
     driver: Driver,
-    begun: windlass_runtime::BegunRun,
+    begun: windlass_runtime::RecordedStart,
     service: Service,
     _watching: Arc<ConfigurationWatch>,
 }
@@ -246,9 +289,9 @@ impl BegunRun {
 
 /// What an agent is bound for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    /// New runs: it is given the tools of the servers it is configured with.
-    NewRuns,
+enum Purpose<'p> {
+    /// New runs of an agent of this file: it is given the tools of the servers it is configured with.
+    NewRuns(Option<&'p Path>),
     /// A stored run, which has them already.
     StoredRun,
 }
@@ -267,7 +310,10 @@ impl Service {
     ) -> Result<BoundAgent, ServiceError> {
         identity.require(Scope::Run)?;
         self.require_for_options(identity, options)?;
-        let (agents, purpose) = (declared.file.agents(), Purpose::NewRuns);
+        let (agents, purpose) = (
+            declared.file.agents(),
+            Purpose::NewRuns(declared.path.as_deref()),
+        );
         let bound = self.bind_agents(identity, agents, &declared.agent, options, purpose)?;
         self.notify(&Notice::Model(bound.model.clone()));
         Ok(bound)
@@ -341,12 +387,18 @@ impl Service {
         agents: &[Agent],
         agent: &Agent,
         options: &RunOptions,
-        purpose: Purpose,
+        purpose: Purpose<'_>,
     ) -> Result<BoundAgent, ServiceError> {
+        self.follow_configuration();
         let project = self.project_of(options)?;
         for warning in &project.configured.warnings {
             self.notify(&Notice::Warning(warning.to_string()));
         }
+        let agent_file = match purpose {
+            Purpose::NewRuns(path) => path,
+            Purpose::StoredRun => None,
+        };
+        let mut changes = self.accept_written_files(&project, options, agent_file)?;
         let configuration = project.configuration();
         let named_servers = |agent: &Agent| -> Vec<ServerName> {
             let set = configuration.agents().get(agent.name());
@@ -355,7 +407,7 @@ impl Service {
         };
         let library = self.library_for(&project, options, agents, agent, &named_servers)?;
         let add_tools = |agent: &Agent| match purpose {
-            Purpose::NewRuns => with_servers(agent, &named_servers(agent), &library),
+            Purpose::NewRuns(_) => with_servers(agent, &named_servers(agent), &library),
             Purpose::StoredRun => Ok(agent.clone()),
         };
         let agents: Vec<Agent> = agents.iter().map(add_tools).collect::<Result<_, _>>()?;
@@ -364,6 +416,18 @@ impl Service {
         let crew = assemble(agents, agent, &library, options.mode, &models);
         let crew = crew.map_err(|error| {
             self.note_gap_at_load(identity, &error, agents, agent, &library);
+            let untrusted = &project.configured.untrusted;
+            let is_library = |key: &str| key == "libraries" || key.starts_with("servers.");
+            if matches!(error, CrewError::Binding { .. })
+                && options.library.is_empty()
+                && untrusted.iter().any(|setting| is_library(&setting.key))
+            {
+                let command = review_command(&project.files);
+                return ServiceError::from(error).with_hint(format!(
+                    "the project is not trusted, so its libraries and servers are not used; review it with \
+                     `{command}`"
+                ));
+            }
             let hint = match (&error, options.library.as_slice()) {
                 (CrewError::Binding { .. }, []) => {
                     "name the library that has them with `--library`, or in `libraries` of \
@@ -375,7 +439,19 @@ impl Service {
         })?;
         let crew = crew.knowing(self.tools_named_in_policies(&project, &[]));
         crew.configure(&project.configured)?;
-        let assembly = self.stored_form(&crew, options, &project, &model)?;
+        let mut stored = options.clone().with_absolute_paths();
+        let mut binding = self.binding_record(&crew, &stored, &project, &model);
+        if let Purpose::NewRuns(path) = purpose {
+            let paths: Vec<PathBuf> = path.map(Path::to_owned).into_iter().collect();
+            binding.agent_file = file_digests(&paths);
+            let files = binding.files.iter().chain(&binding.agent_file);
+            changes.extend(self.report_changes(identity, files)?);
+            self.record_configuration(identity, &project.configured.digest())?;
+        }
+        binding.file_changes = changes;
+        self.warn_of_short_secrets(&binding);
+        stored.binding = Some(binding);
+        let assembly = self.stored_form(stored, &project)?;
         let watching = self.watch_project(&project, &crew, &options.library);
         Ok(BoundAgent {
             service: self.clone(),
@@ -389,21 +465,36 @@ impl Service {
     /// How an agent was bound, as it is stored with its runs.
     fn stored_form(
         &self,
-        crew: &Crew,
-        options: &RunOptions,
+        mut options: RunOptions,
         project: &Project,
-        model: &str,
     ) -> Result<Map<String, Value>, ServiceError> {
-        let mut options = options.clone().with_absolute_paths();
         options.project = project
             .files
             .project()
             .and_then(|path| std::fs::canonicalize(path).ok());
+        // Who named the configuration also trusts it when the run is resumed, as long as it is the same.
+        if !project.files.is_discovered || project.files.is_trust_granted {
+            let subject = project.files.subject().ok().flatten();
+            options.named_files = subject.map(|subject| subject.files);
+        }
         options.set = [options.set, self.overrides().set.clone()].concat();
-        options.binding = Some(self.binding_record(crew, &options, project, model));
         match serde_json::to_value(options)? {
             Value::Object(assembly) => Ok(assembly),
             _ => Ok(Map::new()),
+        }
+    }
+
+    /// Warns of the secrets of a crew and its models that are too short to be kept out of the journal.
+    fn warn_of_short_secrets(&self, record: &BindingRecord) {
+        let is_used = |name: &String| record.variables.contains(name) || name.ends_with("_API_KEY");
+        for name in short_secrets().filter(is_used) {
+            let message = format!(
+                "warning: the secret in `{name}` has fewer than 8 characters, so it is not removed from journals and \
+                 recordings; use a longer one"
+            );
+            if lock(self.announced()).insert(message.clone()) {
+                self.notify(&Notice::Warning(message));
+            }
         }
     }
 
@@ -621,7 +712,7 @@ pub fn named_model(name: &str, options: &RunOptions) -> Result<Arc<dyn ModelClie
     if let Some((_, path)) = file
         && std::fs::metadata(path).is_ok_and(|found| !found.is_file())
     {
-        // A pipe would block whoever binds the model.
+        // A pipe would block the caller that binds the model.
         return Err(ServiceError::failed(format!(
             "`{path}` is not a regular file"
         )));

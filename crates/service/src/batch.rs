@@ -2,10 +2,11 @@
 
 use futures::StreamExt as _;
 use windlass_core::run::{Run, RunEnd, Settings, Task};
+use windlass_learn::ab::Random;
 use windlass_runtime::Driver;
-use windlass_spec::{RunId, TaskInput, ToolName};
+use windlass_spec::{RunId, TaskInput, ToolName, read_tasks};
 
-use crate::assembly::{BoundAgent, NewRun};
+use crate::assembly::{BoundAgent, DeclaredAgent, NewRun};
 use crate::error::ServiceError;
 use crate::identity::Identity;
 use crate::options::Attachment;
@@ -22,6 +23,44 @@ pub struct BatchOptions {
     pub resume: bool,
     /// The limits of each run.
     pub settings: Settings,
+    /// Shuffles the tasks in an order that depends only on this number. Without it they keep their order.
+    pub seed: Option<u64>,
+}
+
+/// The tasks of a text, one JSON object per line, that an agent can be given.
+#[derive(Debug, Clone, Default)]
+pub struct CheckedTasks {
+    /// The valid tasks.
+    pub tasks: Vec<TaskInput>,
+    /// What is wrong with the others, with the number of the line, in the order of the lines.
+    pub errors: Vec<(usize, String)>,
+}
+
+impl DeclaredAgent {
+    /// Reads tasks for the agent. `place` is what the text is called in messages.
+    #[must_use]
+    pub fn read_tasks(&self, text: &str, place: &str) -> CheckedTasks {
+        let read = read_tasks(text);
+        let errors = read.errors.iter();
+        let mut checked = CheckedTasks {
+            tasks: Vec::new(),
+            errors: errors
+                .map(|error| (error.line, error.in_file(place.to_owned())))
+                .collect(),
+        };
+        let known = self.tool_names();
+        for (line, task) in read.tasks {
+            match task.check_tools(known.iter().copied()) {
+                Ok(()) => checked.tasks.push(task),
+                Err(missing) => checked.errors.extend(missing.into_iter().map(|tool| {
+                    let id = &task.task_id;
+                    (line, format!("{place}:{line}: task `{id}`: {tool}"))
+                })),
+            }
+        }
+        checked.errors.sort_by_key(|(line, _)| *line);
+        checked
+    }
 }
 
 impl NewRun {
@@ -65,6 +104,10 @@ impl BoundAgent {
         attachment: Attachment,
         mut done: impl FnMut(&TaskInput, Result<Option<&Run>, ServiceError>),
     ) -> Result<(), ServiceError> {
+        let mut tasks: Vec<&TaskInput> = tasks.iter().collect();
+        if let Some(seed) = options.seed {
+            Random::new(seed).shuffle(&mut tasks);
+        }
         let stop = attachment.stop.clone();
         let driver = self.driver(identity, attachment)?.learning_later();
         let is_stopped = || stop.after_step.is_cancelled() || stop.at_once.is_cancelled();
@@ -75,7 +118,7 @@ impl BoundAgent {
         };
         for round in tasks.chunks(together) {
             let mut runs: Vec<Option<Run>> = round.iter().map(|_| None).collect();
-            let numbered = round.iter().enumerate();
+            let numbered = round.iter().copied().enumerate();
             let (driver, is_stopped) = (&driver, &is_stopped);
             let mut ending = futures::stream::iter(numbered)
                 .map(|(place, task)| async move {

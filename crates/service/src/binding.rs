@@ -1,19 +1,19 @@
 //! The record of what a run was bound to. It is stored with the run, so that another process can check
 //! whether it would bind the run identically.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use windlass_config::{Configuration, is_setting_variable};
 use windlass_core::run::Run;
-use windlass_runtime::{Crew, PROGRAM, reader_digest, text_digest, tools_digest};
+use windlass_runtime::{
+    Crew, FileDigests, LibraryScan, PROGRAM, file_digests, text_digest, tools_digest,
+};
 use windlass_spec::server::{EnvTemplate, Transport};
 
+use crate::file_changes::FileChange;
 use crate::options::RunOptions;
 use crate::service::Project;
 
@@ -26,6 +26,14 @@ pub struct BindingRecord {
     /// The library files and the programs and scripts of their commands, each with the digest of its content.
     /// Programs that are found through `PATH` belong to the machine and are not included.
     pub files: FileDigests,
+    /// The agent file, with the digest of its content. The run keeps the agent as it was declared, so a change
+    /// of this file does not affect it.
+    #[serde(default, skip_serializing_if = "FileDigests::is_empty")]
+    pub agent_file: FileDigests,
+    /// The files that had changed since the last run, and those that tools of agents wrote, which the user
+    /// accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub file_changes: Vec<FileChange>,
     /// The digest of all bound tools: names, descriptions, schemas.
     pub tools: String,
     /// The environment variables that libraries and servers take values from, and that were set.
@@ -48,34 +56,6 @@ pub struct BindingRecord {
     pub configuration_files: Option<Vec<PathBuf>>,
 }
 
-/// Files, each with the digest of its content.
-pub(crate) type FileDigests = BTreeMap<PathBuf, String>;
-
-/// The digests of these files. One that cannot be read, or is not a regular file, has an empty digest.
-pub(crate) fn file_digests(paths: &[PathBuf]) -> FileDigests {
-    let mut digests = FileDigests::new();
-    for path in paths {
-        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-        digests
-            .entry(path)
-            .or_insert_with_key(|path| digest(path).unwrap_or_default());
-    }
-    digests
-}
-
-/// The digest of a regular file. Pipes and devices could block or never end.
-fn digest(path: &Path) -> io::Result<String> {
-    // Opening a pipe blocks without this until its other end is opened.
-    let file = File::options()
-        .read(true)
-        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
-        .open(path)?;
-    match file.metadata()?.is_file() {
-        true => reader_digest(file),
-        false => Err(io::ErrorKind::InvalidInput.into()),
-    }
-}
-
 impl BindingRecord {
     /// The record of a crew that is bound with these library files.
     pub(crate) fn of(
@@ -88,23 +68,16 @@ impl BindingRecord {
     ) -> Self {
         let configuration = project.configuration();
         let mut named = server_variables(configuration);
-        let mut files = library_files.to_vec();
         for path in library_files {
-            let is_regular = std::fs::metadata(path).is_ok_and(|found| found.is_file());
-            let text = is_regular.then(|| std::fs::read_to_string(path));
-            let text = text.and_then(Result::ok).unwrap_or_default();
-            if let Ok(table) = text.parse::<toml::Table>() {
-                let table = toml::Value::Table(table);
-                library_variables(&table, &mut named);
-                let directory = path.parent().unwrap_or(Path::new(""));
-                command_files(&table, directory, &mut files);
-            }
+            named.extend(LibraryScan::of_file(path).variables);
         }
         let is_set = |name: &String| std::env::var_os(name).is_some();
         let (variables, unset_variables) = named.into_iter().partition(is_set);
         Self {
             working_directory: working_directory.to_owned(),
-            files: file_digests(&files),
+            files: file_digests(&bound_files(library_files)),
+            agent_file: FileDigests::new(),
+            file_changes: Vec::new(),
             tools: tools_digest(crew),
             variables,
             unset_variables,
@@ -179,13 +152,16 @@ fn file_differences(before: &FileDigests, now: &FileDigests) -> Vec<String> {
     differences
 }
 
-/// The digest of what chooses settings and servers of models beside the configuration files. The data directory
+/// The digest of what chooses settings and servers of models besides the configuration files. The data directory
 /// belongs to the process, not to a run.
 fn settings_digest(project: &Project, options: &RunOptions) -> String {
     let variables = project.files.variables.iter();
     let mut chosen: Vec<(&str, String)> = variables
         .filter(|(name, _)| name != "WINDLASS_DATA")
-        .filter(|(name, _)| is_setting_variable(name) || name.ends_with("_BASE_URL"))
+        .filter(|(name, _)| {
+            let is_endpoint = name.ends_with("_BASE_URL") || name.ends_with("_PROTOCOL");
+            is_setting_variable(name) || is_endpoint
+        })
         .map(|(name, value)| (name.as_str(), value.clone()))
         .collect();
     chosen.extend(
@@ -204,55 +180,11 @@ fn absolute(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The files that the commands of a library run, as far as the command lines name them: programs named by a
-/// path, arguments that are files, and the scripts and programs in a shell command line. Other files in a shell
-/// command line are data, which the tool itself may change.
-fn command_files(value: &toml::Value, base: &Path, files: &mut Vec<PathBuf>) {
-    let toml::Value::Table(table) = value else {
-        return;
-    };
-    let below = table.get("directory").and_then(toml::Value::as_str);
-    let directory = base.join(below.unwrap_or(""));
-    for (key, value) in table {
-        match value {
-            toml::Value::Array(words) if key == "command" => {
-                let words = words.iter().filter_map(toml::Value::as_str);
-                // A program without a slash is found through `PATH`.
-                let words = words.enumerate();
-                let words = words.filter(|(place, word)| *place > 0 || word.contains('/'));
-                for (_, argument) in words {
-                    let is_line = argument.contains(char::is_whitespace);
-                    for word in words_of(argument) {
-                        let paths = [directory.join(word), PathBuf::from(word)];
-                        let found = paths.into_iter().find(|path| path.is_file());
-                        let found = found.filter(|path| !is_line || is_program(path));
-                        files.extend(found);
-                    }
-                }
-            }
-            value => command_files(value, base, files),
-        }
-    }
-}
-
-/// Whether a file in a shell command line is a script or a program, and not data.
-fn is_program(path: &Path) -> bool {
-    const SCRIPTS: [&str; 12] = [
-        "py", "sh", "bash", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua", "jar",
-    ];
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    let is_script = extension.is_some_and(|extension| SCRIPTS.contains(&extension));
-    let mode = std::fs::metadata(path).map_or(0, |found| found.permissions().mode());
-    is_script || mode & 0o111 != 0
-}
-
-/// An argument and its words, in case it is a shell command line or has the form `--option=FILE`.
-fn words_of(argument: &str) -> Vec<&str> {
-    let is_separator = |c: char| c.is_whitespace() || "=;|&<>()'\"`".contains(c);
-    let words = argument.split(is_separator).filter(|word| !word.is_empty());
-    let mut found: Vec<&str> = words.collect();
-    found.push(argument);
-    found
+/// The library files, and the files that their commands run.
+pub(crate) fn bound_files(libraries: &[PathBuf]) -> Vec<PathBuf> {
+    let scans = libraries.iter().map(|path| LibraryScan::of_file(path));
+    let programs = scans.flat_map(|scan| scan.files);
+    libraries.iter().cloned().chain(programs).collect()
 }
 
 /// How a stored run can be bound again.
@@ -292,35 +224,4 @@ fn server_variables(configuration: &Configuration) -> BTreeSet<String> {
         names.extend(variables.map(str::to_owned));
     }
     names
-}
-
-/// The variables a library file names: those passed to commands, and those that values come from.
-fn library_variables(value: &toml::Value, names: &mut BTreeSet<String>) {
-    match value {
-        toml::Value::String(text) => {
-            if let Some(name) = EnvTemplate::new(text)
-                .ok()
-                .and_then(|given| given.variable().map(str::to_owned))
-            {
-                names.insert(name);
-            }
-        }
-        toml::Value::Array(items) => {
-            for item in items {
-                library_variables(item, names);
-            }
-        }
-        toml::Value::Table(table) => {
-            for (key, value) in table {
-                match (key.as_str(), value) {
-                    ("environment", toml::Value::Array(passed)) => {
-                        let passed = passed.iter().filter_map(toml::Value::as_str);
-                        names.extend(passed.map(str::to_owned));
-                    }
-                    _ => library_variables(value, names),
-                }
-            }
-        }
-        _ => {}
-    }
 }

@@ -69,7 +69,9 @@ impl Service {
         key: Option<&str>,
     ) -> Result<ConfigurationValues, ServiceError> {
         identity.require(Scope::Read)?;
-        let (configured, _) = self.configuration_files().read(&FileTexts::default())?;
+        let files = self.configuration_files();
+        let (configured, _) = files.read(&FileTexts::default())?;
+        self.announce(&files, &configured);
         let is_asked = |shown: &ConfigEntry| {
             key.is_none_or(|key| {
                 let below = shown.key.strip_prefix(key);
@@ -99,8 +101,10 @@ impl Service {
         agents: &[Agent],
     ) -> Result<ConfigurationCheck, ServiceError> {
         identity.require(Scope::Read)?;
-        let files = self.configuration_files();
+        let mut files = self.configuration_files();
         let file = files.project().map(Path::to_owned);
+        // A check starts nothing, so all settings are checked.
+        files.is_trust_granted = true;
         let (configured, mistakes) = match files.read(&FileTexts::default()) {
             Ok((configured, _)) => {
                 let mistakes = self.mistakes(&configured, agents);

@@ -1,10 +1,12 @@
 //! Conversations: stored messages of a user and an agent, so that a chat can be continued.
 
 use windlass_core::model::ChatMessage;
+use windlass_core::run::{Run, RunEnd, Settings, Task};
 use windlass_runtime::Durable as _;
 use windlass_spec::Conversation;
 use windlass_store::StoredConversation;
 
+use crate::assembly::NewRun;
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::service::Service;
@@ -21,7 +23,50 @@ pub enum ConversationChoice {
 }
 
 impl Service {
-    /// The chosen conversation of an identity with an agent.
+    /// The conversations of the identity, the most recently updated first; with `agent`, only those with the
+    /// agent of that name. For the next page, `after` is the id of the last conversation of the page.
+    ///
+    /// # Errors
+    /// If the identity may not read.
+    pub fn list_conversations(
+        &self,
+        identity: &Identity,
+        agent: Option<&str>,
+        limit: u32,
+        after: Option<&str>,
+    ) -> Result<Vec<StoredConversation>, ServiceError> {
+        identity.require(Scope::Read)?;
+        let store = self.store()?;
+        Ok(store.conversations(identity.person(), agent, limit, after)?)
+    }
+
+    /// The conversation of the identity with that id.
+    ///
+    /// # Errors
+    /// If the identity may not read, or has no such conversation.
+    pub fn show_conversation(
+        &self,
+        identity: &Identity,
+        id: &str,
+    ) -> Result<StoredConversation, ServiceError> {
+        identity.require(Scope::Read)?;
+        let found = self.store()?.conversation(identity.person(), id)?;
+        found.ok_or_else(|| no_such_conversation(id))
+    }
+
+    /// Removes a conversation of the identity. Its runs stay.
+    ///
+    /// # Errors
+    /// If the identity may not run agents, or has no such conversation.
+    pub fn delete_conversation(&self, identity: &Identity, id: &str) -> Result<(), ServiceError> {
+        identity.require(Scope::Run)?;
+        match self.store()?.delete_conversation(identity.person(), id)? {
+            true => Ok(()),
+            false => Err(no_such_conversation(id)),
+        }
+    }
+
+    /// The chosen conversation of an identity with an agent. A new one is stored with its first answer.
     ///
     /// # Errors
     /// If the identity may not run agents, there is no such conversation, or it is with another agent.
@@ -40,8 +85,7 @@ impl Service {
             ConversationChoice::Id(id) => {
                 let found = store.conversation(user, id)?;
                 let found = found.ok_or_else(|| {
-                    let message = format!("there is no conversation `{id}`");
-                    ServiceError::not_found("no_such_conversation", message)
+                    no_such_conversation(id)
                         .with_hint("`--resume` without an id continues the latest one")
                 })?;
                 if found.agent != agent {
@@ -67,8 +111,9 @@ impl Service {
         })
     }
 
-    /// Adds a message and its answer to a conversation and stores it. The oldest messages are dropped when
-    /// it gets long. Blocks while it is stored.
+    /// Adds a message and the run that answers it to a conversation and stores it. The oldest messages are
+    /// dropped when it gets long. A message that never reached the model is not stored, so that it can be
+    /// sent again. Blocks while it is stored.
     ///
     /// # Errors
     /// If the identity may not run agents, or it cannot be stored.
@@ -77,7 +122,7 @@ impl Service {
         identity: &Identity,
         conversation: &mut StoredConversation,
         message: &str,
-        answer: String,
+        run: &Run,
     ) -> Result<(), ServiceError> {
         identity.require(Scope::Run)?;
         let owner = (
@@ -85,15 +130,18 @@ impl Service {
             conversation.principal.as_str(),
         );
         if owner != (identity.tenant().as_str(), identity.principal().as_str()) {
-            let message = format!("there is no conversation `{}`", conversation.id);
-            return Err(ServiceError::not_found("no_such_conversation", message));
+            return Err(no_such_conversation(&conversation.id));
+        }
+        conversation.runs.push(run.id().clone());
+        if run.turns().is_empty() {
+            return Ok(());
         }
         conversation.messages.extend([
             ChatMessage::User {
                 content: message.to_owned(),
             },
             ChatMessage::Assistant {
-                content: answer,
+                content: reply(run),
                 calls: Vec::new(),
             },
         ]);
@@ -107,4 +155,43 @@ impl Service {
         saved
             .map_err(|error| ServiceError::from(error).context("the conversation cannot be stored"))
     }
+}
+
+impl NewRun {
+    /// The run that answers a message of a conversation, with these limits.
+    #[must_use]
+    pub fn of_message(
+        conversation: &StoredConversation,
+        message: &str,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            task_id: None,
+            task: Task {
+                description: message.to_owned(),
+                conversation: conversation.messages.clone(),
+                ..Task::default()
+            },
+            settings,
+        }
+    }
+}
+
+/// The agent's part of a conversation. Of a failure, it contains only the category.
+fn reply(run: &Run) -> String {
+    match run.end_or_waiting() {
+        None | Some(RunEnd::Cancelled) => "(I was stopped before I could answer.)".to_owned(),
+        Some(RunEnd::WaitingForPerson) => {
+            "(I am waiting for an approval before I can answer.)".to_owned()
+        }
+        Some(RunEnd::Failed { category, .. }) => format!("(I could not answer: {category}.)"),
+        Some(RunEnd::Completed | RunEnd::IterationLimit | RunEnd::Budget { .. }) => {
+            run.response().answer.to_string()
+        }
+    }
+}
+
+fn no_such_conversation(id: &str) -> ServiceError {
+    let message = format!("there is no conversation `{id}`");
+    ServiceError::not_found("no_such_conversation", message)
 }

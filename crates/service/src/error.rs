@@ -11,11 +11,18 @@ use windlass_store::Error;
 /// An operation that was refused or failed. Unless its message says otherwise, nothing was changed.
 ///
 /// Serialized, it is an object with `kind`, `code`, `message` and, if there is one, `hint`. These codes are
-/// stable: `already_decided`, `ambiguous`, `cannot_be_changed`, `cannot_be_marked`, `conflict`, `corrupt`,
-/// `digest_differs`, `digest_needed`, `does_not_fit`, `ended`, `expired`, `failed`, `invalid`,
-/// `no_such_agent`, `no_such_approval`, `no_such_conversation`, `no_such_hold`, `no_such_plan`, `no_such_run`, `no_such_task`,
-/// `no_such_tool`, `not_entitled`, `other_arguments`, `owned_elsewhere`, `purged`, `run_exists`,
-/// `same_person`, `scope_missing`, `server_exists`, `store_unavailable`, `too_late`.
+/// stable: `already_decided`, `ambiguous`, `arguments_do_not_fit`, `audit_altered`, `audit_other_key`, `bad_line`, `bad_scope`,
+/// `cannot_be_changed`, `cannot_be_marked`, `changed_files`, `clock`, `conflict`, `corrupt`, `digest_differs`,
+/// `digest_needed`, `does_not_fit`, `empty`, `empty_text`, `ended`, `expired`, `failed`, `has_runs`,
+/// `in_use`, `invalid`, `invalid_agent_file`, `invalid_plan`, `is_directory`, `journal_altered`, `key_unusable`, `name_taken`, `named_twice`,
+/// `never_always`, `no_command`, `no_project`, `no_schema`, `no_such_agent`, `no_such_approval`, `no_such_conversation`,
+/// `no_such_document`, `no_such_domain`, `no_such_execution`, `no_such_gap`, `no_such_hold`, `no_such_key`,
+/// `no_such_plan`, `no_such_revision`, `no_such_run`, `no_such_server`, `no_such_strategy`, `no_such_task`,
+/// `no_such_tool`, `not_a_confidence`, `not_a_server_name`, `not_a_tool_name`, `not_entitled`,
+/// `not_importable`, `not_json`, `not_missing`, `not_text`, `nothing_to_propose`, `other_arguments`,
+/// `other_embedder`, `other_experiment`, `owned_elsewhere`, `project_changed`, `purged`, `run_exists`, `same_person`,
+/// `scope_missing`, `secret`, `server_exists`, `store_unavailable`, `too_large`, `too_late`,
+/// `unknown_metric`, `unknown_tool`, `unknown_version`, `value_missing`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServiceError {
     kind: ErrorKind,
@@ -180,6 +187,9 @@ impl From<Error> for ServiceError {
                 "no_such_run",
                 Some("`windlass runs list` lists the runs"),
             ),
+            // They have hints of their own.
+            Error::Altered { .. } => (ErrorKind::Failed, "journal_altered", None),
+            Error::KeyUnusable(_) => (ErrorKind::Failed, "key_unusable", None),
             Error::SeveralMatch { .. } => (
                 ErrorKind::Invalid,
                 "ambiguous",
@@ -274,3 +284,42 @@ failures!(
     windlass_tools::MergeConflict,
     windlass_tools::SettingsError,
 );
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// The source files below a directory.
+    fn sources(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths
+            .flat_map(|path| match path.is_dir() {
+                true => sources(&path),
+                false => std::fs::read_to_string(path).into_iter().collect(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_code_is_documented() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let documented = std::fs::read_to_string(directory.join("error.rs")).unwrap();
+        let (documented, _) = documented.split_once("pub struct ServiceError").unwrap();
+        let mut count = 0;
+        for text in sources(&directory) {
+            for makes in ["invalid(", "denied(", "not_found(", "conflict("] {
+                let makes = ["ServiceError::", makes].concat();
+                for rest in text.split(&makes).skip(1) {
+                    let Some(code) = rest.trim_start().strip_prefix('"') else {
+                        continue;
+                    };
+                    let code = code.split('"').next().unwrap();
+                    assert!(documented.contains(&format!("`{code}`")), "{code}");
+                    count += 1;
+                }
+            }
+        }
+        assert!(count > 50, "only {count} codes were found");
+    }
+}

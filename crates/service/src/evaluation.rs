@@ -227,12 +227,12 @@ fn request(task: &str, tools: &[ToolView<'_>]) -> Result<ModelRequest, ServiceEr
     let tools = tools.iter().map(|tool| specification(tool).map(Arc::new));
     Ok(ModelRequest {
         messages: vec![
-            ChatMessage::System {
+            Arc::new(ChatMessage::System {
                 content: INSTRUCTION.to_owned(),
-            },
-            ChatMessage::User {
+            }),
+            Arc::new(ChatMessage::User {
                 content: task.to_owned(),
-            },
+            }),
         ],
         tools: tools.collect::<Result<_, ServiceError>>()?,
     })

@@ -1,4 +1,4 @@
-//! The health of an installation: checks everything an agent needs, and says how to fix what is wrong.
+//! The health of an installation: checks everything an agent needs, with a fix for each problem.
 
 mod examination;
 mod servers;
@@ -37,7 +37,7 @@ impl FindingStatus {
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct HealthFinding {
     /// What it is about, such as `policies`.
     pub about: &'static str,
     /// Its status.
@@ -48,7 +48,7 @@ pub struct Finding {
     pub fix: Option<String>,
 }
 
-impl Finding {
+impl HealthFinding {
     fn ok(about: &'static str, found: impl Into<String>) -> Self {
         Self {
             about,
@@ -114,7 +114,7 @@ impl Service {
         &self,
         identity: &Identity,
         request: &HealthRequest,
-    ) -> Result<Vec<Finding>, ServiceError> {
+    ) -> Result<Vec<HealthFinding>, ServiceError> {
         identity.require(Scope::Read)?;
         let mut examination = Examination::new(self, identity);
         examination.configuration();

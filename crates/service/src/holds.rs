@@ -1,6 +1,7 @@
 //! Holds: calls that wait out their undo window before they run.
 
 use windlass_core::approval::{Hold, HoldStatus};
+use windlass_spec::CallId;
 use windlass_store::HoldFilter;
 
 use crate::call_ids::{Candidate, Sought, pick};
@@ -33,6 +34,15 @@ impl Service {
         Ok(holds)
     }
 
+    /// The held call with an id: of the call, of its run, or a part of either that matches only one.
+    ///
+    /// # Errors
+    /// If the identity may not read, or the id matches no held call or several.
+    pub fn show_hold(&self, identity: &Identity, id: &str) -> Result<Hold, ServiceError> {
+        let call = self.find_hold(identity, id)?;
+        Ok(self.store()?.hold(&call)?)
+    }
+
     /// Undoes or releases a held call. `id` is the id of the call or of its run, or a part of either that
     /// matches only one.
     ///
@@ -45,6 +55,15 @@ impl Service {
         change: HoldChange,
     ) -> Result<Hold, ServiceError> {
         identity.require(Scope::Approve)?;
+        let call = self.find_hold(identity, id)?;
+        let (store, now) = (self.store()?, self.now());
+        Ok(match change {
+            HoldChange::Undo => store.undo(&call, identity.person(), now)?,
+            HoldChange::Release => store.release(&call, identity.person(), now)?,
+        })
+    }
+
+    fn find_hold(&self, identity: &Identity, id: &str) -> Result<CallId, ServiceError> {
         let sought = Sought {
             word: "no_such_hold",
             what: "held call",
@@ -55,11 +74,6 @@ impl Service {
             call: hold.call().clone(),
             is_open: hold.status() == HoldStatus::Held,
         });
-        let call = pick(id, candidates, &sought)?;
-        let (store, now) = (self.store()?, self.now());
-        Ok(match change {
-            HoldChange::Undo => store.undo(&call, identity.person(), now)?,
-            HoldChange::Release => store.release(&call, identity.person(), now)?,
-        })
+        pick(id, candidates, &sought)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use windlass_core::approval::{Identity as Person, Principal};
+use windlass_core::approval::{Principal, TenantPrincipal};
 use windlass_runtime::local_identity;
 use windlass_spec::NonEmptyText;
 
@@ -14,7 +14,7 @@ use crate::error::ServiceError;
 /// The caller of an operation: a tenant, a principal, and the granted scopes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    person: Person,
+    person: TenantPrincipal,
     scopes: BTreeSet<Scope>,
 }
 
@@ -90,7 +90,7 @@ impl Identity {
         scopes: impl IntoIterator<Item = Scope>,
     ) -> Self {
         Self {
-            person: Person::new(tenant, principal),
+            person: TenantPrincipal::new(tenant, principal),
             scopes: scopes.into_iter().collect(),
         }
     }
@@ -121,7 +121,7 @@ impl Identity {
 
     /// Tenant and principal, as runs and decisions record them.
     #[must_use]
-    pub fn person(&self) -> &Person {
+    pub fn person(&self) -> &TenantPrincipal {
         &self.person
     }
 

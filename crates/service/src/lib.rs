@@ -4,26 +4,76 @@
 //! offers operations on them. A front end translates its protocol into calls of these operations and their
 //! results back; it decides nothing itself.
 //!
+//! # Rules
+//!
 //! - **Identity**: every operation takes an [`Identity`] (tenant, principal, scopes), which the front end got
 //!   by authenticating its caller. Operations outside its scopes are refused. Objects of another tenant do
 //!   not exist for it.
-//! - **Runs**: [`Service::bind`] makes a [`BoundAgent`] of a declared agent, [`BoundAgent::start`] gives
-//!   it a task, [`BoundAgent::begin`] returns the run's id before anything is done. [`Service::list_runs`], [`Service::show_run`], [`Service::resume`],
-//!   [`Service::cancel_run`] and [`Service::events`] are about existing runs.
-//! - **Decisions**: [`Service::list_approvals`], [`Service::show_approval`], [`Service::decide`];
-//!   [`Service::list_holds`], [`Service::change_hold`].
-//! - **Worker**: [`Service::work`] resumes every run that can continue, so that a decision is enough.
 //! - **Errors**: a [`ServiceError`] has a kind (for an exit code or an HTTP status), a stable code, a
 //!   message and a hint.
-//!
+//! - **Ids**: runs, approvals, holds and plans are found by their id or a prefix that matches only one.
+//! - **Pages**: a list with a `limit` and an `after` is read page by page. `after` is the id of the last
+//!   object of the page before; a page that is not full is the last one.
+//! - **Streams**: [`RunEvents`] and [`ApprovalChanges`] deliver changes as they happen, from a position. They
+//!   end when they are dropped.
+//! - **Blocking**: operations that read or write the store block for as long as the disk takes; an
+//!   asynchronous front end calls them on a blocking thread. Operations that drive runs are asynchronous.
 //! - **Types** of other crates that operations take and return are in [`types`].
-//! - **Reloading**: [`Service::reload`] applies a changed configuration.
 //!
-//! Operations that read or write the store block for as long as the disk takes; an asynchronous front end
-//! calls them on a blocking thread. Operations that drive runs are asynchronous.
+//! # Operations
+//!
+//! | subject | operations |
+//! |---|---|
+//! | life of a front end | [`Service::open`], [`check`](Service::check), [`reload`](Service::reload), [`close`](Service::close) |
+//! | agents | [`Service::list_agents`], [`show_agent`](Service::show_agent), [`bind`](Service::bind) |
+//! | new runs | [`BoundAgent::begin`] returns the id before anything is done, [`BegunRun::drive`] or [`BegunRun::leave_to_worker`]; [`BoundAgent::start`] does both |
+//! | runs | [`Service::list_runs`], [`show_run`](Service::show_run), [`run`](Service::run), [`events`](Service::events), [`resume`](Service::resume), [`cancel_run`](Service::cancel_run), [`export_run`](Service::export_run), [`purge_runs`](Service::purge_runs) |
+//! | many tasks | [`DeclaredAgent::read_tasks`], [`BoundAgent::run_batch`] |
+//! | conversations | [`Service::conversation`], [`NewRun::of_message`], [`extend_conversation`](Service::extend_conversation), [`list_conversations`](Service::list_conversations), [`show_conversation`](Service::show_conversation), [`delete_conversation`](Service::delete_conversation) |
+//! | approvals | [`Service::list_approvals`], [`show_approval`](Service::show_approval), [`decide`](Service::decide), [`approval_changes`](Service::approval_changes) |
+//! | holds | [`Service::list_holds`], [`show_hold`](Service::show_hold), [`change_hold`](Service::change_hold) |
+//! | tools | [`Service::list_tools`], [`find_tools`](Service::find_tools), [`describe_tool`](Service::describe_tool), [`call_tool`](Service::call_tool), [`check_binding`](Service::check_binding), [`tool_statistics`](Service::tool_statistics), [`tool_executions`](Service::tool_executions), [`show_execution`](Service::show_execution) |
+//! | plans | [`read_plan`], [`BoundAgent::start_plan`], [`Service::list_plans`], [`show_plan`](Service::show_plan), [`mark_plan_task`](Service::mark_plan_task), [`edit_plan`](Service::edit_plan) |
+//! | policies | [`Service::active_policies`], [`load_policies`](Service::load_policies), [`explain_call`](Service::explain_call), [`recorded_calls`](Service::recorded_calls), [`replay_policies`](Service::replay_policies) |
+//! | memory | [`Service::search_memory`], [`list_memory`](Service::list_memory), [`show_memory`](Service::show_memory), [`add_memory`](Service::add_memory), [`forget_memory`](Service::forget_memory), [`import_memory`](Service::import_memory), [`export_memory`](Service::export_memory), [`memory_statistics`](Service::memory_statistics) |
+//! | playbooks | [`Service::list_playbooks`], [`show_strategy`](Service::show_strategy), [`change_strategy`](Service::change_strategy), [`playbook_difference`](Service::playbook_difference), [`revert_playbook`](Service::revert_playbook), [`playbook_statistics`](Service::playbook_statistics) |
+//! | gaps | [`Service::list_missing_tools`], [`show_missing_tool`](Service::show_missing_tool), [`propose_tool`](Service::propose_tool), [`check_gaps`](Service::check_gaps) |
+//! | experiments | [`Service::prepare_experiment`], [`Experiment::run`], [`Service::compare_variants`] |
+//! | MCP servers | [`Service::list_servers`], [`show_server`](Service::show_server), [`inspect_server`](Service::inspect_server), [`add_server`](Service::add_server), [`accept_definition`](Service::accept_definition) |
+//! | configuration | [`Service::configuration_values`] with origins, [`check_configuration`](Service::check_configuration), [`list_configuration_files`](Service::list_configuration_files), [`list_models`](Service::list_models), [`init_project`](Service::init_project) |
+//! | evidence | [`Service::verify_runs`], [`admin_changes`](Service::admin_changes), [`export_audit`](Service::export_audit), [`audit_key`](Service::audit_key), [`check_audit_file`] |
+//! | health | [`Service::examine`], [`has_worker`](Service::has_worker) |
+//! | worker | [`Service::work`] resumes every run that can continue, so that a decision is enough |
+//!
+//! # Example
+//!
+//! ```no_run
+//! use windlass_service::types::Task;
+//! use windlass_service::{
+//!     Attachment, Identity, NewRun, Overrides, RunOptions, Service, ServiceError,
+//! };
+//!
+//! async fn start(service: &Service, caller: &Identity, task: String) -> Result<String, ServiceError> {
+//!     let agent = service.show_agent(caller, "assistant")?;
+//!     let bound = service.bind(caller, &agent.declared, &RunOptions::default())?;
+//!     let task = Task { description: task, ..Task::default() };
+//!     let new = NewRun { task, ..NewRun::default() };
+//!     let begun = bound.begin(caller, new, Attachment::default()).await?;
+//!     let id = begun.id().to_string();
+//!     tokio::spawn(begun.drive());
+//!     Ok(id)
+//! }
+//!
+//! let service = Service::open(None, Overrides::default());
+//! ```
 
+#![deny(clippy::disallowed_methods)]
+
+mod agents;
+mod approval_changes;
 mod approvals;
 mod assembly;
+mod audit;
 mod batch;
 mod binding;
 mod call_ids;
@@ -31,16 +81,21 @@ mod configuration;
 mod conversations;
 mod error;
 mod evaluation;
+mod evidence;
 mod experiments;
+mod file_changes;
 mod gaps;
+mod governing;
 mod health;
 mod holds;
 mod identity;
+mod json;
 mod libraries;
 mod mcp;
 mod memory;
 mod models;
 mod names;
+mod new_project;
 mod options;
 mod outermost;
 mod plans;
@@ -51,26 +106,36 @@ mod sampling;
 mod servers;
 mod service;
 mod tools;
+mod trust;
 pub mod types;
 mod worker;
 
-pub use approvals::{Always, ApprovalDetails, DecisionRequest, DecisionTaken, check_open};
+pub use agents::{InvalidAgentFile, ProjectAgent, ProjectAgents};
+pub use approval_changes::{ApprovalChange, ApprovalChangeKind, ApprovalChanges};
+pub use approvals::{
+    Always, ApprovalDetails, ApprovalQuery, DecisionRequest, DecisionTaken, QuestionId, check_open,
+};
 pub use assembly::{BegunRun, BoundAgent, DeclaredAgent, NewRun, named_model};
-pub use batch::BatchOptions;
+pub use audit::{AuditCheck, AuditExport, AuditFormat, AuditQuery, Checkpoint, check_audit_file};
+pub use batch::{BatchOptions, CheckedTasks};
 pub use binding::BindingRecord;
 pub use configuration::{ConfigurationCheck, ConfigurationFile, ConfigurationValues};
 pub use conversations::ConversationChoice;
 pub use error::{ErrorKind, ServiceError};
 pub use evaluation::{IntentEvaluation, ModelEvaluation};
+pub use evidence::{JournalVerification, alteration_to_json, verification_to_json};
 pub use experiments::{
     Experiment, ExperimentArm, ExperimentFindings, ExperimentMetric, ExperimentRequest,
     GuardRailFinding, MetricFinding, PairCounts, PairResult, RunMeasurements, SampleRatio,
     ToolDifference, VariantComparison, VariantQuery, VariantSplit, VariantSummary,
 };
+pub use file_changes::{FileChange, FileChangeCause};
 pub use gaps::{GapCheck, GapOccurrence, MissingTool, ToolProposal, gaps_of_run, unreported_gap};
-pub use health::{ExaminedFile, FileContent, Finding, FindingStatus, HealthRequest};
+pub use governing::GoverningFiles;
+pub use health::{ExaminedFile, FileContent, FindingStatus, HealthFinding, HealthRequest};
 pub use holds::HoldChange;
 pub use identity::{Identity, Scope, UnknownScope};
+pub use json::{RunCall, run_to_json, subject_of};
 pub use libraries::unknown_name_message;
 pub use mcp::{
     AddedServer, ImportedServers, InspectedServer, RemovedServer, ServerConnection, ServerFile,
@@ -80,9 +145,10 @@ pub use memory::{
     ExportedDocument, ImportCounts, ImportOutcome, ImportProgress, ImportSource, MemoryCompaction,
     MemoryFile, MemoryImport, NewMemoryDocument, read_memory_text,
 };
-pub use options::{Attachment, LearningOverride, Notice, Notify, Overrides, RunOptions};
-pub use outermost::{OutermostRun, is_part_of};
-pub use plans::{PlanChange, PlanDetails, check_plan};
+pub use new_project::InitializedProject;
+pub use options::{Attachment, Confirm, LearningOverride, Notice, Notify, Overrides, RunOptions};
+pub use outermost::{OutermostRun, ResumedBy, is_part_of};
+pub use plans::{PlanChange, PlanDetails, read_plan};
 pub use playbook::{
     ActiveStrategies, ChangedStrategy, DomainPlaybook, ImportedStrategies, LearnedRuns,
     PlaybookDifference, PlaybookStatistics, RefusedStrategy, RevertedPlaybook, StrategyChange,
@@ -98,7 +164,8 @@ pub use runs::{
 pub use servers::{environment_lookup, server_of};
 pub use service::Service;
 pub use tools::{
-    BindingReport, DeclaredTools, ExecutionQuery, FoundTool, ToolCall, ToolDetails, ToolEntry,
-    ToolQuery, ToolStage, ToolStatus, execution_result,
+    BindingReport, DeclaredTools, ExecutionQuery, FoundTool, ToolCallRequest, ToolDetails,
+    ToolEntry, ToolQuery, ToolStage, ToolStatus, execution_result,
 };
+pub use trust::{TrustReview, TrustState, TrustedProject};
 pub use worker::WorkerOptions;

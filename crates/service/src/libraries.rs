@@ -5,19 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windlass_config::{Configuration, Library};
+use windlass_files::{OwnerError, check_owner};
 use windlass_mcp::LIBRARY;
 use windlass_policy::{DEFAULT_POLICIES, named_tools};
+use windlass_runtime::{file_digests, text_digest};
 use windlass_spec::server::ServerName;
 use windlass_spec::{ToolSpecification, nearest};
 use windlass_tools::{
-    AutomationSettings, BUILTIN, BuiltinSettings, FileSettings, HttpSettings, SearchSettings,
-    SecurityFact, ToolLibrary, builtin, builtin_libraries, builtin_library,
+    AutomationSettings, BUILTIN, BuiltinSettings, FileSettings, HttpSettings, SecurityFact,
+    ToolLibrary, WebSearchSettings, builtin, builtin_libraries, builtin_library,
 };
 
-use crate::binding::file_digests;
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::service::{BuiltLibrary, Project, Service, lock};
+use crate::trust::trust_records;
 
 /// Whether the caller is about to use the tools of a server. Their problems are then reported.
 pub(crate) type Wanted<'w> = Option<&'w dyn Fn(&ServerName) -> bool>;
@@ -73,8 +75,8 @@ impl Service {
                     .libraries()
                     .iter()
                     .map(|library| match library {
-                        Library::BuiltIn => self.builtin(configuration),
-                        Library::File(path) => from_file(path),
+                        Library::BuiltIn => self.builtin(configuration, &[]),
+                        Library::File(path) => self.configured_library(path),
                     })
                     .collect::<Result<Vec<_>, _>>()?;
                 if !configuration.servers().is_empty() {
@@ -84,7 +86,7 @@ impl Service {
             }
             names => names
                 .iter()
-                .map(|name| self.named_library(configuration, name, wanted))
+                .map(|name| self.named_library(configuration, name, names, wanted))
                 .collect::<Result<_, _>>()?,
         };
         let mut named = named.into_iter();
@@ -133,7 +135,7 @@ impl Service {
         let is_wanted = |server: &ServerName| Some(server) == wanted;
         match [BUILTIN, LIBRARY].contains(&name) {
             true => self.library(&*self.project()?, &[name.to_owned()], Some(&is_wanted)),
-            false => self.named_library(&Configuration::default(), name, Some(&is_wanted)),
+            false => self.named_library(&Configuration::default(), name, &[], Some(&is_wanted)),
         }
     }
 
@@ -161,7 +163,7 @@ impl Service {
         let mut shipped = builtin_libraries();
         let project = self.project()?;
         let configuration = project.configuration();
-        shipped.push(self.builtin(configuration)?);
+        shipped.push(self.builtin(configuration, &[])?);
         if !configuration.servers().is_empty() {
             shipped.push(self.server_library(configuration, None)?);
         }
@@ -202,14 +204,16 @@ impl Service {
             .collect()
     }
 
+    /// The library of a name. `names` are all libraries of the agent.
     fn named_library(
         &self,
         configuration: &Configuration,
         name: &str,
+        names: &[String],
         wanted: Wanted<'_>,
     ) -> Result<ToolLibrary, ServiceError> {
         if name == BUILTIN {
-            return self.builtin(configuration);
+            return self.builtin(configuration, names);
         }
         if name == LIBRARY {
             return self.server_library(configuration, wanted);
@@ -227,22 +231,46 @@ impl Service {
                 "{message}\nhint: the name of a library file ends in `.toml`"
             )));
         }
-        from_file(path)
+        from_file(path, |_| Ok(()))
     }
 
-    /// The built-in tools with their configured access.
-    fn builtin(&self, configuration: &Configuration) -> Result<ToolLibrary, ServiceError> {
-        Ok(builtin(&self.builtin_settings(configuration)?))
+    /// The library file that a configuration names. Another user must not be able to change it, and it must be the
+    /// one that was trusted.
+    fn configured_library(&self, path: &Path) -> Result<ToolLibrary, ServiceError> {
+        match check_owner(path) {
+            Ok(()) | Err(OwnerError::Unknown(_)) => {}
+            Err(error) => {
+                let name = path.display();
+                let message = format!("the library file `{name}` is not read: {error}");
+                return Err(ServiceError::failed(message));
+            }
+        }
+        from_file(path, |text| match self.trusted_digest(path) {
+            Some(digest) if digest != text_digest(text) && !is_trusted_now(path, text) => {
+                let why =
+                    "it changed since its project was trusted; review it with `windlass trust`";
+                Err(why.to_owned())
+            }
+            _ => Ok(()),
+        })
     }
 
-    /// The paths that no agent may access: the files that govern it, and the data directory.
-    fn protected_paths(&self, configuration: &Configuration) -> Vec<PathBuf> {
-        let files = self.configuration_files();
-        let mut protected: Vec<PathBuf> = files.files.into_iter().map(|(_, path)| path).collect();
-        protected.extend(configuration.policies().map(Path::to_owned));
-        protected.extend(library_files(configuration));
-        protected.extend(self.data_directory());
-        protected
+    /// The built-in tools with their configured access, for an agent that also has the libraries `names`.
+    fn builtin(
+        &self,
+        configuration: &Configuration,
+        names: &[String],
+    ) -> Result<ToolLibrary, ServiceError> {
+        let mut settings = self.builtin_settings(configuration)?;
+        if !names.is_empty() {
+            let governing = self.governing_files(configuration, names);
+            settings.files = settings.files.map(|files| {
+                files
+                    .protecting(governing.libraries)
+                    .governed_by(governing.programs)
+            });
+        }
+        Ok(builtin(&settings))
     }
 
     /// The configured access of the built-in tools.
@@ -259,12 +287,24 @@ impl Service {
             [] => None,
             roots => {
                 let files = FileSettings::new(roots.iter())?.with_max_bytes(files.max_bytes)?;
-                Some(files.protecting(self.protected_paths(configuration)))
+                let governing = self.governing_files(configuration, &[]);
+                // Programs may be read; the others may contain secrets of other users of the project.
+                let unreadable = [
+                    governing.configuration,
+                    governing.policies,
+                    governing.libraries,
+                    governing.data,
+                    governing.state,
+                ];
+                let files = files.protecting(unreadable.into_iter().flatten());
+                let files = files.governed_by(governing.programs);
+                let files = files.governed_by(governing.trusted);
+                Some(files.recorded_by(self.write_recorder()))
             }
         };
         let results = usize::try_from(search.max_results)?;
         let search = search.endpoint.as_deref().map(|endpoint| {
-            SearchSettings::new(endpoint).and_then(|search| search.with_max_results(results))
+            WebSearchSettings::new(endpoint).and_then(|search| search.with_max_results(results))
         });
         let automation = configuration.automation_endpoint();
         let gate = configuration.gate();
@@ -299,6 +339,14 @@ impl Service {
     }
 }
 
+/// Whether the user has trusted a project with this text of a file.
+fn is_trusted_now(path: &Path, text: &str) -> bool {
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let records = trust_records().map(|records| records.all());
+    let mut records = records.into_iter().flatten();
+    records.any(|record| record.files.get(&path) == Some(&text_digest(text)))
+}
+
 /// The library files that a configuration names.
 pub(crate) fn library_files(configuration: &Configuration) -> Vec<PathBuf> {
     let libraries = configuration.libraries().iter();
@@ -321,7 +369,11 @@ pub(crate) fn files_of(names: &[String], configuration: &Configuration) -> Vec<P
     }
 }
 
-fn from_file(path: &Path) -> Result<ToolLibrary, ServiceError> {
+/// Reads a library file whose text is accepted by `check`.
+fn from_file(
+    path: &Path,
+    check: impl FnOnce(&str) -> Result<(), String>,
+) -> Result<ToolLibrary, ServiceError> {
     let name = path.display();
     let unreadable = |why: String| {
         ServiceError::failed(format!("the library file `{name}` cannot be read: {why}"))
@@ -332,6 +384,7 @@ fn from_file(path: &Path) -> Result<ToolLibrary, ServiceError> {
         return Err(unreadable("it is not a regular file".to_owned()));
     }
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    check(&text).map_err(unreadable)?;
     // The parent of a bare name is the empty path, which is no directory.
     let directory = path.parent().filter(|parent| *parent != Path::new(""));
     let directory = directory.unwrap_or(Path::new("."));

@@ -6,6 +6,7 @@ mod inspect;
 
 use std::path::PathBuf;
 
+use serde_json::json;
 use windlass_core::approval::Digest;
 use windlass_mcp::{
     Era, Imported, Login, Pin, PinState, Program, forget_logins, import, login, program_of,
@@ -190,13 +191,13 @@ impl Service {
         connecting: &(dyn Fn(&ServerSettings) + Send + Sync),
     ) -> Result<AddedServer, ServiceError> {
         identity.require(Scope::Admin)?;
-        let before = self.current_configuration()?.configuration;
+        let current = self.current_configuration()?;
+        let (before, trust) = (current.configuration, current.trust);
         let file = EditableFile::open(file, &self.configuration_files(), self.directory())?;
-        if before
-            .servers()
-            .iter()
-            .any(|known| known.name == server.name)
-        {
+        let trust = file.existed.then_some(&trust);
+        let mut known = before.servers().iter();
+        // A table in a file that is not trusted would add to the settings that the user typed.
+        if known.any(|known| known.name == server.name) || file.has(server.name.as_str()) {
             let name = &server.name;
             let message = format!("there is a server `{name}` already");
             return Err(ServiceError::conflict("server_exists", message)
@@ -214,6 +215,8 @@ impl Service {
             matches!(&settings.transport, Transport::Http(http) if http.oauth.is_some());
         if needs_login {
             file.write(&text)?;
+            self.keep_trust(identity, trust, &file.path)?;
+            self.record_added(identity, &[&settings.name], &file)?;
             return Ok(AddedServer {
                 settings: settings.clone(),
                 file: file.path,
@@ -223,7 +226,10 @@ impl Service {
         let options = self.server_options(settings, &configuration)?;
         let visited = self.visit_server(settings, &options).await;
         let written = match visited {
-            Ok(visited) => file.write(&text).map(|()| visited),
+            Ok(visited) => file
+                .write(&text)
+                .and_then(|()| self.keep_trust(identity, trust, &file.path))
+                .map(|()| visited),
             Err(error) => {
                 Err(error.context("the connection to the server failed, so it is not added"))
             }
@@ -235,6 +241,7 @@ impl Service {
                 return Err(error);
             }
         };
+        self.record_added(identity, &[&settings.name], &file)?;
         let offered = self.set_up_server(settings, &before)?.accepted_tools()?;
         let tools = offered.library.iter();
         let tools = tools.map(|tool| ServerTool::of(tool, &before)).collect();
@@ -301,7 +308,11 @@ impl Service {
         let file = EditableFile::open(request.file, &files, self.directory())?;
         let text = file.with(&imported.sections);
         file.read_as(&text, files)?;
+        let trust = self.current_configuration()?.trust;
         file.write(&text)?;
+        self.keep_trust(identity, file.existed.then_some(&trust), &file.path)?;
+        let names: Vec<&ServerName> = imported.names.iter().collect();
+        self.record_added(identity, &names, &file)?;
         imported.file = Some(file.path);
         Ok(imported)
     }
@@ -328,7 +339,9 @@ impl Service {
                 let file = EditableFile::of_server(name, &files, &configuration)?;
                 let text = file.without(name)?;
                 file.read_as(&text, files)?;
+                let trust = self.current_configuration()?.trust;
                 file.write(&text)?;
+                self.keep_trust(identity, Some(&trust), &file.path)?;
                 if let Ok(directory) = self.tokens_directory()
                     && matches!(settings.transport, Transport::Http(_))
                 {
@@ -341,6 +354,8 @@ impl Service {
             Err(_) => {}
         }
         removed.had_pins = ledger.forget(&server)?;
+        let subject = json!({"server": server, "file": removed.file});
+        self.record_admin_change(identity, "server_removed", subject)?;
         Ok(removed)
     }
 
@@ -360,7 +375,9 @@ impl Service {
         let configuration = self.current_configuration()?.configuration;
         let server = &find_server(&configuration, server)?.name;
         let by = identity.principal().to_string();
-        Ok(self.ledger()?.accept(server, tool, shown, &by)?)
+        self.ledger()?.accept(server, tool, shown, &by)?;
+        let subject = json!({"server": server, "tool": tool, "digest": shown.to_string()});
+        self.record_admin_change(identity, "definition_accepted", subject)
     }
 
     /// The program that a server runs now, and how it differs from the accepted one. It is not started.
@@ -395,7 +412,9 @@ impl Service {
     ) -> Result<(), ServiceError> {
         identity.require(Scope::Admin)?;
         let ledger = self.ledger()?;
-        Ok(ledger.accept_program(&shown.settings, shown.program.as_ref())?)
+        ledger.accept_program(&shown.settings, shown.program.as_ref())?;
+        let subject = json!({"server": shown.settings.name, "program": shown.program});
+        self.record_admin_change(identity, "program_accepted", subject)
     }
 
     /// Gets tokens for a server from its authorization server. `present` shows the address of the page
@@ -414,6 +433,17 @@ impl Service {
         let settings = find_server(&configuration, name)?;
         let directory = self.tokens_directory()?;
         Ok(login(settings, &directory, &environment_lookup(), present).await?)
+    }
+
+    /// Records that servers were added to a configuration file.
+    fn record_added(
+        &self,
+        identity: &Identity,
+        servers: &[&ServerName],
+        file: &EditableFile,
+    ) -> Result<(), ServiceError> {
+        let subject = json!({"servers": servers, "file": file.path});
+        self.record_admin_change(identity, "servers_added", subject)
     }
 
     /// Reads the configuration again, because operations here change its files.

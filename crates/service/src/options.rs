@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use windlass_model::Dialect;
-use windlass_runtime::{Asker, Driver, Stop, WaitPolicy, Watch};
+use windlass_runtime::{Asker, Driver, FileDigests, Stop, WaitPolicy, Watch};
 use windlass_spec::RunId;
 use windlass_tools::BindingMode;
 
 use crate::binding::BindingRecord;
+use crate::file_changes::FileChange;
 
 /// Options for all operations of a service. They override its configuration.
 #[derive(Clone, Default)]
@@ -25,8 +26,14 @@ pub struct Overrides {
     pub environment: Option<String>,
     /// How much is learned, instead of the configuration's setting.
     pub learning: LearningOverride,
+    /// Whether the project of the working directory is trusted, whatever is in it.
+    pub trust_project: bool,
     /// Receives notices for the operator.
     pub notify: Option<Notify>,
+    /// Accepts files that changed since a run began or that tools of agents wrote.
+    pub accept_changes: bool,
+    /// Asks the user whether to accept such files. Without it they are refused.
+    pub confirm: Option<Confirm>,
 }
 
 impl fmt::Debug for Overrides {
@@ -37,6 +44,8 @@ impl fmt::Debug for Overrides {
             .field("policies", &self.policies)
             .field("environment", &self.environment)
             .field("learning", &self.learning)
+            .field("trust_project", &self.trust_project)
+            .field("accept_changes", &self.accept_changes)
             .finish_non_exhaustive()
     }
 }
@@ -71,6 +80,8 @@ pub enum Notice {
     Model(String),
     /// A problem that does not stop the work.
     Warning(String),
+    /// A file that governs the run changed since the last run.
+    FileChanged(FileChange),
     /// A worker drives a run.
     RunTaken {
         /// The run.
@@ -99,6 +110,9 @@ pub enum Notice {
 
 /// Receives notices.
 pub type Notify = Arc<dyn Fn(&Notice) + Send + Sync>;
+
+/// Asks the user whether to accept these files.
+pub type Confirm = Arc<dyn Fn(&[FileChange]) -> bool + Send + Sync>;
 
 /// How the agents of a run are bound: libraries, model, configuration. Stored with the run, so that it
 /// can be bound again in the same way after its process has ended.
@@ -135,6 +149,9 @@ pub struct RunOptions {
     /// The project's configuration, in a stored run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
+    /// The files of the project with their digests, in a stored run that was started under a named configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named_files: Option<FileDigests>,
     /// The overridden keys of the configuration, in a stored run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,

@@ -1,12 +1,14 @@
 //! The outermost run: the one to resume when the run of a sub-agent waits.
 
+use std::path::{Path, PathBuf};
+
 use windlass_core::run::Event;
 use windlass_spec::RunId;
 use windlass_store::{Error, RunState, Store};
 
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
-use crate::runs::waits_for_program;
+use crate::runs::{ProgramWait, waits_for_program};
 use crate::service::Service;
 
 /// The outermost run of a run: follows the parents up to the run that a person started.
@@ -40,12 +42,26 @@ pub struct OutermostRun {
     pub run: RunId,
     /// Its state.
     pub state: RunState,
-    /// Whether a worker resumes it by itself.
-    pub has_worker: bool,
+    /// What resumes it when it can continue. Without meaning after its end.
+    pub resumed_by: ResumedBy,
+    /// The data directory that the service was opened with, which a command needs to find the run.
+    pub data: Option<PathBuf>,
+}
+
+/// What resumes a run that can continue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResumedBy {
+    /// A worker is running on this store, and what the run was bound to has not changed.
+    Worker,
+    /// Only its program or a command: a worker is running, but cannot bind the run identically for this
+    /// reason.
+    Program(ProgramWait),
+    /// A command: no worker is running on this store.
+    Command,
 }
 
 impl Service {
-    /// The outermost run of a run, and whether it resumes without a command.
+    /// The outermost run of a run, and what resumes it.
     ///
     /// # Errors
     /// If the identity may not see it.
@@ -59,11 +75,18 @@ impl Service {
         let run = of(&store, &summary.run)?;
         let summary = store.summary(&run)?;
         let state = summary.state;
-        let has_worker = self.has_worker()? && waits_for_program(&store, &summary)?.is_none();
+        let resumed_by = match self.has_worker()? {
+            true => match waits_for_program(&store, &summary)? {
+                Some(reason) => ResumedBy::Program(reason),
+                None => ResumedBy::Worker,
+            },
+            false => ResumedBy::Command,
+        };
         Ok(OutermostRun {
             run,
             state,
-            has_worker,
+            resumed_by,
+            data: self.given_data_directory().map(Path::to_owned),
         })
     }
 

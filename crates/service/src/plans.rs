@@ -8,13 +8,14 @@ use windlass_core::model::{RequestedArguments, RequestedCall};
 use windlass_core::run::{
     CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, Settings, Task,
 };
-use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, Work};
-use windlass_spec::{Agent, AgentName, CallId, RunId};
+use windlass_spec::plan::{Plan, PlanError, PlanErrors, PlanTaskId, RawPlan, Work};
+use windlass_spec::{AgentName, CallId, RunId};
 use windlass_store::{InboxCommandId, RunState, Store, StoredPlan};
 
-use crate::assembly::NewRun;
+use crate::assembly::{BoundAgent, NewRun};
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
+use crate::options::Attachment;
 use crate::service::Service;
 
 /// How long to wait until the process that executes a plan takes a change.
@@ -77,22 +78,59 @@ impl NewRun {
     }
 }
 
-/// Checks that an agent can execute a plan.
+/// Reads a plan from JSON. `place` is what the text is called in messages.
 ///
 /// # Errors
-/// Everything of it that the agent cannot do.
-pub fn check_plan(plan: &Plan, agent: &Agent) -> Result<(), ServiceError> {
-    let tools = agent.tools().iter().map(AsRef::as_ref);
-    let agents = [agent.name()].into_iter().chain(agent.agents());
-    let agents: Vec<&str> = agents.map(AgentName::as_str).collect();
-    let errors = plan.check_work(tools, &agents);
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(ServiceError::failed(format!(
-            "the plan is not valid\n{}",
-            PlanErrors(errors)
-        ))),
+/// Everything that is wrong with it.
+pub fn read_plan(text: &str, place: &str) -> Result<Plan, ServiceError> {
+    let raw: RawPlan = serde_json::from_str(text).map_err(|error| {
+        ServiceError::invalid("invalid_plan", format!("{place} is not a plan: {error}"))
+    })?;
+    Plan::try_from(raw).map_err(|errors| {
+        let message = format!("{place} is not a valid plan\n{errors}");
+        ServiceError::invalid("invalid_plan", message)
+    })
+}
+
+impl BoundAgent {
+    /// Checks that the agent can execute a plan.
+    ///
+    /// # Errors
+    /// Everything of it that the agent cannot do.
+    pub fn check_plan(&self, plan: &Plan) -> Result<(), ServiceError> {
+        let agent = self.agent();
+        let tools = agent.tools().iter().map(AsRef::as_ref);
+        let agents = [agent.name()].into_iter().chain(agent.agents());
+        let agents: Vec<&str> = agents.map(AgentName::as_str).collect();
+        match plan.check_work(tools, &agents) {
+            errors if errors.is_empty() => Ok(()),
+            errors => Err(not_executable(errors)),
+        }
     }
+
+    /// Checks a plan and executes it until it ends, waits for a person, or is stopped. Without a call limit,
+    /// it may make as many calls as it needs.
+    ///
+    /// # Errors
+    /// If the identity may not run agents, the agent cannot execute the plan, or the journal cannot be
+    /// written.
+    pub async fn start_plan(
+        &self,
+        identity: &Identity,
+        plan: &Plan,
+        settings: Settings,
+        has_call_limit: bool,
+        attachment: Attachment,
+    ) -> Result<Run, ServiceError> {
+        self.check_plan(plan)?;
+        let new = NewRun::of_plan(plan, settings, has_call_limit)?;
+        self.start(identity, new, attachment).await
+    }
+}
+
+fn not_executable(errors: Vec<PlanError>) -> ServiceError {
+    let message = format!("the plan is not valid\n{}", PlanErrors(errors));
+    ServiceError::invalid("invalid_plan", message)
 }
 
 /// The number of calls that a plan may take, with every attempt and the call that creates it. A task of an
@@ -110,7 +148,8 @@ fn calls_for(plan: &Plan) -> u32 {
 }
 
 impl Service {
-    /// The latest plans of the identity's tenant.
+    /// The plans of the identity's tenant, the latest first. For the next page, `after` is the id of the last
+    /// plan of the page.
     ///
     /// # Errors
     /// If the identity may not read.
@@ -118,9 +157,11 @@ impl Service {
         &self,
         identity: &Identity,
         limit: u32,
+        after: Option<&CallId>,
     ) -> Result<Vec<StoredPlan>, ServiceError> {
         identity.require(Scope::Read)?;
-        Ok(self.store()?.plans(identity.tenant().as_str(), limit)?)
+        let tenant = identity.tenant().as_str();
+        Ok(self.store()?.plans(tenant, limit, after)?)
     }
 
     /// The plan with an id: of the plan, or of its run.
@@ -201,10 +242,7 @@ impl Service {
         let run = &details.run;
         let wrong = run.check_plan(new);
         if !wrong.is_empty() {
-            return Err(ServiceError::failed(format!(
-                "the plan is not valid\n{}",
-                PlanErrors(wrong)
-            )));
+            return Err(not_executable(wrong));
         }
         let event = Event::Replanned {
             plan: details.plan.clone(),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use windlass_core::approval::{Identity as Person, Principal};
+use windlass_core::approval::{Principal, TenantPrincipal};
 use windlass_core::risk::{Assessment, KnownTool, ToolRisk};
 use windlass_core::run::{CallKind, Run};
 use windlass_policy::{
@@ -18,6 +18,7 @@ use windlass_store::{RunFilter, RunSummary};
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::libraries::unknown_name_message;
+use crate::options::Notice;
 use crate::service::Service;
 
 /// The name of the built-in policies.
@@ -114,6 +115,10 @@ impl Service {
         let project = self.project()?;
         let configured = &project.configured;
         let file = configured.policy_file.as_ref();
+        if !configured.restricting_policies.is_empty() {
+            let message = "warning: the policies of the project restrict calls further; they are not part of this";
+            self.notify(&Notice::Warning(message.to_owned()));
+        }
         Ok(PolicySource {
             name: file.map_or(DEFAULT_NAME.to_owned(), |file| file.display().to_string()),
             text: configured.policies.clone(),
@@ -176,6 +181,7 @@ impl Service {
         let policies = policies.with_floor(project.configured.floor());
         let known = KnownTool {
             operator_override: configuration.risk().get(tool.name()).copied(),
+            at_least: configuration.least_risks().get(tool.name()).copied(),
             ..KnownTool::specified(tool)
         };
         let assessment = ToolRisk::of(&known).with_arguments(&input);
@@ -275,7 +281,7 @@ fn requests_of(summary: &RunSummary, run: &Run) -> Vec<(CallId, Request<'static>
     let (Ok(tenant), Ok(principal)) = (tenant, principal) else {
         return Vec::new();
     };
-    let person = Person::new(tenant, principal);
+    let person = TenantPrincipal::new(tenant, principal);
     run.calls()
         .filter(|call| {
             run.kind(call.id())

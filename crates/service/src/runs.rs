@@ -1,21 +1,25 @@
 //! Runs: list, show, resume and cancel them, and follow their events. New ones are started by a
 //! [`BoundAgent`](crate::BoundAgent).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use windlass_core::approval::{Approval, Hold};
 use windlass_core::run::{Event, Run};
 use windlass_runtime::{DriveError, DurableError, RunMonitor as _, Stored, cancel_unowned};
-use windlass_spec::RunId;
+use windlass_spec::{RunId, Timestamp};
 use windlass_store::{
-    ApprovalFilter, Error, HoldFilter, Purged, RunFilter, RunState, RunSummary, Store,
+    ApprovalFilter, ApprovalSummary, Error, HoldFilter, Purged, RunFilter, RunState, RunSummary,
+    Store,
 };
 
 use crate::assembly::BoundAgent;
 use crate::binding::StoredBinding;
 use crate::error::ServiceError;
+use crate::file_changes::ResumedFiles;
 use crate::identity::{Identity, Scope};
 use crate::options::{Attachment, Notice, RunOptions};
 use crate::outermost::{self, is_part_of};
@@ -31,16 +35,26 @@ const CANCEL_PERIOD: Duration = Duration::from_millis(100);
 const FOLLOW_PERIOD: Duration = Duration::from_millis(100);
 
 /// Which runs are listed.
+///
+/// To list page by page, set `limit`, and for the next page `after` to the id of the last run of the page.
+/// A page with fewer runs than `limit` is the last one. New runs are listed first, so they do not shift the
+/// following pages.
 #[derive(Debug, Clone, Default)]
 pub struct RunQuery {
     /// At most this many.
     pub limit: Option<u32>,
+    /// Only those after the run with this id in the list.
+    pub after: Option<String>,
     /// Only those of the agent of that name.
     pub agent: Option<String>,
     /// Only those in that state.
     pub state: Option<RunState>,
     /// Only those of the task of that id.
     pub task_id: Option<String>,
+    /// Only those of the principal of that name.
+    pub principal: Option<String>,
+    /// Only those that began at this time or later.
+    pub since: Option<Timestamp>,
 }
 
 /// A run in a list.
@@ -118,7 +132,7 @@ impl Service {
     /// The runs of the identity's tenant, the latest first.
     ///
     /// # Errors
-    /// If the identity may not read.
+    /// If the identity may not read, or there is no run to list after.
     pub fn list_runs(
         &self,
         identity: &Identity,
@@ -131,11 +145,17 @@ impl Service {
             agent: query.agent.clone(),
             state: query.state,
             task_id: query.task_id.clone(),
+            principal: query.principal.clone(),
+            since: query.since,
+            after: match &query.after {
+                Some(id) => Some(self.find_run(identity, id)?.0.run),
+                None => None,
+            },
         };
         let store = self.store()?;
-        let pending = store.approvals(&ApprovalFilter::pending(), self.now())?;
+        let pending = store.approval_summaries(&ApprovalFilter::pending(), self.now())?;
         let listed = store.runs(&filter)?.into_iter().map(|summary| {
-            let is_asked = |asked: &Approval| is_part_of(asked.run(), &summary.run);
+            let is_asked = |asked: &ApprovalSummary| is_part_of(&asked.call.run, &summary.run);
             let waits_for_program = match pending.iter().any(is_asked) {
                 true => None,
                 false => waits_for_program(&store, &summary)?,
@@ -199,7 +219,12 @@ impl Service {
     /// If the identity is not an administrator, or the store cannot be written.
     pub fn purge_runs(&self, identity: &Identity, age: Duration) -> Result<Purged, ServiceError> {
         identity.require(Scope::Admin)?;
-        Ok(self.store()?.purge(age, self.now())?)
+        let purged = self.store()?.purge(age, self.now())?;
+        if !purged.removed.is_empty() {
+            let runs: Vec<&RunId> = purged.removed.iter().map(|removed| &removed.run).collect();
+            self.record_admin_change(identity, "runs_purged", json!({"runs": runs}))?;
+        }
+        Ok(purged)
     }
 
     /// The pending questions and the open holds of a run and its child runs.
@@ -234,9 +259,9 @@ impl Service {
         let ready = blocking(move || service.prepare_resume(&caller, &id, &options)).await?;
         match ready {
             Resumption::Ended(run) => Ok(*run),
-            Resumption::Bound(run, bound) => {
+            Resumption::Bound(run, bound, accepted) => {
                 let driver = bound.driver(identity, attachment)?;
-                Ok(driver.resume(&run).await?)
+                Ok(driver.resume_accepting(&run, accepted).await?)
             }
         }
     }
@@ -275,11 +300,33 @@ impl Service {
         if let Some(model) = &options.model {
             stored.model = Some(model.clone());
         }
+        let project = self.project_of(&stored)?;
+        let binding = stored.binding.clone();
+        let files = binding.as_ref().map(|binding| ResumedFiles {
+            run: &run,
+            binding,
+            started_at: summary.started_at,
+            has_other_library: options.library.is_some(),
+        });
+        let accepted = match &files {
+            Some(files) => self.accept_changed_files(&project, files, &stored)?,
+            None => BTreeMap::new(),
+        };
         let bound = self.bind_again(identity, &run, &stored)?;
+        // The files are compared before and after binding, so that a change in between is detected.
+        let changed = files.map(|files| files.changed(&stored, &project, &accepted));
+        if let Some(path) = changed.iter().flat_map(|changed| changed.keys()).next() {
+            let message = format!(
+                "`{}` changed while the run was being resumed",
+                path.display()
+            );
+            let hint = "resume the run again";
+            return Err(ServiceError::conflict("changed_files", message).with_hint(hint));
+        }
         if run.task().call.is_none() {
             self.notify(&Notice::Model(bound.model().to_owned()));
         }
-        Ok(Resumption::Bound(id, Box::new(bound)))
+        Ok(Resumption::Bound(id, Box::new(bound), accepted))
     }
 
     /// Cancels a run and its child runs. A process that owns it gets a command and has [`CANCEL_TIMEOUT`] to
@@ -420,7 +467,8 @@ impl RunEvents {
 enum Resumption {
     /// It has ended; there is nothing to resume.
     Ended(Box<Run>),
-    Bound(RunId, Box<BoundAgent>),
+    /// It is bound, on these changed files that the user accepted.
+    Bound(RunId, Box<BoundAgent>, BTreeMap<String, String>),
 }
 
 /// Why a run waits for its program, if it does.
@@ -431,12 +479,20 @@ pub(crate) fn waits_for_program(
     if summary.state == RunState::Ended || store.is_owned(&summary.run)? {
         return Ok(None);
     }
+    let first = match store.first_event(&summary.run) {
+        Ok(first) => first,
+        // The run can be listed, and is not resumed.
+        Err(error @ (Error::Altered { .. } | Error::KeyUnusable(_))) => {
+            return Ok(Some(ProgramWait::Refused(error.to_string())));
+        }
+        Err(error) => return Err(error.into()),
+    };
     // A child run is resumed with its parent.
     let Some(Event::Started {
         assembly,
         parent: None,
         ..
-    }) = store.first_event(&summary.run)?
+    }) = first
     else {
         return Ok(None);
     };

@@ -1,6 +1,8 @@
 //! MCP sampling: answers requests of permitted servers with the configured model. The model sees only the
 //! server's messages, nothing of a run, and cannot call tools.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_config::Configuration;
@@ -52,7 +54,7 @@ impl ConfiguredModel {
                 },
             });
         let asked = ModelRequest {
-            messages: system.into_iter().chain(messages).collect(),
+            messages: system.into_iter().chain(messages).map(Arc::new).collect(),
             tools: Vec::new(),
         };
         let cancel = CancellationToken::new();

@@ -1,5 +1,6 @@
 //! The service: its options, and the configuration, store and servers that all its operations share.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,12 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use windlass_config::Configuration;
 use windlass_mcp::Ledger;
-use windlass_runtime::{ConfigurationError, ConfigurationFiles, Configured, FileTexts, Stored};
+use windlass_runtime::{
+    ConfigurationError, ConfigurationFiles, Configured, FileDigests, FileTexts, ProjectTrust,
+    Stored,
+};
 use windlass_spec::Timestamp;
 use windlass_store::{RunSummary, Store};
 use windlass_tools::ToolLibrary;
 
-use crate::binding::FileDigests;
 use crate::error::ServiceError;
 use crate::identity::Identity;
 use crate::options::{LearningOverride, Notice, Overrides, RunOptions};
@@ -43,6 +46,10 @@ struct Shared {
     others: Mutex<Vec<(ConfigurationFiles, Arc<Project>)>>,
     stored: Mutex<Option<Stored>>,
     servers: ServerPool,
+    /// The messages about projects that the operator has seen.
+    announced: Mutex<BTreeSet<String>>,
+    /// The files of trusted projects, as they were when they were trusted.
+    trusted: Mutex<FileDigests>,
 }
 
 /// A configuration that was read, and the libraries that were built under it.
@@ -86,6 +93,7 @@ impl Service {
         let directory = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         let mut files = ConfigurationFiles::find(config, &directory);
         files.flags.extend(overrides.set.iter().cloned());
+        files.is_trust_granted |= overrides.trust_project;
         Self {
             shared: Arc::new(Shared {
                 config: config.map(Path::to_owned),
@@ -96,6 +104,8 @@ impl Service {
                 others: Mutex::default(),
                 stored: Mutex::default(),
                 servers: ServerPool::default(),
+                announced: Mutex::default(),
+                trusted: Mutex::default(),
             }),
         }
     }
@@ -125,8 +135,28 @@ impl Service {
         self.shared.files.clone()
     }
 
-    /// Reads the configuration again, for a long-running front end. Agents that are bound later use it;
-    /// agents that are bound already watch their files themselves. Returns whether it changed.
+    /// Reads the configuration again if its files have changed, so that agents that are bound now follow them like
+    /// agents that are bound already. If it cannot be used, the previous one is kept.
+    pub(crate) fn follow_configuration(&self) {
+        let has_changed = |project: &Project| project.files.have_changed(&project.read);
+        lock(&self.shared.others).retain(|(_, project)| !has_changed(project));
+        let own = lock(&self.shared.own).clone();
+        if !own.is_some_and(|own| has_changed(&own)) {
+            return;
+        }
+        let reloaded = self.reload().and_then(|_| self.configured());
+        self.notify(&match reloaded {
+            Ok(configured) => Notice::ConfigurationReloaded {
+                digest: configured.digest(),
+            },
+            Err(error) => Notice::ConfigurationRefused {
+                reason: error.to_string(),
+            },
+        });
+    }
+
+    /// Reads the configuration again, for a long-running front end. [`Service::bind`] does it too if the files have
+    /// changed; agents that are bound already watch their files themselves. Returns whether it changed.
     ///
     /// # Errors
     /// If it cannot be used; the previous one is kept.
@@ -167,8 +197,13 @@ impl Service {
         let mut files = match &options.project {
             // A named file takes precedence over the run's own.
             Some(kept) if self.shared.config.is_none() => {
+                let own = &self.shared.files;
                 let mut files = ConfigurationFiles::find(Some(kept), &self.shared.directory);
-                files.flags.clone_from(&self.shared.files.flags);
+                files.flags.clone_from(&own.flags);
+                // The run names the file, not the caller of this command.
+                files.is_discovered = true;
+                files.is_trust_granted = own.is_trust_granted;
+                files.named_files.clone_from(&options.named_files);
                 files
             }
             _ => self.shared.files.clone(),
@@ -200,12 +235,22 @@ impl Service {
             usual.clone()
         })?;
         files.usual_policies = usual;
+        if let ProjectTrust::Files(digests) = &configured.trust {
+            lock(&self.shared.trusted).extend(digests.clone());
+        }
+        self.announce(&files, &configured);
         Ok(Project {
             files,
             read,
             configured,
             libraries: Mutex::default(),
         })
+    }
+
+    /// The data directory that the service was opened with, if it was given one.
+    #[must_use]
+    pub fn given_data_directory(&self) -> Option<&Path> {
+        self.shared.overrides.data.as_deref()
     }
 
     /// The directory of runs, memory and playbooks.
@@ -247,6 +292,9 @@ impl Service {
             let doing = format!("the journal in `{}` cannot be used", directory.display());
             ServiceError::from(error).context(doing)
         })?;
+        if let Some(error) = opened.store().authentication_error() {
+            self.notify(&Notice::Warning(format!("warning: {error}")));
+        }
         Ok(stored.insert(opened).clone())
     }
 
@@ -271,12 +319,28 @@ impl Service {
         &self.shared.servers
     }
 
+    pub(crate) fn announced(&self) -> &Mutex<BTreeSet<String>> {
+        &self.shared.announced
+    }
+
+    /// The digest that a file had when its project was trusted, if it has one.
+    pub(crate) fn trusted_digest(&self, path: &Path) -> Option<String> {
+        let path = std::fs::canonicalize(path).ok()?;
+        lock(&self.shared.trusted).get(&path).cloned()
+    }
+
     pub(crate) fn directory(&self) -> &Path {
         &self.shared.directory
     }
 
     pub(crate) fn overrides(&self) -> &Overrides {
         &self.shared.overrides
+    }
+
+    /// A handle that does not keep the service open. It returns `None` after the service was closed.
+    pub(crate) fn downgrade(&self) -> impl Fn() -> Option<Self> + Send + Sync + use<> {
+        let shared = Arc::downgrade(&self.shared);
+        move || shared.upgrade().map(|shared| Self { shared })
     }
 
     pub(crate) fn notify(&self, notice: &Notice) {

@@ -15,7 +15,7 @@ use windlass_tools::{
     BUILTIN, BindingFailure, BindingMode, BoundTool, Tool, ToolLibrary, builtin_specifications,
 };
 
-pub use call::ToolCall;
+pub use call::ToolCallRequest;
 pub use executions::{ExecutionQuery, execution_result};
 pub use stage::ToolStage;
 

@@ -1,29 +1,68 @@
-//! The types of what the operations take and return that are defined in other crates, so that a front end needs
-//! no other crate than this one.
+//! The types of what the operations take and return that are defined in other crates, so that a front end
+//! needs no other crate than this one.
 
-pub use windlass_config::{Configuration, Severity};
+/// Approvals, holds and what people decide.
 pub use windlass_core::approval::{
-    Approval, ApprovalStatus, Ask, Authorize, Digest, FormRequest, Hold, HoldStatus,
-    Identity as Person, PersonDecision, Principal, Question, StandingApproval,
+    Approval, ApprovalStatus, Ask, Authorize, CredentialUse, Decided, Digest, FormRequest, Hold,
+    HoldDecision, HoldStatus, Intervene, NotADigest, NotAPrincipal, PersonDecision, Principal,
+    Question, StandingApproval, StandingScope, TenantPrincipal,
 };
-pub use windlass_core::model::{ChatMessage, RequestedArguments, RequestedCall};
-pub use windlass_core::risk::EvaluationReport as RiskReport;
+/// Runs, their events and what they cost.
+pub use windlass_core::gate::{Decision as GateDecision, Stage, Verdict};
+pub use windlass_core::model::{
+    ChatMessage, ModelAnswer, RequestedArguments, RequestedCall, Usage,
+};
+pub use windlass_core::risk::{Assessment, EvaluationReport as RiskReport};
 pub use windlass_core::run::{
-    Entry, Event, PlanState, PlanTaskStatus, Run, RunEnd, Settings, Task, TaskState,
+    Budget, CallEnd, CallKind, CallProgress, Entry, Event, Mistake, Offer, PlanState,
+    PlanTaskStatus, RecalledStrategy, Run, RunEnd, Settings, Task, TaskEnd, TaskState, TurnState,
+};
+pub use windlass_keys::PublicKey;
+pub use windlass_runtime::{AskOutcome, Asker, Progress, Stop, WaitPolicy, Watch, now};
+pub use windlass_store::{
+    AdminChange, Alteration, Error as StoreError, Purged, RecordedAdminChange, Redactor, RunState,
+    RunSummary, RunVerification, SignatureState, StandingId, StoredConversation, StoredPlan,
+    Tombstone,
+};
+
+/// Agents, tools and their declarations.
+pub use windlass_model::{Dialect, ModelClient, ProviderStatus};
+pub use windlass_spec::plan::{Plan, PlanTask, PlanTaskId, Work};
+pub use windlass_spec::{
+    Agent, AgentFile, AgentName, AgentResponse, CallId, CallRecord, CallState, Confidence,
+    ErrorCategory, Failure, NonEmptyText, RiskLevel, RunId, SecurityLevel, Signature, TaskInput,
+    TaskOutput, Timestamp, ToolExecutionResult, ToolName, ToolResponse, ToolSpecification, Turn,
+};
+pub use windlass_store::{Execution, ToolStatistics};
+pub use windlass_tools::{
+    BindingFailure, BindingMode, BoundTool, BuiltinSettings, Tool, ToolLibrary, ToolProgress,
+};
+
+/// Configuration and policies.
+pub use windlass_config::{
+    ConfigEntry, ConfigMistake, Configuration, Layer, Origin, Severity, SwitchedOff, ToolSettings,
+};
+pub use windlass_policy::{
+    Decision as PolicyDecision, Difference as PolicyDifference, Explanation, Policies, PolicyError,
+    PolicyPosition, PolicyWarning, Problem, Request as PolicyRequest, Rule, RuleEffect,
+};
+pub use windlass_runtime::ConfigurationFiles;
+
+/// MCP servers.
+pub use windlass_mcp::{Era, Login, Lookup, Pin, PinState, Program, Rename, ServerInfo};
+pub use windlass_spec::server::{ServerName, ServerSettings};
+
+/// Memory, gaps, playbooks and experiments.
+pub use windlass_learn::ab::{
+    Analysis, Arm, ExperimentVerdict, Guard, GuardStatus, Interval, Stopping,
 };
 pub use windlass_learn::gap::GapReport;
 pub use windlass_learn::intent::IntentReport;
-pub use windlass_model::ModelClient;
+pub use windlass_learn::playbook::{KeptStrategy, Playbook, RetiredReason, StrategyStatus};
 pub use windlass_reflex::evaluate::Evaluation;
-pub use windlass_runtime::{AskOutcome, Asker, Progress, Stop, Watch, now};
-pub use windlass_spec::{
-    Agent, AgentFile, AgentName, AgentResponse, CallId, CallRecord, NonEmptyText, RiskLevel, RunId,
-    SecurityLevel, TaskInput, TaskOutput, Timestamp, ToolGapReport, ToolName, ToolResponse,
-    ToolSpecification,
-};
+pub use windlass_runtime::{KeptPlaybook, PlaybookProblem, TrustDifference, TrustGrants};
+pub use windlass_spec::{GapMoment, MissingCapability, StrategyId, ToolGapReport};
 pub use windlass_store::{
-    Error as StoreError, MemoryHit, Purged, Redactor, RememberOutcome, RememberedDocument,
-    RunState, RunSummary, ScopeReach, ScopeStatistics, StandingId, StoredConversation,
-    StoredDocument, StoredPlan, ToolStatistics,
+    MemoryHit, MemoryStatistics, RememberOutcome, RememberedDocument, ScopeReach, ScopeStatistics,
+    StoredDocument,
 };
-pub use windlass_tools::{BindingMode, ToolLibrary};

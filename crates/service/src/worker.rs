@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +19,7 @@ use windlass_store::{RunState, RunSummary, Store};
 use crate::assembly::BoundAgent;
 use crate::binding::StoredBinding;
 use crate::error::ServiceError;
+use crate::file_changes::FileChange;
 use crate::identity::{Identity, Scope};
 use crate::options::{Attachment, Notice};
 use crate::runs::{ProgramWait, answered};
@@ -106,6 +107,9 @@ impl Service {
         identity.require(Scope::Run)?;
         // The store creates the directory.
         let store = self.store()?;
+        if let Some(error) = store.authentication_error() {
+            return Err(error.into());
+        }
         let _lock = lock_shared(&self.data_directory()?.join(LOCK))?;
         let mut worker = Worker {
             service: self.clone(),
@@ -142,8 +146,13 @@ impl Service {
         if !changed.is_empty() {
             return Err(Refusal::Program(ProgramWait::Changed(changed)));
         }
-        let bound = self.bind_again(identity, run, &options)?;
         let project = self.project_of(&options)?;
+        let written = self.written_files(&project, &options, None)?;
+        if !written.is_empty() {
+            let written = written.iter().map(FileChange::to_string).collect();
+            return Err(Refusal::Program(ProgramWait::Changed(written)));
+        }
+        let bound = self.bind_again(identity, run, &options)?;
         let now = self.binding_record(bound.crew(), &options, &project, bound.model());
         let differences = stored.differences(&now);
         match differences.is_empty() {
@@ -365,6 +374,7 @@ impl Worker {
         let (store, id) = (Arc::clone(&self.store), run.clone());
         let task = self.running.spawn(async move {
             let driver = bound.driver(&identity, attachment)?;
+            let driver = driver.returning_shown_turns(true);
             let driven = driver.resume(&id).await?;
             Ok(Driven {
                 // One new event is that it was resumed.
@@ -491,12 +501,9 @@ fn owner(summary: &RunSummary) -> Result<Identity, ServiceError> {
 }
 
 fn lock_shared(path: &Path) -> Result<File, ServiceError> {
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .open(path)?;
+    let mut options = windlass_files::options();
+    options.create(true).truncate(false).read(true).write(true);
+    let file = windlass_files::open(&options, path)?;
     file.lock_shared()?;
     Ok(file)
 }

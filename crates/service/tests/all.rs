@@ -7,8 +7,8 @@ use std::path::Path;
 use windlass_core::approval::{PersonDecision, Principal};
 use windlass_core::run::{Event, Run, RunEnd, Task};
 use windlass_service::{
-    Attachment, DeclaredAgent, ErrorKind, HoldChange, Identity, NewRun, Overrides, ResumeOptions,
-    RunOptions, RunQuery, Scope, Service, WorkerOptions,
+    ApprovalQuery, Attachment, DeclaredAgent, ErrorKind, HoldChange, Identity, NewRun, Overrides,
+    ResumeOptions, RunOptions, RunQuery, Scope, Service, WorkerOptions,
 };
 use windlass_spec::NonEmptyText;
 
@@ -85,13 +85,17 @@ async fn a_run_belongs_to_the_tenant_that_started_it_and_does_not_exist_for_othe
     let resumed = service
         .resume(&theirs, id, &ResumeOptions::default(), attachment)
         .await;
+    let of_run = ApprovalQuery {
+        run: Some(id.to_owned()),
+        ..ApprovalQuery::default()
+    };
     let refusals = [
         service.show_run(&theirs, id).unwrap_err(),
         service.run(&theirs, id).unwrap_err(),
         service.export_run(&theirs, id).unwrap_err(),
         service.events(&theirs, id, 0).unwrap_err(),
         service.cancel_run(&theirs, id).await.unwrap_err(),
-        service.list_approvals(&theirs, None, Some(id)).unwrap_err(),
+        service.list_approvals(&theirs, &of_run).unwrap_err(),
         service.show_plan(&theirs, id).unwrap_err(),
         resumed.unwrap_err(),
     ];

@@ -13,10 +13,11 @@ use windlass_spec::{Agent, ToolSpecification};
 use windlass_store::RunFilter;
 use windlass_tools::{BindingMode, ToolLibrary, bind};
 
-use super::{ExaminedFile, FileContent, Finding};
+use super::{ExaminedFile, FileContent, HealthFinding};
 use crate::error::ServiceError;
 use crate::identity::Identity;
 use crate::service::Service;
+use crate::trust::review_command;
 
 /// The timeout of a server's answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
@@ -26,7 +27,7 @@ const EARLIEST: i64 = 1_780_000_000_000_000;
 
 /// The findings so far, with what later checks need.
 pub(super) struct Examination<'s> {
-    pub(super) findings: Vec<Finding>,
+    pub(super) findings: Vec<HealthFinding>,
     pub(super) service: &'s Service,
     identity: &'s Identity,
     /// The configuration; the built-in values if it is invalid.
@@ -48,7 +49,7 @@ impl<'s> Examination<'s> {
         }
     }
 
-    pub(super) fn add(&mut self, finding: Finding) {
+    pub(super) fn add(&mut self, finding: HealthFinding) {
         self.findings.push(finding);
     }
 
@@ -60,10 +61,25 @@ impl<'s> Examination<'s> {
         let configured = project.configured.clone();
         for warning in &configured.warnings {
             let found = warning.to_string();
-            self.add(Finding::warning(
+            self.add(HealthFinding::warning(
                 "configuration",
                 found,
                 "change or remove it",
+            ));
+        }
+        if !configured.untrusted.is_empty() {
+            let keys: Vec<String> = configured
+                .untrusted
+                .iter()
+                .map(|setting| format!("`{}`", setting.key))
+                .collect();
+            self.add(HealthFinding::warning(
+                "trust",
+                format!(
+                    "the project is not trusted; without effect: {}",
+                    keys.join(", ")
+                ),
+                format!("review it with `{}`", review_command(&project.files)),
             ));
         }
         let files = project.files.files.iter().filter(|(_, path)| path.exists());
@@ -75,7 +91,7 @@ impl<'s> Examination<'s> {
             files => format!("{} is valid", files.join(", ")),
         };
         let environment = configured.configuration.environment();
-        self.add(Finding::ok(
+        self.add(HealthFinding::ok(
             "configuration",
             format!("{found}; the environment is `{environment}`"),
         ));
@@ -90,7 +106,11 @@ impl<'s> Examination<'s> {
             .read(&FileTexts::default());
         let Err(ConfigurationError::Mistakes(mistakes)) = read else {
             let fix = "make it a file that can be read, or name another with `--config`";
-            return self.add(Finding::error("configuration", error.to_string(), fix));
+            return self.add(HealthFinding::error(
+                "configuration",
+                error.to_string(),
+                fix,
+            ));
         };
         for mut mistake in mistakes {
             // The help is the fix.
@@ -99,8 +119,8 @@ impl<'s> Examination<'s> {
                 fix.unwrap_or_else(|| "`windlass config schema` shows what is allowed".to_owned());
             let found = mistake.to_string();
             self.add(match mistake.severity {
-                Severity::Error => Finding::error("configuration", found, fix),
-                Severity::Warning => Finding::warning("configuration", found, fix),
+                Severity::Error => HealthFinding::error("configuration", found, fix),
+                Severity::Warning => HealthFinding::warning("configuration", found, fix),
             });
         }
     }
@@ -108,12 +128,12 @@ impl<'s> Examination<'s> {
     pub(super) fn clock(&mut self) {
         let now = self.service.now();
         self.add(match now.as_microseconds() < EARLIEST {
-            true => Finding::error(
+            true => HealthFinding::error(
                 "clock",
                 format!("the clock shows {now}"),
                 "set the clock: approvals, holds and limits depend on it",
             ),
-            false => Finding::ok("clock", format!("it is {now}")),
+            false => HealthFinding::ok("clock", format!("it is {now}")),
         });
     }
 
@@ -122,7 +142,7 @@ impl<'s> Examination<'s> {
             Ok(directory) => directory,
             Err(error) => {
                 let fix = "set WINDLASS_DATA, or `data_directory` in windlass.toml";
-                self.add(Finding::error("store", error.to_string(), fix));
+                self.add(HealthFinding::error("store", error.to_string(), fix));
                 return;
             }
         };
@@ -131,7 +151,7 @@ impl<'s> Examination<'s> {
             Ok(store) => store,
             Err(error) => {
                 let fix = format!("make `{place}` a directory you can write to, or name another");
-                self.add(Finding::error("store", error.to_string(), fix));
+                self.add(HealthFinding::error("store", error.to_string(), fix));
                 return;
             }
         };
@@ -139,12 +159,12 @@ impl<'s> Examination<'s> {
             Ok(problems) if problems.is_empty() => {}
             Ok(problems) => {
                 let fix = format!("move `{place}` away and restore it from a backup");
-                self.add(Finding::error("store", problems.join("; "), fix));
+                self.add(HealthFinding::error("store", problems.join("; "), fix));
                 return;
             }
             Err(error) => {
                 let fix = format!("check that `{place}` can be read");
-                self.add(Finding::error("store", error.to_string(), fix));
+                self.add(HealthFinding::error("store", error.to_string(), fix));
                 return;
             }
         }
@@ -155,7 +175,7 @@ impl<'s> Examination<'s> {
         });
         let latest = latest.ok().and_then(|mut runs| runs.pop());
         if let Some(latest) = latest.filter(|run| run.started_at > self.service.now()) {
-            self.add(Finding::error(
+            self.add(HealthFinding::error(
                 "clock",
                 format!(
                     "a run started at {}, which is in the future",
@@ -165,7 +185,7 @@ impl<'s> Examination<'s> {
             ));
         }
         let who = self.identity.principal();
-        self.add(Finding::ok(
+        self.add(HealthFinding::ok(
             "store",
             format!("{place} can be written to; runs act for {who}"),
         ));
@@ -178,7 +198,7 @@ impl<'s> Examination<'s> {
             .map(ToString::to_string)
             .collect();
         if !demanded.is_empty() {
-            self.add(Finding::warning(
+            self.add(HealthFinding::warning(
                 "permissions",
                 format!(
                     "categories demand `{}`, which {who} does not hold",
@@ -197,8 +217,8 @@ impl<'s> Examination<'s> {
             let root: PathBuf = root.components().collect();
             let place = root.display();
             self.add(match root.is_dir() {
-                true => Finding::ok("files", format!("the root `{place}` exists")),
-                false => Finding::error(
+                true => HealthFinding::ok("files", format!("the root `{place}` exists")),
+                false => HealthFinding::error(
                     "files",
                     format!("the root `{place}` is not a directory"),
                     format!("mkdir -p {place}, or change `[files] roots`"),
@@ -206,7 +226,7 @@ impl<'s> Examination<'s> {
             });
         }
         if let Err(error) = self.service.builtin_settings(&configuration) {
-            self.add(Finding::error(
+            self.add(HealthFinding::error(
                 "tools",
                 error.to_string(),
                 "change it in windlass.toml",
@@ -216,9 +236,9 @@ impl<'s> Examination<'s> {
             Ok(library) => {
                 let count = library.iter().count();
                 self.library = library;
-                self.add(Finding::ok("libraries", format!("{count} tools")));
+                self.add(HealthFinding::ok("libraries", format!("{count} tools")));
             }
-            Err(error) => self.add(Finding::error(
+            Err(error) => self.add(HealthFinding::error(
                 "libraries",
                 error.to_string(),
                 "change `libraries` in windlass.toml",
@@ -233,7 +253,7 @@ impl<'s> Examination<'s> {
             FileContent::Declared(declared) => declared,
             FileContent::Missing => {
                 let fix = "name an existing file";
-                return self.add(Finding::error(
+                return self.add(HealthFinding::error(
                     "agents",
                     format!("the file {place} does not exist"),
                     fix,
@@ -241,7 +261,7 @@ impl<'s> Examination<'s> {
             }
             FileContent::Invalid => {
                 let fix = format!("windlass check {place}");
-                return self.add(Finding::error(
+                return self.add(HealthFinding::error(
                     "agents",
                     format!("{place} has mistakes"),
                     fix,
@@ -251,7 +271,7 @@ impl<'s> Examination<'s> {
         for agent in declared.agents() {
             let name = agent.name();
             self.add(match bind(agent, &self.library, BindingMode::Exact) {
-                Ok(_) => Finding::ok(
+                Ok(_) => HealthFinding::ok(
                     "agents",
                     format!(
                         "{name} in {place}: {} tools can be bound",
@@ -260,7 +280,7 @@ impl<'s> Examination<'s> {
                 ),
                 Err(failures) => {
                     let lines: Vec<String> = failures.iter().map(ToString::to_string).collect();
-                    Finding::error(
+                    HealthFinding::error(
                         "agents",
                         format!("{name} in {place}: {}", lines.join("\n")),
                         "name the library that has them in `libraries`, or with `--library`",
@@ -272,7 +292,7 @@ impl<'s> Examination<'s> {
             let fix = mistake.help.clone();
             let fix = fix.unwrap_or_else(|| "change it in windlass.toml".to_owned());
             self.add(match mistake.severity {
-                Severity::Error => Finding::error("configuration", mistake.to_string(), fix),
+                Severity::Error => HealthFinding::error("configuration", mistake.to_string(), fix),
                 // Other agent files may have the tool.
                 Severity::Warning => continue,
             });
@@ -294,7 +314,7 @@ impl<'s> Examination<'s> {
                 .map(|agent| agent.name().as_str())
                 .collect();
             if !users.is_empty() && configuration.libraries().contains(&Library::BuiltIn) {
-                self.add(Finding::warning(
+                self.add(HealthFinding::warning(
                     "tools",
                     format!(
                         "`{}` of {} can do nothing: `{}` is not set",
@@ -332,14 +352,14 @@ impl<'s> Examination<'s> {
         self.add(match Policies::load(&self.configured.policies, known) {
             Ok(policies) => {
                 let rules = policies.rules().len();
-                Finding::ok(
+                HealthFinding::ok(
                     "policies",
                     format!("{place}: {rules} rules for {count} tools, and their examples pass"),
                 )
             }
             Err(errors) => {
                 let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-                Finding::error(
+                HealthFinding::error(
                     "policies",
                     format!("{place}: {}", lines.join("\n")),
                     format!("windlass policy check {place} --agent FILE"),
@@ -359,8 +379,8 @@ impl<'s> Examination<'s> {
                 Err(error) => Err(format!("{error}")),
             };
             self.add(match reach {
-                Ok(()) => Finding::ok("models", format!("all agents use `{name}`")),
-                Err(why) => Finding::error(
+                Ok(()) => HealthFinding::ok("models", format!("all agents use `{name}`")),
+                Err(why) => HealthFinding::error(
                     "models",
                     format!("`{name}` cannot be used: {why}"),
                     "set its key in the environment, or another `model` in windlass.toml",
@@ -371,8 +391,10 @@ impl<'s> Examination<'s> {
         for agent in self.agents.clone() {
             let name = agent.name();
             self.add(match choose_model(&self.agents, &agent, base_url) {
-                Ok(choice) => Finding::ok("models", format!("{name}: {}", choice.description)),
-                Err(error) => Finding::warning(
+                Ok(choice) => {
+                    HealthFinding::ok("models", format!("{name}: {}", choice.description))
+                }
+                Err(error) => HealthFinding::warning(
                     "models",
                     format!("{name}: {error}"),
                     "set its key in the environment, or run it with `--model reflex`",
@@ -395,11 +417,11 @@ impl<'s> Examination<'s> {
         for (key, url) in named {
             let Some(url) = url else { continue };
             self.add(match answer_of(url).await {
-                Ok(answer) => Finding::ok(
+                Ok(answer) => HealthFinding::ok(
                     "servers",
                     format!("{key}: {url} answers ({})", answer.status().as_u16()),
                 ),
-                Err(error) => Finding::error(
+                Err(error) => HealthFinding::error(
                     "servers",
                     format!("{key}: {url} does not answer: {}", error.without_url()),
                     format!("start the server, or change `{key}` in windlass.toml"),
@@ -416,12 +438,14 @@ impl<'s> Examination<'s> {
             [] => "only reflex, which is embedded and needs no key".to_owned(),
             reachable => format!("reflex, {}", reachable.join(", ")),
         };
-        self.add(Finding::ok("models", format!("reachable: {found}")));
+        self.add(HealthFinding::ok("models", format!("reachable: {found}")));
     }
 }
 
 async fn answer_of(url: &str) -> Result<reqwest::Response, reqwest::Error> {
-    let client = reqwest::Client::builder().timeout(ANSWER_TIMEOUT).build()?;
+    let client = windlass_http::client_builder()
+        .timeout(ANSWER_TIMEOUT)
+        .build()?;
     let request = client.get(url).build()?;
     let span = debug_span!(
         "http_request",

@@ -3,7 +3,7 @@
 use windlass_mcp::{Ledger, program_of};
 use windlass_spec::server::{EnvTemplate, ServerSettings, Transport};
 
-use super::Finding;
+use super::HealthFinding;
 use super::examination::Examination;
 use crate::mcp::needs_acceptance;
 use crate::servers::environment_lookup;
@@ -27,22 +27,22 @@ impl Examination<'_> {
     }
 }
 
-fn examine(settings: &ServerSettings, ledger: &Ledger) -> Finding {
+fn examine(settings: &ServerSettings, ledger: &Ledger) -> HealthFinding {
     let name = &settings.name;
     if !settings.is_enabled {
-        return Finding::ok(ABOUT, format!("{name}: switched off"));
+        return HealthFinding::ok(ABOUT, format!("{name}: switched off"));
     }
     let program = match program_of(settings, &environment_lookup()) {
         Ok(program) => program,
         Err(error) => {
             let fix = format!("install it, or change `servers.{name}.command` in windlass.toml");
-            return Finding::error(ABOUT, format!("{name}: {error}"), fix);
+            return HealthFinding::error(ABOUT, format!("{name}: {error}"), fix);
         }
     };
     let missing = named(settings).find(|variable| std::env::var_os(variable).is_none());
     if let Some(variable) = missing {
         let found = format!("{name}: the environment variable `{variable}` is not set");
-        return Finding::error(ABOUT, found, format!("export {variable}=..."));
+        return HealthFinding::error(ABOUT, found, format!("export {variable}=..."));
     }
     match ledger.program_changes(settings, program.as_ref()) {
         Ok(changes) if changes.is_empty() => {}
@@ -50,28 +50,28 @@ fn examine(settings: &ServerSettings, ledger: &Ledger) -> Finding {
             let found = format!("{name}: its program changed: {}", changes.join("; "));
             let fix =
                 format!("review the change, then run `windlass mcp pins {name} --accept-program`");
-            return Finding::error(ABOUT, found, fix);
+            return HealthFinding::error(ABOUT, found, fix);
         }
         Err(error) => {
             let fix = format!("`windlass mcp remove {name}`, then add it again");
-            return Finding::error(ABOUT, format!("{name}: {error}"), fix);
+            return HealthFinding::error(ABOUT, format!("{name}: {error}"), fix);
         }
     }
     let pins = match ledger.pins(name) {
         Ok(Some(pins)) => pins,
         Ok(None) => {
             let fix = format!("`windlass mcp inspect {name}` connects to it and pins its tools");
-            return Finding::warning(ABOUT, format!("{name}: no connection yet"), fix);
+            return HealthFinding::warning(ABOUT, format!("{name}: no connection yet"), fix);
         }
         Err(error) => {
             let fix = format!("`windlass mcp remove {name}`, then add it again");
-            return Finding::error(ABOUT, error.to_string(), fix);
+            return HealthFinding::error(ABOUT, error.to_string(), fix);
         }
     };
     let usable = pins.iter().filter(|pin| pin.usable().is_some()).count();
     match pins.iter().filter(|pin| needs_acceptance(pin)).count() {
-        0 => Finding::ok(ABOUT, format!("{name}: {usable} tools pinned")),
-        waiting => Finding::warning(
+        0 => HealthFinding::ok(ABOUT, format!("{name}: {usable} tools pinned")),
+        waiting => HealthFinding::warning(
             ABOUT,
             format!("{name}: {usable} tools pinned, {waiting} need acceptance"),
             format!("`windlass mcp pins {name}` shows them"),

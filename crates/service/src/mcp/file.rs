@@ -25,6 +25,8 @@ pub enum ServerFile {
 /// A configuration file that may be changed.
 pub(super) struct EditableFile {
     pub(super) path: PathBuf,
+    /// Whether there was such a file.
+    pub(super) existed: bool,
     text: String,
 }
 
@@ -39,6 +41,10 @@ impl EditableFile {
             ServerFile::User => Layer::User,
             ServerFile::Project => Layer::Project,
         };
+        if let (ServerFile::Project, Some((path, why))) = (which, &files.refused) {
+            let message = format!("`{}` is not changed: {why}", path.display());
+            return Err(ServiceError::failed(message));
+        }
         let found = files.files.iter().find(|(other, _)| *other == layer);
         let path = match (found, which) {
             (Some((_, path)), _) => path.clone(),
@@ -80,10 +86,16 @@ impl EditableFile {
                 return Err(ServiceError::from(error).context(doing));
             }
         };
-        Ok(Self { path, text })
+        let existed = path.exists();
+        Ok(Self {
+            path,
+            existed,
+            text,
+        })
     }
 
-    fn has(&self, name: &str) -> bool {
+    /// Whether the file has a table of a server, whatever is in it.
+    pub(super) fn has(&self, name: &str) -> bool {
         let table: Option<toml::Table> = self.text.parse().ok();
         let servers = table.and_then(|mut table| table.remove(TABLE));
         servers.is_some_and(|servers| servers.get(name).is_some())
@@ -137,6 +149,8 @@ impl EditableFile {
         text: &str,
         mut files: ConfigurationFiles,
     ) -> Result<Configuration, ServiceError> {
+        // The user writes the file now.
+        files.is_trust_granted = true;
         files
             .replacements
             .insert(self.path.clone(), text.to_owned());
@@ -203,6 +217,7 @@ mod tests {
     fn file(text: &str) -> EditableFile {
         EditableFile {
             path: PathBuf::from("windlass.toml"),
+            existed: true,
             text: text.to_owned(),
         }
     }

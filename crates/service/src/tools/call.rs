@@ -19,7 +19,7 @@ use crate::service::{Service, blocking};
 
 /// A call of a tool by a person or program, without an agent.
 #[derive(Debug, Clone)]
-pub struct ToolCall {
+pub struct ToolCallRequest {
     /// The tool, from [`Service::describe_tool`].
     pub tool: ToolDetails,
     /// Its arguments.
@@ -39,7 +39,7 @@ impl Service {
     pub async fn call_tool(
         &self,
         identity: &Identity,
-        call: ToolCall,
+        call: ToolCallRequest,
         mut attachment: Attachment,
     ) -> Result<Run, ServiceError> {
         identity.require(Scope::Run)?;

@@ -1,7 +1,7 @@
 //! The executions of tools: statistics, and one by one.
 
 use serde_json::{Value, json};
-use windlass_spec::{CallState, Timestamp, ToolExecutionResult, ToolName};
+use windlass_spec::{CallId, CallState, Timestamp, ToolExecutionResult, ToolName};
 use windlass_store::{Execution, ExecutionFilter, ToolStatistics};
 
 use crate::error::{ServiceError, with_sources};
@@ -17,8 +17,12 @@ pub struct ExecutionQuery {
     pub tool: Option<String>,
     /// Only those of the last hours.
     pub hours: Option<u32>,
+    /// Only those of the run with this id.
+    pub run: Option<String>,
     /// At most this many, the latest.
     pub limit: Option<usize>,
+    /// Only those after the execution of this call in the list: for the next page, the last one of the page.
+    pub after: Option<CallId>,
 }
 
 impl Service {
@@ -48,6 +52,25 @@ impl Service {
         Ok(self.store()?.executions(&filter)?)
     }
 
+    /// The ended execution of a call: its result or error, and how long it took. See [`execution_result`].
+    ///
+    /// # Errors
+    /// If the identity may not read, or there is no such execution in its tenant.
+    pub fn show_execution(
+        &self,
+        identity: &Identity,
+        call: &CallId,
+    ) -> Result<Execution, ServiceError> {
+        let filter = ExecutionFilter {
+            call: Some(call.clone()),
+            ..self.execution_filter(identity, &ExecutionQuery::default())?
+        };
+        self.store()?.executions(&filter)?.pop().ok_or_else(|| {
+            let message = format!("no execution of the call `{call}` has ended");
+            ServiceError::not_found("no_such_execution", message)
+        })
+    }
+
     fn execution_filter(
         &self,
         identity: &Identity,
@@ -67,9 +90,14 @@ impl Service {
         Ok(ExecutionFilter {
             tenant: Some(identity.tenant().to_string()),
             tool,
-            run: None,
+            run: match &query.run {
+                Some(id) => Some(self.find_run(identity, id)?.0.run),
+                None => None,
+            },
+            call: None,
             since: query.hours.map(since),
             limit: query.limit,
+            after: query.after.clone(),
         })
     }
 }

@@ -1,0 +1,153 @@
+//! The JSON of runs, approvals and holds, the same for every front end: the stored fields, and what follows
+//! from them.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use windlass_core::approval::{Approval, ApprovalStatus, Hold, HoldStatus, Question};
+use windlass_core::risk::ToolRisk;
+use windlass_core::run::{Entry, Run};
+use windlass_spec::{CallId, RiskLevel, Timestamp, ToolName};
+use windlass_store::RunSummary;
+
+use crate::identity::Identity;
+use crate::runs::{ListedRun, RunStatus};
+use crate::service::Service;
+
+/// A call of a run with its risk and the gate's decision.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunCall {
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// Its state, such as `success`.
+    pub state: String,
+    /// The risk of the call with these arguments.
+    pub risk: RiskLevel,
+    /// The gate's decision and its reasons; `None` before the gate decided.
+    pub decision: Option<String>,
+}
+
+impl RunCall {
+    /// The well-formed calls of a run, in order.
+    #[must_use]
+    pub fn of_run(run: &Run) -> Vec<Self> {
+        let entries = run.turns().iter().flat_map(|turn| &turn.entries);
+        let calls = entries.filter_map(|entry| match entry {
+            Entry::Call {
+                record, decision, ..
+            } => {
+                let tool = run.specification(record.tool_name().as_str());
+                let risk = tool.map_or(RiskLevel::Irreversible, |tool| {
+                    let risk = ToolRisk::of_specification(tool);
+                    risk.with_arguments(record.arguments()).level
+                });
+                Some(Self {
+                    call: record.id().clone(),
+                    tool: record.tool_name().clone(),
+                    arguments: record.arguments().clone(),
+                    state: record.state().to_string(),
+                    risk,
+                    decision: decision.as_ref().map(ToString::to_string),
+                })
+            }
+            Entry::Mistake { .. } | Entry::Finish => None,
+        });
+        calls.collect()
+    }
+}
+
+/// A run in a list as JSON.
+#[must_use]
+pub fn run_to_json(run: &RunSummary) -> Value {
+    json!({
+        "run": run.run, "agent": run.agent, "task": run.task, "started_at": run.started_at,
+        "ended_at": run.ended_at, "end": run.end, "events": run.events, "state": run.state.as_str(),
+    })
+}
+
+impl ListedRun {
+    /// The run as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut object = run_to_json(&self.summary);
+        let waits = self.waits_for_program.as_ref().map(ToString::to_string);
+        object["waits_for_program"] = json!(waits);
+        object
+    }
+}
+
+impl RunStatus {
+    /// The calls of the run; none if its events were purged.
+    #[must_use]
+    pub fn calls(&self) -> Vec<RunCall> {
+        self.run.as_ref().map(RunCall::of_run).unwrap_or_default()
+    }
+
+    /// The run as JSON, with its calls, questions and holds.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let run = self.run.as_ref();
+        let mut object = run_to_json(&self.summary);
+        object["principal"] = json!(self.summary.principal);
+        object["parent"] = json!(run.and_then(Run::parent));
+        object["outermost_run"] = json!(self.outermost);
+        object["turns"] = json!(run.map(|run| run.turns().len()));
+        object["calls"] = json!(run.map(RunCall::of_run));
+        object["questions"] = json!(self.questions);
+        object["holds"] = json!(self.holds);
+        let waits = self.waits_for_program.as_ref().map(ToString::to_string);
+        object["waits_for_program"] = json!(waits);
+        object
+    }
+}
+
+impl Service {
+    /// A question as JSON, with the time that is left to decide it.
+    #[must_use]
+    pub fn approval_to_json(&self, identity: &Identity, question: &Approval) -> Value {
+        let outermost = self.outermost_run(identity, question.run());
+        let outermost = outermost.unwrap_or_else(|_| question.run().clone());
+        let mut object = json!(question);
+        object["id"] = json!(question.call());
+        object["what"] = json!(subject_of(question.question()));
+        object["still_needed"] = json!(question.still_needed());
+        object["outermost_run"] = json!(outermost);
+        if question.status() == ApprovalStatus::Pending {
+            let expires_at = question.request().expires_at;
+            object["seconds_left"] = json!(seconds_left(expires_at, self.now()));
+            // The present arguments: the first of two approvers may have changed them.
+            object["digest_now"] = json!(question.digest());
+            object["arguments_now"] = json!(question.arguments());
+        }
+        object
+    }
+
+    /// A held call as JSON, with the time that is left to undo it.
+    #[must_use]
+    pub fn hold_to_json(&self, identity: &Identity, hold: &Hold) -> Value {
+        let mut object = json!(hold);
+        object["id"] = json!(hold.call());
+        object["run"] = json!(hold.run());
+        object["outermost_run"] = json!(self.outermost_run(identity, hold.run()).ok());
+        if hold.status() == HoldStatus::Held {
+            object["seconds_left"] = json!(seconds_left(hold.due_at(), self.now()));
+        }
+        object
+    }
+}
+
+/// What a question is about, in short: the tool of a call, else the text of the question.
+#[must_use]
+pub fn subject_of(question: &Question) -> &str {
+    match question {
+        Question::Authorize(call) => call.tool_name.as_str(),
+        Question::Ask(_) | Question::Intervene(_) => question.headline().as_str(),
+    }
+}
+
+fn seconds_left(until: Timestamp, now: Timestamp) -> f64 {
+    (until.microseconds_since(now) / 1_000) as f64 / 1_000.0
+}
