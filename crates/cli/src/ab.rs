@@ -7,12 +7,16 @@ mod page;
 mod svg;
 mod words;
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::{Ab, AbCommand};
 use super::program::Program;
 use super::report::Reporter;
 
-pub(super) fn run(program: &Program, command: &Ab, reporter: &Reporter) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    program: &Program,
+    command: &Ab,
+    reporter: &Reporter,
+) -> anyhow::Result<CommandOutcome> {
     let data = command.data.as_deref();
     match &command.command {
         Some(AbCommand::Report(report)) => live::run(program, report, data),

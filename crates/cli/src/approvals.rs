@@ -6,17 +6,20 @@ mod prompt;
 mod show;
 mod watch;
 
+use serde_json::Value;
 use windlass_core::approval::{Approval, Question};
-use windlass_service::{Identity, Service};
+use windlass_service::{Identity, Service, subject_of};
 use windlass_spec::{RiskLevel, RunId, SecurityLevel, Timestamp};
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::{Approvals, ApprovalsCommand};
 use super::program::{Program, ended};
+use super::table::one_line;
+use super::terminal::Quote;
 
 pub(super) use prompt::asker;
 
-pub(super) fn run(program: &Program, command: &Approvals) -> anyhow::Result<Outcome> {
+pub(super) fn run(program: &Program, command: &Approvals) -> anyhow::Result<CommandOutcome> {
     let session = ApprovalSession {
         service: program.service(command.data.as_deref()),
         identity: program.identity()?,
@@ -52,13 +55,20 @@ impl ApprovalSession {
         let outer = self.service.outermost_run(&self.identity, question.run());
         outer.unwrap_or_else(|_| question.run().clone())
     }
+
+    /// A question as JSON.
+    fn to_json(&self, question: &Approval) -> Value {
+        self.service.approval_to_json(&self.identity, question)
+    }
 }
 
-/// Returns the tool of a call, or the text of a question.
-fn subject(question: &Question) -> &str {
-    match question {
-        Question::Authorize(call) => call.tool_name.as_str(),
-        Question::Ask(_) | Question::Intervene(_) => question.headline().as_str(),
+/// Describes the subject on one line, at most `limit` characters of it. The text of a question is quoted after
+/// its author.
+fn subject_line(approval: &Approval, limit: usize) -> String {
+    let subject = one_line(subject_of(approval.question()), limit);
+    match (approval.question(), approval.asker()) {
+        (Question::Authorize(_), _) | (_, None) => subject,
+        (_, Some(asker)) => format!("{asker}{}", Quote::of(&subject).on_line()),
     }
 }
 

@@ -3,6 +3,7 @@
 mod ab;
 mod agent;
 mod approvals;
+mod audit;
 mod config;
 mod gaps;
 mod holds;
@@ -13,6 +14,7 @@ mod playbook;
 mod policy;
 mod runs;
 mod tools;
+mod trust;
 mod worker;
 
 use std::path::PathBuf;
@@ -24,8 +26,9 @@ use windlass_tools::BindingMode;
 use crate::log::{LogFilter, LogFormat};
 
 pub(crate) use ab::{Ab, AbCommand, AbReport, AbRun};
-pub(crate) use agent::{AgentOptions, ConfigurationOptions, Limits};
+pub(crate) use agent::{AgentRun, ConfigurationOptions, DataDirectory};
 pub(crate) use approvals::{Approvals, ApprovalsCommand, Approve, OneQuestion, Reject, Respond};
+pub(crate) use audit::{Audit, AuditCommand, AuditExport, AuditVerify};
 pub(crate) use config::{Config, ConfigCommand, Doctor, Init};
 pub(crate) use gaps::{Gaps, GapsCheck, GapsCommand, GapsList, GapsPropose, GapsShow};
 pub(crate) use holds::{Holds, HoldsCommand, OneHold};
@@ -37,18 +40,19 @@ pub(crate) use memory::{
     MemoryPlain, MemorySearch,
 };
 pub(crate) use plan::{
-    Graph, Plan, PlanCheck, PlanCommand, PlanEdit, PlanList, PlanMark, PlanRun, PlanShow,
+    Graph, Plan, PlanCommand, PlanEdit, PlanList, PlanMark, PlanRun, PlanShow, PlanSource,
 };
 pub(crate) use playbook::{
     OneStrategy, Playbook, PlaybookCommand, PlaybookDiff, PlaybookExport, PlaybookImport,
     PlaybookList, PlaybookRevert, PlaybookShow, PlaybookStats,
 };
 pub(crate) use policy::{Policy, PolicyCheck, PolicyCommand, PolicyExplain, PolicyReplay};
-pub(crate) use runs::{OneRun, RunsList};
+pub(crate) use runs::{OneRun, RunsList, RunsVerify};
 pub(crate) use tools::{
     Argument, Executions, OneTool, Tools, ToolsCall, ToolsCommand, ToolsDescribe, ToolsFind,
     ToolsList, ToolsResults, ToolsStats, WhichTools,
 };
+pub(crate) use trust::Trust;
 pub(crate) use worker::Worker;
 
 const EXIT_CODES: &str = "Exit code: 0 done, 1 failed or out of turns, 2 wrong usage, 3 denied, 4 waiting for an \
@@ -115,6 +119,8 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Show the recorded steps of runs.
     Trace(Trace),
+    /// Write and check signed files of what was decided and done.
+    Audit(Audit),
     /// Compare two libraries on the same tasks, or report on variants in use.
     #[command(after_help = ab::HELP)]
     Ab(Ab),
@@ -140,6 +146,8 @@ pub(crate) enum Command {
     Config(Config),
     /// Create a small project that runs.
     Init(Init),
+    /// Show what a project would be allowed, and trust it.
+    Trust(Trust),
     /// Check the local setup, and print how to fix each problem.
     Doctor(Doctor),
     /// Evaluate a model on labelled data.
@@ -286,15 +294,7 @@ pub(crate) struct RunTask {
     pub(crate) jsonl: bool,
 
     #[command(flatten)]
-    pub(crate) agent: AgentOptions,
-
-    #[command(flatten)]
-    pub(crate) limits: Limits,
-
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) data: Option<PathBuf>,
+    pub(crate) run: AgentRun,
 }
 
 #[derive(Debug, Args)]
@@ -315,15 +315,7 @@ pub(crate) struct Chat {
     pub(crate) resume: Option<Option<String>>,
 
     #[command(flatten)]
-    pub(crate) agent: AgentOptions,
-
-    #[command(flatten)]
-    pub(crate) limits: Limits,
-
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) data: Option<PathBuf>,
+    pub(crate) run: AgentRun,
 }
 
 #[derive(Debug, Args)]
@@ -331,10 +323,8 @@ pub(crate) struct Runs {
     #[command(subcommand)]
     pub(crate) command: RunsCommand,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY", global = true)]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }
 
 #[derive(Debug, Subcommand)]
@@ -348,6 +338,9 @@ pub(crate) enum RunsCommand {
     /// Cancel a run. It cannot be resumed.
     #[command(after_help = runs::CANCEL_HELP)]
     Cancel(OneRun),
+    /// Check that the journals of runs were not changed outside Windlass.
+    #[command(after_help = runs::VERIFY_HELP)]
+    Verify(RunsVerify),
     /// Resume a run that was interrupted or whose process died.
     #[command(after_help = EXIT_CODES)]
     Resume {
@@ -373,10 +366,8 @@ pub(crate) struct Trace {
     #[command(subcommand)]
     pub(crate) command: TraceCommand,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY", global = true)]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }
 
 #[derive(Debug, Subcommand)]

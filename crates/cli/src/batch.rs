@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use windlass_core::run::Run;
-use windlass_learn::ab::Random;
 use windlass_runtime::{Progress, Watch};
 use windlass_service::{Attachment, BatchOptions, DeclaredAgent, ServiceError};
 use windlass_spec::{RunId, TaskInput};
@@ -21,18 +20,15 @@ use super::program::{Notices, Program};
 use super::run::block_on;
 use super::tasks::Tasks;
 use super::terminal::{eprint_line, eprint_progress, print_json, visible_line};
-use super::{Outcome, gaps};
+use super::{CommandOutcome, gaps};
 
 pub(super) fn run(
     program: &Program,
     command: &RunTask,
     file: &Path,
     declared: &DeclaredAgent,
-) -> anyhow::Result<Outcome> {
-    let mut read = Tasks::read(file, declared)?;
-    if let Some(seed) = command.seed {
-        Random::new(seed).shuffle(&mut read.tasks);
-    }
+) -> anyhow::Result<CommandOutcome> {
+    let read = Tasks::read(file, declared)?;
     let outcome = run_tasks(program, command, &read.tasks, declared)?;
     Ok(read.ended(outcome))
 }
@@ -42,15 +38,16 @@ fn run_tasks(
     command: &RunTask,
     tasks: &[TaskInput],
     declared: &DeclaredAgent,
-) -> anyhow::Result<Outcome> {
-    let options = command.agent.run_options();
-    let service = program.service_for(command.data.as_deref(), &options, Notices::Text);
+) -> anyhow::Result<CommandOutcome> {
+    let options = command.run.agent.run_options();
+    let service = program.service_for(command.run.data.as_deref(), &options, Notices::Text);
     let identity = program.identity()?;
     let bound = service.bind(&identity, declared, &options)?;
     let options = BatchOptions {
         jobs: usize::from(command.jobs),
         resume: command.resume,
-        settings: command.limits.settings(),
+        settings: command.run.limits.settings(),
+        seed: command.seed,
     };
     let bar = bar("tasks", tasks.len());
     let mut codes: Vec<anyhow::Result<u8>> = Vec::new();
@@ -86,12 +83,12 @@ fn run_tasks(
         eprint_line(
             "the remaining tasks did not run: repeat this command with `--resume` to continue",
         )?;
-        return Ok(Outcome::Code(INTERRUPTED));
+        return Ok(CommandOutcome::Code(INTERRUPTED));
     }
     if waiting > 0 && done + waiting == codes.len() {
-        return Ok(Outcome::Code(WAITING));
+        return Ok(CommandOutcome::Code(WAITING));
     }
-    Ok(Outcome::Code(u8::from(done < codes.len())))
+    Ok(CommandOutcome::Code(u8::from(done < codes.len())))
 }
 
 /// The exit code of an interrupted command.

@@ -7,7 +7,7 @@ use windlass_service::unknown_name_message;
 use windlass_spec::{AgentFile, ToolSpecification};
 use windlass_tools::{BindingFailure, BindingReason, BoundTool};
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::{Bind, Mode};
 use super::program::Program;
 use super::report::Reporter;
@@ -18,9 +18,9 @@ pub(super) fn run(
     program: &Program,
     command: &Bind,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let Some(file) = read_agent_file(&command.file, reporter)? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let tools = tools_to_bind(command, &file)?;
     let service = program.service(None);
@@ -33,7 +33,7 @@ pub(super) fn run(
     } else {
         print(command, &bound, &failures)?;
     }
-    Ok(Outcome::from_success(failures.is_empty()))
+    Ok(CommandOutcome::from_success(failures.is_empty()))
 }
 
 fn tools_to_bind<'f>(

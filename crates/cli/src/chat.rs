@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_core::risk::ToolRisk;
-use windlass_core::run::{Run, RunEnd, Task};
+use windlass_core::run::{Run, RunEnd};
 use windlass_runtime::Stop;
 use windlass_service::types::StoredConversation;
 use windlass_service::{Attachment, BoundAgent, ConversationChoice, Identity, NewRun, Service};
@@ -21,10 +21,10 @@ use super::ending::{describe_pending, early_end_message};
 use super::live::Live;
 use super::program::{Notices, Program};
 use super::report::Reporter;
-use super::run::{block_on, choose, watch};
-use super::terminal::{eprint_line, is_interactive, print_line, visible_block};
+use super::run::{block_on, choose, print_answer, watch};
+use super::terminal::{Quote, eprint_line, is_interactive};
 use super::trace::draw_trace;
-use super::{Outcome, approvals, gaps};
+use super::{CommandOutcome, approvals, gaps};
 
 /// The commands of a conversation, with their descriptions.
 const COMMANDS: [(&str, &str); 4] = [
@@ -38,12 +38,12 @@ pub(super) fn run(
     program: &Program,
     command: &Chat,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
-    let options = command.agent.run_options();
+) -> anyhow::Result<CommandOutcome> {
+    let options = command.run.agent.run_options();
     let Some(declared) = choose(&command.file, &options, reporter)? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
-    let service = program.service_for(command.data.as_deref(), &options, Notices::Text);
+    let service = program.service_for(command.run.data.as_deref(), &options, Notices::Text);
     let identity = program.identity()?;
     let bound = service.bind(&identity, &declared, &options)?;
     let agent = bound.agent().name().clone();
@@ -96,7 +96,7 @@ struct ChatSession<'c> {
 }
 
 impl ChatSession<'_> {
-    async fn run(&mut self, input: &mut Input) -> anyhow::Result<Outcome> {
+    async fn run(&mut self, input: &mut Input) -> anyhow::Result<CommandOutcome> {
         if input.is_typed() {
             self.greet()?;
         }
@@ -116,7 +116,9 @@ impl ChatSession<'_> {
                 }
                 ChatInput::LineCancelled => {}
                 ChatInput::End => break,
-                ChatInput::Interrupted => return Ok(Outcome::Code(RunEnd::Cancelled.exit_code())),
+                ChatInput::Interrupted => {
+                    return Ok(CommandOutcome::Code(RunEnd::Cancelled.exit_code()));
+                }
             }
             was_cancelled = is_cancelled;
         }
@@ -127,7 +129,7 @@ impl ChatSession<'_> {
                 self.conversation.id
             ))?;
         }
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 
     fn agent(&self) -> &Agent {
@@ -175,22 +177,15 @@ impl ChatSession<'_> {
 
     /// Runs the agent on a message, and stores both the message and the answer.
     async fn answer(&mut self, message: &str) -> anyhow::Result<()> {
-        let new = NewRun {
-            task_id: None,
-            task: Task {
-                description: message.to_owned(),
-                conversation: self.conversation.messages.clone(),
-                ..Task::default()
-            },
-            settings: self.command.limits.settings(),
-        };
+        let settings = self.command.run.limits.settings();
+        let new = NewRun::of_message(&self.conversation, message, settings);
         let run = self.drive(new).await?;
-        self.conversation.runs.push(run.id().clone());
-        let answer = show(&run, &self.service, &self.identity)?;
-        // A message that never reached the model is not stored, so that it can be sent again.
-        if !run.turns().is_empty() {
-            self.store(message, answer)?;
-        }
+        show(&run, &self.service, &self.identity)?;
+        let (service, identity) = (&self.service, &self.identity);
+        let conversation = &mut self.conversation;
+        tokio::task::block_in_place(|| {
+            service.extend_conversation(identity, conversation, message, &run)
+        })?;
         Ok(())
     }
 
@@ -223,16 +218,6 @@ impl ChatSession<'_> {
             }
         }
     }
-
-    /// Appends to the conversation and stores it.
-    fn store(&mut self, message: &str, answer: String) -> anyhow::Result<()> {
-        let (service, identity) = (&self.service, &self.identity);
-        let conversation = &mut self.conversation;
-        tokio::task::block_in_place(|| {
-            service.extend_conversation(identity, conversation, message, answer)
-        })?;
-        Ok(())
-    }
 }
 
 /// Whether a conversation continues.
@@ -242,33 +227,30 @@ enum ChatFlow {
     Quit,
 }
 
-/// Prints the outcome of a run, and returns the agent's part of the conversation. Of a failure, that
-/// contains only the category.
-fn show(run: &Run, service: &Service, identity: &Identity) -> anyhow::Result<String> {
-    let answer = run.response().answer.to_string();
+/// Prints the outcome of a run.
+fn show(run: &Run, service: &Service, identity: &Identity) -> anyhow::Result<()> {
     match run.end_or_waiting() {
         None => {
             eprint_line("stopped")?;
             eprint_line(&describe_pending(run, service, identity)?)?;
-            return Ok("(I was stopped before I could answer.)".to_owned());
+            return Ok(());
         }
         Some(RunEnd::WaitingForPerson) => {
             eprint_line("the run waits for an approval or answer")?;
             eprint_line(&describe_pending(run, service, identity)?)?;
-            return Ok("(I am waiting for an approval before I can answer.)".to_owned());
+            return Ok(());
         }
         Some(RunEnd::Cancelled) => {
             eprint_line("stopped")?;
-            return Ok("(I was stopped before I could answer.)".to_owned());
+            return Ok(());
         }
         Some(RunEnd::Failed { category, message }) => {
-            let message = visible_block(&message);
+            let message = Quote::of(&message).after_label("  ");
             eprint_line(&format!("error: {message}\nhint: {}", category.guidance()))?;
-            return Ok(format!("(I could not answer: {category}.)"));
+            return Ok(());
         }
-        Some(RunEnd::Completed) => print_line(&answer)?,
         Some(end) => {
-            print_line(&answer)?;
+            print_answer(run)?;
             if let Some(message) = early_end_message(&end) {
                 eprint_line(&message)?;
             }
@@ -277,7 +259,7 @@ fn show(run: &Run, service: &Service, identity: &Identity) -> anyhow::Result<Str
     if let Some(gap) = gaps::unreported(run) {
         eprint_line(&gaps::message(&gap))?;
     }
-    Ok(answer)
+    Ok(())
 }
 
 fn help() -> String {
@@ -296,11 +278,11 @@ fn describe_tools(agent: &Agent) -> String {
     let tools = agent.tools().iter().map(|tool| {
         let risk = ToolRisk::of_specification(tool).at_worst();
         format!(
-            "{}  {} (by {})\n  {}",
+            "{}  {} (by {})\n{}",
             tool.name(),
             risk.level,
             risk.source,
-            visible_block(tool.description())
+            Quote::of(tool.description()).block("  ")
         )
     });
     let agents = agent.agents().iter().map(|name| format!("{name}  agent"));

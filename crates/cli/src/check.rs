@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use windlass_spec::{AgentFile, Reading};
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::Check;
 use super::plural::counted;
 use super::report::{FileReport, Reporter};
 use super::source::Source;
 use super::terminal::{print_json, print_line};
 
-pub(super) fn run(command: &Check, reporter: &Reporter) -> anyhow::Result<Outcome> {
+pub(super) fn run(command: &Check, reporter: &Reporter) -> anyhow::Result<CommandOutcome> {
     refuse_second_stdin(&command.files)?;
     let mut are_valid = true;
     for name in &command.files {
@@ -55,7 +55,7 @@ pub(super) fn run(command: &Check, reporter: &Reporter) -> anyhow::Result<Outcom
             ))?;
         }
     }
-    Ok(Outcome::from_success(are_valid))
+    Ok(CommandOutcome::from_success(are_valid))
 }
 
 /// Refuses a second `-`, because standard input can be read once.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_config::{ConfigMistake, schema};
 use windlass_spec::Agent;
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::{Config, ConfigCommand};
 use super::program::Program;
 use super::report::Reporter;
@@ -21,26 +21,26 @@ pub(super) fn run(
     program: &Program,
     command: &Config,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     match &command.command {
         ConfigCommand::Show { key, json } => show(program, key.as_deref(), *json),
         ConfigCommand::Check { agent_files, json } => check(program, agent_files, *json, reporter),
         ConfigCommand::Schema => {
             print_line(&serde_json::to_string_pretty(&schema())?)?;
-            Ok(Outcome::Done)
+            Ok(CommandOutcome::Done)
         }
         ConfigCommand::Files { json } => files(program, *json),
     }
 }
 
-fn show(program: &Program, key: Option<&str>, as_json: bool) -> anyhow::Result<Outcome> {
+fn show(program: &Program, key: Option<&str>, as_json: bool) -> anyhow::Result<CommandOutcome> {
     let service = program.service(None);
     let shown = service.configuration_values(&program.identity()?, key)?;
     if as_json {
         for one in &shown.values {
             print_json(&format!("{}\n", serde_json::to_string(one)?))?;
         }
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let rows: Vec<[String; 3]> = shown
         .values
@@ -51,7 +51,7 @@ fn show(program: &Program, key: Option<&str>, as_json: bool) -> anyhow::Result<O
     for warning in &shown.warnings {
         eprint_line(&warning.to_string())?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn check(
@@ -59,11 +59,11 @@ fn check(
     agent_files: &[PathBuf],
     as_json: bool,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let mut agents: Vec<Agent> = Vec::new();
     for file in agent_files {
         let Some(declared) = read_agent_file(file, reporter)? else {
-            return Ok(Outcome::Failed);
+            return Ok(CommandOutcome::Failed);
         };
         agents.extend_from_slice(declared.agents());
     }
@@ -80,7 +80,7 @@ fn check(
             "settings": settings,
         });
         print_json(&format!("{object}\n"))?;
-        return Ok(Outcome::from_success(is_valid));
+        return Ok(CommandOutcome::from_success(is_valid));
     }
     for mistake in mistakes {
         eprint_line(&mistake.to_string())?;
@@ -94,10 +94,10 @@ fn check(
         1 => eprint_line(&format!("{place}: 1 error"))?,
         count => eprint_line(&format!("{place}: {count} errors"))?,
     }
-    Ok(Outcome::from_success(is_valid))
+    Ok(CommandOutcome::from_success(is_valid))
 }
 
-fn files(program: &Program, as_json: bool) -> anyhow::Result<Outcome> {
+fn files(program: &Program, as_json: bool) -> anyhow::Result<CommandOutcome> {
     let service = program.service(None);
     let files = service.list_configuration_files(&program.identity()?)?;
     if as_json {
@@ -108,7 +108,7 @@ fn files(program: &Program, as_json: bool) -> anyhow::Result<Outcome> {
             });
             print_json(&format!("{line}\n"))?;
         }
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let rows: Vec<[String; 3]> = files
         .iter()
@@ -119,5 +119,5 @@ fn files(program: &Program, as_json: bool) -> anyhow::Result<Outcome> {
         })
         .collect();
     print_table(["LAYER", "EXISTS", "FILE"], &rows)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

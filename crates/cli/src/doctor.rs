@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use windlass_service::{ExaminedFile, FileContent, Finding, FindingStatus, HealthRequest};
+use windlass_service::{ExaminedFile, FileContent, FindingStatus, HealthFinding, HealthRequest};
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::Doctor;
 use super::program::Program;
 use super::rendered::escape_indented;
@@ -18,7 +18,7 @@ pub(super) fn run(
     program: &Program,
     command: &Doctor,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.data.as_deref());
     let identity = program.identity()?;
     let files: Vec<PathBuf> = match command.agent_files.as_slice() {
@@ -49,7 +49,7 @@ fn examined(path: &Path, reporter: &Reporter) -> ExaminedFile {
     }
 }
 
-fn show(findings: &[Finding], as_json: bool) -> anyhow::Result<Outcome> {
+fn show(findings: &[HealthFinding], as_json: bool) -> anyhow::Result<CommandOutcome> {
     let count = |status| findings.iter().filter(|one| one.status == status).count();
     let (errors, warnings) = (count(FindingStatus::Error), count(FindingStatus::Warning));
     if as_json {
@@ -65,7 +65,7 @@ fn show(findings: &[Finding], as_json: bool) -> anyhow::Result<Outcome> {
         let object =
             json!({"ok": errors == 0, "errors": errors, "warnings": warnings, "findings": objects});
         print_json(&format!("{object}\n"))?;
-        return Ok(Outcome::from_success(errors == 0));
+        return Ok(CommandOutcome::from_success(errors == 0));
     }
     for one in findings {
         let found = escape_indented(&one.found, "                         ");
@@ -95,5 +95,5 @@ fn show(findings: &[Finding], as_json: bool) -> anyhow::Result<Outcome> {
             counted(warnings, "warning")
         ),
     })?;
-    Ok(Outcome::from_success(errors == 0))
+    Ok(CommandOutcome::from_success(errors == 0))
 }

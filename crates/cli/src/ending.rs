@@ -3,11 +3,12 @@
 use windlass_core::approval::ApprovalStatus;
 use windlass_core::run::{Run, RunEnd};
 use windlass_service::types::RunState;
-use windlass_service::{Identity, OutermostRun, Service};
-use windlass_spec::{ErrorCategory, RunId};
+use windlass_service::{ApprovalQuery, Identity, OutermostRun, ResumedBy, Service};
+use windlass_spec::ErrorCategory;
 
+use super::paste;
 use super::rendered::escape_exact_line;
-use super::terminal::visible_block;
+use super::terminal::{Quote, cut_to_terminal};
 
 /// The exit code for a run that ended, waits for an approval or answer, or was stopped.
 pub(super) fn exit_code(run: &Run) -> u8 {
@@ -29,9 +30,9 @@ pub(super) fn early_end_message(end: &RunEnd) -> Option<String> {
         RunEnd::Failed {
             category: ErrorCategory::InvalidOutput,
             message,
-        } => format!("error: {}", visible_block(message)),
+        } => format!("error: {}", Quote::of(message).after_label("  ")),
         RunEnd::Failed { category, message } => {
-            let message = visible_block(message);
+            let message = Quote::of(message).after_label("  ");
             format!("error: {message}\nhint: {}", category.guidance())
         }
     })
@@ -45,55 +46,78 @@ pub(super) fn describe_pending(
     identity: &Identity,
 ) -> anyhow::Result<String> {
     let mut lines = Vec::new();
-    let pending = Some(ApprovalStatus::Pending);
-    for question in service.list_approvals(identity, pending, Some(run.id().as_str()))? {
+    let command = |text: String| paste::command(&text, service.given_data_directory());
+    let pending = ApprovalQuery {
+        status: Some(ApprovalStatus::Pending),
+        run: Some(run.id().to_string()),
+        ..ApprovalQuery::default()
+    };
+    for question in service.list_approvals(identity, &pending)? {
         let asked = question.question();
-        let what = match asked.authorize() {
-            Some(call) => format!("{} ({}): ", call.tool_name, call.security_level),
-            None => String::new(),
+        let headline = escape_exact_line(asked.headline().as_str());
+        let call = asked
+            .authorize()
+            .map(|call| format!("{} ({})", call.tool_name, call.security_level));
+        let line = match (call, question.asker()) {
+            (Some(call), None) => format!("needs approval: {call}: {headline}"),
+            (Some(call), Some(asker)) => {
+                let headline = Quote::of(&headline).on_line();
+                format!("needs approval: {call}, asked by {asker}{headline}")
+            }
+            (None, None) => format!("needs an answer: {headline}"),
+            (None, Some(asker)) => {
+                format!("{asker} asks{}", Quote::of(&headline).on_line())
+            }
         };
+        lines.push(cut_to_terminal(line));
         lines.push(format!(
-            "needs approval: {what}{}",
-            escape_exact_line(asked.headline().as_str())
+            "  {}",
+            command(format!("approvals show {}", question.call()))
         ));
-        lines.push(format!("  windlass approvals show {}", question.call()));
     }
     for (call, until) in run.held_calls() {
-        let id = call.id();
         lines.push(format!("`{}` is held until {until}", call.tool_name()));
-        lines.push(format!("  windlass holds undo {id}"));
+        lines.push(format!(
+            "  {}",
+            command(format!("holds undo {}", call.id()))
+        ));
     }
-    lines.push(resume_hint(run.id()));
+    let onward = service.outermost_run_state(identity, run.id())?;
+    lines.push(match (run.end_or_waiting(), &onward.resumed_by) {
+        (Some(_), ResumedBy::Worker) => "a worker resumes the run when it can continue".to_owned(),
+        // A worker does not resume a run that a person stopped.
+        _ => format!("resume with: {}", resume_command(&onward)),
+    });
     Ok(lines.join("\n"))
-}
-
-/// How to resume a run that has not ended.
-pub(super) fn resume_hint(run: &RunId) -> String {
-    format!("resume with: {}", resume_command(run))
 }
 
 /// The command that resumes the run a decision was about, unless it has ended or a worker resumes it.
 pub(super) fn next_command(onward: &OutermostRun) -> Option<String> {
-    let is_needed = onward.state != RunState::Ended && !onward.has_worker;
-    is_needed.then(|| resume_command(&onward.run))
+    let is_needed = onward.state != RunState::Ended && onward.resumed_by != ResumedBy::Worker;
+    is_needed.then(|| resume_command(onward))
 }
 
 /// What happens to the run a decision was about.
 pub(super) fn next_step_message(onward: &OutermostRun) -> String {
-    let command = resume_command(&onward.run);
-    match onward.state {
-        RunState::Ended => format!("the run {} has ended", onward.run),
-        _ if onward.has_worker => format!(
-            "a worker resumes the run {run}, if it can bind it; check with: windlass runs show {run}",
-            run = onward.run
-        ),
-        RunState::Waiting => format!("resume with: {command}"),
-        RunState::Open => format!(
+    let run = &onward.run;
+    let command = resume_command(onward);
+    match (onward.state, &onward.resumed_by) {
+        (RunState::Ended, _) => format!("the run {run} has ended"),
+        (_, ResumedBy::Worker) => {
+            let follow = paste::command(&format!("runs show {run}"), onward.data.as_deref());
+            format!("a worker resumes the run {run}; follow it with: {follow}")
+        }
+        (_, ResumedBy::Program(reason)) => {
+            format!("no worker resumes the run: {reason}\nresume with: {command}")
+        }
+        (RunState::Waiting, ResumedBy::Command) => format!("resume with: {command}"),
+        (RunState::Open, ResumedBy::Command) => format!(
             "the process that drives the run resumes it; if that process is gone, run: {command}"
         ),
     }
 }
 
-pub(super) fn resume_command(run: &RunId) -> String {
-    format!("windlass runs resume {run}")
+pub(super) fn resume_command(onward: &OutermostRun) -> String {
+    let command = format!("runs resume {}", onward.run);
+    paste::command(&command, onward.data.as_deref())
 }

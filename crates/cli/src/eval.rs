@@ -11,13 +11,13 @@ use serde_json::json;
 use windlass_service::types::Evaluation;
 use windlass_service::{Identity, RunOptions, Service};
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::{Eval, EvalCommand, EvalGap, EvalSelect};
 use super::live::bar;
 use super::program::Program;
 use super::terminal::{eprint_line, print_json, print_line};
 
-pub(super) fn run(program: &Program, command: &Eval) -> anyhow::Result<Outcome> {
+pub(super) fn run(program: &Program, command: &Eval) -> anyhow::Result<CommandOutcome> {
     let (service, identity) = (program.service(None), program.identity()?);
     match &command.command {
         EvalCommand::Select(command) => select(&service, &identity, command),
@@ -39,13 +39,16 @@ fn invalid(data: &Path) -> String {
     format!("`{}` is not a file of labelled data", data.display())
 }
 
-fn show_report<R: Serialize + Display>(report: &R, as_json: bool) -> anyhow::Result<Outcome> {
+fn show_report<R: Serialize + Display>(
+    report: &R,
+    as_json: bool,
+) -> anyhow::Result<CommandOutcome> {
     if as_json {
         print_json(&format!("{}\n", serde_json::to_string(report)?))?;
     } else {
         print_line(report.to_string().trim_end())?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Shows a spinner while `work` runs.
@@ -62,7 +65,7 @@ fn intent(
     identity: &Identity,
     data: &Path,
     as_json: bool,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let text = read(data)?;
     let evaluated = with_spinner("training on the examples", || {
         service.evaluate_intents(identity, &text)
@@ -79,10 +82,14 @@ fn intent(
         print_line(&format!("trained in     {train_seconds:.2} s"))?;
         print_line(&format!("median         {p50_ms:.3} ms"))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn gap(service: &Service, identity: &Identity, command: &EvalGap) -> anyhow::Result<Outcome> {
+fn gap(
+    service: &Service,
+    identity: &Identity,
+    command: &EvalGap,
+) -> anyhow::Result<CommandOutcome> {
     let text = read(&command.data)?;
     let report = with_spinner("comparing tasks with tools", || {
         service.evaluate_gaps(identity, &text)
@@ -93,13 +100,17 @@ fn gap(service: &Service, identity: &Identity, command: &EvalGap) -> anyhow::Res
             let object = json!({"id": case.id, "gap": case.gap, "probability": case.probability});
             format!("{object}\n")
         });
-        std::fs::write(path, lines.collect::<String>())
+        windlass_files::write(path, lines.collect::<String>())
             .with_context(|| format!("cannot write the failures to `{}`", path.display()))?;
     }
     show_report(&report, command.json)
 }
 
-fn select(service: &Service, identity: &Identity, command: &EvalSelect) -> anyhow::Result<Outcome> {
+fn select(
+    service: &Service,
+    identity: &Identity,
+    command: &EvalSelect,
+) -> anyhow::Result<CommandOutcome> {
     let text = read(&command.data)?;
     let options = RunOptions {
         base_url: command.base_url.clone(),
@@ -135,7 +146,7 @@ fn select(service: &Service, identity: &Identity, command: &EvalSelect) -> anyho
             evaluated.evaluation.n
         ))?;
     }
-    Ok(Outcome::from_success(evaluated.problems.is_empty()))
+    Ok(CommandOutcome::from_success(evaluated.problems.is_empty()))
 }
 
 fn show(command: &EvalSelect, evaluation: &Evaluation, p50_ms: f64) -> anyhow::Result<()> {
@@ -177,7 +188,7 @@ fn show(command: &EvalSelect, evaluation: &Evaluation, p50_ms: f64) -> anyhow::R
 }
 
 fn write_failures(path: &Path, evaluation: &Evaluation) -> anyhow::Result<()> {
-    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    let mut file = std::io::BufWriter::new(windlass_files::create(path)?);
     for failure in &evaluation.failures {
         let object = json!({
             "id": failure.id,

@@ -5,20 +5,20 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::Fmt;
 use super::check::refuse_second_stdin;
 use super::report::Reporter;
 use super::source::Source;
 use super::terminal::{eprint_line, print_content, print_line};
 
-pub(super) fn run(command: &Fmt, reporter: &Reporter) -> anyhow::Result<Outcome> {
+pub(super) fn run(command: &Fmt, reporter: &Reporter) -> anyhow::Result<CommandOutcome> {
     refuse_second_stdin(&command.files)?;
     let mut are_formatted = true;
     for path in &command.files {
         are_formatted &= format_file(command, path, reporter)?;
     }
-    Ok(Outcome::from_success(are_formatted))
+    Ok(CommandOutcome::from_success(are_formatted))
 }
 
 /// Formats one file. Returns whether it is now in the canonical layout.

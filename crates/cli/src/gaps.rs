@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use windlass_service::{Identity, MissingTool, Service};
 use windlass_spec::{GapMoment, Timestamp, ToolGapReport};
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::{Gaps, GapsCommand, GapsList, GapsShow};
 use super::live::shortened;
 use super::moments::ago;
 use super::program::Program;
 use super::report::Reporter;
 use super::table::{one_line, print_table};
-use super::terminal::{eprint_line, print_json, print_line, visible_line};
+use super::terminal::{Quote, eprint_line, print_json, print_line, visible_line};
 
 pub(super) use windlass_service::{gaps_of_run as of_run, unreported_gap as unreported};
 
@@ -25,7 +25,7 @@ pub(super) fn run(
     program: &Program,
     command: &Gaps,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.data.as_deref());
     let identity = program.identity()?;
     match &command.command {
@@ -39,7 +39,11 @@ pub(super) fn run(
 /// The maximum length of a listed capability or task.
 const EXCERPT: usize = 70;
 
-fn list(service: &Service, identity: &Identity, command: &GapsList) -> anyhow::Result<Outcome> {
+fn list(
+    service: &Service,
+    identity: &Identity,
+    command: &GapsList,
+) -> anyhow::Result<CommandOutcome> {
     let agent = command.agent.as_deref();
     let all = service.list_missing_tools(identity, agent, command.days)?;
     let now = service.now();
@@ -64,17 +68,22 @@ fn list(service: &Service, identity: &Identity, command: &GapsList) -> anyhow::R
             .collect();
         print_table(["TOOL", "TIMES", "THIS WEEK", "LAST", "CAPABILITY"], &rows)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn show(service: &Service, identity: &Identity, command: &GapsShow) -> anyhow::Result<Outcome> {
+fn show(
+    service: &Service,
+    identity: &Identity,
+    command: &GapsShow,
+) -> anyhow::Result<CommandOutcome> {
     let missing = service.show_missing_tool(identity, &command.capability)?;
     let now = service.now();
     if command.json {
         print_json(&format!("{}\n", in_full(&missing, now)))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let description = one_line(&missing.description, 400);
+    let description = Quote::of(&description).after_label("  ");
     print_line(&format!("{}: {description}", missing.name))?;
     print_line(&describe_frequency(&missing, now))?;
     for time in &missing.occurrences {
@@ -89,7 +98,9 @@ fn show(service: &Service, identity: &Identity, command: &GapsShow) -> anyhow::R
             time.agent
         ))?;
         if let Some(task) = &time.task {
-            print_line(&format!("  task: {}", one_line(task, 400)))?;
+            let task = one_line(task, 400);
+            let task = Quote::of(&task).after_label("    ");
+            print_line(&format!("  task: {task}"))?;
         }
         if let Some(confidence) = time.missing.as_ref().and_then(|missing| missing.confidence) {
             print_line(&format!("  confidence: {confidence}"))?;
@@ -109,7 +120,7 @@ fn show(service: &Service, identity: &Identity, command: &GapsShow) -> anyhow::R
         "\nto print a draft specification: windlass gaps propose {}",
         missing.name
     ))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Describes how often a capability was missing.

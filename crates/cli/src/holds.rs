@@ -6,10 +6,10 @@ use windlass_runtime::now;
 use windlass_service::{HoldChange, Identity, Service};
 use windlass_spec::Timestamp;
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::{Holds, HoldsCommand, OneHold};
 use super::ending::{next_command, next_step_message};
-use super::moments::{ago, left, seconds_left};
+use super::moments::{ago, left};
 use super::program::{Program, ended};
 use super::table::{one_line, print_table};
 use super::terminal::{eprint_line, print_json, print_line};
@@ -17,7 +17,7 @@ use super::terminal::{eprint_line, print_json, print_line};
 /// The maximum length of listed arguments.
 const ARGUMENTS: usize = 60;
 
-pub(super) fn run(program: &Program, command: &Holds) -> anyhow::Result<Outcome> {
+pub(super) fn run(program: &Program, command: &Holds) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.data.as_deref());
     let identity = program.identity()?;
     let change = |hold, change| self::change(&service, &identity, hold, change);
@@ -34,12 +34,12 @@ fn list(
     identity: &Identity,
     all: bool,
     as_json: bool,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let holds = service.list_holds(identity, all)?;
     let now = now();
     if as_json {
         for hold in &holds {
-            print_json(&format!("{}\n", as_object(service, identity, hold, now)))?;
+            print_json(&format!("{}\n", service.hold_to_json(identity, hold)))?;
         }
     } else if holds.is_empty() {
         eprint_line(match all {
@@ -51,7 +51,7 @@ fn list(
         let headings = ["ID", "TOOL", "STATUS", "HELD", "TIME LEFT", "ARGUMENTS"];
         print_table(headings, &rows)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn row(hold: &Hold, now: Timestamp) -> [String; 6] {
@@ -70,30 +70,19 @@ fn row(hold: &Hold, now: Timestamp) -> [String; 6] {
     ]
 }
 
-fn as_object(service: &Service, identity: &Identity, hold: &Hold, now: Timestamp) -> Value {
-    let mut object = json!(hold);
-    object["id"] = json!(hold.call());
-    object["run"] = json!(hold.run());
-    object["outermost_run"] = json!(service.outermost_run(identity, hold.run()).ok());
-    if hold.status() == HoldStatus::Held {
-        object["seconds_left"] = json!(seconds_left(hold.due_at(), now));
-    }
-    object
-}
-
 fn change(
     service: &Service,
     identity: &Identity,
     command: &OneHold,
     change: HoldChange,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let hold = service.change_hold(identity, &command.id, change)?;
     let onward = service.outermost_run_state(identity, hold.run()).ok();
     if command.json {
-        let mut object = as_object(service, identity, &hold, now());
+        let mut object = service.hold_to_json(identity, &hold);
         object["next"] = json!(onward.as_ref().and_then(next_command));
         print_json(&format!("{object}\n"))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let (word, what) = match change {
         HoldChange::Undo => ("undone", "it never runs, and the model is informed"),
@@ -107,5 +96,5 @@ fn change(
     if let Some(onward) = onward {
         print_line(&next_step_message(&onward))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -14,7 +14,7 @@ use windlass_spec::{RunId, Timestamp};
 use windlass_tools::ToolProgress;
 
 use super::moments::left;
-use super::terminal::{eprint_progress, is_interactive, visible_line};
+use super::terminal::{Quote, cut_to_terminal, eprint_progress, is_interactive, visible_line};
 
 /// Shows the progress of a run.
 pub(super) struct Live {
@@ -88,7 +88,7 @@ impl Live {
             }
             Progress::Tool(_, progress) => {
                 self.spinner
-                    .set_message(visible_line(&describe_progress(progress)));
+                    .set_message(cut_to_terminal(visible_line(&describe_progress(progress))));
             }
             Progress::Warning(warning) => self.line(&format!("warning: {warning}")),
             Progress::Model(_) => {}
@@ -110,9 +110,10 @@ impl Live {
         }
     }
 
-    /// Writes one line, even if a model or tool put line breaks into the text.
+    /// Writes one line, even if a model or tool put line breaks into the text. On a terminal it is cut, so
+    /// that the end of it does not begin another line.
     fn line(&self, text: &str) {
-        let line = visible_line(text);
+        let line = cut_to_terminal(visible_line(text));
         match self.spinner.is_hidden() {
             true => drop(eprint_progress(&line)),
             false => self.spinner.println(line),
@@ -123,10 +124,7 @@ impl Live {
 /// Describes the progress of a tool on one line.
 fn describe_progress(progress: &ToolProgress) -> String {
     let of = progress.total.map(|total| format!(" of {total}"));
-    let message = progress
-        .message
-        .as_deref()
-        .map(|message| format!(": {}", shortened(message)));
+    let message = progress.message.as_deref().map(quoted);
     let (of, message) = (of.unwrap_or_default(), message.unwrap_or_default());
     format!("running a tool, {}{of}{message}", progress.done)
 }
@@ -154,7 +152,11 @@ fn event_lines(run: &RunId, event: &Event) -> Vec<String> {
         Event::ModelAnswered { turn, answer, .. } => {
             let thought = answer.thought.as_deref().unwrap_or(&answer.text);
             let calls: Vec<&str> = answer.calls.iter().map(|call| call.tool.as_str()).collect();
-            format!("{turn}. {} {}", calls.join(", "), shortened(thought))
+            let calls = match calls.is_empty() {
+                true => "the model".to_owned(),
+                false => calls.join(", "),
+            };
+            format!("{turn}. {calls}{}", quoted(thought))
         }
         Event::Offered { gap: Some(gap), .. } => {
             let lines = super::gaps::message_lines(gap).into_iter();
@@ -162,20 +164,33 @@ fn event_lines(run: &RunId, event: &Event) -> Vec<String> {
         }
         Event::Recalled { strategies, .. } => {
             let lines = strategies.iter().map(|recalled| {
-                let text = shortened(&recalled.text);
-                format!("{margin}   uses strategy {}: {text}", recalled.id)
+                let text = quoted(&recalled.text);
+                format!("{margin}   uses strategy {}{text}", recalled.id)
             });
             return lines.collect();
         }
         Event::ModelFailed { message, .. } => {
-            format!("   the model failed: {}", shortened(message))
+            format!("   the model failed{}", quoted(message))
         }
         Event::Decided { decision, .. } if decision.failure().is_some() => format!("   {decision}"),
-        Event::Asked { approval, .. } => format!(
-            "   call {} needs approval: {}",
-            approval.call().index,
-            shortened(approval.question().headline().as_str())
-        ),
+        Event::Asked { approval, .. } => {
+            let (call, question) = (approval.call().index, approval.question());
+            let headline = question.headline().as_str();
+            match (question.authorize(), approval.asker()) {
+                (Some(_), None) => {
+                    format!("   call {call} needs approval: {}", shortened(headline))
+                }
+                (Some(_), Some(asker)) => format!(
+                    "   call {call} needs approval, asked by {asker}{}",
+                    quoted(headline)
+                ),
+                (None, asker) => format!(
+                    "   call {call}: {} asks{}",
+                    asker.as_deref().unwrap_or("Windlass"),
+                    quoted(headline)
+                ),
+            }
+        }
         Event::Settled { approval, .. } => {
             let by: Vec<&str> = approval.deciders().map(Principal::as_str).collect();
             let by = match by.is_empty() {
@@ -195,12 +210,15 @@ fn event_lines(run: &RunId, event: &Event) -> Vec<String> {
         ),
         Event::Released { call, by, .. } => format!("   call {}: released by {by}", call.index),
         Event::Undone { call, by, .. } => format!("   call {}: undone by {by}", call.index),
+        Event::JournalDamaged { reason, .. } => {
+            format!("   the journal lost entries ({reason}); calls with an effect need approval")
+        }
         Event::Planned { plan, .. } => format!("   plan with {} tasks", plan.tasks().len()),
         Event::TaskStarted { task, attempt, .. } => match attempt {
             1 => format!("   task {task} starts"),
             _ => format!("   task {task} starts again"),
         },
-        Event::TaskEnded { task, end, .. } => format!("   task {task}: {}", describe_task_end(end)),
+        Event::TaskEnded { task, end, .. } => format!("   task {task}{}", describe_task_end(end)),
         Event::TaskMarked {
             task, status, by, ..
         } => {
@@ -210,11 +228,16 @@ fn event_lines(run: &RunId, event: &Event) -> Vec<String> {
         }
         Event::Replanned { by, .. } => format!("   plan changed by {by}"),
         Event::CallEnded { call, end, .. } => {
-            format!("   call {}: {}", call.index, describe_call_end(end))
+            format!("   call {}{}", call.index, describe_call_end(end))
         }
         _ => return Vec::new(),
     };
     vec![format!("{margin}{line}")]
+}
+
+/// Quotes the start of a text of a model, tool or server behind a bar.
+fn quoted(text: &str) -> String {
+    Quote::of(&shortened(text)).on_line()
 }
 
 /// Describes the result of a task.
@@ -240,16 +263,16 @@ fn describe_settlement(approval: &Approval) -> &'static str {
 
 fn describe_call_end(end: &CallEnd) -> String {
     match end {
-        CallEnd::Success(serde_json::Value::String(text)) => shortened(text),
-        CallEnd::Success(value) => shortened(&value.to_string()),
+        CallEnd::Success(serde_json::Value::String(text)) => quoted(text),
+        CallEnd::Success(value) => quoted(&value.to_string()),
         CallEnd::Error(failure)
         | CallEnd::Timeout(failure)
         | CallEnd::Cancelled(failure)
         | CallEnd::Unknown(failure) => {
             format!(
-                "{}: {}",
+                ": {}{}",
                 failure.category,
-                shortened(&failure.operator_message)
+                quoted(&failure.operator_message)
             )
         }
     }

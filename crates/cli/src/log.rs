@@ -1,5 +1,7 @@
 //! Logging: spans and events of all crates on standard error, off by default. Lines are escaped like all
 //! output, and secrets of the environment are redacted.
+//!
+//! With the format `json`, every line on standard error is a JSON object, also those of the program itself.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -8,6 +10,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde_json::Value;
+use tracing::dispatcher;
 use tracing_subscriber::filter::{LevelFilter, Targets, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -18,7 +21,7 @@ use windlass_spec::text::{TextUse, escape_json};
 
 use super::arguments::{Color, LogOptions};
 use super::report::is_colored;
-use super::terminal::{eprint_log, write_errors_as_json};
+use super::terminal::eprint_log;
 
 /// The environment variables of the options.
 const FILTER_VARIABLE: &str = "WINDLASS_LOG";
@@ -36,14 +39,21 @@ pub(crate) struct LogFilter {
     levels: BTreeMap<String, LevelFilter>,
 }
 
+impl LogFilter {
+    /// Logs nothing.
+    const fn off() -> Self {
+        Self {
+            default: LevelFilter::OFF,
+            levels: BTreeMap::new(),
+        }
+    }
+}
+
 impl FromStr for LogFilter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut filter = Self {
-            default: LevelFilter::OFF,
-            levels: BTreeMap::new(),
-        };
+        let mut filter = Self::off();
         for directive in text.split(',').map(str::trim) {
             let (target, level) = match directive.split_once('=') {
                 Some((target, level)) => (Some(target.trim()), level.trim()),
@@ -91,13 +101,22 @@ pub(crate) fn start(options: &LogOptions, color: Color) -> Result<(), String> {
         None => variable(FORMAT_VARIABLE, |text| LogFormat::from_str(text, true))?,
     };
     let format = format.unwrap_or(LogFormat::Text);
-    if format == LogFormat::Json {
-        write_errors_as_json();
-    }
-    if let Some(filter) = filter {
-        install(&filter, format, is_colored(color));
-    }
+    let filter = match (filter, format) {
+        (None, LogFormat::Text) => return Ok(()),
+        // Nothing is logged, but the lines of the program itself are JSON.
+        (None, LogFormat::Json) => LogFilter::off(),
+        (Some(filter), _) => filter,
+    };
+    install(&filter, format, is_colored(color));
     Ok(())
+}
+
+/// Whether every line on standard error is a JSON object, for programs: the lines of the log are.
+pub(crate) fn is_json() -> bool {
+    dispatcher::get_default(|log| {
+        let output = log.downcast_ref::<LogOutput>();
+        output.is_some_and(|output| output.format == LogFormat::Json)
+    })
 }
 
 /// Parses a variable that is set and not empty.

@@ -3,6 +3,7 @@
 mod ab;
 mod approvals;
 mod arguments;
+mod audit;
 mod batch;
 mod bind;
 mod chat;
@@ -23,6 +24,7 @@ mod mcp;
 mod memory;
 mod models;
 mod moments;
+mod paste;
 mod plan;
 mod playbook;
 mod plural;
@@ -41,6 +43,7 @@ mod tasks;
 mod terminal;
 mod tools;
 mod trace;
+mod trust;
 mod worker;
 
 use std::ffi::OsStr;
@@ -58,7 +61,7 @@ const USAGE: u8 = 2;
 
 /// The outcome of a command, which determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CommandOutcome {
     /// The command succeeded.
     Done,
     /// The input is invalid, or the command failed.
@@ -67,17 +70,17 @@ pub(crate) enum Outcome {
     Code(u8),
 }
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
+impl From<CommandOutcome> for ExitCode {
+    fn from(outcome: CommandOutcome) -> Self {
         match outcome {
-            Outcome::Done => Self::SUCCESS,
-            Outcome::Failed => Self::FAILURE,
-            Outcome::Code(code) => Self::from(code),
+            CommandOutcome::Done => Self::SUCCESS,
+            CommandOutcome::Failed => Self::FAILURE,
+            CommandOutcome::Code(code) => Self::from(code),
         }
     }
 }
 
-impl Outcome {
+impl CommandOutcome {
     fn from_success(is_success: bool) -> Self {
         if is_success { Self::Done } else { Self::Failed }
     }
@@ -88,13 +91,13 @@ fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(error) => {
             print_error(&error);
-            Outcome::Failed.into()
+            CommandOutcome::Failed.into()
         }
     }
 }
 
 /// Runs the command. Usage errors give the exit code 2.
-fn run() -> anyhow::Result<Outcome> {
+fn run() -> anyhow::Result<CommandOutcome> {
     print_panics();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
@@ -102,7 +105,7 @@ fn run() -> anyhow::Result<Outcome> {
     };
     if let Err(error) = log::start(&arguments.log, arguments.color) {
         terminal::eprint_line(&format!("error: {error}"))?;
-        return Ok(Outcome::Code(USAGE));
+        return Ok(CommandOutcome::Code(USAGE));
     }
     let reporter = report::Reporter::new(arguments.color);
     let program = Program::new(arguments.configuration);
@@ -117,6 +120,7 @@ fn run() -> anyhow::Result<Outcome> {
         Command::Worker(command) => worker::run(&program, &command),
         Command::Plan(command) => plan::run(&program, &command, &reporter),
         Command::Trace(command) => trace::run(&program, &command),
+        Command::Audit(command) => audit::run(&program, &command),
         Command::Ab(command) => ab::run(&program, &command, &reporter),
         Command::Approvals(command) => approvals::run(&program, &command),
         Command::Holds(command) => holds::run(&program, &command),
@@ -128,7 +132,8 @@ fn run() -> anyhow::Result<Outcome> {
         Command::Playbook(command) => playbook::run(&program, &command, &reporter),
         Command::Models(command) => models::run(&program, &command),
         Command::Config(command) => config::run(&program, &command, &reporter),
-        Command::Init(command) => init::run(&command),
+        Command::Init(command) => init::run(&program, &command),
+        Command::Trust(command) => trust::run(&program, &command),
         Command::Doctor(command) => doctor::run(&program, &command, &reporter),
         Command::Eval(command) => eval::run(&program, &command),
         Command::Completions(command) => completions::run(&command),
@@ -141,7 +146,7 @@ fn print_error(error: &anyhow::Error) {
 }
 
 /// Prints help, the version or a usage error, which quotes the arguments.
-fn print_usage(error: &clap::Error) -> io::Result<Outcome> {
+fn print_usage(error: &clap::Error) -> io::Result<CommandOutcome> {
     let is_clean = |text: &OsStr| {
         text.to_str()
             .is_some_and(|text| is_clean(text, TextUse::Display))
@@ -166,7 +171,7 @@ fn print_usage(error: &clap::Error) -> io::Result<Outcome> {
         true => terminal::eprint_styled(&text)?,
         false => terminal::print_help(&text)?,
     }
-    Ok(Outcome::Code(
+    Ok(CommandOutcome::Code(
         u8::try_from(error.exit_code()).unwrap_or(USAGE),
     ))
 }

@@ -16,13 +16,13 @@ use super::report::Reporter;
 use super::run::block_on_until_interrupted;
 use super::table::{one_line, print_table};
 use super::terminal::{eprint_line, print_json, print_line};
-use super::{Outcome, tools};
+use super::{CommandOutcome, tools};
 
 pub(super) fn run(
     program: &Program,
     command: &Mcp,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     match &command.command {
         McpCommand::Add(command) => add::run(program, command),
         McpCommand::Import(command) => add::import(program, command),
@@ -64,7 +64,7 @@ fn counted(pins: &[Pin]) -> String {
     }
 }
 
-fn list(program: &Program, command: &McpList) -> anyhow::Result<Outcome> {
+fn list(program: &Program, command: &McpList) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.output.data.as_deref());
     let servers = service.list_servers(&program.identity()?)?;
     if servers.is_empty() {
@@ -73,7 +73,7 @@ fn list(program: &Program, command: &McpList) -> anyhow::Result<Outcome> {
                 "the configuration has no servers\nhint: add one with `windlass mcp add NAME -- COMMAND`",
             )?;
         }
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let mut rows = Vec::new();
     for server in &servers {
@@ -112,11 +112,15 @@ fn list(program: &Program, command: &McpList) -> anyhow::Result<Outcome> {
     if !command.output.json {
         print_table(["SERVER", "TRUST", "ERA", "TOOLS", "CONNECTION"], &rows)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Calls a tool of a server like any other tool.
-fn call(program: &Program, command: &McpCall, reporter: &Reporter) -> anyhow::Result<Outcome> {
+fn call(
+    program: &Program,
+    command: &McpCall,
+    reporter: &Reporter,
+) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.output.data.as_deref());
     let identity = program.identity()?;
     let name = service.server_tool_name(&identity, &command.name, &command.tool)?;
@@ -138,7 +142,7 @@ fn call(program: &Program, command: &McpCall, reporter: &Reporter) -> anyhow::Re
     )
 }
 
-fn log_in(program: &Program, command: &McpLogin) -> anyhow::Result<Outcome> {
+fn log_in(program: &Program, command: &McpLogin) -> anyhow::Result<CommandOutcome> {
     let (service, identity) = (
         program.service(command.data.as_deref()),
         program.identity()?,
@@ -154,10 +158,10 @@ fn log_in(program: &Program, command: &McpLogin) -> anyhow::Result<Outcome> {
         false => format!(" for {}", login.scopes.join(", ")),
     };
     print_line(&format!("authorized by {}{scopes}", login.issuer))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn remove(program: &Program, command: &McpRemove) -> anyhow::Result<Outcome> {
+fn remove(program: &Program, command: &McpRemove) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.data.as_deref());
     let removed = service.remove_server(&program.identity()?, &command.name)?;
     if let Some(file) = &removed.file {
@@ -169,5 +173,5 @@ fn remove(program: &Program, command: &McpRemove) -> anyhow::Result<Outcome> {
     if removed.had_pins {
         eprint_line("deleted its pins")?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

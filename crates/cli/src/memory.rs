@@ -9,7 +9,7 @@ use windlass_service::types::{
 };
 use windlass_service::{Identity, MemoryFile, NewMemoryDocument, Service, read_memory_text};
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::{
     Memory as MemoryArguments, MemoryAdd, MemoryCommand, MemoryForget, MemoryList, MemoryPlain,
     MemorySearch,
@@ -18,7 +18,7 @@ use super::live::bar;
 use super::moments::ago;
 use super::program::Program;
 use super::table::{one_line, print_table};
-use super::terminal::{eprint_line, print_json, print_line};
+use super::terminal::{Quote, eprint_line, print_json, print_line};
 
 /// The maximum length of a shown chunk.
 const SHOWN: usize = 300;
@@ -30,7 +30,7 @@ struct MemorySession {
     identity: Identity,
 }
 
-pub(super) fn run(program: &Program, command: &MemoryArguments) -> anyhow::Result<Outcome> {
+pub(super) fn run(program: &Program, command: &MemoryArguments) -> anyhow::Result<CommandOutcome> {
     let session = MemorySession {
         service: program.service(command.data.as_deref()),
         identity: program.identity()?,
@@ -48,7 +48,7 @@ pub(super) fn run(program: &Program, command: &MemoryArguments) -> anyhow::Resul
     }
 }
 
-fn add(session: &MemorySession, command: &MemoryAdd) -> anyhow::Result<Outcome> {
+fn add(session: &MemorySession, command: &MemoryAdd) -> anyhow::Result<CommandOutcome> {
     let limit = session.service.max_document_bytes();
     let (title, text, source) = match (&command.file, command.text.as_deref()) {
         (Some(file), _) => {
@@ -74,7 +74,7 @@ fn add(session: &MemorySession, command: &MemoryAdd) -> anyhow::Result<Outcome> 
         true => print_json(&format!("{}\n", json!(stored)))?,
         false => print_line(&describe_stored(&stored))?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn describe_stored(stored: &RememberedDocument) -> String {
@@ -92,7 +92,7 @@ fn describe_stored(stored: &RememberedDocument) -> String {
     }
 }
 
-fn search(session: &MemorySession, command: &MemorySearch) -> anyhow::Result<Outcome> {
+fn search(session: &MemorySession, command: &MemorySearch) -> anyhow::Result<CommandOutcome> {
     let (scopes, limit) = (&command.scope, usize::from(command.limit));
     let hits = session
         .service
@@ -107,7 +107,7 @@ fn search(session: &MemorySession, command: &MemorySearch) -> anyhow::Result<Out
         let shown: Vec<String> = hits.iter().map(|hit| describe_hit(session, hit)).collect();
         print_line(&shown.join("\n\n"))?;
     }
-    Ok(Outcome::from_success(!hits.is_empty()))
+    Ok(CommandOutcome::from_success(!hits.is_empty()))
 }
 
 fn describe_hit(session: &MemorySession, hit: &MemoryHit) -> String {
@@ -122,16 +122,16 @@ fn describe_hit(session: &MemorySession, hit: &MemoryHit) -> String {
         about.push("untrusted".to_owned());
     }
     format!(
-        "{:.3}  {}  {}\n       {}\n       {}",
+        "{:.3}  {}  {}\n       {}\n{}",
         hit.score,
         hit.document,
         one_line(title.unwrap_or("-"), 80),
         about.join(" · "),
-        one_line(&hit.text, SHOWN)
+        Quote::of(&one_line(&hit.text, SHOWN)).block("       ")
     )
 }
 
-fn list(session: &MemorySession, command: &MemoryList) -> anyhow::Result<Outcome> {
+fn list(session: &MemorySession, command: &MemoryList) -> anyhow::Result<CommandOutcome> {
     let documents =
         session
             .service
@@ -140,11 +140,11 @@ fn list(session: &MemorySession, command: &MemoryList) -> anyhow::Result<Outcome
         for document in &documents {
             print_json(&format!("{}\n", json!(document)))?;
         }
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     if documents.is_empty() {
         eprint_line("there are no documents\nhint: add one with `windlass memory add \"TEXT\"`")?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let row = |document: &StoredDocument| {
         let title = document.title.as_deref().or(document.source.as_deref());
@@ -162,10 +162,10 @@ fn list(session: &MemorySession, command: &MemoryList) -> anyhow::Result<Outcome
     };
     let rows: Vec<[String; 5]> = documents.iter().map(row).collect();
     print_table(["DOCUMENT", "SCOPE", "BYTES", "UPDATED", "TITLE"], &rows)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn forget(session: &MemorySession, command: &MemoryForget) -> anyhow::Result<Outcome> {
+fn forget(session: &MemorySession, command: &MemoryForget) -> anyhow::Result<CommandOutcome> {
     let documents =
         session
             .service
@@ -182,14 +182,14 @@ fn forget(session: &MemorySession, command: &MemoryForget) -> anyhow::Result<Out
     if !command.json {
         eprint_line("hint: run `windlass memory compact` to erase it from the file, too")?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn statistics(session: &MemorySession, command: &MemoryPlain) -> anyhow::Result<Outcome> {
+fn statistics(session: &MemorySession, command: &MemoryPlain) -> anyhow::Result<CommandOutcome> {
     let statistics = session.service.memory_statistics(&session.identity)?;
     if command.json {
         print_json(&format!("{}\n", json!(statistics)))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let row = |scope: &ScopeStatistics| {
         [
@@ -209,10 +209,10 @@ fn statistics(session: &MemorySession, command: &MemoryPlain) -> anyhow::Result<
     };
     print_line(&format!("embedder: {embedder}{whole}"))?;
     print_line(&format!("database: {} bytes", statistics.database_bytes))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn compact(session: &MemorySession, command: &MemoryPlain) -> anyhow::Result<Outcome> {
+fn compact(session: &MemorySession, command: &MemoryPlain) -> anyhow::Result<CommandOutcome> {
     let compacted = session.service.compact_memory(&session.identity)?;
     let (before, after) = (compacted.bytes_before, compacted.bytes_after);
     match command.json {
@@ -222,10 +222,10 @@ fn compact(session: &MemorySession, command: &MemoryPlain) -> anyhow::Result<Out
         ))?,
         false => print_line(&format!("compacted from {before} to {after} bytes"))?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn reembed(session: &MemorySession, command: &MemoryPlain) -> anyhow::Result<Outcome> {
+fn reembed(session: &MemorySession, command: &MemoryPlain) -> anyhow::Result<CommandOutcome> {
     let progress = bar("parts", 0);
     let done = session
         .service
@@ -241,5 +241,5 @@ fn reembed(session: &MemorySession, command: &MemoryPlain) -> anyhow::Result<Out
         (false, 0) => print_line("all vectors are up to date")?,
         (false, chunks) => print_line(&format!("{chunks} parts re-embedded"))?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

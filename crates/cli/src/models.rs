@@ -3,13 +3,13 @@
 use serde_json::json;
 use windlass_model::{ProviderStatus, ReflexModel};
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::Models;
 use super::program::Program;
 use super::run::block_on_until_interrupted;
 use super::terminal::{print_json, print_line};
 
-pub(super) fn run(program: &Program, command: &Models) -> anyhow::Result<Outcome> {
+pub(super) fn run(program: &Program, command: &Models) -> anyhow::Result<CommandOutcome> {
     let service = program.service(None);
     let identity = program.identity()?;
     let places = block_on_until_interrupted(&service, service.list_models(&identity))??;
@@ -32,7 +32,7 @@ pub(super) fn run(program: &Program, command: &Models) -> anyhow::Result<Outcome
             }
         }
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn describe_capabilities(place: &ProviderStatus) -> &'static str {

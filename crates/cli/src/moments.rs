@@ -34,9 +34,31 @@ pub(super) fn left(until: Timestamp, now: Timestamp) -> Option<String> {
     (until > now).then(|| format_duration(until.microseconds_since(now)))
 }
 
-/// The time left in seconds, for JSON.
-pub(super) fn seconds_left(until: Timestamp, now: Timestamp) -> f64 {
-    (until.microseconds_since(now) / 1_000) as f64 / 1_000.0
+/// Parses a time, or an age relative to now.
+pub(super) fn time_or_age(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
+    let invalid = || {
+        anyhow::anyhow!(
+            "`{text}` is neither a time nor an age\n\
+             hint: write 2026-05-01T00:00:00Z, or 90m, 12h or 7d"
+        )
+    };
+    if let Ok(time) = text.parse() {
+        return Ok(time);
+    }
+    let unit = match text.chars().last() {
+        Some('m') => 60,
+        Some('h') => 3_600,
+        Some('d') => 86_400,
+        _ => return Err(invalid()),
+    };
+    let number: i64 = text[..text.len() - 1].parse().map_err(|_| invalid())?;
+    let earlier = number
+        .checked_mul(unit * 1_000_000)
+        .filter(|earlier| *earlier >= 0)
+        .ok_or_else(invalid)?;
+    Ok(Timestamp::from_microseconds(
+        now.as_microseconds().saturating_sub(earlier),
+    ))
 }
 
 #[cfg(test)]

@@ -12,22 +12,23 @@ use serde_json::{Value, json};
 use windlass_core::run::{PlanState, PlanTaskStatus, Run, RunEnd};
 use windlass_runtime::now;
 use windlass_service::types::RunState;
-use windlass_service::{Identity, NewRun, PlanChange, PlanDetails, Service, check_plan};
-use windlass_spec::plan::{Plan, RawPlan};
+use windlass_service::{BoundAgent, Identity, PlanChange, PlanDetails, Service, read_plan};
+use windlass_spec::plan::Plan;
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::{
-    self, PlanCheck, PlanCommand, PlanEdit, PlanList, PlanMark, PlanRun, PlanShow,
+    self, PlanCommand, PlanEdit, PlanList, PlanMark, PlanRun, PlanShow, PlanSource,
 };
 use super::ending::{
     describe_pending, early_end_message, exit_code, next_step_message, resume_command,
 };
 use super::moments::ago;
+use super::paste;
 use super::program::{Notices, Program, ended};
 use super::report::Reporter;
 use super::run::{attachment, block_on, choose};
 use super::table::{one_line, print_table};
-use super::terminal::{eprint_line, print_content, print_json, print_line, visible_block};
+use super::terminal::{Quote, eprint_line, print_content, print_json, print_line};
 
 /// The maximum size of a plan file.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -36,13 +37,26 @@ pub(super) fn run(
     program: &Program,
     command: &arguments::Plan,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let data = command.data.as_deref();
     let service = || program.service(data);
     let identity = &program.identity()?;
+    let bind = |source| PlanAgent::bind(program, source, data, reporter);
     match &command.command {
-        PlanCommand::Check(command) => check(program, command, data, reporter),
-        PlanCommand::Run(command) => run_plan(program, command, data, reporter),
+        PlanCommand::Check(command) => match read(&command.source.plan) {
+            Ok(plan) => match bind(&command.source)? {
+                Some(agent) => show_check(check(&agent, plan), command.json),
+                None => Ok(CommandOutcome::Failed),
+            },
+            Err(error) => show_check(Err(error), command.json),
+        },
+        PlanCommand::Run(command) => {
+            let plan = read(&command.source.plan)?;
+            match bind(&command.source)? {
+                Some(agent) => run_plan(&agent, &plan, command),
+                None => Ok(CommandOutcome::Failed),
+            }
+        }
         PlanCommand::List(command) => list(&service(), identity, command),
         PlanCommand::Show(command) => ended(show(&service(), identity, command), command.json),
         PlanCommand::Mark(command) => ended(mark(&service(), identity, command), command.json),
@@ -69,28 +83,46 @@ fn read(path: &Path) -> anyhow::Result<Plan> {
         text.len() as u64 <= MAX_BYTES,
         "{place} is larger than {MAX_BYTES} bytes"
     );
-    let raw: RawPlan =
-        serde_json::from_str(&text).with_context(|| format!("{place} is not a plan"))?;
-    Plan::try_from(raw).map_err(|errors| anyhow::anyhow!("{place} is not a valid plan\n{errors}"))
+    Ok(read_plan(&text, &place.to_string())?)
 }
 
-fn check(
-    program: &Program,
-    command: &PlanCheck,
-    data: Option<&Path>,
-    reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
-    let options = command.agent.run_options();
-    let Some(declared) = choose(&command.file, &options, reporter)? else {
-        return Ok(Outcome::Failed);
-    };
-    let service = program.service_for(data, &options, Notices::Text);
-    let bound = service.bind(&program.identity()?, &declared, &options)?;
-    let plan = read(&command.plan).and_then(|plan| {
-        check_plan(&plan, bound.agent())?;
-        Ok(plan)
-    });
-    match (plan, command.json) {
+/// The agent whose tools a plan uses.
+struct PlanAgent {
+    service: Service,
+    identity: Identity,
+    bound: BoundAgent,
+}
+
+impl PlanAgent {
+    /// `None` if its file has errors, which are reported.
+    fn bind(
+        program: &Program,
+        source: &PlanSource,
+        data: Option<&Path>,
+        reporter: &Reporter,
+    ) -> anyhow::Result<Option<Self>> {
+        let options = source.agent.run_options();
+        let Some(declared) = choose(&source.file, &options, reporter)? else {
+            return Ok(None);
+        };
+        let service = program.service_for(data, &options, Notices::Text);
+        let identity = program.identity()?;
+        let bound = service.bind(&identity, &declared, &options)?;
+        Ok(Some(Self {
+            service,
+            identity,
+            bound,
+        }))
+    }
+}
+
+fn check(agent: &PlanAgent, plan: Plan) -> anyhow::Result<Plan> {
+    agent.bound.check_plan(&plan)?;
+    Ok(plan)
+}
+
+fn show_check(plan: anyhow::Result<Plan>, as_json: bool) -> anyhow::Result<CommandOutcome> {
+    match (plan, as_json) {
         (Ok(plan), true) => print_json(&format!("{}\n", json!({"ok": true, "plan": plan})))?,
         (Ok(plan), false) => print_line(&format!(
             "the plan is valid: {} tasks, {}",
@@ -100,39 +132,28 @@ fn check(
         (Err(error), true) => {
             let errors: Vec<String> = format!("{error:#}").lines().map(str::to_owned).collect();
             print_json(&format!("{}\n", json!({"ok": false, "errors": errors})))?;
-            return Ok(Outcome::Failed);
+            return Ok(CommandOutcome::Failed);
         }
         (Err(error), false) => {
             eprint_line(&format!("error: {error:#}"))?;
-            return Ok(Outcome::Failed);
+            return Ok(CommandOutcome::Failed);
         }
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn run_plan(
-    program: &Program,
-    command: &PlanRun,
-    data: Option<&Path>,
-    reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
-    let options = command.agent.run_options();
-    let Some(declared) = choose(&command.file, &options, reporter)? else {
-        return Ok(Outcome::Failed);
-    };
-    let plan = read(&command.plan)?;
-    let has_call_limit = command.limits.max_calls.is_some();
-    let new = NewRun::of_plan(&plan, command.limits.settings(), has_call_limit)?;
-    let service = program.service_for(data, &options, Notices::Text);
-    let identity = program.identity()?;
-    let bound = service.bind(&identity, &declared, &options)?;
-    // The tools of servers are known only after binding.
-    check_plan(&plan, bound.agent())?;
-    let run = block_on(&service, async {
-        let attachment = attachment(&service, &identity, false, command.json);
-        bound.start(&identity, new, attachment).await
+fn run_plan(agent: &PlanAgent, plan: &Plan, command: &PlanRun) -> anyhow::Result<CommandOutcome> {
+    let (service, identity) = (&agent.service, &agent.identity);
+    let (limits, has_call_limit) = (&command.limits, command.limits.max_calls.is_some());
+    let run = block_on(service, async {
+        let attachment = attachment(service, identity, false, command.json);
+        let settings = limits.settings();
+        agent
+            .bound
+            .start_plan(identity, plan, settings, has_call_limit, attachment)
+            .await
     })??;
-    show_end(&run, &service, &identity, command.json)
+    show_end(&run, service, identity, command.json)
 }
 
 /// Prints the outcome of a plan.
@@ -141,7 +162,7 @@ pub(super) fn show_end(
     service: &Service,
     identity: &Identity,
     as_json: bool,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let plan = run.plans().first();
     if as_json {
         let plan = plan.map(PlanState::to_json);
@@ -153,7 +174,7 @@ pub(super) fn show_end(
     match run.end() {
         // The answer says why there is no plan.
         Some(RunEnd::Completed) if plan.is_none() && !as_json => {
-            let answer = visible_block(run.response().answer.as_str());
+            let answer = Quote::of(run.response().answer.as_str()).after_label("  ");
             eprint_line(&format!("error: {answer}"))?;
         }
         Some(end) if !as_json => {
@@ -165,8 +186,10 @@ pub(super) fn show_end(
         None => {
             let manual = plan.into_iter().flat_map(|plan| {
                 let id = plan.id();
-                plan.manual_tasks()
-                    .map(move |task| format!("windlass plan mark {id} {} success", task.id))
+                plan.manual_tasks().map(move |task| {
+                    let command = format!("plan mark {id} {} success", task.id);
+                    paste::command(&command, service.given_data_directory())
+                })
             });
             for command in manual {
                 eprint_line(&format!(
@@ -182,18 +205,22 @@ pub(super) fn show_end(
         (Some(RunEnd::Completed), _) => 1,
         _ => exit_code(run),
     };
-    Ok(Outcome::Code(code))
+    Ok(CommandOutcome::Code(code))
 }
 
-fn show(service: &Service, identity: &Identity, command: &PlanShow) -> anyhow::Result<Outcome> {
-    let details = service.show_plan(identity, &command.plan)?;
+fn show(
+    service: &Service,
+    identity: &Identity,
+    command: &PlanShow,
+) -> anyhow::Result<CommandOutcome> {
+    let details = service.show_plan(identity, &command.plan.plan)?;
     let plan = details.state().context("the plan no longer exists")?;
     match (command.json, command.graph) {
         (true, _) => print_json(&format!("{}\n", as_object(plan)))?,
         (false, Some(graph)) => print_content(&graph::draw_graph(plan, graph))?,
         (false, None) => print_line(draw::draw_plan(plan, now()).trim_end())?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// A plan as JSON: the fields that a model gets, with times.
@@ -214,8 +241,12 @@ fn as_object(plan: &PlanState) -> Value {
     object
 }
 
-fn list(service: &Service, identity: &Identity, command: &PlanList) -> anyhow::Result<Outcome> {
-    let plans = service.list_plans(identity, command.limit)?;
+fn list(
+    service: &Service,
+    identity: &Identity,
+    command: &PlanList,
+) -> anyhow::Result<CommandOutcome> {
+    let plans = service.list_plans(identity, command.limit, None)?;
     if command.json {
         for plan in plans {
             print_json(&format!(
@@ -226,11 +257,11 @@ fn list(service: &Service, identity: &Identity, command: &PlanList) -> anyhow::R
                 })
             ))?;
         }
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     if plans.is_empty() {
         eprint_line("there are no plans\nhint: run one with `windlass plan run FILE PLAN`")?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let rows: Vec<[String; 5]> = plans
         .into_iter()
@@ -245,11 +276,15 @@ fn list(service: &Service, identity: &Identity, command: &PlanList) -> anyhow::R
         })
         .collect();
     print_table(["plan", "made", "run", "tasks", "goal"], &rows)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn mark(service: &Service, identity: &Identity, command: &PlanMark) -> anyhow::Result<Outcome> {
-    let details = service.show_plan(identity, &command.plan)?;
+fn mark(
+    service: &Service,
+    identity: &Identity,
+    command: &PlanMark,
+) -> anyhow::Result<CommandOutcome> {
+    let details = service.show_plan(identity, &command.plan.plan)?;
     let status = PlanTaskStatus::from(command.status);
     let result = command
         .result
@@ -265,9 +300,13 @@ fn mark(service: &Service, identity: &Identity, command: &PlanMark) -> anyhow::R
     print_change(service, identity, &details, &what, command.json)
 }
 
-fn edit(service: &Service, identity: &Identity, command: &PlanEdit) -> anyhow::Result<Outcome> {
+fn edit(
+    service: &Service,
+    identity: &Identity,
+    command: &PlanEdit,
+) -> anyhow::Result<CommandOutcome> {
     let new = read(&command.new)?;
-    let details = service.show_plan(identity, &command.plan)?;
+    let details = service.show_plan(identity, &command.plan.plan)?;
     let what = match service.edit_plan(identity, &details, &new)? {
         PlanChange::Made => "plan changed",
         PlanChange::Pending => "the plan will be changed",
@@ -282,11 +321,11 @@ fn print_change(
     details: &PlanDetails,
     what: &str,
     as_json: bool,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let run = details.run.id();
     let onward = service.outermost_run_state(identity, run)?;
     if as_json {
-        let next = (onward.state != RunState::Ended).then(|| resume_command(&onward.run));
+        let next = (onward.state != RunState::Ended).then(|| resume_command(&onward));
         print_json(&format!(
             "{}\n",
             json!({"run": run, "done": what, "next": next})
@@ -295,5 +334,5 @@ fn print_change(
         print_line(what)?;
         eprint_line(&next_step_message(&onward))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

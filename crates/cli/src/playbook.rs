@@ -6,23 +6,23 @@ mod stats;
 
 use serde_json::{Value, json};
 use windlass_learn::playbook::{KeptStrategy, StrategyStatus};
-use windlass_service::{Identity, Service, StrategyFilter};
+use windlass_service::{Identity, Service, StrategyChange, StrategyFilter};
 use windlass_spec::{AgentFile, ToolName};
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::{Playbook, PlaybookCommand, PlaybookList, PlaybookShow};
 use super::plural::counted;
 use super::program::Program;
 use super::report::Reporter;
 use super::source::read_agent_file;
 use super::table::{one_line, print_table};
-use super::terminal::{eprint_line, print_json, print_line};
+use super::terminal::{Quote, eprint_line, print_json, print_line};
 
 pub(super) fn run(
     program: &Program,
     command: &Playbook,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let session = PlaybookSession {
         service: program.service(command.data.as_deref()),
         identity: program.identity()?,
@@ -33,8 +33,15 @@ pub(super) fn run(
         PlaybookCommand::Show(show) => self::show(&session, show),
         PlaybookCommand::Diff(diff) => difference::diff(&session, diff),
         PlaybookCommand::Revert(revert) => change::revert(&session, revert),
-        PlaybookCommand::Pin(one) => change::pin(&session, one),
-        PlaybookCommand::Disable(one) => change::disable(&session, one),
+        PlaybookCommand::Pin(one) => {
+            change::change(&session, one, StrategyChange::Pin, StrategyChange::Unpin)
+        }
+        PlaybookCommand::Disable(one) => change::change(
+            &session,
+            one,
+            StrategyChange::Disable,
+            StrategyChange::Enable,
+        ),
         PlaybookCommand::Import(import) => change::import(&session, import, reporter),
         PlaybookCommand::Export(export) => change::export(&session, export),
         PlaybookCommand::Stats(stats) => stats::run(&session, stats),
@@ -67,11 +74,11 @@ fn list(
     session: &PlaybookSession<'_>,
     command: &PlaybookList,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let agents = match &command.agent {
         None => None,
         Some(file) => match read_agent_file(file, reporter)? {
-            None => return Ok(Outcome::Failed),
+            None => return Ok(CommandOutcome::Failed),
             Some(file) => Some(file),
         },
     };
@@ -110,7 +117,7 @@ fn list(
         let rows: Vec<[String; 5]> = strategies.iter().map(|kept| row(kept)).collect();
         print_table(["ID", "SECTION", "WORKED", "AT LEAST", "STRATEGY"], &rows)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn row(kept: &KeptStrategy) -> [String; 5] {
@@ -148,7 +155,7 @@ fn as_object(domain: &str, kept: &KeptStrategy) -> Value {
     object
 }
 
-fn show(session: &PlaybookSession<'_>, command: &PlaybookShow) -> anyhow::Result<Outcome> {
+fn show(session: &PlaybookSession<'_>, command: &PlaybookShow) -> anyhow::Result<CommandOutcome> {
     let (domain, kept) =
         session
             .service
@@ -160,7 +167,7 @@ fn show(session: &PlaybookSession<'_>, command: &PlaybookShow) -> anyhow::Result
             .map(|(run, vote)| json!({"run": run, "vote": vote}))
             .collect();
         print_json(&format!("{object}\n"))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let strategy = &kept.strategy;
     print_line(&format!(
@@ -168,7 +175,7 @@ fn show(session: &PlaybookSession<'_>, command: &PlaybookShow) -> anyhow::Result
         kept.id(),
         strategy.section
     ))?;
-    print_line(strategy.content.as_str())?;
+    print_line(&Quote::of(strategy.content.as_str()).block("  "))?;
     let names: Vec<&str> = strategy
         .tool_sequence()
         .iter()
@@ -204,5 +211,5 @@ fn show(session: &PlaybookSession<'_>, command: &PlaybookShow) -> anyhow::Result
         let vote = json!(vote);
         print_line(&format!("run {run}: {}", vote.as_str().unwrap_or_default()))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

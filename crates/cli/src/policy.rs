@@ -12,7 +12,7 @@ use windlass_policy::{DEFAULT_POLICIES, Policies, PolicyError, Problem};
 use windlass_service::{Identity, PolicySource, Service};
 use windlass_spec::{AgentFile, ToolSpecification};
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::{Policy, PolicyCommand};
 use super::program::{Program, ended};
 use super::report::Reporter;
@@ -24,12 +24,12 @@ pub(super) fn run(
     program: &Program,
     command: &Policy,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     match &command.command {
         PolicyCommand::Check(command) => check::run(program, command, reporter),
         PolicyCommand::Show => {
             print_content(DEFAULT_POLICIES)?;
-            Ok(Outcome::Done)
+            Ok(CommandOutcome::Done)
         }
         PolicyCommand::Explain(command) => {
             ended(explain::run(program, command, reporter), command.json)

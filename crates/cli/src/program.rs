@@ -1,14 +1,18 @@
 //! What all commands share: the identity of the user, and the service they call.
 
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use windlass_service::{ErrorKind, Identity, Notice, Overrides, RunOptions, Service, ServiceError};
+use windlass_service::{
+    ErrorKind, FileChange, Identity, Notice, Overrides, RunOptions, Service, ServiceError,
+};
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::ConfigurationOptions;
-use crate::terminal::{eprint_line, print_json, visible_line};
+use crate::prompt::read_text;
+use crate::terminal::{eprint_line, is_interactive, print_json, visible_line};
 
 /// The program with its global options.
 pub(crate) struct Program {
@@ -55,14 +59,32 @@ impl Program {
         Overrides {
             data: data.map(Path::to_owned),
             set: self.configuration.set.clone(),
+            trust_project: self.configuration.trust_project,
+            accept_changes: self.configuration.accept_changes,
             ..Overrides::default()
         }
     }
 
     fn open(&self, mut overrides: Overrides, notices: Notices) -> Service {
+        if io::stdin().is_terminal() && is_interactive() {
+            overrides.confirm = Some(Arc::new(confirm));
+        }
         overrides.notify = Some(Arc::new(move |notice| notices.print(notice)));
         Service::open(self.configuration.config.as_deref(), overrides)
     }
+}
+
+/// Asks the user whether to accept these files.
+fn confirm(changes: &[FileChange]) -> bool {
+    for change in changes {
+        let _ = eprint_line(&format!("{change}."));
+    }
+    let question = match changes {
+        [_] => "Have you reviewed this file, and accept it? (y/N)",
+        _ => "Have you reviewed these files, and accept them? (y/N)",
+    };
+    read_text(question, "")
+        .is_ok_and(|typed| ["y", "yes"].contains(&typed.trim().to_lowercase().as_str()))
 }
 
 /// How notices are printed.
@@ -79,6 +101,10 @@ impl Notices {
         let (text, line) = match notice {
             Notice::Model(name) => (format!("model: {name}"), None),
             Notice::Warning(warning) => (warning.clone(), None),
+            Notice::FileChanged(change) => (
+                format!("{change}."),
+                Some(json!({"event": "file_changed", "change": change})),
+            ),
             Notice::RunTaken { run, reason } => (
                 format!("run {run}: resumed ({reason})"),
                 Some(json!({"event": "run_taken", "run": run, "reason": reason})),
@@ -110,7 +136,10 @@ impl Notices {
 }
 
 /// Prints the error of a command, also as JSON, and maps its kind to the exit code.
-pub(crate) fn ended(result: anyhow::Result<Outcome>, as_json: bool) -> anyhow::Result<Outcome> {
+pub(crate) fn ended(
+    result: anyhow::Result<CommandOutcome>,
+    as_json: bool,
+) -> anyhow::Result<CommandOutcome> {
     let error = match result {
         Ok(outcome) => return Ok(outcome),
         Err(error) => error.downcast::<ServiceError>()?,
@@ -129,5 +158,5 @@ pub(crate) fn ended(result: anyhow::Result<Outcome>, as_json: bool) -> anyhow::R
         });
         print_json(&format!("{printed}\n"))?;
     }
-    Ok(Outcome::Code(code))
+    Ok(CommandOutcome::Code(code))
 }

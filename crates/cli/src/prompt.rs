@@ -9,7 +9,7 @@ use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::history::MemHistory;
 use rustyline::validate::Validator;
-use rustyline::{Behavior, Config, Editor, Helper};
+use rustyline::{Behavior, Config, Context, Editor, Helper};
 use windlass_spec::text::{CharacterClass, TextUse, is_clean, replace_hidden};
 
 /// Why there is no line.
@@ -37,14 +37,14 @@ impl From<ReadlineError> for PromptError {
 pub(super) fn read_text(question: &str, initial: &str) -> Result<String, PromptError> {
     // Answers may go to a file while the user types: the prompt belongs to the terminal.
     let config = Config::builder().behavior(Behavior::PreferTerm).build();
-    let mut editor = Editor::<SafeLine, MemHistory>::with_history(config, MemHistory::new())?;
-    editor.set_helper(Some(SafeLine));
+    let mut editor = Editor::<SafeLine<()>, MemHistory>::with_history(config, MemHistory::new())?;
+    editor.set_helper(Some(SafeLine(())));
     let prompt = format!("{} ", drawn(question));
     Ok(editor.readline_with_initial(&prompt, (initial, ""))?)
 }
 
 /// A line as it is drawn.
-pub(super) fn drawn(line: &str) -> Cow<'_, str> {
+fn drawn(line: &str) -> Cow<'_, str> {
     replace_hidden(line, TextUse::Display, |class, hidden, drawn| {
         // The editor counts one column for each control character and none for the others.
         if class == CharacterClass::Control {
@@ -54,21 +54,32 @@ pub(super) fn drawn(line: &str) -> Cow<'_, str> {
 }
 
 /// Whether a line cannot be drawn as it is.
-pub(super) fn must_be_drawn(line: &str) -> bool {
+fn must_be_drawn(line: &str) -> bool {
     !is_clean(line, TextUse::Display)
 }
 
-struct SafeLine;
+/// Draws typed and pasted text and the history without characters that control the terminal. `C` completes what
+/// is typed.
+pub(super) struct SafeLine<C>(pub(super) C);
 
-impl Completer for SafeLine {
-    type Candidate = String;
+impl<C: Completer> Completer for SafeLine<C> {
+    type Candidate = C::Candidate;
+
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        context: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<C::Candidate>)> {
+        self.0.complete(line, position, context)
+    }
 }
 
-impl Hinter for SafeLine {
+impl<C> Hinter for SafeLine<C> {
     type Hint = String;
 }
 
-impl Highlighter for SafeLine {
+impl<C> Highlighter for SafeLine<C> {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
         drawn(line)
     }
@@ -78,5 +89,5 @@ impl Highlighter for SafeLine {
     }
 }
 
-impl Validator for SafeLine {}
-impl Helper for SafeLine {}
+impl<C> Validator for SafeLine<C> {}
+impl<C: Completer> Helper for SafeLine<C> {}

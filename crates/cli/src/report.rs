@@ -12,8 +12,9 @@ use windlass_gram::{Diagnostic, LineIndex, Severity};
 use windlass_spec::text::{TextUse, replace_hidden};
 
 use super::arguments::Color;
+use super::log::is_json;
 use super::source::Source;
-use super::terminal::{eprint_styled, is_json, visible};
+use super::terminal::{eprint_styled, visible};
 
 /// Lines up to this many bytes are shown whole.
 const LONG_LINE: usize = 160;
@@ -93,11 +94,11 @@ impl Reporter {
 pub(crate) struct FileReport<'a> {
     file: &'a str,
     valid: bool,
-    diagnostics: Vec<Finding<'a>>,
+    diagnostics: Vec<HealthFinding<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Finding<'a> {
+struct HealthFinding<'a> {
     severity: &'static str,
     code: &'static str,
     message: &'a str,
@@ -114,7 +115,7 @@ impl<'a> FileReport<'a> {
         let findings = diagnostics.iter().map(|diagnostic| {
             let start = lines.position(diagnostic.span.start);
             let end = lines.position(diagnostic.span.end);
-            Finding {
+            HealthFinding {
                 severity: diagnostic.severity.as_str(),
                 code: diagnostic.code,
                 message: &diagnostic.message,

@@ -9,13 +9,11 @@ use anyhow::Context as _;
 use serde_json::json;
 use windlass_core::run::{Run, Task};
 use windlass_runtime::{Progress, Watch};
-use windlass_service::{
-    Attachment, DeclaredAgent, Identity, NewRun, RunOptions, Service, unknown_name_message,
-};
+use windlass_service::{Attachment, DeclaredAgent, Identity, NewRun, RunOptions, Service};
 use windlass_spec::RunId;
 use windlass_tools::ToolProgress;
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::RunTask;
 use super::ending::{describe_pending, early_end_message, exit_code};
 use super::interrupt::stop_on_interrupt;
@@ -24,17 +22,17 @@ use super::program::{Notices, Program};
 use super::report::Reporter;
 use super::signals::{Interrupts, end_on_signals};
 use super::source::read_agent_file;
-use super::terminal::{eprint_line, print_json, print_line};
-use super::{approvals, batch, gaps};
+use super::terminal::{eprint_line, print_json, print_result};
+use super::{approvals, batch, gaps, paste};
 
 pub(super) fn run(
     program: &Program,
     command: &RunTask,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
-    let options = command.agent.run_options();
+) -> anyhow::Result<CommandOutcome> {
+    let options = command.run.agent.run_options();
     let Some(declared) = choose(&command.file, &options, reporter)? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     if let Some(tasks) = &command.tasks {
         return batch::run(program, command, tasks, &declared);
@@ -42,13 +40,13 @@ pub(super) fn run(
     let new = NewRun {
         task_id: None,
         task: task(command, &declared)?,
-        settings: command.limits.settings(),
+        settings: command.run.limits.settings(),
     };
     let notices = match command.jsonl {
         true => Notices::JsonLines,
         false => Notices::Text,
     };
-    let service = program.service_for(command.data.as_deref(), &options, notices);
+    let service = program.service_for(command.run.data.as_deref(), &options, notices);
     let identity = program.identity()?;
     let bound = service.bind(&identity, &declared, &options)?;
     let is_json = command.json || command.jsonl;
@@ -70,7 +68,11 @@ pub(super) fn choose(
     };
     let place = file.to_string_lossy();
     let chosen = DeclaredAgent::choose(declared, options.agent.as_deref(), &place)?;
-    Ok(Some(chosen))
+    // `-` is standard input.
+    Ok(Some(match place == "-" {
+        true => chosen,
+        false => chosen.from_path(file),
+    }))
 }
 
 /// Attaches this terminal to a run: Ctrl-C stops it, its events are shown, and its questions are asked here,
@@ -108,14 +110,7 @@ fn task(command: &RunTask, chosen: &DeclaredAgent) -> anyhow::Result<Task> {
         "the task is empty\nhint: describe what to do"
     );
     if let Some(available) = &command.available_tools {
-        let known = chosen.tool_names();
-        for name in available {
-            let is_known = known.contains(&name.as_str());
-            anyhow::ensure!(
-                is_known,
-                unknown_name_message("tool", name, &known, "this agent")
-            );
-        }
+        chosen.check_tools(available)?;
     }
     Ok(Task {
         description,
@@ -190,13 +185,19 @@ pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
     })
 }
 
+/// Prints the final answer of a run: plain to a file or a program, and quoted on a terminal.
+pub(super) fn print_answer(run: &Run) -> std::io::Result<()> {
+    let author = format!("the agent `{}` answers", run.agent().name());
+    print_result(&author, run.response().answer.as_str(), false)
+}
+
 /// Prints the result of a run.
 pub(super) fn show_end(
     run: &Run,
     service: &Service,
     identity: &Identity,
     as_json: bool,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let response = run.response();
     let standing = run.end_or_waiting();
     if as_json {
@@ -209,14 +210,24 @@ pub(super) fn show_end(
     }
     match (run.end(), &standing) {
         (Some(end), _) if !as_json => {
-            print_line(response.answer.as_str())?;
+            print_answer(run)?;
             if let Some(message) = early_end_message(end) {
                 eprint_line(&message)?;
+            }
+            for call in run.unreported_outcomes() {
+                eprint_line(&format!(
+                    "it is unknown whether `{}` ({}) took effect: it was stopped while it ran; check it \
+                     before you start the task again",
+                    call.tool_name(),
+                    call.id()
+                ))?;
             }
             if let Some(gap) = gaps::unreported(run) {
                 eprint_line(&gaps::message(&gap))?;
             }
-            eprint_line(&format!("details: windlass trace show {}", run.id()))?;
+            let trace = format!("trace show {}", run.id());
+            let trace = paste::command(&trace, service.given_data_directory());
+            eprint_line(&format!("details: {trace}"))?;
         }
         (Some(_), _) => {}
         (None, Some(_)) => {
@@ -228,5 +239,5 @@ pub(super) fn show_end(
             eprint_line(&describe_pending(run, service, identity)?)?;
         }
     }
-    Ok(Outcome::Code(exit_code(run)))
+    Ok(CommandOutcome::Code(exit_code(run)))
 }

@@ -4,23 +4,27 @@
 mod cancel;
 mod list;
 mod show;
+mod verify;
 
 use windlass_service::{Identity, ResumeOptions, Service};
 
 use super::arguments::{Runs, RunsCommand};
 use super::program::{Program, ended};
 use super::run::{attachment, block_on, show_end};
-use super::{Outcome, plan};
+use super::{CommandOutcome, plan};
 
-pub(super) use list::{as_object, end_word, task_line};
+pub(super) use list::{end_word, task_line};
 
-pub(super) fn run(program: &Program, command: &Runs) -> anyhow::Result<Outcome> {
+pub(super) fn run(program: &Program, command: &Runs) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.data.as_deref());
     let identity = program.identity()?;
     match &command.command {
         RunsCommand::List(command) => list::run(&service, &identity, command),
         RunsCommand::Show(one) => ended(show::run(&service, &identity, one), one.json),
         RunsCommand::Cancel(one) => ended(cancel::run(&service, &identity, one), one.json),
+        RunsCommand::Verify(command) => {
+            ended(verify::run(&service, &identity, command), command.json)
+        }
         RunsCommand::Resume {
             run,
             library,
@@ -42,7 +46,7 @@ fn resume(
     run: &str,
     options: &ResumeOptions,
     as_json: bool,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let run = block_on(service, async {
         let attachment = attachment(service, identity, false, as_json);
         service.resume(identity, run, options, attachment).await

@@ -4,15 +4,15 @@ use serde_json::{Map, Value};
 use windlass_service::unknown_name_message;
 use windlass_spec::ToolSpecification;
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::Schema;
 use super::report::Reporter;
 use super::source::read_agent_file;
 use super::terminal::print_json;
 
-pub(super) fn run(command: &Schema, reporter: &Reporter) -> anyhow::Result<Outcome> {
+pub(super) fn run(command: &Schema, reporter: &Reporter) -> anyhow::Result<CommandOutcome> {
     let Some(file) = read_agent_file(&command.file, reporter)? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let schema = |tool: &ToolSpecification| match command.returns {
         true => tool.returns_schema(),
@@ -44,5 +44,5 @@ pub(super) fn run(command: &Schema, reporter: &Reporter) -> anyhow::Result<Outco
         },
     };
     print_json(&format!("{printed:#}\n"))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

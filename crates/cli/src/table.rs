@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr as _;
 
 use super::rendered::escape_exact;
-use super::terminal::{print_line, visible_line};
+use super::terminal::{print_line, visible_line, wrap_row};
 
 /// Prints rows under their headings.
 pub(super) fn print_table<const N: usize>(
@@ -33,7 +33,8 @@ pub(super) fn print_table<const N: usize>(
     print_line(&line(&headings))?;
     for row in &rows {
         let cells: Vec<&str> = row.iter().map(String::as_str).collect();
-        print_line(&line(&cells))?;
+        // Cells may be text of models, tools and servers: the end of a long row must not begin a line.
+        print_line(&wrap_row(&line(&cells)))?;
     }
     Ok(())
 }

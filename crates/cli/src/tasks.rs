@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use windlass_service::DeclaredAgent;
-use windlass_spec::{TaskInput, read_tasks};
+use windlass_service::{CheckedTasks, DeclaredAgent};
+use windlass_spec::TaskInput;
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::terminal::eprint_line;
 
 /// The valid tasks of a file.
@@ -23,24 +23,7 @@ impl Tasks {
         let place = file.display();
         let text = std::fs::read_to_string(file)
             .with_context(|| format!("cannot read the tasks in `{place}`"))?;
-        let read = read_tasks(&text);
-        let mut errors: Vec<(usize, String)> = read
-            .errors
-            .iter()
-            .map(|error| (error.line, error.in_file(place.to_string())))
-            .collect();
-        let known = chosen.tool_names();
-        let mut tasks = Vec::new();
-        for (line, task) in read.tasks {
-            match task.check_tools(known.iter().copied()) {
-                Ok(()) => tasks.push(task),
-                Err(missing) => errors.extend(missing.into_iter().map(|tool| {
-                    let id = &task.task_id;
-                    (line, format!("{place}:{line}: task `{id}`: {tool}"))
-                })),
-            }
-        }
-        errors.sort_by_key(|(line, _)| *line);
+        let CheckedTasks { tasks, errors } = chosen.read_tasks(&text, &place.to_string());
         for (_, error) in &errors {
             eprint_line(error)?;
         }
@@ -60,9 +43,9 @@ impl Tasks {
     }
 
     /// Turns success into failure if the file has invalid tasks.
-    pub(super) fn ended(&self, outcome: Outcome) -> Outcome {
+    pub(super) fn ended(&self, outcome: CommandOutcome) -> CommandOutcome {
         match (self.has_errors, outcome) {
-            (true, Outcome::Done | Outcome::Code(0)) => Outcome::Failed,
+            (true, CommandOutcome::Done | CommandOutcome::Code(0)) => CommandOutcome::Failed,
             (_, outcome) => outcome,
         }
     }

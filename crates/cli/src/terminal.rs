@@ -1,30 +1,28 @@
 //! The only way to standard output and standard error. Everything is escaped by [`windlass_spec::text`] here,
 //! whatever its source and whether or not the caller escaped it, so that no text can control a terminal. A
 //! closed pipe is not an error, and does not hide another error.
+//!
+//! Text of models, tools and servers is quoted ([`Quote`]), so that it cannot pass for output of Windlass: a
+//! bar begins every line of it, or a label of Windlass stands before it on the same line. On a terminal it is
+//! also wrapped, because a terminal continues a long line in the first column.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::termios::tcgetwinsize;
 use serde_json::json;
 use windlass_runtime::now;
 use windlass_spec::text::{TextUse, escape, escape_json, escape_line};
 
-/// Whether every line on standard error is a JSON object.
-static IS_JSON: AtomicBool = AtomicBool::new(false);
+use super::log::is_json;
 
-/// Makes every further line on standard error a JSON object in the format of the log.
-pub(super) fn write_errors_as_json() {
-    IS_JSON.store(true, Ordering::Relaxed);
-}
+mod quote;
+
+pub(super) use quote::{Quote, cut_to_terminal, wrap_row};
 
 /// Whether standard error is a terminal and gets text.
 pub(super) fn is_interactive() -> bool {
     !is_json() && io::stderr().is_terminal()
-}
-
-/// Whether standard error is JSON, for programs.
-pub(super) fn is_json() -> bool {
-    IS_JSON.load(Ordering::Relaxed)
 }
 
 /// Writes a line of text for people to standard output.
@@ -37,7 +35,7 @@ pub(super) fn eprint_line(text: &str) -> io::Result<()> {
     let line = match is_json() {
         true if text.trim().is_empty() => return Ok(()),
         true => json_line(text),
-        false => visible(text),
+        false => indent_error(&visible(text)).into_owned(),
     };
     ignore_broken_pipe(writeln!(io::stderr().lock(), "{line}"))
 }
@@ -48,6 +46,25 @@ pub(super) fn eprint_progress(text: &str) -> io::Result<()> {
         true => Ok(()),
         false => eprint_line(text),
     }
+}
+
+/// Indents the further lines of an error or warning, except hints: an error may quote anything.
+fn indent_error(text: &str) -> Cow<'_, str> {
+    let is_error = text.starts_with("error: ") || text.starts_with("warning: ");
+    if !is_error || !text.contains('\n') {
+        return text.into();
+    }
+    let mut lines = text.split('\n');
+    let mut indented = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        let is_indented = line.is_empty() || line.starts_with([' ', '│']);
+        indented.push('\n');
+        if !is_indented && !line.starts_with("hint: ") {
+            indented.push_str("  ");
+        }
+        indented.push_str(line);
+    }
+    indented.into()
 }
 
 /// Wraps a text for people in a JSON object in the format of the log's events.
@@ -93,6 +110,30 @@ pub(super) fn print_content(text: &str) -> io::Result<()> {
     ignore_broken_pipe(output.write_all(text.as_bytes()))
 }
 
+/// Writes a text of a model or tool to standard output, the result of a command: unchanged to a file or
+/// program if `is_exact`, else escaped; on a terminal quoted below a line that names its author.
+pub(super) fn print_result(author: &str, text: &str, is_exact: bool) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    let text = match (output.is_terminal(), is_exact) {
+        (true, _) => format!("{author}:\n{}", Quote::of(text).block("")),
+        (false, true) => text.to_owned(),
+        (false, false) => visible(text),
+    };
+    ignore_broken_pipe(writeln!(output, "{text}"))
+}
+
+/// The width of the terminal. `None` without a terminal.
+pub(super) fn width() -> Option<usize> {
+    let size = match (io::stderr().is_terminal(), io::stdout().is_terminal()) {
+        (true, _) => tcgetwinsize(io::stderr()),
+        (false, true) => tcgetwinsize(io::stdout()),
+        (false, false) => return None,
+    };
+    let columns = size.map_or(0, |size| usize::from(size.ws_col));
+    // Some terminals do not know their size.
+    Some(if columns == 0 { 80 } else { columns })
+}
+
 /// Writes text with colours to standard error.
 pub(super) fn eprint_styled(text: &str) -> io::Result<()> {
     match is_json() {
@@ -128,12 +169,6 @@ pub(super) fn visible(text: &str) -> String {
 /// Like [`visible`], on one line.
 pub(super) fn visible_line(text: &str) -> String {
     escape_line(text, TextUse::Display).into_owned()
-}
-
-/// Escapes a text of several lines and indents all but the first, so that none can pass for a line of
-/// Windlass or of the log. For texts of models, tools and servers.
-pub(super) fn visible_block(text: &str) -> String {
-    visible(text.trim_end()).replace('\n', "\n  ")
 }
 
 /// Escapes a text except for the sequences that set colours.

@@ -11,7 +11,7 @@ pub(super) use call::run as call;
 
 use windlass_service::{DeclaredTools, Identity, Service, ToolDetails};
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::{OneTool, Tools, ToolsCommand};
 use super::program::Program;
 use super::report::Reporter;
@@ -21,7 +21,7 @@ pub(super) fn run(
     program: &Program,
     command: &Tools,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     match &command.command {
         ToolsCommand::List(command) => list::run(program, command, reporter),
         ToolsCommand::Find(command) => list::find(program, command, reporter),

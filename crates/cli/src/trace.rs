@@ -6,21 +6,21 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_core::run::{Entry, LeftOutReason, Offer, Run};
 use windlass_runtime::followed;
-use windlass_service::{Identity, RunQuery, Service};
+use windlass_service::{Identity, RunQuery, Service, run_to_json};
 use windlass_spec::{CallRecord, ToolGapReport};
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::{Trace, TraceCommand};
 use super::live::shortened;
 use super::plural::counted;
 use super::program::Program;
 use super::runs;
-use super::terminal::{print_json, print_line, visible_block, visible_line};
+use super::terminal::{Quote, print_json, print_line, visible_line};
 
 /// The maximum number of left-out tools that are named.
 const MAX_NAMED: usize = 10;
 
-pub(super) fn run(program: &Program, command: &Trace) -> anyhow::Result<Outcome> {
+pub(super) fn run(program: &Program, command: &Trace) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.data.as_deref());
     let identity = &program.identity()?;
     match &command.command {
@@ -45,7 +45,7 @@ pub(super) fn run(program: &Program, command: &Trace) -> anyhow::Result<Outcome>
             ))?;
         }
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn list(service: &Service, identity: &Identity, limit: u32, as_json: bool) -> anyhow::Result<()> {
@@ -56,7 +56,7 @@ fn list(service: &Service, identity: &Identity, limit: u32, as_json: bool) -> an
     for run in service.list_runs(identity, &query)? {
         let run = run.summary;
         if as_json {
-            print_json(&format!("{}\n", runs::as_object(&run)))?;
+            print_json(&format!("{}\n", run_to_json(&run)))?;
             continue;
         }
         let end = run
@@ -178,7 +178,7 @@ pub(super) fn draw_trace(run: &Run) -> String {
             text,
             "{}. {} ({milliseconds} ms)",
             step.iteration(),
-            visible_block(step.thought())
+            Quote::of(step.thought()).after_label("   ")
         );
         for entry in &turn.entries {
             match entry {
@@ -198,17 +198,14 @@ pub(super) fn draw_trace(run: &Run) -> String {
                 }
                 Entry::Mistake { mistake, record } => {
                     let _ = writeln!(text, "   {} refused", describe_call(record));
-                    let _ = writeln!(
-                        text,
-                        "     {}",
-                        mistake.to_string().replace('\n', "\n     ")
-                    );
+                    // It repeats what the model wrote.
+                    let _ = writeln!(text, "{}", Quote::of(&mistake.to_string()).block("     "));
                     continue;
                 }
                 Entry::Finish => continue,
             }
             if let Some(outcome) = entry_outcome(entry) {
-                let _ = writeln!(text, "     {}", outcome.replace('\n', "\n     "));
+                let _ = writeln!(text, "{}", Quote::of(&outcome).block("     "));
             }
         }
     }
@@ -217,7 +214,7 @@ pub(super) fn draw_trace(run: &Run) -> String {
         text,
         "answer ({:.2}): {}",
         response.confidence.get(),
-        visible_block(response.answer.as_str())
+        Quote::of(response.answer.as_str()).after_label("  ")
     );
     if let Some(end) = run.end() {
         let _ = writeln!(text, "end: {}", runs::end_word(end));

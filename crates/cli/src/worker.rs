@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use windlass_service::WorkerOptions;
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::arguments::Worker;
 use super::interrupt::stop_on_interrupt;
 use super::live::Live;
@@ -13,7 +13,7 @@ use super::program::{Notices, Program};
 use super::run::{block_on, watch};
 use super::terminal::eprint_line;
 
-pub(super) fn run(program: &Program, command: &Worker) -> anyhow::Result<Outcome> {
+pub(super) fn run(program: &Program, command: &Worker) -> anyhow::Result<CommandOutcome> {
     let notices = match command.jsonl {
         true => Notices::JsonLines,
         false => Notices::Text,
@@ -36,5 +36,5 @@ pub(super) fn run(program: &Program, command: &Worker) -> anyhow::Result<Outcome
         service.work(&identity, options).await?;
         anyhow::Ok(())
     })??;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use windlass_service::{ExperimentFindings, ExperimentMetric, ExperimentRequest};
 
 use super::{page, words};
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::AbRun;
 use crate::interrupt::stop_on_interrupt;
 use crate::live::bar;
@@ -27,10 +27,10 @@ pub(super) fn run(
     command: &AbRun,
     data: Option<&Path>,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let options = command.agent.run_options();
     let Some(declared) = choose(command.file(), &options, reporter)? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let metrics = ExperimentMetric::parse_all(&command.metric)?;
     let read = Tasks::read(command.tasks(), &declared)?;
@@ -60,9 +60,9 @@ pub(super) fn run(
     Ok(read.ended(show(command, &findings)?))
 }
 
-fn show(command: &AbRun, findings: &ExperimentFindings) -> anyhow::Result<Outcome> {
+fn show(command: &AbRun, findings: &ExperimentFindings) -> anyhow::Result<CommandOutcome> {
     if let Some(path) = &command.report {
-        std::fs::write(path, page::of_experiment(path, findings))
+        windlass_files::write(path, page::of_experiment(path, findings))
             .with_context(|| format!("cannot write the report `{}`", path.display()))?;
     }
     match command.json {
@@ -87,10 +87,10 @@ fn show(command: &AbRun, findings: &ExperimentFindings) -> anyhow::Result<Outcom
         eprint_line(
             "the remaining pairs did not run: repeat this command with `--resume` to continue",
         )?;
-        return Ok(Outcome::Code(INTERRUPTED));
+        return Ok(CommandOutcome::Code(INTERRUPTED));
     }
     if pairs.waiting > 0 {
-        return Ok(Outcome::Code(WAITING));
+        return Ok(CommandOutcome::Code(WAITING));
     }
-    Ok(Outcome::from_success(!findings.is_invalid()))
+    Ok(CommandOutcome::from_success(!findings.is_invalid()))
 }

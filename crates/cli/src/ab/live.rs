@@ -5,13 +5,14 @@ use std::path::Path;
 use anyhow::Context as _;
 use windlass_learn::ab::Stopping;
 use windlass_service::{VariantComparison, VariantQuery, VariantSplit, VariantSummary};
-use windlass_spec::{Timestamp, ToolName};
+use windlass_spec::ToolName;
 
 use super::page::{self, Section, Table};
 use super::svg::Drawing;
 use super::words;
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::AbReport;
+use crate::moments::time_or_age;
 use crate::program::Program;
 use crate::table::print_table;
 use crate::terminal::{eprint_line, print_json, print_line};
@@ -41,14 +42,14 @@ pub(super) fn run(
     program: &Program,
     command: &AbReport,
     data: Option<&Path>,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let service = program.service(data);
     let tool = command.tool.as_deref().map(ToolName::new).transpose();
     let since = command.since.as_deref();
     let query = VariantQuery {
         tool: tool.context("invalid tool name")?,
         since: since
-            .map(|text| self::since(text, service.now()))
+            .map(|text| time_or_age(text, service.now()))
             .transpose()?,
         alpha: command.alpha,
     };
@@ -64,7 +65,7 @@ pub(super) fn run(
             "an `.svg` report shows one experiment, but there are {}\nhint: name a tool, or write an `.html` report",
             sections.len()
         );
-        std::fs::write(path, page::render(path, "Variants of tools", &sections))
+        windlass_files::write(path, page::render(path, "Variants of tools", &sections))
             .with_context(|| format!("cannot write the report `{}`", path.display()))?;
     }
     if command.json {
@@ -81,34 +82,7 @@ pub(super) fn run(
             VariantReport(split).print()?;
         }
     }
-    Ok(Outcome::Done)
-}
-
-/// Parses a time, or an age relative to now.
-fn since(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
-    let invalid = || {
-        anyhow::anyhow!(
-            "`{text}` is neither a time nor an age\n\
-             hint: write 2026-05-01T00:00:00Z, or 90m, 12h or 7d"
-        )
-    };
-    if let Ok(time) = text.parse() {
-        return Ok(time);
-    }
-    let unit = match text.chars().last() {
-        Some('m') => 60,
-        Some('h') => 3_600,
-        Some('d') => 86_400,
-        _ => return Err(invalid()),
-    };
-    let number: i64 = text[..text.len() - 1].parse().map_err(|_| invalid())?;
-    let earlier = number
-        .checked_mul(unit * 1_000_000)
-        .filter(|earlier| *earlier >= 0)
-        .ok_or_else(invalid)?;
-    Ok(Timestamp::from_microseconds(
-        now.as_microseconds().saturating_sub(earlier),
-    ))
+    Ok(CommandOutcome::Done)
 }
 
 /// The variants of one tool, formatted for output.

@@ -4,9 +4,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use serde_json::{Map, Value, json};
-use windlass_core::approval::{
-    Approval, ApprovalStatus, Ask, Authorize, Digest, PersonDecision, Question,
-};
+use windlass_core::approval::{Approval, ApprovalStatus, Authorize, Digest, PersonDecision};
 use windlass_service::types::{StandingId, StoreError};
 use windlass_service::{
     Always, ApprovalDetails, DecisionRequest, DecisionTaken, ServiceError, check_open,
@@ -14,14 +12,17 @@ use windlass_service::{
 use windlass_spec::{NonEmptyText, SecurityLevel};
 
 use super::show::{self, commands};
-use super::{ApprovalSession, subject};
-use crate::Outcome;
+use super::{ApprovalSession, subject_line};
+use crate::CommandOutcome;
 use crate::arguments::{Approve, Reject, Respond};
 use crate::ending::{next_command, next_step_message};
 use crate::rendered::{self, escape_exact};
 use crate::terminal::{eprint_line, eprint_styled, is_interactive, print_json, print_line};
 
-pub(super) fn approve(session: &ApprovalSession, command: &Approve) -> anyhow::Result<Outcome> {
+pub(super) fn approve(
+    session: &ApprovalSession,
+    command: &Approve,
+) -> anyhow::Result<CommandOutcome> {
     let details = session
         .service
         .show_approval(&session.identity, &command.question.id)?;
@@ -40,7 +41,7 @@ pub(super) fn approve(session: &ApprovalSession, command: &Approve) -> anyhow::R
     };
     let mut shown = shown_digest(command, question)?;
     let edited = match &command.edit {
-        Some(text) => Some(edited(text, call, &details)?),
+        Some(text) => Some(details.read_arguments(text)?),
         None => None,
     };
     let always = command.always.map(Always::from);
@@ -57,7 +58,7 @@ pub(super) fn approve(session: &ApprovalSession, command: &Approve) -> anyhow::R
         }
         if !confirm(&details, call, edited.as_ref())? {
             eprint_line("not confirmed: nothing was decided")?;
-            return Ok(Outcome::Failed);
+            return Ok(CommandOutcome::Failed);
         }
         // The digest of what this approver saw: another approver may change the call in the meantime.
         shown = Some(question.digest());
@@ -75,7 +76,10 @@ pub(super) fn approve(session: &ApprovalSession, command: &Approve) -> anyhow::R
     decide(session, question, request, command.question.json)
 }
 
-pub(super) fn reject(session: &ApprovalSession, command: &Reject) -> anyhow::Result<Outcome> {
+pub(super) fn reject(
+    session: &ApprovalSession,
+    command: &Reject,
+) -> anyhow::Result<CommandOutcome> {
     let details = session
         .service
         .show_approval(&session.identity, &command.question.id)?;
@@ -93,17 +97,32 @@ pub(super) fn reject(session: &ApprovalSession, command: &Reject) -> anyhow::Res
     )
 }
 
-pub(super) fn respond(session: &ApprovalSession, command: &Respond) -> anyhow::Result<Outcome> {
+pub(super) fn respond(
+    session: &ApprovalSession,
+    command: &Respond,
+) -> anyhow::Result<CommandOutcome> {
     let details = session
         .service
         .show_approval(&session.identity, &command.question.id)?;
     let question = &details.approval;
     check_open(question)?;
     session.service.check_clock(question)?;
+    let reply = details.read_reply(command.value.as_deref());
+    let reply = reply.map_err(|error| match error.code() {
+        "value_missing" => {
+            let mut commands = commands(question).into_iter();
+            let command = commands.find(|command| command.contains(" respond "));
+            error.with_hint(command.unwrap_or_default())
+        }
+        _ => {
+            let hint = error.hint().map(escape_exact).unwrap_or_default();
+            error.with_hint(hint)
+        }
+    })?;
     let request = DecisionRequest {
         // The result is for exactly this call.
         digest: Some(question.digest()),
-        ..response(question, command.value.as_deref())?.into()
+        ..reply.into()
     };
     decide(session, question, request, command.question.json)
 }
@@ -114,64 +133,11 @@ fn decide(
     question: &Approval,
     request: DecisionRequest,
     as_json: bool,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let taken = session
         .service
         .decide(&session.identity, question.call(), request)?;
     print_decision(session, &taken, as_json)
-}
-
-fn response(question: &Approval, value: Option<&str>) -> Result<PersonDecision, ServiceError> {
-    let missing = |what: &str| {
-        let message = format!("{what} is missing");
-        let hint = commands(question)
-            .into_iter()
-            .find(|command| command.contains(" respond "));
-        ServiceError::invalid("value_missing", message).with_hint(hint.unwrap_or_default())
-    };
-    match question.question() {
-        Question::Authorize(_) => {
-            let typed = value.ok_or_else(|| missing("the result for the model"))?;
-            let value =
-                serde_json::from_str(typed).unwrap_or_else(|_| Value::String(typed.to_owned()));
-            Ok(PersonDecision::Respond { value })
-        }
-        Question::Ask(Ask {
-            form: Some(form), ..
-        }) => {
-            let typed = value.ok_or_else(|| missing("the content of the form"))?;
-            let value: Value = serde_json::from_str(typed).map_err(|error| {
-                let message = format!("the content of the form is not JSON: {error}");
-                ServiceError::invalid("not_json", message)
-            })?;
-            let misfits: Vec<String> = form
-                .misfits(&value)
-                .iter()
-                .map(ToString::to_string)
-                .collect();
-            match misfits.is_empty() {
-                true => Ok(PersonDecision::Respond { value }),
-                false => Err(ServiceError::invalid("does_not_fit", misfits.join("; "))),
-            }
-        }
-        Question::Ask(ask) => {
-            let typed = value.ok_or_else(|| missing("the answer"))?;
-            let text = text("answer", typed, "write a text")?;
-            if !ask.free_text && !ask.options.contains(&text) {
-                let options: Vec<&str> = ask.options.iter().map(NonEmptyText::as_str).collect();
-                let message = format!("`{}` is not one of the options", text.as_str());
-                let hint = format!("answer with one of: {}", escape_exact(&options.join(", ")));
-                return Err(ServiceError::invalid("does_not_fit", message).with_hint(hint));
-            }
-            Ok(PersonDecision::Answer { text })
-        }
-        Question::Intervene(_) => {
-            let note = value
-                .map(|typed| text("note", typed, "write a text or omit it"))
-                .transpose()?;
-            Ok(PersonDecision::Done { note })
-        }
-    }
 }
 
 /// The text of a field. `advice` is what to do if it is empty.
@@ -196,31 +162,6 @@ fn shown_digest(command: &Approve, question: &Approval) -> anyhow::Result<Option
         return Err(ServiceError::from(StoreError::DigestDiffers { call, asked, found }).into());
     }
     Ok(Some(found))
-}
-
-/// Parses edited arguments, and checks them against the tool's schema.
-pub(super) fn edited(
-    text: &str,
-    call: &Authorize,
-    details: &ApprovalDetails,
-) -> Result<Map<String, Value>, ServiceError> {
-    let hint = || {
-        format!(
-            "write all arguments as one object: {}",
-            json!(call.tool_args)
-        )
-    };
-    let arguments: Value = serde_json::from_str(text).map_err(|error| {
-        let message = format!("the arguments are not JSON: {error}");
-        ServiceError::invalid("not_json", message).with_hint(hint())
-    })?;
-    details.check_arguments(&arguments)?;
-    match arguments {
-        Value::Object(arguments) => Ok(arguments),
-        _ => Err(
-            ServiceError::invalid("not_json", "the arguments are not an object").with_hint(hint()),
-        ),
-    }
 }
 
 fn confirmation_missing(question: &Approval, level: SecurityLevel) -> ServiceError {
@@ -269,7 +210,7 @@ fn print_decision(
     session: &ApprovalSession,
     taken: &DecisionTaken,
     as_json: bool,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let (question, standing) = (&taken.approval, taken.standing);
     let onward = session
         .service
@@ -298,7 +239,7 @@ fn print_decision(
             },
         });
         print_json(&format!("{object}\n"))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     print_line(&describe_decision(question))?;
     if let Some(id) = standing {
@@ -314,7 +255,7 @@ fn print_decision(
             "waiting for a second, different approver:\n  {second}"
         ))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn describe_decision(question: &Approval) -> String {
@@ -327,6 +268,6 @@ fn describe_decision(question: &Approval) -> String {
         Some(PersonDecision::Done { .. }) => "done",
         None => question.status().as_str(),
     };
-    let subject = escape_exact(subject(question.question()));
+    let subject = subject_line(question, 120);
     format!("{what}: {subject} ({})", question.call())
 }

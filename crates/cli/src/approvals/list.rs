@@ -1,14 +1,14 @@
 //! `windlass approvals list`: the pending approvals and questions.
 
-use serde_json::{Value, json};
 use windlass_core::approval::{Approval, ApprovalStatus};
 use windlass_runtime::now;
+use windlass_service::ApprovalQuery;
 use windlass_spec::Timestamp;
 
-use super::{ApprovalSession, risk_and_level, subject};
-use crate::Outcome;
-use crate::moments::{ago, left, seconds_left};
-use crate::table::{one_line, print_table};
+use super::{ApprovalSession, risk_and_level, subject_line};
+use crate::CommandOutcome;
+use crate::moments::{ago, left};
+use crate::table::print_table;
 use crate::terminal::{eprint_line, print_json};
 
 /// The maximum length of a listed question.
@@ -19,15 +19,17 @@ pub(super) fn run(
     all: bool,
     run: Option<&str>,
     as_json: bool,
-) -> anyhow::Result<Outcome> {
-    let status = (!all).then_some(ApprovalStatus::Pending);
-    let questions = session
-        .service
-        .list_approvals(&session.identity, status, run)?;
+) -> anyhow::Result<CommandOutcome> {
+    let query = ApprovalQuery {
+        status: (!all).then_some(ApprovalStatus::Pending),
+        run: run.map(str::to_owned),
+        ..ApprovalQuery::default()
+    };
+    let questions = session.service.list_approvals(&session.identity, &query)?;
     let now = now();
     if as_json {
         for question in &questions {
-            let object = as_object(session, question, now);
+            let object = session.to_json(question);
             print_json(&format!("{object}\n"))?;
         }
     } else if questions.is_empty() {
@@ -52,7 +54,7 @@ pub(super) fn run(
         ];
         print_table(headings, &rows)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn row(session: &ApprovalSession, question: &Approval, now: Timestamp) -> [String; 8] {
@@ -66,7 +68,7 @@ fn row(session: &ApprovalSession, question: &Approval, now: Timestamp) -> [Strin
     };
     [
         question.call().to_string(),
-        one_line(subject(question.question()), SUBJECT),
+        subject_line(question, SUBJECT),
         question.status().to_string(),
         risk,
         level,
@@ -74,20 +76,4 @@ fn row(session: &ApprovalSession, question: &Approval, now: Timestamp) -> [Strin
         time_left.unwrap_or_else(|| "-".to_owned()),
         session.outer_run(question).to_string(),
     ]
-}
-
-/// A question as JSON: the stored fields, and the derived ones.
-pub(super) fn as_object(session: &ApprovalSession, question: &Approval, now: Timestamp) -> Value {
-    let mut object = json!(question);
-    object["id"] = json!(question.call());
-    object["what"] = json!(subject(question.question()));
-    object["still_needed"] = json!(question.still_needed());
-    object["outermost_run"] = json!(session.outer_run(question));
-    if question.status() == ApprovalStatus::Pending {
-        object["seconds_left"] = json!(seconds_left(question.request().expires_at, now));
-        // The present arguments: the first of two approvers may have changed them.
-        object["digest_now"] = json!(question.digest());
-        object["arguments_now"] = json!(question.arguments());
-    }
-    object
 }

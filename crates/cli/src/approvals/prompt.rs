@@ -15,14 +15,13 @@ use windlass_service::{
 use windlass_spec::text::{TextUse, escape_json};
 use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel, Type};
 
-use super::decide::edited;
 use super::{ApprovalSession, show};
 use crate::live::Live;
 use crate::moments::left;
 use crate::prompt::{self, PromptError};
 use crate::rendered::{escape_exact, escape_exact_line};
 use crate::signals;
-use crate::terminal::{eprint_line, is_interactive};
+use crate::terminal::{Quote, cut_to_terminal, eprint_line, is_interactive};
 
 /// Returns the function that prompts for decisions; `None` without a terminal.
 pub(crate) fn asker(service: &Service, identity: &Identity, live: &Arc<Live>) -> Option<Asker> {
@@ -88,7 +87,8 @@ fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Result<AskOutc
     };
     eprint_line("")?;
     if let Some(message) = &question.request().message {
-        eprint_line(&escape_exact(message.as_str()))?;
+        let message = escape_exact(message.as_str());
+        eprint_line(&Quote::of(&message).block("  "))?;
     }
     eprint_line(show::body(&details).trim_end())?;
     let time_left = left(question.request().expires_at, now());
@@ -238,7 +238,8 @@ fn prompt_form(form: &FormRequest) -> Result<Choice, NoChoice> {
     }
     let mut filled = Map::new();
     for field in form.fields() {
-        let prompt = format!("{}:", escape_exact_line(&field.name));
+        let name = escape_exact_line(&field.name);
+        let prompt = format!("The server `{}` asks for `{name}`:", form.server);
         let typed = match &field.ty {
             Type::Enum(options) => {
                 let shown = options
@@ -305,7 +306,7 @@ fn new_arguments(
     // The same value, with invisible characters escaped.
     let current = escape_json(&current, TextUse::Exact);
     let typed = prompt::read_text("Arguments:", &current)?;
-    let arguments = edited(&typed, call, details)?;
+    let arguments = details.read_arguments(&typed)?;
     let level = details.level_with(Some(&arguments));
     if let Some(level) = level.filter(|level| *level > call.security_level) {
         let message = format!("these arguments raise the call to the security level {level}");
@@ -331,7 +332,7 @@ fn prompt_question(ask: &Ask) -> Result<Choice, NoChoice> {
         let options = ask
             .options
             .iter()
-            .map(|option| escape_exact(option.as_str()));
+            .map(|option| cut_to_terminal(escape_exact_line(option.as_str())));
         let mut choices: Vec<String> = options.collect();
         let count = choices.len();
         if ask.free_text {

@@ -12,24 +12,26 @@ use windlass_runtime::now;
 use windlass_service::ApprovalDetails;
 use windlass_spec::{Field, NonEmptyText, SecurityLevel, Timestamp, Type};
 
-use super::list::as_object;
-use super::{ApprovalSession, is_clock_behind, subject};
-use crate::Outcome;
+use super::{ApprovalSession, is_clock_behind};
+use crate::CommandOutcome;
 use crate::arguments::OneQuestion;
 use crate::moments::{ago, left};
-use crate::rendered::{self, escape_exact_line, escape_indented};
-use crate::terminal::{print_json, print_line};
+use crate::rendered::{self, escape_exact, escape_exact_line, escape_indented};
+use crate::terminal::{Quote, print_json, print_line};
 
 /// The column of the values.
 const MARGIN: usize = 18;
 
-pub(super) fn run(session: &ApprovalSession, command: &OneQuestion) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    session: &ApprovalSession,
+    command: &OneQuestion,
+) -> anyhow::Result<CommandOutcome> {
     let details = session
         .service
         .show_approval(&session.identity, &command.id)?;
     let (question, run) = (&details.approval, details.run.as_ref());
     if command.json {
-        let mut object = as_object(session, question, now());
+        let mut object = session.to_json(question);
         object["agent"] = json!(run.map(|run| run.agent().name()));
         object["assessment"] = json!(details.assessment());
         object["added_by_default"] = json!(run.map(|_| details.defaults()));
@@ -38,7 +40,7 @@ pub(super) fn run(session: &ApprovalSession, command: &OneQuestion) -> anyhow::R
     } else {
         print_line(describe(&details, now()).trim_end())?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Describes a question in full.
@@ -46,9 +48,12 @@ fn describe(details: &ApprovalDetails, now: Timestamp) -> String {
     let (question, run) = (&details.approval, details.run.as_ref());
     let request = question.request();
     let mut text = String::new();
-    // A server or a model may have written lines that look like those below.
-    let asked = escape_indented(subject(question.question()), &" ".repeat(MARGIN + 2));
-    let _ = writeln!(text, "{asked}");
+    let title = match question.question() {
+        Question::Authorize(call) => call.tool_name.to_string(),
+        Question::Ask(_) => format!("{} asks", asker(question)),
+        Question::Intervene(_) => format!("{} needs manual work", asker(question)),
+    };
+    let _ = writeln!(text, "{title}");
     let mut field = |name: &str, value: &str| write_field(&mut text, name, value);
     field("id", &question.call().to_string());
     field("status", &status(question));
@@ -65,11 +70,9 @@ fn describe(details: &ApprovalDetails, now: Timestamp) -> String {
         let note = format!("this machine's clock is {now}, before the time of the request");
         field("clock", &note);
     }
-    let agent = run.map_or_else(String::new, |run| format!("agent {}, ", run.agent().name()));
-    field(
-        "asked by",
-        &format!("{agent}on behalf of {}", request.principal),
-    );
+    let agent = run.map_or_else(String::new, |run| format!("{}, ", run.agent().name()));
+    let agent = format!("{agent}on behalf of {}", request.principal);
+    field("agent", &agent);
     field("run", question.run().as_str());
     if !request.parents.is_empty() {
         let parents: Vec<String> = request.parents.iter().map(ToString::to_string).collect();
@@ -84,12 +87,12 @@ fn describe(details: &ApprovalDetails, now: Timestamp) -> String {
         ("asked to", request.user_id.as_deref()),
     ] {
         if let Some(value) = value {
-            field(name, value);
+            write_quoted(&mut text, name, value);
         }
     }
     if !request.approvers.is_empty() {
         let approvers: Vec<&str> = request.approvers.iter().map(Principal::as_str).collect();
-        field("may decide", &approvers.join(", "));
+        write_field(&mut text, "may decide", &approvers.join(", "));
     }
     text += &body(details);
     write_field(&mut text, "digest", &question.digest().to_string());
@@ -116,7 +119,14 @@ pub(super) fn body(details: &ApprovalDetails) -> String {
             field("tool", call.tool_name.as_str());
             field("risk", &risk(call.risk.as_str(), assessment.as_ref()));
             field("security level", &describe_level(call.security_level));
-            field("reason", call.reason.as_str());
+            match question.asker() {
+                None => field("reason", call.reason.as_str()),
+                Some(author) => {
+                    field("asked by", &author);
+                    write_quoted(&mut text, "reason", call.reason.as_str());
+                }
+            }
+            let mut field = |name: &str, value: &str| write_field(&mut text, name, value);
             if let Some(rule) = &call.rule {
                 field("rule", rule);
             }
@@ -133,23 +143,29 @@ pub(super) fn body(details: &ApprovalDetails) -> String {
                 field("default values", &object(&defaults));
             }
         }
-        Question::Ask(ask) => write_ask(&mut text, ask),
-        Question::Intervene(work) => write_work(&mut text, work),
+        Question::Ask(ask) => {
+            write_field(&mut text, "asked by", &asker(question));
+            write_ask(&mut text, ask);
+        }
+        Question::Intervene(work) => {
+            write_field(&mut text, "asked by", &asker(question));
+            write_work(&mut text, work);
+        }
     }
     text
 }
 
 fn write_ask(text: &mut String, ask: &Ask) {
-    write_field(text, "question", ask.question.as_str());
+    write_quoted(text, "question", ask.question.as_str());
     if let Some(context) = &ask.context {
-        write_field(text, "context", context);
+        write_quoted(text, "context", context);
     }
     if let Some(form) = &ask.form {
         write_form(text, form);
         return;
     }
     for option in &ask.options {
-        write_field(text, "option", option.as_str());
+        write_quoted(text, "option", option.as_str());
     }
     if !ask.options.is_empty() {
         let allowed = if ask.free_text {
@@ -162,13 +178,8 @@ fn write_ask(text: &mut String, ask: &Ask) {
 }
 
 fn write_form(text: &mut String, form: &FormRequest) {
-    write_field(
-        text,
-        "asked by",
-        &format!("the MCP server `{}`", form.server.as_str()),
-    );
     if let Some(url) = &form.url {
-        write_field(text, "open", url);
+        write_quoted(text, "open", url);
     }
     for field in form.fields() {
         let optional = match field.is_required() {
@@ -179,15 +190,15 @@ fn write_form(text: &mut String, form: &FormRequest) {
         // The server chose the name. In the name column it could pass for a field of Windlass.
         let name = escape_exact_line(&field.name);
         let line = format!("{name}: {}{optional} {description}", field.ty);
-        write_field(text, "field", line.trim_end());
+        write_quoted(text, "field", line.trim_end());
     }
 }
 
 fn write_work(text: &mut String, work: &Intervene) {
-    write_field(text, "to be done", work.message.as_str());
+    write_quoted(text, "to be done", work.message.as_str());
     let kind = json!(work.intervention_type);
     write_field(text, "kind", kind.as_str().unwrap_or_default());
-    write_field(text, "at", work.provider.as_str());
+    write_quoted(text, "at", work.provider.as_str());
     let places = [
         ("url", &work.url),
         ("log in at", &work.oauth_url),
@@ -195,12 +206,25 @@ fn write_work(text: &mut String, work: &Intervene) {
     ];
     for (name, place) in places {
         if let Some(place) = place {
-            write_field(text, name, place);
+            write_quoted(text, name, place);
         }
     }
     if let Some(details) = &work.details {
         write_field(text, "details", &rendered::json(details));
     }
+}
+
+/// Writes a name and a text of a model, tool or server.
+fn write_quoted(text: &mut String, name: &str, value: &str) {
+    let value = escape_exact(value);
+    let margin = " ".repeat(MARGIN + 2);
+    let quoted = Quote::of(&value).block(&margin);
+    let _ = writeln!(text, "  {name:<MARGIN$}{}", quoted.trim_start());
+}
+
+/// Who asks a question.
+fn asker(question: &Approval) -> String {
+    question.asker().unwrap_or_else(|| "Windlass".to_owned())
 }
 
 /// Writes a name and its value. Further lines of the value are indented.

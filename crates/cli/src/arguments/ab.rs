@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::agent::{AgentOptions, Limits};
+use super::agent::{AgentOptions, DataDirectory, Limits};
 
 pub(super) const HELP: &str = "\
 Every task runs with A and with B, --runs times each, in an order that the seed determines. Results are stored: the \
@@ -26,10 +26,8 @@ pub(crate) struct Ab {
     #[command(flatten)]
     pub(crate) experiment: AbRun,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY", global = true)]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }
 
 #[derive(Debug, Subcommand)]

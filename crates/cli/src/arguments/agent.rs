@@ -1,7 +1,7 @@
 //! The options that commands share: the agent, its libraries, its model, its limits, and the
 //! configuration.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use windlass_core::run::Settings;
@@ -20,6 +20,32 @@ pub(crate) struct ConfigurationOptions {
     /// Set a key of the configuration, such as `gate.undo_window_seconds=5`. Can be repeated.
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+
+    /// Trust the project of the working directory for this command, whatever is in it. Also:
+    /// `WINDLASS_TRUST_PROJECT=1`.
+    #[arg(long, global = true)]
+    pub(crate) trust_project: bool,
+
+    /// Accept agent files, libraries, policies and programs that changed since the run began or that a tool of an
+    /// agent wrote, without asking.
+    #[arg(long, global = true)]
+    pub(crate) accept_changes: bool,
+}
+
+/// Where runs, approvals and memory are stored.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct DataDirectory {
+    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
+    /// user's.
+    #[arg(long, value_name = "DIRECTORY", global = true)]
+    data: Option<PathBuf>,
+}
+
+impl DataDirectory {
+    /// The directory, if the option is set.
+    pub(crate) fn as_deref(&self) -> Option<&Path> {
+        self.data.as_deref()
+    }
 }
 
 /// The options that select an agent, its libraries and its model.
@@ -131,4 +157,17 @@ impl Limits {
             ..defaults
         }
     }
+}
+
+/// The options of a command that runs an agent.
+#[derive(Debug, Args)]
+pub(crate) struct AgentRun {
+    #[command(flatten)]
+    pub(crate) agent: AgentOptions,
+
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }

@@ -1,8 +1,8 @@
 //! The arguments of `windlass approvals`.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand, ValueEnum};
+
+use super::agent::DataDirectory;
 
 const EXIT_CODES: &str = "Exit code: 0 decided, 1 failed, 2 wrong usage or invalid arguments, 3 you are not \
                           permitted to decide, 7 no such request, 8 already decided, expired, or changed since it \
@@ -24,10 +24,8 @@ pub(crate) struct Approvals {
     #[command(subcommand)]
     pub(crate) command: ApprovalsCommand,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY", global = true)]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::agent::DataDirectory;
+
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     #[command(subcommand)]
@@ -82,8 +84,6 @@ pub(crate) struct Doctor {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }

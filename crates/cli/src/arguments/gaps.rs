@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::agent::DataDirectory;
+
 #[derive(Debug, Args)]
 pub(crate) struct Gaps {
     #[command(subcommand)]
     pub(crate) command: GapsCommand,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY", global = true)]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }
 
 #[derive(Debug, Subcommand)]

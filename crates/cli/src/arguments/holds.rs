@@ -1,8 +1,8 @@
 //! The arguments of `windlass holds`.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
+
+use super::agent::DataDirectory;
 
 const EXIT_CODES: &str =
     "Exit code: 0 done, 1 failed, 2 wrong usage, 7 no such held call, 8 too late.";
@@ -12,10 +12,8 @@ pub(crate) struct Holds {
     #[command(subcommand)]
     pub(crate) command: HoldsCommand,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY", global = true)]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::Argument;
+use super::agent::DataDirectory;
 use super::tools::argument;
 
 #[derive(Debug, Args)]
@@ -67,10 +68,8 @@ pub(crate) enum McpCommand {
 /// The data directory and the output format.
 #[derive(Debug, Args)]
 pub(crate) struct McpOutput {
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 
     /// Print one JSON object instead of text.
     #[arg(long)]
@@ -224,10 +223,8 @@ pub(crate) struct McpLogin {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }
 
 #[derive(Debug, Args)]
@@ -236,8 +233,6 @@ pub(crate) struct McpRemove {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }

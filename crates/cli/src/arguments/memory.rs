@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use windlass_service::types::ScopeReach;
 
+use super::agent::DataDirectory;
+
 const SCOPES: &str = "A scope is `agent:NAME` (shared by all runs of this agent), `principal` (shared by all agents \
                       that work for you) or `run:ID` (one run). No scope sees the documents of another scope or \
                       another user.";
@@ -46,10 +48,8 @@ pub(crate) struct Memory {
     #[command(subcommand)]
     pub(crate) command: MemoryCommand,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY", global = true)]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }
 
 #[derive(Debug, Subcommand)]

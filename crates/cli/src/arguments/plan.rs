@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use windlass_core::run::PlanTaskStatus;
 
-use super::agent::{AgentOptions, Limits};
+use super::agent::{AgentOptions, DataDirectory, Limits};
 
 pub(super) const RUN_HELP: &str = "\
 A plan is a JSON object with a list of `tasks`. Each has an `id` and is one of: a call (`tool` and `arguments`), \
@@ -28,10 +28,8 @@ pub(crate) struct Plan {
     #[command(subcommand)]
     pub(crate) command: PlanCommand,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY", global = true)]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }
 
 #[derive(Debug, Subcommand)]
@@ -55,8 +53,9 @@ pub(crate) enum PlanCommand {
     Edit(PlanEdit),
 }
 
+/// A plan, and the agent whose tools it uses.
 #[derive(Debug, Args)]
-pub(crate) struct PlanCheck {
+pub(crate) struct PlanSource {
     /// The file that declares the agent whose tools the plan uses.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
@@ -67,6 +66,12 @@ pub(crate) struct PlanCheck {
 
     #[command(flatten)]
     pub(crate) agent: AgentOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanCheck {
+    #[command(flatten)]
+    pub(crate) source: PlanSource,
 
     /// Print one JSON object.
     #[arg(long)]
@@ -75,16 +80,8 @@ pub(crate) struct PlanCheck {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanRun {
-    /// The file that declares the agent whose tools the plan uses.
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
-
-    /// The plan, a JSON file; `-` reads standard input.
-    #[arg(value_name = "PLAN")]
-    pub(crate) plan: PathBuf,
-
     #[command(flatten)]
-    pub(crate) agent: AgentOptions,
+    pub(crate) source: PlanSource,
 
     #[command(flatten)]
     pub(crate) limits: Limits,
@@ -105,11 +102,18 @@ pub(crate) struct PlanList {
     pub(crate) json: bool,
 }
 
+/// A plan that was started.
 #[derive(Debug, Args)]
-pub(crate) struct PlanShow {
+pub(crate) struct StoredPlan {
     /// The plan (`RUN:TURN:CALL`), or the run that made it, or a unique prefix of the run's id.
     #[arg(value_name = "PLAN")]
     pub(crate) plan: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanShow {
+    #[command(flatten)]
+    pub(crate) plan: StoredPlan,
 
     /// Print the plan as a graph in this language.
     #[arg(long, value_enum, conflicts_with = "json")]
@@ -130,9 +134,8 @@ pub(crate) enum Graph {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanMark {
-    /// The plan (`RUN:TURN:CALL`), or the run that made it, or a unique prefix of the run's id.
-    #[arg(value_name = "PLAN")]
-    pub(crate) plan: String,
+    #[command(flatten)]
+    pub(crate) plan: StoredPlan,
 
     /// The task.
     #[arg(value_name = "TASK")]
@@ -176,9 +179,8 @@ impl From<Mark> for PlanTaskStatus {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanEdit {
-    /// The plan (`RUN:TURN:CALL`), or the run that made it, or a unique prefix of the run's id.
-    #[arg(value_name = "PLAN")]
-    pub(crate) plan: String,
+    #[command(flatten)]
+    pub(crate) plan: StoredPlan,
 
     /// The new plan, a JSON file; `-` reads standard input. It contains the tasks that have started
     /// unchanged.

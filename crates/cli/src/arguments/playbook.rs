@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::agent::DataDirectory;
+
 #[derive(Debug, Args)]
 pub(crate) struct Playbook {
     #[command(subcommand)]
@@ -13,10 +15,8 @@ pub(crate) struct Playbook {
     #[arg(long, value_name = "NAME", global = true, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) domain: Option<String>,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY", global = true)]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }
 
 #[derive(Debug, Subcommand)]

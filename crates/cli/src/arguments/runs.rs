@@ -16,6 +16,22 @@ pub(super) const CANCEL_HELP: &str = "If no process owns the run, it is cancelle
                                       Exit code: 0 cancelled, 1 failed, 2 wrong usage, 5 signalled but not stopped in \
                                       time, 7 no such run, 8 already ended.";
 
+pub(super) const VERIFY_HELP: &str = "Checks the events of runs, their requests, held calls and inbox commands. Without RUN, all \
+                                      runs and what belongs to none are checked: standing approvals and changes by \
+                                      administrators.\n\n\
+                                      Exit code: 0 unchanged, 1 changed or failed, 2 wrong usage, 7 no such run.";
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsVerify {
+    /// The ids of runs, or unique prefixes of them. Default: all runs.
+    #[arg(value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+
+    /// Print one JSON object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunsList {
     /// Only runs in this state.
@@ -29,6 +45,10 @@ pub(crate) struct RunsList {
     /// The maximum number of runs.
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     pub(crate) limit: u32,
+
+    /// Only runs listed after this one: the next page.
+    #[arg(long, value_name = "RUN")]
+    pub(crate) after: Option<String>,
 
     /// Print one JSON object per line.
     #[arg(long)]

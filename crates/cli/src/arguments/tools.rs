@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::agent::DataDirectory;
+
 #[derive(Debug, Args)]
 pub(crate) struct Tools {
     #[command(subcommand)]
@@ -63,10 +65,8 @@ pub(crate) struct ToolsList {
     #[command(flatten)]
     pub(crate) which: WhichTools,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }
 
 #[derive(Debug, Args)]
@@ -98,10 +98,8 @@ pub(crate) struct Executions {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }
 
 #[derive(Debug, Args)]
@@ -171,10 +169,8 @@ pub(crate) struct ToolsCall {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }
 
 /// An argument of a tool, unparsed.

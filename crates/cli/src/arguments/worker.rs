@@ -1,8 +1,8 @@
 //! The arguments of `windlass worker`.
 
-use std::path::PathBuf;
-
 use clap::Args;
+
+use super::agent::DataDirectory;
 
 #[derive(Debug, Args)]
 pub(crate) struct Worker {
@@ -18,8 +18,6 @@ pub(crate) struct Worker {
     #[arg(long)]
     pub(crate) jsonl: bool,
 
-    /// The data directory. Default: `WINDLASS_DATA`, else `data_directory` of the configuration, else the
-    /// user's.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
 }

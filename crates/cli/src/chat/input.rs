@@ -1,23 +1,19 @@
 //! The input of a conversation: typed at a terminal, with editing and history, or read line by line from a
 //! pipe or file. A line that ends with a backslash continues on the next one.
 
-use std::borrow::Cow;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
-use rustyline::highlight::{CmdKind, Highlighter};
-use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
-use rustyline::validate::Validator;
-use rustyline::{Behavior, Config, Editor, Helper};
+use rustyline::{Behavior, Config, Editor};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::COMMANDS;
-use crate::prompt::{drawn, must_be_drawn};
+use crate::prompt::SafeLine;
 use crate::terminal::eprint_line;
 
 /// The history file, in the data directory.
@@ -97,7 +93,7 @@ impl Input {
 
 /// Lines from a terminal.
 pub(super) struct Typed {
-    editor: Editor<Completion, FileHistory>,
+    editor: Editor<SafeLine<Completion>, FileHistory>,
     /// `None` once it could not be written. That is reported once, and the conversation continues.
     history: Option<PathBuf>,
 }
@@ -110,7 +106,7 @@ impl Typed {
             .max_history_size(MAX_HISTORY)?
             .build();
         let mut editor = Editor::with_config(config).context("cannot use the terminal")?;
-        editor.set_helper(Some(Completion));
+        editor.set_helper(Some(SafeLine(Completion)));
         if let Err(error) = editor.load_history(&history)
             && history.exists()
         {
@@ -166,24 +162,6 @@ impl Completer for Completion {
         Ok((0, matching.map(str::to_owned).collect()))
     }
 }
-
-impl Hinter for Completion {
-    type Hint = String;
-}
-
-impl Highlighter for Completion {
-    /// Draws pasted text and history without characters that control the terminal.
-    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
-        drawn(line)
-    }
-
-    fn highlight_char(&self, line: &str, _: usize, _: CmdKind) -> bool {
-        must_be_drawn(line)
-    }
-}
-
-impl Validator for Completion {}
-impl Helper for Completion {}
 
 /// Lines from a file or another program.
 pub(super) struct Piped {

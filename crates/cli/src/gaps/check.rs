@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_service::{Identity, Service};
 
-use super::{Outcome, as_json, lines};
+use super::{CommandOutcome, as_json, lines};
 use crate::arguments::GapsCheck;
 use crate::report::Reporter;
 use crate::source::read_agent_file;
@@ -14,9 +14,9 @@ pub(super) fn run(
     identity: &Identity,
     command: &GapsCheck,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let Some(file) = read_agent_file(&command.agent, reporter)? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let checked = service.check_gaps(identity, &file, &command.task)?;
     let (probability, run_threshold) = (checked.probability, checked.run_threshold);
@@ -46,5 +46,5 @@ pub(super) fn run(
             "the tools seem to cover the task (probability of a gap {probability:.2})"
         ))?;
     }
-    Ok(Outcome::from_success(checked.report.is_none()))
+    Ok(CommandOutcome::from_success(checked.report.is_none()))
 }

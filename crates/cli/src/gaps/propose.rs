@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde_json::json;
 use windlass_service::{Identity, Service, ToolProposal};
 
-use super::Outcome;
+use super::CommandOutcome;
 use crate::arguments::GapsPropose;
 use crate::format::replace;
 use crate::report::Reporter;
@@ -18,12 +18,12 @@ pub(super) fn run(
     identity: &Identity,
     command: &GapsPropose,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let proposal = service.propose_tool(identity, &command.capability)?;
     if let Some(file) = &command.write
         && !append(file, &proposal, reporter)?
     {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     }
     if command.json {
         let missing = &proposal.missing;
@@ -41,7 +41,7 @@ pub(super) fn run(
             eprint_line(&format!("added to {}", file.display()))?;
         }
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Adds a specification to an agent file. Returns whether the file is valid.

@@ -13,7 +13,7 @@ use windlass_spec::server::{
 };
 
 use super::counted;
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::{Argument, McpAdd, McpImport};
 use crate::program::Program;
 use crate::run::block_on_until_interrupted;
@@ -24,7 +24,7 @@ use crate::terminal::{eprint_line, print_json, print_line};
 /// The maximum length of a description in a row.
 const DESCRIPTION: usize = 60;
 
-pub(super) fn run(program: &Program, command: &McpAdd) -> anyhow::Result<Outcome> {
+pub(super) fn run(program: &Program, command: &McpAdd) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.output.data.as_deref());
     let identity = program.identity()?;
     let settings = settings(command)?;
@@ -48,7 +48,7 @@ pub(super) fn run(program: &Program, command: &McpAdd) -> anyhow::Result<Outcome
                 added.file.display(),
                 added.settings.name
             ))?;
-            Ok(Outcome::Done)
+            Ok(CommandOutcome::Done)
         }
     }
 }
@@ -64,7 +64,7 @@ fn show(
     command: &McpAdd,
     added: &AddedServer,
     connection: &ServerConnection,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let name = &added.settings.name;
     let (greeting, pins) = (&connection.greeting, connection.pins.as_slice());
     if command.output.json {
@@ -82,7 +82,7 @@ fn show(
             "tools": tools,
         });
         print_json(&format!("{printed}\n"))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let rows: Vec<[String; 3]> = connection
         .tools
@@ -111,7 +111,7 @@ fn show(
             "some tools are quarantined; see why: windlass mcp pins {name}"
         ))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The settings of the server from the arguments.
@@ -159,7 +159,7 @@ fn given(arguments: &[Argument]) -> anyhow::Result<BTreeMap<String, EnvTemplate>
     given.collect()
 }
 
-pub(super) fn import(program: &Program, command: &McpImport) -> anyhow::Result<Outcome> {
+pub(super) fn import(program: &Program, command: &McpImport) -> anyhow::Result<CommandOutcome> {
     let (source, problem) = Source::read(&command.file);
     if let Some(problem) = problem {
         anyhow::bail!(problem.message);
@@ -178,7 +178,7 @@ pub(super) fn import(program: &Program, command: &McpImport) -> anyhow::Result<O
     }
     if imported.names.is_empty() {
         eprint_line("there are no servers to import")?;
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     }
     match &imported.file {
         None => print_line(imported.sections.trim_end())?,
@@ -189,5 +189,5 @@ pub(super) fn import(program: &Program, command: &McpImport) -> anyhow::Result<O
             file.display()
         ))?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -10,12 +10,12 @@ use windlass_spec::write_tool;
 
 use super::counted;
 use super::pins::write_changes;
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::McpInspect;
 use crate::program::Program;
 use crate::run::block_on_until_interrupted;
 use crate::table::{one_line, print_table};
-use crate::terminal::{eprint_line, print_json, print_line, visible_line};
+use crate::terminal::{Quote, eprint_line, print_json, print_line, visible_line};
 
 /// The maximum length of a description in a row.
 const DESCRIPTION: usize = 60;
@@ -23,7 +23,7 @@ const DESCRIPTION: usize = 60;
 /// The maximum length of the shown instructions of a server.
 const INSTRUCTIONS: usize = 1_000;
 
-pub(super) fn run(program: &Program, command: &McpInspect) -> anyhow::Result<Outcome> {
+pub(super) fn run(program: &Program, command: &McpInspect) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.output.data.as_deref());
     let identity = program.identity()?;
     let inspecting = service.inspect_server(&identity, &command.name);
@@ -56,7 +56,7 @@ impl InspectionOutput {
         })
     }
 
-    fn print_json(&self) -> anyhow::Result<Outcome> {
+    fn print_json(&self) -> anyhow::Result<CommandOutcome> {
         let tools: Vec<Value> = self.pins().iter().map(|pin| self.pin_json(pin)).collect();
         let greeting = &self.0.connection.greeting;
         let printed = json!({
@@ -69,10 +69,10 @@ impl InspectionOutput {
             "tools": tools,
         });
         print_json(&format!("{printed}\n"))?;
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 
-    fn print_gram(&self) -> anyhow::Result<Outcome> {
+    fn print_gram(&self) -> anyhow::Result<CommandOutcome> {
         for ServerTool { tool, .. } in self.pins().iter().filter_map(|pin| self.0.usable(pin)) {
             match tool.specification().map_err(anyhow::Error::msg) {
                 Ok(specification) => {
@@ -81,26 +81,23 @@ impl InspectionOutput {
                 Err(why) => eprint_line(&visible_line(&format!("{}: {why}", tool.name())))?,
             }
         }
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 
-    fn print_text(&self) -> anyhow::Result<Outcome> {
+    fn print_text(&self) -> anyhow::Result<CommandOutcome> {
         let greeting = &self.0.connection.greeting;
         print_line(&format!(
             "{}: {} {}, protocol {} ({})",
             self.0.settings.name,
-            visible(&greeting.server_name),
-            visible(&greeting.server_version),
-            visible(&greeting.protocol_version),
+            visible_line(&greeting.server_name),
+            visible_line(&greeting.server_version),
+            visible_line(&greeting.protocol_version),
             greeting.era.as_str()
         ))?;
         if let Some(instructions) = &greeting.instructions {
-            // Models do not get this text.
-            let instructions = visible(instructions);
-            print_line(&format!(
-                "instructions: {}",
-                one_line(&instructions, INSTRUCTIONS)
-            ))?;
+            let instructions = one_line(&visible(instructions), INSTRUCTIONS);
+            print_line("instructions of the server, which models do not get:")?;
+            print_line(&Quote::of(&instructions).block("  "))?;
         }
         print_line(&format!("tools: {}\n", counted(self.pins())))?;
         let rows: Vec<[String; 4]> = self
@@ -129,21 +126,26 @@ impl InspectionOutput {
         for rename in &self.0.renames {
             eprint_line(&format!(
                 "`{}` may have been renamed to `{}`",
-                visible(&rename.from),
-                visible(&rename.to)
+                visible_line(&rename.from),
+                visible_line(&rename.to)
             ))?;
         }
         for warning in &self.0.warnings {
             eprint_line(&format!("warning: {}", visible_line(warning)))?;
         }
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 
-    fn print_tool(&self, asked: &str, is_json: bool, is_gram: bool) -> anyhow::Result<Outcome> {
+    fn print_tool(
+        &self,
+        asked: &str,
+        is_json: bool,
+        is_gram: bool,
+    ) -> anyhow::Result<CommandOutcome> {
         let pin = self.0.pin(asked)?;
         if is_json {
             print_json(&format!("{}\n", self.pin_json(pin)))?;
-            return Ok(Outcome::Done);
+            return Ok(CommandOutcome::Done);
         }
         let usable = self.0.usable(pin);
         if is_gram {
@@ -152,9 +154,9 @@ impl InspectionOutput {
             })?;
             let specification = usable.tool.specification().map_err(anyhow::Error::msg)?;
             print_line(write_tool(&Arc::new(specification))?.trim_end())?;
-            return Ok(Outcome::Done);
+            return Ok(CommandOutcome::Done);
         }
-        print_line(&format!("{} ({})", visible(&pin.tool), pin.state()))?;
+        print_line(&format!("{} ({})", visible_line(&pin.tool), pin.state()))?;
         if let Some(ServerTool { tool, risk }) = usable {
             print_line(&format!("agents call it `{}`; risk: {risk}", tool.name()))?;
             if let Ok(signature) = tool.signature() {
@@ -162,13 +164,15 @@ impl InspectionOutput {
             }
         }
         for finding in &pin.findings {
-            print_line(&format!("suspicious: {}", visible(finding)))?;
+            let finding = Quote::of(finding).after_label("  ");
+            print_line(&format!("suspicious: {finding}"))?;
         }
         write_changes(pin)?;
         if let Some(offered) = &pin.offered {
             let definition = serde_json::to_string_pretty(offered)?;
-            print_line(&format!("\n{}", visible(&definition)))?;
+            print_line("\ndefinition by the server:")?;
+            print_line(&Quote::of(&visible(&definition)).block("  "))?;
         }
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 }

@@ -8,14 +8,14 @@ use windlass_mcp::{Pin, diff, digest, visible};
 use windlass_service::{Identity, ServerStatus, Service, needs_acceptance};
 use windlass_spec::server::ServerName;
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::McpPins;
 use crate::program::Program;
 use crate::prompt::{PromptError, read_text};
 use crate::table::print_table;
-use crate::terminal::{eprint_line, print_json, print_line};
+use crate::terminal::{Quote, eprint_line, print_json, print_line, visible_line};
 
-pub(super) fn run(program: &Program, command: &McpPins) -> anyhow::Result<Outcome> {
+pub(super) fn run(program: &Program, command: &McpPins) -> anyhow::Result<CommandOutcome> {
     let pins = PinsCommand {
         service: program.service(command.output.data.as_deref()),
         identity: program.identity()?,
@@ -32,7 +32,7 @@ struct PinsCommand<'c> {
 }
 
 impl PinsCommand<'_> {
-    fn run(&self) -> anyhow::Result<Outcome> {
+    fn run(&self) -> anyhow::Result<CommandOutcome> {
         let (service, identity, command) = (&self.service, &self.identity, self.command);
         let servers = match &command.name {
             Some(name) => vec![service.show_server(identity, name)?],
@@ -63,7 +63,7 @@ impl PinsCommand<'_> {
             is_open |= pins.iter().any(needs_acceptance);
             show(name, &pins, command)?;
         }
-        Ok(Outcome::from_success(!is_open))
+        Ok(CommandOutcome::from_success(!is_open))
     }
 
     /// The pins to accept.
@@ -78,7 +78,7 @@ impl PinsCommand<'_> {
                 true => wanted.push(pin),
                 false => eprint_line(&format!(
                     "{}: there is nothing to accept",
-                    visible(&pin.tool)
+                    visible_line(&pin.tool)
                 ))?,
             }
         }
@@ -113,7 +113,7 @@ impl PinsCommand<'_> {
             return Ok(());
         }
         for change in &program.changes {
-            print_line(&visible(change))?;
+            print_line(&visible_line(change))?;
         }
         if confirm(self.command, "Accept the changed program?")? {
             self.service.accept_program(&self.identity, &program)?;
@@ -142,11 +142,12 @@ fn confirm(command: &McpPins, question: &str) -> anyhow::Result<bool> {
 fn write_pin(server: &ServerName, pin: &Pin) -> anyhow::Result<()> {
     print_line(&format!(
         "{server}__{} is {}",
-        visible(&pin.tool),
+        visible_line(&pin.tool),
         pin.state()
     ))?;
     for finding in &pin.findings {
-        print_line(&format!("  suspicious: {}", visible(finding)))?;
+        let finding = Quote::of(finding).after_label("    ");
+        print_line(&format!("  suspicious: {finding}"))?;
     }
     write_changes(pin)
 }
@@ -161,12 +162,12 @@ pub(super) fn write_changes(pin: &Pin) -> anyhow::Result<()> {
             true => "/",
             false => &change.pointer,
         };
-        print_line(&format!("  at {place}"))?;
-        if let Some(before) = &change.before {
-            print_line(&format!("    - {before}"))?;
-        }
-        if let Some(after) = &change.after {
-            print_line(&format!("    + {after}"))?;
+        print_line(&format!("  at {}", visible_line(place)))?;
+        for (sign, text) in [('-', &change.before), ('+', &change.after)] {
+            if let Some(text) = text {
+                let text = Quote::of(text).after_label("      ");
+                print_line(&format!("    {sign} {text}"))?;
+            }
         }
     }
     Ok(())

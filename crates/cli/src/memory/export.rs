@@ -3,16 +3,19 @@
 use serde_json::json;
 
 use super::MemorySession;
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::MemoryExport;
 use crate::terminal::print_json;
 
-pub(super) fn run(session: &MemorySession, command: &MemoryExport) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    session: &MemorySession,
+    command: &MemoryExport,
+) -> anyhow::Result<CommandOutcome> {
     for document in session
         .service
         .export_memory(&session.identity, &command.scope)?
     {
         print_json(&format!("{}\n", json!(document?)))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -10,7 +10,7 @@ use windlass_service::{
 };
 
 use super::MemorySession;
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::MemoryImport;
 use crate::interrupt::stop_on_interrupt;
 use crate::live::bar;
@@ -19,7 +19,10 @@ use crate::terminal::{eprint_line, is_interactive, print_json, visible_line};
 
 const INTERRUPTED: u8 = 130;
 
-pub(super) fn run(session: &MemorySession, command: &MemoryImport) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    session: &MemorySession,
+    command: &MemoryImport,
+) -> anyhow::Result<CommandOutcome> {
     let import = Import {
         sources: command.paths.iter().map(source).collect(),
         reach: command.scope.clone(),
@@ -81,7 +84,7 @@ fn show(progress: ImportProgress<'_>, shown: &mut ProgressBar, as_json: bool) ->
     Ok(())
 }
 
-fn conclude(counts: &ImportCounts, as_json: bool) -> anyhow::Result<Outcome> {
+fn conclude(counts: &ImportCounts, as_json: bool) -> anyhow::Result<CommandOutcome> {
     let ImportCounts {
         added,
         replaced,
@@ -102,9 +105,9 @@ fn conclude(counts: &ImportCounts, as_json: bool) -> anyhow::Result<Outcome> {
     }
     if *is_stopped {
         eprint_line("interrupted: repeat this command to continue")?;
-        return Ok(Outcome::Code(INTERRUPTED));
+        return Ok(CommandOutcome::Code(INTERRUPTED));
     }
-    Ok(Outcome::from_success(*refused == 0))
+    Ok(CommandOutcome::from_success(*refused == 0))
 }
 
 /// A progress bar over the bytes of an export, or over its lines if the size is unknown.

@@ -6,40 +6,21 @@ use anyhow::Context as _;
 use windlass_learn::playbook::StrategyStatus;
 use windlass_service::StrategyChange;
 
-use super::{Outcome, PlaybookSession, filter, tool_names};
+use super::{CommandOutcome, PlaybookSession, filter, tool_names};
 use crate::arguments::{OneStrategy, PlaybookExport, PlaybookImport, PlaybookRevert};
 use crate::plural::counted;
 use crate::report::Reporter;
 use crate::source::read_agent_file;
 use crate::terminal::{eprint_line, print_json, print_line};
 
-pub(super) fn pin(session: &PlaybookSession<'_>, one: &OneStrategy) -> anyhow::Result<Outcome> {
-    change(
-        session,
-        one,
-        match one.undo {
-            true => StrategyChange::Unpin,
-            false => StrategyChange::Pin,
-        },
-    )
-}
-
-pub(super) fn disable(session: &PlaybookSession<'_>, one: &OneStrategy) -> anyhow::Result<Outcome> {
-    change(
-        session,
-        one,
-        match one.undo {
-            true => StrategyChange::Enable,
-            false => StrategyChange::Disable,
-        },
-    )
-}
-
-fn change(
+/// Makes a change, or `undo` with the option `--undo`.
+pub(super) fn change(
     session: &PlaybookSession<'_>,
     one: &OneStrategy,
     change: StrategyChange,
-) -> anyhow::Result<Outcome> {
+    undo: StrategyChange,
+) -> anyhow::Result<CommandOutcome> {
+    let change = if one.undo { undo } else { change };
     let (service, identity) = (&session.service, &session.identity);
     let changed = service.change_strategy(identity, session.domain, &one.strategy, change)?;
     let found = changed.strategy.as_ref();
@@ -54,13 +35,13 @@ fn change(
         "{}: {standing} (revision {})",
         changed.id, changed.revision
     ))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 pub(super) fn revert(
     session: &PlaybookSession<'_>,
     command: &PlaybookRevert,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let to = command.revision;
     let reverted = session
         .service
@@ -71,14 +52,14 @@ pub(super) fn revert(
         counted(reverted.playbook.active().count(), "strategy", "strategies"),
         reverted.previous_revision
     ))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 pub(super) fn import(
     session: &PlaybookSession<'_>,
     command: &PlaybookImport,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let place = command.file.display().to_string();
     let mut text = String::new();
     if place == "-" {
@@ -92,7 +73,7 @@ pub(super) fn import(
     let agents = match &command.agent {
         None => None,
         Some(file) => match read_agent_file(file, reporter)? {
-            None => return Ok(Outcome::Failed),
+            None => return Ok(CommandOutcome::Failed),
             Some(file) => Some(file),
         },
     };
@@ -115,13 +96,13 @@ pub(super) fn import(
         counted(refused, "line", "lines"),
         imported.revision
     ))?;
-    Ok(Outcome::from_success(refused == 0))
+    Ok(CommandOutcome::from_success(refused == 0))
 }
 
 pub(super) fn export(
     session: &PlaybookSession<'_>,
     command: &PlaybookExport,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let mut text = String::new();
     for found in session
         .service
@@ -134,8 +115,8 @@ pub(super) fn export(
     }
     match &command.out {
         None => print_json(&text)?,
-        Some(file) => std::fs::write(file, text)
+        Some(file) => windlass_files::write(file, text)
             .with_context(|| format!("cannot write `{}`", file.display()))?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

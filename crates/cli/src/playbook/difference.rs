@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_learn::playbook::{KeptStrategy, StrategyStatus};
 
-use super::{Outcome, PlaybookSession, as_object};
+use super::{CommandOutcome, PlaybookSession, as_object};
 use crate::arguments::PlaybookDiff;
 use crate::table::one_line;
 use crate::terminal::{print_json, print_line};
@@ -11,7 +11,7 @@ use crate::terminal::{print_json, print_line};
 pub(super) fn diff(
     session: &PlaybookSession<'_>,
     command: &PlaybookDiff,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let difference = session.service.playbook_difference(
         &session.identity,
         session.domain,
@@ -26,7 +26,7 @@ pub(super) fn diff(
             let (before, after) = (object(&changed.before), object(&changed.after));
             print_json(&format!("{}\n", json!({"before": before, "after": after})))?;
         }
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let (from, to) = (difference.from, difference.to);
     print_line(&format!("{domain}: from revision {from} to {to}"))?;
@@ -50,7 +50,7 @@ pub(super) fn diff(
     if difference.strategies.is_empty() {
         print_line("nothing changed")?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Describes what changed in a strategy, one line per change.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Outcome, PlaybookSession};
+use super::{CommandOutcome, PlaybookSession};
 use crate::arguments::PlaybookStats;
 use crate::plural::counted;
 use crate::terminal::{print_json, print_line};
@@ -10,7 +10,7 @@ use crate::terminal::{print_json, print_line};
 pub(super) fn run(
     session: &PlaybookSession<'_>,
     command: &PlaybookStats,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let all = session
         .service
         .playbook_statistics(&session.identity, session.domain)?;
@@ -51,5 +51,5 @@ pub(super) fn run(
         }
         print_line(&format!("  {}", statistics.file.display()))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_policy::{PolicyWarning, Rule, RuleEffect};
 
 use super::{PolicySession, agent_files, as_object, report_errors, tools_of};
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::PolicyCheck;
 use crate::plural::counted;
 use crate::program::Program;
@@ -15,13 +15,13 @@ pub(super) fn run(
     program: &Program,
     command: &PolicyCheck,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let session = PolicySession::new(program, None, reporter)?;
     let Some(files) = agent_files(&command.agent, reporter)? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let Some(policy) = session.read(command.file.as_deref())? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let tools = tools_of(&files);
     let loaded = session.load(&policy, &tools)?;
@@ -38,13 +38,13 @@ pub(super) fn run(
             }),
         };
         print_json(&format!("{object}\n"))?;
-        return Ok(Outcome::from_success(loaded.is_ok()));
+        return Ok(CommandOutcome::from_success(loaded.is_ok()));
     }
     let policies = match loaded {
         Ok(policies) => policies,
         Err(errors) => {
             report_errors(&policy, &errors)?;
-            return Ok(Outcome::Failed);
+            return Ok(CommandOutcome::Failed);
         }
     };
     if tools.is_empty() {
@@ -76,7 +76,7 @@ pub(super) fn run(
             rule.id
         ))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn rule(rule: &Rule) -> Value {

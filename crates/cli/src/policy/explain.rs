@@ -4,7 +4,7 @@ use serde_json::json;
 use windlass_service::ExplainedCall;
 
 use super::PolicySession;
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::PolicyExplain;
 use crate::program::Program;
 use crate::report::Reporter;
@@ -15,16 +15,16 @@ pub(super) fn run(
     program: &Program,
     command: &PolicyExplain,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let session = PolicySession::new(program, None, reporter)?;
     let Some(file) = read_agent_file(&command.agent, reporter)? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let Some(policy) = session.read(command.policy.as_deref())? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let Some(policies) = session.load_or_report(&policy, file.tools())? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let call = ExplainedCall {
         file: &file,
@@ -59,5 +59,5 @@ pub(super) fn run(
         }
         print_line(&format!("  policies: {}", policy.name))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{PolicySession, agent_files, tools_of};
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::PolicyReplay;
 use crate::program::Program;
 use crate::report::Reporter;
@@ -13,16 +13,16 @@ pub(super) fn run(
     program: &Program,
     command: &PolicyReplay,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let session = PolicySession::new(program, command.data.as_deref(), reporter)?;
     let Some(files) = agent_files(&command.agent, reporter)? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let Some(new) = session.read(Some(&command.new))? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let Some(old) = session.read(command.old.as_deref())? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let recorded = session.service.recorded_calls(&session.identity)?;
     let tools = match command.agent.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn run(
         session.load_or_report(&new, &tools)?,
     );
     let (Some(old), Some(new)) = (old, new) else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let replayed =
         session
@@ -85,5 +85,5 @@ pub(super) fn run(
             recorded.unreadable_runs
         ))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

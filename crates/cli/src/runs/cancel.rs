@@ -6,8 +6,9 @@ use windlass_service::types::RunState;
 use windlass_service::{CANCEL_TIMEOUT, Cancellation, Identity, Service, ServiceError};
 
 use super::list::end_word;
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::OneRun;
+use crate::paste;
 use crate::run::block_on_until_interrupted;
 use crate::terminal::{eprint_line, print_json, print_line};
 
@@ -18,7 +19,7 @@ pub(super) fn run(
     service: &Service,
     identity: &Identity,
     command: &OneRun,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let cancelled = service.cancel_run(identity, &command.run);
     let Cancellation { summary, was_owned } = block_on_until_interrupted(service, cancelled)??;
     let (id, as_json) = (&summary.run, command.json);
@@ -32,12 +33,13 @@ pub(super) fn run(
                 json!({"run": id, "state": summary.state.as_str(), "end": null, "was_owned": true});
             print_json(&format!("{object}\n"))?;
         }
+        let show = paste::command(&format!("runs show {id}"), service.given_data_directory());
         eprint_line(&format!(
             "the process that drives the run {id} has not stopped within {} s; it stops when it reads its inbox\n\
-             hint: `windlass runs show {id}` shows its state",
+             hint: `{show}` shows its state",
             CANCEL_TIMEOUT.as_secs()
         ))?;
-        return Ok(Outcome::Code(OUT_OF_TIME));
+        return Ok(CommandOutcome::Code(OUT_OF_TIME));
     };
     if *end != RunEnd::Cancelled {
         let message = format!(
@@ -55,5 +57,5 @@ pub(super) fn run(
     } else {
         print_line(&format!("cancelled: {id}"))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

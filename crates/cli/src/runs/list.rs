@@ -1,12 +1,12 @@
 //! `windlass runs list`: lists runs with their states. `windlass trace list` shares the formatting.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use windlass_core::run::RunEnd;
 use windlass_runtime::now;
 use windlass_service::types::RunSummary;
 use windlass_service::{Identity, RunQuery, Service};
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::RunsList;
 use crate::moments::ago;
 use crate::table::print_table;
@@ -19,20 +19,18 @@ pub(super) fn run(
     service: &Service,
     identity: &Identity,
     command: &RunsList,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let query = RunQuery {
         limit: Some(command.limit),
         agent: command.agent.clone(),
+        after: command.after.clone(),
         state: command.state.map(Into::into),
-        task_id: None,
+        ..RunQuery::default()
     };
     let runs = service.list_runs(identity, &query)?;
     if command.json {
         for run in &runs {
-            let mut object = as_object(&run.summary);
-            object["waits_for_program"] =
-                json!(run.waits_for_program.as_ref().map(ToString::to_string));
-            print_json(&format!("{object}\n"))?;
+            print_json(&format!("{}\n", run.to_json()))?;
         }
     } else if runs.is_empty() {
         eprint_line("no runs match")?;
@@ -59,15 +57,7 @@ pub(super) fn run(
             .collect();
         print_table(["RUN", "STATE", "END", "STARTED", "AGENT", "TASK"], &rows)?;
     }
-    Ok(Outcome::Done)
-}
-
-/// A run as JSON.
-pub(crate) fn as_object(run: &RunSummary) -> Value {
-    json!({
-        "run": run.run, "agent": run.agent, "task": run.task, "started_at": run.started_at,
-        "ended_at": run.ended_at, "end": run.end, "events": run.events, "state": run.state.as_str(),
-    })
+    Ok(CommandOutcome::Done)
 }
 
 /// The name of the outcome of a run.

@@ -2,20 +2,20 @@
 //! show` shows its steps.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use windlass_core::approval::{ApprovalStatus, HoldStatus};
-use windlass_core::risk::ToolRisk;
-use windlass_core::run::{Entry, Run};
+use windlass_core::run::Run;
 use windlass_runtime::now;
 use windlass_service::types::RunState;
-use windlass_service::{Identity, ProgramWait, RunStatus, Service};
-use windlass_spec::RiskLevel;
+use windlass_service::{Identity, ProgramWait, RunCall, RunStatus, Service};
 
-use super::list::{as_object, end_word};
-use crate::Outcome;
+use super::list::end_word;
+use crate::CommandOutcome;
 use crate::arguments::OneRun;
 use crate::moments::{ago, left};
+use crate::paste;
 use crate::rendered::{escape_exact, escape_indented};
 use crate::table::one_line;
 use crate::terminal::{print_json, print_line};
@@ -27,36 +27,33 @@ pub(super) fn run(
     service: &Service,
     identity: &Identity,
     command: &OneRun,
-) -> anyhow::Result<Outcome> {
-    let status = RunStatusOutput(service.show_run(identity, &command.run)?);
+) -> anyhow::Result<CommandOutcome> {
+    let status = RunStatusOutput {
+        status: service.show_run(identity, &command.run)?,
+        data: service.given_data_directory(),
+    };
     match command.json {
         true => print_json(&format!("{}\n", status.to_json()))?,
         false => print_line(status.to_text().trim_end())?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The status of a run, formatted for output.
-struct RunStatusOutput(RunStatus);
+struct RunStatusOutput<'s> {
+    status: RunStatus,
+    data: Option<&'s Path>,
+}
 
-impl RunStatusOutput {
+impl RunStatusOutput<'_> {
     fn to_json(&self) -> Value {
-        let mut object = as_object(&self.0.summary);
-        object["principal"] = json!(self.0.summary.principal);
-        object["parent"] = json!(self.0.run.as_ref().and_then(Run::parent));
-        object["outermost_run"] = json!(self.0.outermost);
-        object["turns"] = json!(self.0.run.as_ref().map(|run| run.turns().len()));
-        object["calls"] = json!(self.0.run.as_ref().map(calls));
-        object["questions"] = json!(self.0.questions);
-        object["holds"] = json!(self.0.holds);
-        object["waits_for_program"] =
-            json!(self.0.waits_for_program.as_ref().map(ToString::to_string));
+        let mut object = self.status.to_json();
         object["next"] = json!(self.next());
         object
     }
 
     fn to_text(&self) -> String {
-        let (summary, now) = (&self.0.summary, now());
+        let (summary, now) = (&self.status.summary, now());
         let mut text = String::new();
         let _ = writeln!(text, "run {}: {}", summary.run, self.state());
         let mut field = |name: &str, value: &str| {
@@ -64,7 +61,7 @@ impl RunStatusOutput {
             let _ = writeln!(text, "  {name:<10}{value}");
         };
         field("agent", &summary.agent);
-        let task = match &self.0.run {
+        let task = match &self.status.run {
             Some(run) => Some(run.task().description.as_str()),
             None => summary.task.as_deref(),
         };
@@ -78,19 +75,19 @@ impl RunStatusOutput {
         {
             field("ended", &ended.to_string());
         }
-        if let Some(parent) = self.0.run.as_ref().and_then(Run::parent) {
+        if let Some(parent) = self.status.run.as_ref().and_then(Run::parent) {
             field("works for", &parent.to_string());
         }
-        if let Some(program) = &self.0.waits_for_program {
+        if let Some(program) = &self.status.waits_for_program {
             field("program", &program.to_string());
         }
-        if let Some(run) = &self.0.run {
+        if let Some(run) = &self.status.run {
             field("turns", &run.turns().len().to_string());
-            for call in calls(run) {
+            for call in self.status.calls() {
                 field("call", &call_line(&call));
             }
         }
-        for question in &self.0.questions {
+        for question in &self.status.questions {
             let expires = left(question.request().expires_at, now);
             let what = question.question().authorize();
             let what = what.map_or_else(
@@ -103,7 +100,7 @@ impl RunStatusOutput {
                 &format!("{} {what}, {expires} left", question.call()),
             );
         }
-        for hold in &self.0.holds {
+        for hold in &self.status.holds {
             let due = match (hold.status(), left(hold.due_at(), now)) {
                 (HoldStatus::Held, Some(left)) => format!("can be undone for {left}"),
                 _ => "runs when the run resumes".to_owned(),
@@ -121,10 +118,13 @@ impl RunStatusOutput {
     }
 
     fn state(&self) -> String {
-        if let (Some(program), []) = (&self.0.waits_for_program, self.0.questions.as_slice()) {
+        if let (Some(program), []) = (
+            &self.status.waits_for_program,
+            self.status.questions.as_slice(),
+        ) {
             return format!("waiting for its program ({program})");
         }
-        match (self.0.summary.state, &self.0.summary.end) {
+        match (self.status.summary.state, &self.status.summary.end) {
             (RunState::Ended, Some(end)) => format!("ended ({})", end_word(end)),
             (RunState::Ended, None) => "ended".to_owned(),
             (RunState::Waiting, _) => "waiting for an approval or answer".to_owned(),
@@ -134,71 +134,43 @@ impl RunStatusOutput {
 
     /// The next commands.
     fn next(&self) -> Vec<String> {
+        let status = &self.status;
         let mut steps: Vec<String> = Vec::new();
-        if self.0.summary.state == RunState::Ended {
-            if self.0.run.is_some() {
-                steps.push(format!("windlass trace show {}", self.0.summary.run));
+        if status.summary.state == RunState::Ended {
+            if status.run.is_some() {
+                steps.push(format!("trace show {}", status.summary.run));
             }
-            return steps;
+            return self.commands(&steps);
         }
-        let pending = self
-            .0
-            .questions
-            .iter()
-            .filter(|question| question.status() == ApprovalStatus::Pending);
-        steps
-            .extend(pending.map(|question| format!("windlass approvals show {}", question.call())));
-        let held = self
-            .0
-            .holds
-            .iter()
-            .filter(|hold| hold.status() == HoldStatus::Held);
-        steps.extend(held.map(|hold| format!("windlass holds undo {}", hold.call())));
-        let needs_program = matches!(self.0.waits_for_program, Some(ProgramWait::Functions(_)));
-        if self.0.questions.is_empty() && !needs_program {
-            steps.push(format!("windlass runs resume {}", self.0.outermost));
+        let questions = status.questions.iter();
+        let pending = questions.filter(|question| question.status() == ApprovalStatus::Pending);
+        steps.extend(pending.map(|question| format!("approvals show {}", question.call())));
+        let held = status.holds.iter();
+        let held = held.filter(|hold| hold.status() == HoldStatus::Held);
+        steps.extend(held.map(|hold| format!("holds undo {}", hold.call())));
+        let needs_program = matches!(status.waits_for_program, Some(ProgramWait::Functions(_)));
+        if status.questions.is_empty() && !needs_program {
+            steps.push(format!("runs resume {}", status.outermost));
         }
-        steps.push(format!("windlass runs cancel {}", self.0.outermost));
-        steps
+        steps.push(format!("runs cancel {}", status.outermost));
+        self.commands(&steps)
+    }
+
+    fn commands(&self, steps: &[String]) -> Vec<String> {
+        let command = |step: &String| paste::command(step, self.data);
+        steps.iter().map(command).collect()
     }
 }
 
-/// The calls of a run with the decision and the risk of each.
-fn calls(run: &Run) -> Vec<Value> {
-    let entries = run.turns().iter().flat_map(|turn| &turn.entries);
-    entries
-        .filter_map(|entry| match entry {
-            Entry::Call {
-                record, decision, ..
-            } => Some((record, decision)),
-            _ => None,
-        })
-        .map(|(record, decision)| {
-            let tool = run.specification(record.tool_name().as_str());
-            let risk = tool.map_or(RiskLevel::Irreversible, |tool| {
-                ToolRisk::of_specification(tool)
-                    .with_arguments(record.arguments())
-                    .level
-            });
-            json!({
-                "call": record.id(), "tool": record.tool_name(), "arguments": record.arguments(),
-                "state": record.state().to_string(), "risk": risk,
-                "decision": decision.as_ref().map(ToString::to_string),
-            })
-        })
-        .collect()
-}
-
-fn call_line(call: &Value) -> String {
-    let text = |name: &str| call[name].as_str().unwrap_or_default();
-    let decision = call["decision"].as_str().unwrap_or("undecided");
+fn call_line(call: &RunCall) -> String {
+    let decision = call.decision.as_deref().unwrap_or("undecided");
     format!(
         "{} {} {} {}, {}, {}",
-        text("call"),
-        text("tool"),
-        one_line(&call["arguments"].to_string(), ARGUMENTS),
-        text("risk"),
+        call.call,
+        call.tool,
+        one_line(&json!(call.arguments).to_string(), ARGUMENTS),
+        call.risk,
         escape_exact(decision),
-        text("state")
+        call.state
     )
 }

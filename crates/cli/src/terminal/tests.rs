@@ -4,7 +4,7 @@ use windlass_spec::text::{CharacterClass, class_of};
 use super::*;
 
 /// Texts with many characters and sequences that control a terminal.
-fn any_text() -> impl Strategy<Value = String> {
+pub(super) fn any_text() -> impl Strategy<Value = String> {
     let pieces = prop_oneof![
         prop::sample::select(vec![
             "a",

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use windlass_core::model::RequestedArguments;
 use windlass_core::run::{Entry, Run, RunEnd};
 use windlass_runtime::{Stop, now};
-use windlass_service::{Attachment, Identity, Service, ToolCall};
+use windlass_service::{Attachment, Identity, Service, ToolCallRequest};
 use windlass_spec::{CallRecord, Effect, ErrorCategory, Failure, ToolResponse};
 
 use super::find;
@@ -20,18 +20,18 @@ use crate::live::Live;
 use crate::program::Program;
 use crate::report::Reporter;
 use crate::run::block_on;
-use crate::terminal::{eprint_line, print_content, print_json, visible_block};
-use crate::{Outcome, approvals};
+use crate::terminal::{Quote, eprint_line, print_json, print_result};
+use crate::{CommandOutcome, approvals, paste};
 
 pub(crate) fn run(
     program: &Program,
     command: &ToolsCall,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.data.as_deref());
     let identity = program.identity()?;
     let Some(tool) = find(&service, &identity, &command.tool, reporter)? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let arguments = match &command.args {
         Some(text) => RequestedArguments::Text(text.clone()),
@@ -40,7 +40,7 @@ pub(crate) fn run(
             RequestedArguments::Json(arguments(&command.arguments, specification.signature())?)
         }
     };
-    let call = ToolCall {
+    let call = ToolCallRequest {
         tool,
         arguments,
         is_approved: command.yes,
@@ -49,9 +49,9 @@ pub(crate) fn run(
     if let (None, Some(standing)) = (run.end(), run.end_or_waiting()) {
         eprint_line("the call waits for an approval or answer")?;
         eprint_line(&describe_pending(&run, &service, &identity)?)?;
-        return Ok(Outcome::Code(standing.exit_code()));
+        return Ok(CommandOutcome::Code(standing.exit_code()));
     }
-    show(&run, command.json)
+    show(&run, &service, command.json)
 }
 
 /// Drives the run. Prompts the user for approvals, unless the output is JSON. An interrupt cancels the call at
@@ -59,7 +59,7 @@ pub(crate) fn run(
 async fn drive(
     service: &Service,
     identity: &Identity,
-    call: ToolCall,
+    call: ToolCallRequest,
     as_json: bool,
 ) -> anyhow::Result<Run> {
     let stop = Stop::default();
@@ -79,14 +79,14 @@ async fn drive(
 }
 
 /// Prints the result of the call.
-fn show(run: &Run, as_json: bool) -> anyhow::Result<Outcome> {
+fn show(run: &Run, service: &Service, as_json: bool) -> anyhow::Result<CommandOutcome> {
     let first = run.turns().first().and_then(|turn| turn.entries.first());
     let code = match first {
         Some(Entry::Call { record, .. }) => match record.outcome() {
             Some(outcome) => {
                 let code = show_outcome(record, outcome, as_json)?;
                 if let (Err(failure), false) = (outcome, as_json) {
-                    eprint_line(&format!("hint: {}", failure.category.guidance()))?;
+                    eprint_line(&format!("hint: {}", failure.guidance()))?;
                 }
                 code
             }
@@ -100,9 +100,11 @@ fn show(run: &Run, as_json: bool) -> anyhow::Result<Outcome> {
         Some(Entry::Finish) | None => show_early_end(run)?,
     };
     if !as_json {
-        eprint_line(&format!("details: windlass trace show {}", run.id()))?;
+        let trace = format!("trace show {}", run.id());
+        let trace = paste::command(&trace, service.given_data_directory());
+        eprint_line(&format!("details: {trace}"))?;
     }
-    Ok(Outcome::Code(code))
+    Ok(CommandOutcome::Code(code))
 }
 
 fn show_outcome(
@@ -121,13 +123,13 @@ fn show_outcome(
     match outcome {
         Ok(value) => {
             if !as_json {
-                show_result(value)?;
+                show_result(record, value)?;
             }
             Ok(0)
         }
         Err(failure) => {
             if !as_json {
-                let message = visible_block(&failure.operator_message);
+                let message = Quote::of(&failure.operator_message).after_label("  ");
                 eprint_line(&format!("error: {message}"))?;
             }
             let end = match failure.category {
@@ -142,13 +144,14 @@ fn show_outcome(
     }
 }
 
-/// Prints a result: unchanged to a file or program, escaped on a terminal.
-fn show_result(value: &Value) -> anyhow::Result<()> {
+/// Prints a result: unchanged to a file or program, quoted on a terminal.
+fn show_result(record: &CallRecord, value: &Value) -> anyhow::Result<()> {
     let text = match value {
         Value::String(text) => text.clone(),
         other => format!("{other:#}"),
     };
-    print_content(&format!("{text}\n"))?;
+    let author = format!("the tool `{}` returns", record.tool_name());
+    print_result(&author, &text, true)?;
     Ok(())
 }
 
@@ -157,7 +160,7 @@ fn show_early_end(run: &Run) -> anyhow::Result<u8> {
     let end = run.end().context("the run has not ended")?;
     match end {
         RunEnd::Failed { category, message } => {
-            let message = visible_block(message);
+            let message = Quote::of(message).after_label("  ");
             eprint_line(&format!("error: {message}\nhint: {}", category.guidance()))?;
         }
         _ => eprint_line("the call was not made")?,

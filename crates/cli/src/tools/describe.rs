@@ -7,31 +7,31 @@ use windlass_service::ToolDetails;
 use windlass_spec::{Field, Presence, ToolAttributes, write_tool};
 
 use super::find;
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::ToolsDescribe;
 use crate::program::Program;
 use crate::report::Reporter;
-use crate::terminal::{print_json, print_line};
+use crate::terminal::{Quote, print_json, print_line};
 
 pub(super) fn run(
     program: &Program,
     command: &ToolsDescribe,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let (service, identity) = (program.service(None), program.identity()?);
     let Some(details) = find(&service, &identity, &command.tool, reporter)? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     if command.gram {
         let specification = details.specification().map_err(anyhow::Error::msg)?;
         print_line(write_tool(&specification)?.trim_end())?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     match command.json {
         true => print_json(&format!("{}\n", as_json(&details)))?,
         false => print_line(text(&details).trim_end())?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn as_json(details: &ToolDetails) -> Value {
@@ -52,7 +52,7 @@ fn text(details: &ToolDetails) -> String {
     let mut text = String::new();
     let (tool, library) = (&details.tool, details.library.name());
     let _ = writeln!(text, "{} of the library `{library}`", tool.name());
-    let _ = writeln!(text, "{}\n", tool.description());
+    let _ = writeln!(text, "{}\n", Quote::of(tool.description()).block("  "));
     match details.signature() {
         Ok(signature) => {
             let _ = writeln!(text, "parameters");
@@ -106,7 +106,7 @@ fn parameter(field: &Field) -> String {
         Presence::Default(value) => format!(", default {value}"),
     };
     let description = match &field.description {
-        Some(description) => format!(": {description}"),
+        Some(description) => format!(": {}", Quote::of(description).after_label("    ")),
         None => String::new(),
     };
     format!("{} {}{presence}{description}", field.name, field.ty)
@@ -114,32 +114,9 @@ fn parameter(field: &Field) -> String {
 
 /// The declared properties of a tool, by their names in agent files.
 fn attributes(attributes: &ToolAttributes) -> Map<String, Value> {
-    let ToolAttributes {
-        risk,
-        category,
-        timeout_seconds,
-        idempotent,
-        open_world,
-        sensitive,
-        undo_window_seconds,
-        deferred,
-        dry_run_argument,
-        deprecated,
-    } = attributes;
-    let all = [
-        ("risk", json!(risk)),
-        ("category", json!(category)),
-        ("timeout_seconds", json!(timeout_seconds)),
-        ("idempotent", json!(idempotent)),
-        ("open_world", json!(open_world)),
-        ("sensitive", json!(sensitive)),
-        ("undo_window_seconds", json!(undo_window_seconds)),
-        ("deferred", json!(deferred)),
-        ("dry_run_argument", json!(dry_run_argument)),
-        ("deprecated", json!(deprecated)),
-    ];
-    let declared = all.into_iter().filter(|(_, value)| !value.is_null());
-    declared
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+    match serde_json::to_value(attributes) {
+        Ok(Value::Object(declared)) => declared,
+        // All of them are texts, numbers and booleans, so there is no other case.
+        _ => Map::new(),
+    }
 }

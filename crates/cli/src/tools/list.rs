@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use windlass_service::{ToolQuery, ToolStatus};
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::{ToolsFind, ToolsList, WhichTools};
 use crate::program::Program;
 use crate::report::Reporter;
@@ -18,20 +18,20 @@ pub(super) fn run(
     program: &Program,
     command: &ToolsList,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let (service, identity) = (
         program.service(command.data.as_deref()),
         program.identity()?,
     );
     let Some(query) = query(&command.which, reporter)? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let tools = service.list_tools(&identity, &query)?;
     if command.which.json {
         for tool in &tools {
             print_json(&format!("{}\n", as_json(tool)))?;
         }
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let rows: Vec<[String; 5]> = tools
         .iter()
@@ -51,17 +51,17 @@ pub(super) fn run(
         })
         .collect();
     print_table(["TOOL", "LIBRARY", "RISK", "STATE", "SIGNATURE"], &rows)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 pub(super) fn find(
     program: &Program,
     command: &ToolsFind,
     reporter: &Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutcome> {
     let (service, identity) = (program.service(None), program.identity()?);
     let Some(query) = query(&command.which, reporter)? else {
-        return Ok(Outcome::Failed);
+        return Ok(CommandOutcome::Failed);
     };
     let found = service.find_tools(&identity, &command.query, command.limit, &query)?;
     if command.which.json {
@@ -72,11 +72,11 @@ pub(super) fn find(
             });
             print_json(&format!("{printed}\n"))?;
         }
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     if found.is_empty() {
         eprint_line("no tools match")?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let rows: Vec<[String; 4]> = found
         .iter()
@@ -90,7 +90,7 @@ pub(super) fn find(
         })
         .collect();
     print_table(["TOOL", "LIBRARY", "SCORE", "DESCRIPTION"], &rows)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The query for tools. `None` if the agent file has errors, which are reported.

@@ -5,7 +5,7 @@ use windlass_service::types::ToolStatistics;
 use windlass_service::{ExecutionQuery, execution_result};
 use windlass_spec::Timestamp;
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::arguments::{Executions, ToolsResults, ToolsStats};
 use crate::moments::ago;
 use crate::program::Program;
@@ -15,7 +15,7 @@ use crate::terminal::{eprint_line, print_json};
 /// The maximum length of a listed result or error.
 const EXCERPT: usize = 80;
 
-pub(super) fn stats(program: &Program, command: &ToolsStats) -> anyhow::Result<Outcome> {
+pub(super) fn stats(program: &Program, command: &ToolsStats) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.executions.data.as_deref());
     let query = query(&command.executions, None);
     let statistics = service.tool_statistics(&program.identity()?, &query)?;
@@ -35,10 +35,10 @@ pub(super) fn stats(program: &Program, command: &ToolsStats) -> anyhow::Result<O
             &rows,
         )?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-pub(super) fn results(program: &Program, command: &ToolsResults) -> anyhow::Result<Outcome> {
+pub(super) fn results(program: &Program, command: &ToolsResults) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.executions.data.as_deref());
     let query = query(&command.executions, Some(command.limit));
     let executions = service.tool_executions(&program.identity()?, &query)?;
@@ -70,7 +70,7 @@ pub(super) fn results(program: &Program, command: &ToolsResults) -> anyhow::Resu
             .collect();
         print_table(["CALL", "TOOL", "STATUS", "TOOK", "ENDED", "RESULT"], &rows)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn query(asked: &Executions, limit: Option<usize>) -> ExecutionQuery {
@@ -78,6 +78,7 @@ fn query(asked: &Executions, limit: Option<usize>) -> ExecutionQuery {
         tool: asked.tool.clone(),
         hours: asked.hours,
         limit,
+        ..ExecutionQuery::default()
     }
 }
 

@@ -92,18 +92,25 @@ fn parse_as(text: &str, ty: &Type) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
     use windlass_spec::Signature;
 
     use super::arguments;
     use crate::arguments::Argument;
 
+    fn read(signature: &str, typed: &[(&str, &str)]) -> Option<Value> {
+        let typed = typed.iter().map(|(key, value)| Argument {
+            key: (*key).to_owned(),
+            value: (*value).to_owned(),
+        });
+        let typed: Vec<_> = typed.collect();
+        arguments(&typed, &Signature::parse(signature).ok()?).ok()
+    }
+
     #[test]
     fn arguments_are_parsed_by_the_signature() {
-        let signature = Signature::parse(
-            "(name: Text, age: Int, rate: Double, sure: Bool, unit: \"c\" | \"f\", tags: [Text], \
-             sizes: [Int], grades: [Maybe Int], any: Array, home: {zip: Int}, more: Object) --> Text",
-        );
+        let signature = "(name: Text, age: Int, rate: Double, sure: Bool, unit: \"c\" | \"f\", tags: [Text], \
+             sizes: [Int], grades: [Maybe Int], any: Array, home: {zip: Int}, more: Object) --> Text";
         let typed = [
             ("name", "12"),
             ("age", "12"),
@@ -120,15 +127,8 @@ mod tests {
             ("more", "{}"),
             ("nobody", "1"),
         ];
-        let typed = typed.map(|(key, value)| Argument {
-            key: key.to_owned(),
-            value: value.to_owned(),
-        });
-        let read = signature
-            .ok()
-            .and_then(|signature| arguments(&typed, &signature).ok());
         assert_eq!(
-            read,
+            read(signature, &typed),
             Some(json!({
                 "name": "12", "age": 12, "rate": 1.5, "sure": true, "unit": "c", "tags": ["[x"],
                 "sizes": [1, 2], "grades": [1, null], "any": [1, "x"], "home": {"zip": "x"}, "more": {},
@@ -139,8 +139,7 @@ mod tests {
 
     #[test]
     fn values_that_do_not_match_stay_text() {
-        let signature =
-            Signature::parse("(age: Int, sure: Bool, sizes: [Int], name: Text) --> Text");
+        let signature = "(age: Int, sure: Bool, sizes: [Int], name: Text) --> Text";
         let typed = [
             ("age", "x"),
             ("sure", "yes"),
@@ -148,15 +147,8 @@ mod tests {
             ("name", "a"),
             ("name", "b"),
         ];
-        let typed = typed.map(|(key, value)| Argument {
-            key: key.to_owned(),
-            value: value.to_owned(),
-        });
-        let read = signature
-            .ok()
-            .and_then(|signature| arguments(&typed, &signature).ok());
         assert_eq!(
-            read,
+            read(signature, &typed),
             Some(json!({"age": "x", "sure": "yes", "sizes": ["a"], "name": ["a", "b"]}))
         );
     }

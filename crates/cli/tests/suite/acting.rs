@@ -33,22 +33,19 @@ impl OfficeProject {
         self.project.path("files").join(name)
     }
 
-    fn arguments(extra: &[&'static str]) -> Vec<&'static str> {
-        let mut arguments = vec![
-            "run",
-            "agent.gram",
-            "Keep order.",
-            "--library",
-            "tools.toml",
-            "--model",
-            "scripted:answers.jsonl",
-        ];
-        arguments.extend(extra);
-        arguments
-    }
+    /// The arguments that start a run.
+    pub(super) const RUN: [&str; 7] = [
+        "run",
+        "agent.gram",
+        "Keep order.",
+        "--library",
+        "tools.toml",
+        "--model",
+        "scripted:answers.jsonl",
+    ];
 
     fn run(&self, extra: &[&'static str]) -> CommandOutput {
-        self.run_command(&Self::arguments(extra))
+        self.run_command(&[&Self::RUN[..], extra].concat())
     }
 
     fn run_command(&self, arguments: &[&str]) -> CommandOutput {
@@ -64,7 +61,7 @@ impl OfficeProject {
     }
 
     fn at_a_terminal(&self) -> Session {
-        Session::at_a_terminal(&self.command(&Self::arguments(&[])))
+        Session::at_a_terminal(&self.command(&Self::RUN))
     }
 }
 
@@ -77,6 +74,17 @@ pub(super) fn finish(answer: &str) -> Value {
         "finish",
         json!({"answer": answer, "reasoning": "So it was.", "confidence": 0.9}),
     )
+}
+
+/// The office project with a model that writes a note, which is held.
+pub(super) fn project_that_writes() -> OfficeProject {
+    OfficeProject::new(&[
+        call(
+            "writeNote",
+            json!({"file": "journal.txt", "line": "Tuesday: rain."}),
+        ),
+        finish("Done."),
+    ])
 }
 
 /// A project whose agent deletes a file.
@@ -178,15 +186,8 @@ fn at_a_terminal_the_user_can_reject_or_postpone() {
 
 #[test]
 fn held_call_can_be_undone() {
-    let office = OfficeProject::new(&[
-        call(
-            "writeNote",
-            json!({"file": "journal.txt", "line": "Tuesday: rain."}),
-        ),
-        finish("Done."),
-    ]);
-    let arguments = OfficeProject::arguments(&[]);
-    let mut session = Session::start(office.command(&arguments));
+    let office = project_that_writes();
+    let mut session = Session::start(office.command(&OfficeProject::RUN));
     session.expect("is held for 5 s; undo it with: windlass holds undo ");
     session.expect("\n");
     let id = session
@@ -208,15 +209,8 @@ fn held_call_can_be_undone() {
 
 #[test]
 fn interrupt_during_a_hold_prints_the_resume_and_undo_commands() {
-    let office = OfficeProject::new(&[
-        call(
-            "writeNote",
-            json!({"file": "journal.txt", "line": "Tuesday: rain."}),
-        ),
-        finish("Done."),
-    ]);
-    let arguments = OfficeProject::arguments(&[]);
-    let mut session = Session::start(office.command(&arguments));
+    let office = project_that_writes();
+    let mut session = Session::start(office.command(&OfficeProject::RUN));
     session.expect("is held for 5 s");
     session.interrupt();
     session.expect("windlass holds undo ");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_core::approval::{
-    ApprovalStatus, Ask, FormRequest, Identity, Outcome, Principal, Question,
+    ApprovalOutcome, ApprovalStatus, Ask, FormRequest, Principal, Question, TenantPrincipal,
 };
 use windlass_spec::SecurityLevel;
 
@@ -138,7 +138,7 @@ fn request_is_shown_in_full_with_hidden_characters_escaped() {
     for part in [
         "status            pending",
         "time left         23 h 58 min",
-        "agent clerk, on behalf of ada of local",
+        "agent             clerk, on behalf of ada of local",
         "works for         r1:1:0",
         "may decide        bea, cem",
         "risk              irreversible, by declaration",
@@ -183,7 +183,7 @@ fn rejection_message_is_stored_for_the_model() {
             .starts_with("rejected: pay (r1:1:0)\nresume with"),
         "{output:?}"
     );
-    let Some(Outcome::Rejected { by, message }) = stored(&project, ID).outcome() else {
+    let Some(ApprovalOutcome::Rejected { by, message }) = stored(&project, ID).outcome() else {
         panic!("{output:?}")
     };
     assert_eq!(
@@ -205,7 +205,7 @@ fn response_replaces_the_tool_result() {
         assert_eq!(output.code, 0, "{output:?}");
         assert_eq!(
             stored(&project, ID).outcome(),
-            Some(Outcome::Responded(expected))
+            Some(ApprovalOutcome::Responded(expected))
         );
     }
 }
@@ -226,7 +226,7 @@ fn questions_are_answered_and_manual_work_is_marked_done() {
     for part in [
         "Which branch?",
         "There are two.",
-        "option            main",
+        "option            │ main",
         "no, choose one of the options",
     ] {
         assert!(shown.out.contains(part), "{part}: {shown:?}");
@@ -251,24 +251,26 @@ fn questions_are_answered_and_manual_work_is_marked_done() {
     );
     assert_eq!(
         stored(&project, "r1:1:0").outcome(),
-        Some(Outcome::Answered(text("next")))
+        Some(ApprovalOutcome::Answered(text("next")))
     );
     run_as(&project, "bea", &["approvals", "respond", "r1:1:1", "12"]);
     assert_eq!(
         stored(&project, "r1:1:1").outcome(),
-        Some(Outcome::Answered(text("12")))
+        Some(ApprovalOutcome::Answered(text("12")))
     );
 
     let shown = run_as(&project, "bea", &["approvals", "show", "r1:1:2"]);
     assert!(shown.out.contains("https://example.org/"), "{shown:?}");
     let output = run_as(&project, "bea", &["approvals", "respond", "r1:1:2"]);
     assert!(
-        output.out.starts_with("done: Please solve the puzzle."),
+        output
+            .out
+            .starts_with("done: a tool or an agent │ Please solve the puzzle."),
         "{output:?}"
     );
     assert_eq!(
         stored(&project, "r1:1:2").outcome(),
-        Some(Outcome::Done(None))
+        Some(ApprovalOutcome::Done(None))
     );
 }
 
@@ -398,7 +400,7 @@ fn requests_of_other_tenants_are_invisible() {
     let store = open(&project);
     let journal = start_run_of_tenant(&store, "acme", "r1", None, &[]);
     let mut asked = request(ID, question(&[], true));
-    asked.principal = Identity::new(text("acme"), Principal::new("ada").unwrap());
+    asked.principal = TenantPrincipal::new(text("acme"), Principal::new("ada").unwrap());
     ask(&journal, asked);
     assert_eq!(
         run_as(&project, "bea", &["approvals", "list", "--all"]).out,

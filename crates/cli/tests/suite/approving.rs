@@ -1,7 +1,7 @@
 //! The approval of calls: confirmation, edited arguments and standing approvals.
 
 use serde_json::json;
-use windlass_core::approval::{ApprovalStatus, Outcome, StandingScope};
+use windlass_core::approval::{ApprovalOutcome, ApprovalStatus, StandingScope};
 use windlass_spec::SecurityLevel;
 use windlass_store::{InboxAction, StandingFilter};
 
@@ -60,7 +60,7 @@ fn high_level_call_needs_a_digest_or_yes_without_a_terminal() {
     );
     assert!(matches!(
         stored(&project, ID).outcome(),
-        Some(Outcome::Run {
+        Some(ApprovalOutcome::Run {
             is_edited: false,
             ..
         })
@@ -182,7 +182,7 @@ fn edited_arguments_are_checked_against_the_schema() {
             .starts_with("approved with edited arguments: pay"),
         "{output:?}"
     );
-    let Some(Outcome::Run {
+    let Some(ApprovalOutcome::Run {
         arguments,
         is_edited: true,
         ..
@@ -193,8 +193,8 @@ fn edited_arguments_are_checked_against_the_schema() {
     assert_eq!(arguments, object(json!({"to": "bob", "amount": 7})));
 }
 
-#[test]
-fn second_approver_needs_the_digest_of_edited_arguments() {
+/// A project with a payment that needs two approvers. The first edited its arguments.
+fn project_with_edited_payment() -> TestProject {
     let project = project_with_pending_payment(SecurityLevel::Critical);
     let edited = r#"{"to": "bob", "amount": 7}"#;
     run_as(
@@ -202,6 +202,12 @@ fn second_approver_needs_the_digest_of_edited_arguments() {
         "bea",
         &["approvals", "approve", ID, "--yes", "--edit", edited],
     );
+    project
+}
+
+#[test]
+fn second_approver_needs_the_digest_of_edited_arguments() {
+    let project = project_with_edited_payment();
     let blind = run_as(
         &project,
         "cem",
@@ -318,13 +324,7 @@ fn always_grants_a_standing_approval_for_the_run() {
 
 #[test]
 fn at_a_terminal_edited_arguments_are_shown_to_the_second_approver() {
-    let project = project_with_pending_payment(SecurityLevel::Critical);
-    let edited = r#"{"to": "bob", "amount": 7}"#;
-    run_as(
-        &project,
-        "bea",
-        &["approvals", "approve", ID, "--yes", "--edit", edited],
-    );
+    let project = project_with_edited_payment();
     let mut command = project.command(&["approvals", "approve", ID, "--yes"]);
     command.env("WINDLASS_TEST_PRINCIPAL", "cem");
     let mut session = Session::at_a_terminal(&command);

@@ -273,6 +273,7 @@ fn full_disk_stops_the_run_before_its_effect() {
         .args(["-c", &script, &"Note a. ".repeat(15_500)])
         .current_dir(project.path(""))
         .env("WINDLASS_DATA", project.path("data"))
+        .env("XDG_STATE_HOME", project.path("state"))
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stderr);

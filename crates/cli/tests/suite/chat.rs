@@ -283,18 +283,18 @@ fn interrupt_stops_the_run_and_not_the_conversation() {
     let mut session = Session::start(project.command(&SLOW_CHAT));
     // Two interrupts stop at once: the tool does not end by itself.
     session.send("wait\n");
-    session.expect("1. wait I wait.");
+    session.expect("1. wait │ I wait.");
     session.interrupt();
     session.expect("stopping after this step");
     session.interrupt();
     session.expect("\nstopped\n");
     // One interrupt stops after the step.
     session.send("wait again\n");
-    session.expect("1. wait I wait.");
+    session.expect("1. wait │ I wait.");
     session.interrupt();
     session.expect("stopping after this step");
     std::fs::write(project.path("go"), "").unwrap();
-    session.expect("call 0: waited");
+    session.expect("call 0 │ waited");
     session.expect("resume with: windlass runs resume ");
     session.send("Are you there?\n");
     session.expect("Here I am.");

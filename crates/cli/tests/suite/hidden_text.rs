@@ -36,16 +36,6 @@ fn office_project(turns: &[Value]) -> TestProject {
     OfficeProject::new(turns).project
 }
 
-const RUN: [&str; 7] = [
-    "run",
-    "agent.gram",
-    "Keep order.",
-    "--library",
-    "tools.toml",
-    "--model",
-    "scripted:answers.jsonl",
-];
-
 fn run_clean(project: &TestProject, arguments: &[&str]) -> CommandOutput {
     let output = run_as(project, "ann", arguments);
     for printed in [&output.out, &output.err] {
@@ -55,7 +45,7 @@ fn run_clean(project: &TestProject, arguments: &[&str]) -> CommandOutput {
 }
 
 fn run(project: &TestProject, more: &[&str]) -> CommandOutput {
-    run_clean(project, &[&RUN[..], more].concat())
+    run_clean(project, &[&OfficeProject::RUN[..], more].concat())
 }
 
 #[test]
@@ -68,10 +58,11 @@ fn final_answer_is_printed_with_hidden_characters_escaped() {
 #[test]
 fn final_answer_at_a_terminal_is_escaped_too() {
     let project = office_project(&[finish(&hostile())]);
-    let mut command = project.command(&RUN);
+    let mut command = project.command(&OfficeProject::RUN);
     command.env("WINDLASS_TEST_PRINCIPAL", "ann");
     let mut session = Session::at_a_terminal(&command);
-    session.expect(&shown());
+    // The terminal has 80 columns, so that a longer text is wrapped.
+    session.expect(&shown()[..60]);
     assert_eq!(session.end(), 0);
 }
 
@@ -100,7 +91,7 @@ fn tasks_and_results_are_shown_with_hidden_characters_escaped() {
     let project = office_project(&[call("listFiles", json!({})), finish(&hostile())]);
     std::fs::write(project.path("files").join("a\u{202e}txt.exe"), "").unwrap();
     let task = hostile().replace(['\u{2028}', '\u{2029}'], "");
-    let mut arguments = RUN.to_vec();
+    let mut arguments = OfficeProject::RUN.to_vec();
     arguments[2] = &task;
     assert_eq!(run_clean(&project, &arguments).code, 0);
     let list = run_clean(&project, &["runs", "list", "--json"]);

@@ -3,22 +3,22 @@
 use serde_json::json;
 use windlass_core::approval::HoldStatus;
 use windlass_core::run::Event;
-use windlass_store::InboxAction;
+use windlass_store::{InboxAction, RunJournal, Store};
 
 use super::program::TestProject;
 use super::seeded::{at, call, hold, identity, open, run_as, start_run, suspend};
 
 const ID: &str = "r1:1:0";
 
+fn start_mailing_run(store: &Store) -> RunJournal {
+    let arguments = json!({"to": "bob", "text": "hi"});
+    start_run(store, "r1", &[("mail", arguments)])
+}
+
 /// A project with a run that waits with a held call.
 fn project_with_held_call() -> TestProject {
     let project = TestProject::new();
-    let store = open(&project);
-    let journal = start_run(
-        &store,
-        "r1",
-        &[("mail", json!({"to": "bob", "text": "hi"}))],
-    );
+    let journal = start_mailing_run(&open(&project));
     hold(&journal, ID, 5, 65);
     suspend(journal);
     project
@@ -108,11 +108,7 @@ fn late_and_unknown_holds_are_refused() {
 fn a_call_that_started_cannot_be_undone() {
     let project = TestProject::new();
     let store = open(&project);
-    let journal = start_run(
-        &store,
-        "r1",
-        &[("mail", json!({"to": "bob", "text": "hi"}))],
-    );
+    let journal = start_mailing_run(&store);
     hold(&journal, ID, 5, 1);
     let output = run_as(&project, "bea", &["holds", "list"]);
     assert!(

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use windlass_core::approval::Outcome;
+use windlass_core::approval::ApprovalOutcome;
 use windlass_core::run::{Event, RunEnd};
 use windlass_spec::{CallState, ErrorCategory};
 use windlass_store::RunState;
@@ -129,7 +129,8 @@ fn answers(stored: &StoredState, tool: &str) -> usize {
     let (recorded, call) = stored.call(tool).unwrap();
     let answers = recorded.events.iter().filter(|event| match event {
         Event::Settled { approval, .. } => {
-            approval.call() == call.id() && matches!(approval.outcome(), Some(Outcome::Answered(_)))
+            approval.call() == call.id()
+                && matches!(approval.outcome(), Some(ApprovalOutcome::Answered(_)))
         }
         _ => false,
     });

@@ -299,3 +299,17 @@ fn requests_to_a_server_are_logged_with_their_method() {
     }
     wait_until_servers_are_gone(&project);
 }
+
+/// A table in the file of a stranger would add to the settings that the user types.
+#[test]
+fn a_server_is_not_added_on_top_of_a_table_of_a_stranger() {
+    let project = project_with_server().with(
+        "windlass.toml",
+        "[servers.desk.environment]\nLD_PRELOAD = \"./evil.so\"\n",
+    );
+    let mut command = project.command(&["mcp", "add", "desk", "--", "./server"]);
+    let added = CommandOutput::of(command.env_remove("WINDLASS_TRUST_PROJECT"));
+    assert_ne!(added.code, 0, "{added:?}");
+    assert!(added.err.contains("there is a server `desk`"), "{added:?}");
+    assert!(!project.path("processes").exists(), "{added:?}");
+}

@@ -1,6 +1,6 @@
 //! Memory: add, search, import, export and forget documents.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -33,6 +33,14 @@ fn count(project: &TestProject) -> usize {
     json(project, &["memory", "list", "--json", "--limit", "10000"])
         .0
         .len()
+}
+
+/// Exports the memory of a project to a file of it.
+fn export_memory(project: &TestProject) -> PathBuf {
+    let export = project.command(&["memory", "export"]).output().unwrap();
+    let path = project.path("kept.jsonl");
+    std::fs::write(&path, &export.stdout).unwrap();
+    path
 }
 
 #[test]
@@ -276,14 +284,8 @@ fn export_and_import_preserve_documents() {
         "--source",
         "letter",
     ]);
-    let export = project
-        .command(&["memory", "export"])
-        .output()
-        .unwrap()
-        .stdout;
-    std::fs::write(project.path("kept.jsonl"), &export).unwrap();
-    let other = TestProject::new();
-    let path = project.path("kept.jsonl");
+    let (other, path) = (TestProject::new(), export_memory(&project));
+    let export = std::fs::read(&path).unwrap();
     let output = other.run(&["memory", "import", path.to_str().unwrap()]);
     assert!(
         output.contains("2 added, 0 replaced, 0 unchanged, 0 refused"),
@@ -441,14 +443,7 @@ fn import_of_an_export_shows_progress() {
         );
     }
     project.run(&["memory", "import", "docs"]);
-    let export = project
-        .command(&["memory", "export"])
-        .output()
-        .unwrap()
-        .stdout;
-    std::fs::write(project.path("kept.jsonl"), &export).unwrap();
-    let other = TestProject::new();
-    let path = project.path("kept.jsonl");
+    let (other, path) = (TestProject::new(), export_memory(&project));
     let arguments = ["memory", "import", path.to_str().unwrap()];
     let mut session = Session::at_a_terminal(&other.command(&arguments));
     session.expect(" left");

@@ -32,6 +32,20 @@ fn check(project: &TestProject, options: &[&str]) -> CommandOutput {
     run_as(project, "bea", &arguments)
 }
 
+/// Explains a call of `search` with the policy `new.cedar`.
+const EXPLAIN: [&str; 10] = [
+    "policy",
+    "explain",
+    "--agent",
+    "clerk.gram",
+    "--tool",
+    "search",
+    "--args",
+    "{\"query\": \"x\"}",
+    "--policy",
+    "new.cedar",
+];
+
 #[test]
 fn default_policies_are_valid_and_can_be_printed() {
     let project = project("");
@@ -131,18 +145,7 @@ fn policy_errors_are_reported_with_their_location() {
         assert!(output["errors"][0]["line"].is_u64(), "{output}");
 
         for arguments in [
-            &[
-                "policy",
-                "explain",
-                "--agent",
-                "clerk.gram",
-                "--tool",
-                "search",
-                "--args",
-                "{\"query\": \"x\"}",
-                "--policy",
-                "new.cedar",
-            ][..],
+            &EXPLAIN[..],
             &["policy", "replay", "new.cedar", "--agent", "clerk.gram"],
         ] {
             let output = run_as(&project, "bea", arguments);
@@ -237,21 +240,7 @@ fn rules_see_the_environment() {
         let output = run_as(
             &project,
             "bea",
-            &[
-                "policy",
-                "explain",
-                "--agent",
-                "clerk.gram",
-                "--tool",
-                "search",
-                "--args",
-                "{\"query\": \"x\"}",
-                "--policy",
-                "new.cedar",
-                "--environment",
-                environment,
-                "--json",
-            ],
+            &[&EXPLAIN[..], &["--environment", environment, "--json"]].concat(),
         );
         output.json()["explanation"]["decision"]["verdict"].clone()
     };

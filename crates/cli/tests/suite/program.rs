@@ -40,6 +40,9 @@ impl TestProject {
             .env("WINDLASS_DATA", self.path("data"))
             // Ignores the configuration of the user who runs the tests.
             .env("XDG_CONFIG_HOME", self.path("config"))
+            .env("XDG_STATE_HOME", self.path("state"))
+            // Tests write their projects themselves. The tests of trust remove this.
+            .env("WINDLASS_TRUST_PROJECT", "1")
             .env("WINDLASS_TEST_ADMIN_FILE", self.path("admin.toml"));
         command
     }

@@ -40,6 +40,15 @@ fn call(tool: &str, name: &str, value: &str) -> String {
 const OFF: &str = "libraries = [\"notes.toml\"]\n[categories.analysis_tools]\nenabled = false\n";
 const ON: &str = "libraries = [\"notes.toml\"]\n";
 
+const RUN: [&str; 6] = [
+    "run",
+    "agent.gram",
+    "Note it",
+    "--jsonl",
+    "--model",
+    "scripted:script.jsonl",
+];
+
 /// A running agent whose events are collected.
 struct RunningAgent {
     child: Child,
@@ -49,14 +58,7 @@ struct RunningAgent {
 impl RunningAgent {
     fn start(project: &TestProject) -> Self {
         let mut child = project
-            .command(&[
-                "run",
-                "agent.gram",
-                "Note it",
-                "--jsonl",
-                "--model",
-                "scripted:script.jsonl",
-            ])
+            .command(&RUN)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -282,16 +284,8 @@ fn frequent_rewrites_of_the_configuration_cause_no_wrong_decision() {
             over.store(true, Ordering::SeqCst);
         });
         while !over.load(Ordering::SeqCst) {
-            let mut run = project.command(&[
-                "run",
-                "agent.gram",
-                "Note it",
-                "--jsonl",
-                "--model",
-                "scripted:script.jsonl",
-                "--max-iterations",
-                "41",
-            ]);
+            let mut run = project.command(&RUN);
+            run.args(["--max-iterations", "41"]);
             let output = run.stdin(Stdio::null()).output().unwrap();
             // An invalid file at the start prevents the run.
             let printed = String::from_utf8_lossy(&output.stdout).into_owned();

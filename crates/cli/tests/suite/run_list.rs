@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_core::approval::{ApprovalStatus, HoldStatus};
 use windlass_core::run::{Event, RunEnd};
 use windlass_spec::{RunId, SecurityLevel};
-use windlass_store::{Durability, InboxAction, RunFilter, RunState};
+use windlass_store::{Durability, InboxAction, RunFilter, RunJournal, RunState, Store};
 
 use super::program::TestProject;
 use super::seeded::{
@@ -17,22 +17,11 @@ use super::seeded::{
 /// Implementations that are never called.
 const TOOLS: &str = r#"
 name = "tools"
-[tools.pay]
-description = "Pays somebody"
-signature = '(to: Text, amount: Int, note: Text = "none") --> IO Text'
-command = ["false"]
-[tools.mail]
-description = "Sends a mail"
-signature = "(to: Text, text: Text) --> IO Text"
-command = ["false"]
-[tools.change]
-description = "Changes what is kept"
-signature = "(sql: Text) --> IO Text"
-command = ["false"]
-[tools.search]
-description = "Searches for something"
-signature = "(query: Text) --> IO Text"
-command = ["false"]
+[tools]
+pay = { description = "Pays somebody", signature = '(to: Text, amount: Int, note: Text = "none") --> IO Text', command = ["false"] }
+mail = { description = "Sends a mail", signature = "(to: Text, text: Text) --> IO Text", command = ["false"] }
+change = { description = "Changes what is kept", signature = "(sql: Text) --> IO Text", command = ["false"] }
+search = { description = "Searches for something", signature = "(query: Text) --> IO Text", command = ["false"] }
 "#;
 
 fn id(run: &str) -> RunId {
@@ -156,26 +145,23 @@ fn a_run_is_shown_with_what_it_waits_for() {
     run_as(&project, "bea", &["runs", "show", "r"]).assert_refused(2, "several runs");
 }
 
+/// Starts the run `r1` and its sub-run `r1.1.0`, which waits for an approval and has a held call.
+fn start_waiting_sub_run(store: &Store) -> RunJournal {
+    suspend(start_run(store, "r1", &[]));
+    let arguments = json!({"to": "bob", "amount": 10});
+    let calls = [("pay", arguments.clone())];
+    let journal = start_child_run(store, "r1.1.0", Some("r1:1:0"), &calls);
+    let question = authorize("pay", arguments, SecurityLevel::High);
+    ask(&journal, request("r1.1.0:1:0", question));
+    hold(&journal, "r1.1.0:1:1", 0, 60);
+    journal
+}
+
 #[test]
 fn run_waits_for_requests_of_its_sub_agents() {
     let project = TestProject::new();
     let store = open(&project);
-    suspend(start_run(&store, "r1", &[]));
-    let arguments = json!({"to": "bob", "amount": 10});
-    let journal = start_child_run(
-        &store,
-        "r1.1.0",
-        Some("r1:1:0"),
-        &[("pay", arguments.clone())],
-    );
-    ask(
-        &journal,
-        request(
-            "r1.1.0:1:0",
-            authorize("pay", arguments, SecurityLevel::High),
-        ),
-    );
-    hold(&journal, "r1.1.0:1:1", 0, 60);
+    let _journal = start_waiting_sub_run(&store);
     let shown = run_as(&project, "bea", &["runs", "show", "r1", "--json"]).json();
     assert_eq!(shown["questions"][0]["call"], "r1.1.0:1:0");
     assert_eq!(shown["holds"][0]["call"], "r1.1.0:1:1");
@@ -195,22 +181,7 @@ fn run_waits_for_requests_of_its_sub_agents() {
 fn unowned_run_is_cancelled_at_once_with_its_sub_runs() {
     let project = TestProject::new();
     let store = open(&project);
-    suspend(start_run(&store, "r1", &[]));
-    let arguments = json!({"to": "bob", "amount": 10});
-    let journal = start_child_run(
-        &store,
-        "r1.1.0",
-        Some("r1:1:0"),
-        &[("pay", arguments.clone())],
-    );
-    ask(
-        &journal,
-        request(
-            "r1.1.0:1:0",
-            authorize("pay", arguments, SecurityLevel::High),
-        ),
-    );
-    hold(&journal, "r1.1.0:1:1", 0, 60);
+    let journal = start_waiting_sub_run(&store);
     suspend(journal);
     suspend(start_run(&store, "r10", &[]));
 

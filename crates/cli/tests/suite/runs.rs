@@ -143,58 +143,35 @@ fn errors_before_a_run_are_reported() {
              signature = \"() --> IO Text\"\ncommand = [\"true\"]\n",
         );
     let mut output = String::new();
-    for arguments in [
-        &["run", "hello.gram", "hi"][..],
-        &[
-            "run",
-            "hello.gram",
-            "hi",
-            "--library",
-            "hello",
-            "--model",
-            "OpenAI/gpt-4o",
-        ],
-        &["run", "notes.gram", "hi", "--library", "notes.toml"],
-        &["run", "hello.gram", "", "--library", "hello"],
-        &["run", "hello.gram", "hi", "--library", "helo"],
-        &["run", "hello.gram", "hi", "--library", "none.toml"],
-        &[
-            "run",
-            "hello.gram",
-            "hi",
-            "--library",
-            "hello",
-            "--agent",
-            "hello",
-        ],
-        &[
-            "run",
-            "hello.gram",
-            "hi",
-            "--library",
-            "hello",
-            "--available-tools",
-            "sayHelo",
-        ],
-        &[
-            "run",
-            "hello.gram",
-            "hi",
-            "--library",
-            "hello",
-            "--model",
-            "scripted:none",
-        ],
-        &["run", "none.gram", "hi"],
-        &["trace", "show", "zzz"],
+    for line in [
+        "run hello.gram hi",
+        "run hello.gram hi --library hello --model OpenAI/gpt-4o",
+        "run notes.gram hi --library notes.toml",
+        // An empty task.
+        "run hello.gram  --library hello",
+        "run hello.gram hi --library helo",
+        "run hello.gram hi --library none.toml",
+        "run hello.gram hi --library hello --agent hello",
+        "run hello.gram hi --library hello --available-tools sayHelo",
+        "run hello.gram hi --library hello --model scripted:none",
+        "run none.gram hi",
+        "trace show zzz",
     ] {
-        output += &format!(
-            "$ windlass {}\n{}\n",
-            arguments.join(" "),
-            project.run(arguments)
-        );
+        let arguments: Vec<&str> = line.split(' ').collect();
+        output += &format!("$ windlass {line}\n{}\n", project.run(&arguments));
     }
     assert_snapshot!(output);
+}
+
+/// Runs the agent of a project with its library and the answers of its script.
+fn run_scripted(project: &TestProject, task: &str) -> String {
+    let files = [
+        "--library",
+        "tools.toml",
+        "--model",
+        "scripted:answers.jsonl",
+    ];
+    project.run(&[&["run", "agent.gram", task], &files[..]].concat())
 }
 
 #[test]
@@ -204,15 +181,7 @@ fn agent_runs_with_command_tools_only() {
             [count:Tool {description: "Counts the bytes of its arguments", risk: reversible} | (text::Text)==>(::Text)]]"#)
         .with("tools.toml", "name = \"tools\"\n[tools.count]\ndescription = \"Counts the bytes of its arguments\"\nsignature = \"(text: Text) --> IO Text\"\ncommand = [\"cat\"]\n")
         .with("answers.jsonl", "{\"calls\": [{\"tool\": \"count\", \"arguments\": {\"json\": {\"text\": \"abc\"}}}]}\n{\"text\": \"done\"}\n");
-    let output = project.run(&[
-        "run",
-        "agent.gram",
-        "count",
-        "--library",
-        "tools.toml",
-        "--model",
-        "scripted:answers.jsonl",
-    ]);
+    let output = run_scripted(&project, "count");
     assert!(output.ends_with("exit code 0\n"), "{output}");
     assert!(output.contains("done"), "{output}");
 }
@@ -225,15 +194,7 @@ fn resumed_script_continues_after_the_answers_of_all_sub_agents() {
                 [wire:Tool {description: "Wires money abroad", risk: irreversible} | ()==>(::Text)]]]"#)
         .with("tools.toml", "name = \"tools\"\n[tools.wire]\ndescription = \"Wires money abroad\"\nsignature = \"() --> IO Text\"\ncommand = [\"echo\", \"wired\"]\n")
         .with("answers.jsonl", "{\"calls\": [{\"tool\": \"helper\", \"arguments\": {\"json\": {\"task\": \"Wire it.\"}}}]}\n{\"calls\": [{\"tool\": \"wire\", \"arguments\": {\"json\": {}}}]}\n{\"text\": \"It is wired.\"}\n{\"text\": \"All is done.\"}\n");
-    let output = project.run(&[
-        "run",
-        "agent.gram",
-        "wire",
-        "--library",
-        "tools.toml",
-        "--model",
-        "scripted:answers.jsonl",
-    ]);
+    let output = run_scripted(&project, "wire");
     assert!(output.ends_with("exit code 4\n"), "{output}");
     // The latest run is that of the sub-agent.
     let latest = run_id(&project);
@@ -241,5 +202,5 @@ fn resumed_script_continues_after_the_answers_of_all_sub_agents() {
     project.run(&["approvals", "approve", &latest, "--yes"]);
     let output = project.run(&["runs", "resume", outermost]);
     assert!(output.contains("All is done."), "{output}");
-    assert_eq!(output.matches("call 0: wired").count(), 1, "{output}");
+    assert_eq!(output.matches("call 0 │ wired").count(), 1, "{output}");
 }

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use windlass_core::approval::{
-    Approval, Ask, Authorize, Hold, Identity, Intervene, Principal, Question, Request,
+    Approval, Ask, Authorize, Hold, Intervene, Principal, Question, Request, TenantPrincipal,
 };
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
 use windlass_core::run::{Event, RunEnd, Settings, Task};
+use windlass_keys::{JournalKey, KeyDirectory};
 use windlass_spec::envelope::{InterventionStatus, InterventionType};
 use windlass_spec::{
     Agent, CallId, NonEmptyText, RiskLevel, RunId, SecurityLevel, Timestamp, ToolName, Turn,
 };
-use windlass_store::{Durability, NewRun, RunJournal, Store};
+use windlass_store::{Authentication, Durability, NewRun, Options, RunJournal, Store};
 
 use super::program::TestProject;
 
@@ -39,8 +40,8 @@ pub(super) fn text(content: &str) -> NonEmptyText {
     NonEmptyText::new(content).unwrap()
 }
 
-pub(super) fn identity(principal: &str) -> Identity {
-    Identity::new(text("local"), Principal::new(principal).unwrap())
+pub(super) fn identity(principal: &str) -> TenantPrincipal {
+    TenantPrincipal::new(text("local"), Principal::new(principal).unwrap())
 }
 
 pub(super) fn call(id: &str) -> CallId {
@@ -55,7 +56,12 @@ pub(super) fn object(value: Value) -> Map<String, Value> {
 }
 
 pub(super) fn open(project: &TestProject) -> Store {
-    Store::open(project.path("data").join("windlass.db")).unwrap()
+    let keys = KeyDirectory::new(project.path("state/windlass/keys"));
+    let options = Options {
+        authentication: Authentication::Key(JournalKey::of_installation(&keys).unwrap()),
+        ..Options::default()
+    };
+    Store::open_with(project.path("data").join("windlass.db"), options).unwrap()
 }
 
 /// Starts a run on behalf of `ada` that requests these calls in its first turn.

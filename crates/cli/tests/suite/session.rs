@@ -88,6 +88,11 @@ impl Session {
         }
     }
 
+    /// The text so far.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The last complete line of the matched text.
     pub(super) fn last_line(&self) -> &str {
         self.text[..self.seen]

@@ -100,37 +100,21 @@ fn a_tool_is_described() {
 
 #[test]
 fn unknown_tool_is_reported() {
+    let describe = |tool, library| {
+        let agent = ["--agent-file", "agent.gram"];
+        [
+            &["tools", "describe", tool, "--library", library],
+            &agent[..],
+        ]
+        .concat()
+    };
     assert_snapshot!(run_all(
         &project(),
         &[
             &["tools", "describe", "ecoh", "--library", "tools.toml"],
-            &[
-                "tools",
-                "describe",
-                "other",
-                "--library",
-                "tools.toml",
-                "--agent-file",
-                "agent.gram"
-            ],
-            &[
-                "tools",
-                "describe",
-                "echo",
-                "--library",
-                "tools.toml",
-                "--agent-file",
-                "agent.gram"
-            ],
-            &[
-                "tools",
-                "describe",
-                "searchArchive",
-                "--library",
-                "newsroom.toml",
-                "--agent-file",
-                "agent.gram"
-            ],
+            &describe("other", "tools.toml"),
+            &describe("echo", "tools.toml"),
+            &describe("searchArchive", "newsroom.toml"),
             &["tools", "call", "sayHelo", "--library", "hello"],
         ]
     ));

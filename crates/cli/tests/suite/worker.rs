@@ -5,23 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::acting::{OfficeProject, call, finish, project_that_deletes, word_after};
+use super::acting::{OfficeProject, project_that_deletes, project_that_writes, word_after};
 use super::seeded::{CommandOutput, run_as};
-
-/// The arguments that start the run of an office project.
-pub(super) const RUN: [&str; 7] = [
-    "run",
-    "agent.gram",
-    "Keep order.",
-    "--library",
-    "tools.toml",
-    "--model",
-    "scripted:answers.jsonl",
-];
 
 /// Starts a run that waits for approval of the deletion. Returns the ids of the request and of the run.
 pub(super) fn start_waiting_run(office: &OfficeProject) -> (String, String) {
-    let output = CommandOutput::of(&mut office.command(&RUN));
+    let output = CommandOutput::of(&mut office.command(&OfficeProject::RUN));
     assert_eq!(output.code, 4, "{output:?}");
     (
         word_after(&output.err, "windlass approvals show ").to_owned(),
@@ -144,23 +133,8 @@ fn run_from_another_directory_is_not_resumed() {
 #[test]
 fn killed_run_is_resumed_and_interrupted_run_is_not() {
     use std::os::unix::process::ExitStatusExt as _;
-    let office = OfficeProject::new(&[
-        call(
-            "writeNote",
-            json!({"file": "journal.txt", "line": "Tuesday: rain."}),
-        ),
-        finish("Done."),
-    ]);
-    let arguments = [
-        "run",
-        "agent.gram",
-        "Keep order.",
-        "--library",
-        "tools.toml",
-        "--model",
-        "scripted:answers.jsonl",
-        "--jsonl",
-    ];
+    let office = project_that_writes();
+    let arguments = [&OfficeProject::RUN[..], &["--jsonl"]].concat();
     // The call is held for some seconds. Meanwhile the process is ended, by SIGINT or by SIGKILL.
     for (signal, is_resumed) in [("-INT", false), ("-KILL", true)] {
         let mut command = office.command(&arguments);
@@ -214,27 +188,38 @@ fn run_with_native_tools_of_a_program_waits_for_that_program() {
         })
         .unwrap();
     let run = done.run().id().to_string();
-    let shown = CommandOutput::of(&mut office.command(&["runs", "show", &run]));
+    // The program of the run signed the journal with the key of the user.
+    let key = windlass_keys::KeyDirectory::of_user().unwrap();
+    let key = key.path().join("journal.key");
+    let office_command = |arguments: &[&str]| {
+        let mut command = office.command(arguments);
+        command.env("WINDLASS_JOURNAL_KEY_FILE", &key);
+        command
+    };
+    let shown = CommandOutput::of(&mut office_command(&["runs", "show", &run]));
     assert!(
         shown.out.contains("waiting for an approval or answer"),
         "{shown:?}"
     );
     let question = done.questions().next().unwrap().call().to_string();
     let approve = ["approvals", "approve", &question, "--yes"];
-    assert_eq!(run_as(&office.project, "bob", &approve).code, 0);
-    let worked = CommandOutput::of(&mut office.command(&["worker", "--until-idle"]));
+    let mut approve = office_command(&approve);
+    let approved = CommandOutput::of(approve.env("WINDLASS_TEST_PRINCIPAL", "bob"));
+    assert_eq!(approved.code, 0, "{approved:?}");
+    let worked = CommandOutput::of(&mut office_command(&["worker", "--until-idle"]));
     assert!(
         worked
             .err
             .contains("its tools are functions of the program `all"),
         "{worked:?}"
     );
-    let shown = CommandOutput::of(&mut office.command(&["runs", "show", &run]));
+    let shown = CommandOutput::of(&mut office_command(&["runs", "show", &run]));
     assert!(
         shown
             .out
             .contains("waiting for its program (its tools are functions of the program `all"),
         "{shown:?}"
     );
-    assert_eq!(state(&office, &run), "waiting");
+    let shown = CommandOutput::of(&mut office_command(&["runs", "show", &run, "--json"]));
+    assert_eq!(shown.json()["state"], "waiting");
 }

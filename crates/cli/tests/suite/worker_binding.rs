@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::acting::{OfficeProject, call, finish, project_that_deletes, word_after};
 use super::seeded::{CommandOutput, run_as};
-use super::worker::{RUN, start_waiting_run};
+use super::worker::start_waiting_run;
 
 const POLICY: &str = r#"
 @id("all")
@@ -84,7 +84,11 @@ fn run_is_resumed_only_in_the_environment_it_was_started_in() {
         finish("Done."),
     ]);
     std::fs::write(office.project.path("policy.cedar"), POLICY).unwrap();
-    let arguments = [&RUN[..], &["--policy", "policy.cedar", "--jsonl"]].concat();
+    let arguments = [
+        &OfficeProject::RUN[..],
+        &["--policy", "policy.cedar", "--jsonl"],
+    ]
+    .concat();
     let log = office.project.path("log");
     let mut command = office.command(&arguments);
     command
@@ -145,7 +149,7 @@ fn run_is_resumed_only_under_the_configuration_files_it_was_started_with() {
     let config = office.project.path("other/windlass");
     std::fs::create_dir_all(&config).unwrap();
     std::fs::write(config.join("windlass.toml"), "environment = \"staging\"\n").unwrap();
-    let mut command = office.command(&RUN);
+    let mut command = office.command(&OfficeProject::RUN);
     command.env("XDG_CONFIG_HOME", office.project.path("other"));
     let waits = CommandOutput::of(&mut command);
     assert_eq!(waits.code, 4, "{waits:?}");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_core::approval::{Approval, ApprovalStatus, Hold, Outcome};
+use windlass_core::approval::{Approval, ApprovalOutcome, ApprovalStatus, Hold};
 use windlass_core::gate::Verdict;
 use windlass_core::run::{Event, Run};
 use windlass_spec::{CallId, CallRecord, CallState};
@@ -157,7 +157,7 @@ impl StoredState {
                     let approved = position(&recorded.events[..started], |event| match event {
                         Event::Settled { approval, .. } => {
                             approval.call() == call.id()
-                                && matches!(approval.outcome(), Some(Outcome::Run { .. }))
+                                && matches!(approval.outcome(), Some(ApprovalOutcome::Run { .. }))
                         }
                         _ => false,
                     });

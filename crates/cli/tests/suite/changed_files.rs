@@ -1,0 +1,312 @@
+//! Files that govern agents and changed: it is said when a new run uses them, a waiting run is not resumed on
+//! them without acceptance, and files that a tool of an agent wrote are not used without it.
+
+use serde_json::{Value, json};
+
+use super::acting::{OfficeProject, call, finish, project_that_deletes};
+use super::program::{TestProject, example};
+use super::seeded::{CommandOutput, run_as};
+use super::session::Session;
+use super::worker::start_waiting_run;
+
+fn run(office: &OfficeProject, extra: &[&str]) -> CommandOutput {
+    CommandOutput::of(&mut office.command(&[&OfficeProject::RUN[..], extra].concat()))
+}
+
+fn append(project: &TestProject, name: &str, text: &str) {
+    let changed = format!("{}{text}", project.read(name));
+    std::fs::write(project.path(name), changed).unwrap();
+}
+
+/// The events of a run.
+fn events(project: &TestProject, run: &str) -> Vec<Value> {
+    let exported = CommandOutput::of(&mut project.command(&["trace", "export", run]));
+    let lines = exported.out.lines();
+    lines
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].take())
+        .collect()
+}
+
+/// Starts a run that waits, approves its call, and changes the script of its tools. Returns the run.
+fn approved_and_changed(office: &OfficeProject) -> String {
+    let (question, run) = start_waiting_run(office);
+    let approve = ["approvals", "approve", &question, "--yes"];
+    assert_eq!(run_as(&office.project, "bob", &approve).code, 0);
+    append(&office.project, "office.py", "\n# changed\n");
+    run
+}
+
+#[test]
+fn a_new_run_says_and_records_which_files_changed_since_the_last_one() {
+    let office = OfficeProject::new(&[call("listFiles", json!({})), finish("Done.")]);
+    let first = run(&office, &["--jsonl"]);
+    assert!(!first.err.contains("changed since"), "{first:?}");
+    let again = run(&office, &[]);
+    assert!(!again.err.contains("changed since"), "{again:?}");
+    let files = [
+        ("office.py", "\n# changed\n"),
+        ("tools.toml", "\n# changed\n"),
+        ("agent.gram", "\n"),
+    ];
+    for (name, text) in files {
+        append(&office.project, name, text);
+        let changed = run(&office, &[]);
+        let path = office.project.path(name).canonicalize().unwrap();
+        let expected = format!("`{}` changed since the last run (run ", path.display());
+        let lines: Vec<&str> = changed.err.lines().collect();
+        let said = lines.iter().filter(|line| line.starts_with(&expected));
+        assert_eq!(said.count(), 1, "{changed:?}");
+        let others = lines.iter().filter(|line| line.contains("changed since"));
+        assert_eq!(others.count(), 1, "{changed:?}");
+        let listed = CommandOutput::of(&mut office.command(&["runs", "list", "--json"]));
+        let latest: Value = serde_json::from_str(listed.out.lines().next().unwrap()).unwrap();
+        let started = &events(&office.project, latest["run"].as_str().unwrap())[0];
+        let change = &started["assembly"]["binding"]["file_changes"][0];
+        assert_eq!(change["path"], path.to_str().unwrap(), "{started}");
+        assert_eq!(change["cause"], "changed_since_last_run");
+    }
+    let same = run(&office, &[]);
+    assert!(!same.err.contains("changed since"), "{same:?}");
+}
+
+#[test]
+fn without_a_terminal_a_run_is_resumed_on_changed_files_only_with_the_option() {
+    let office = project_that_deletes();
+    let run = approved_and_changed(&office);
+    let before = events(&office.project, &run).len();
+    let refused = CommandOutput::of(&mut office.command(&["runs", "resume", &run]));
+    assert_eq!(refused.code, 8, "{refused:?}");
+    assert!(
+        refused
+            .err
+            .contains("office.py` changed since the run began"),
+        "{refused:?}"
+    );
+    assert!(refused.err.contains("--accept-changes"), "{refused:?}");
+    assert!(office.project.path("files/draft.txt").exists());
+    assert_eq!(events(&office.project, &run).len(), before);
+    let resume = ["runs", "resume", &run, "--accept-changes"];
+    let resumed = CommandOutput::of(&mut office.command(&resume));
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    assert!(!office.project.path("files/draft.txt").exists());
+    let events = events(&office.project, &run);
+    let accepted = events.iter().find(|event| event["event"] == "resumed");
+    let accepted = accepted.unwrap()["accepted"].as_object().unwrap();
+    let path = office.project.path("office.py").canonicalize().unwrap();
+    assert_eq!(
+        accepted.keys().collect::<Vec<_>>(),
+        [path.to_str().unwrap()]
+    );
+}
+
+#[test]
+fn at_a_terminal_the_user_accepts_changed_files_or_the_run_waits() {
+    let office = project_that_deletes();
+    let run = approved_and_changed(&office);
+    let command = office.command(&["runs", "resume", &run]);
+    let mut declined = Session::at_a_terminal(&command);
+    declined.expect("office.py` changed since the run began");
+    declined.expect("accept it? (y/N)");
+    declined.send("n\n");
+    assert_eq!(declined.end(), 8);
+    assert!(office.project.path("files/draft.txt").exists());
+    let mut accepted = Session::at_a_terminal(&command);
+    accepted.expect("accept it? (y/N)");
+    accepted.send("y\n");
+    assert_eq!(accepted.end(), 0);
+    assert!(!office.project.path("files/draft.txt").exists());
+}
+
+#[test]
+fn files_that_did_not_change_need_no_acceptance() {
+    let office = project_that_deletes();
+    let (question, run) = start_waiting_run(&office);
+    let approve = ["approvals", "approve", &question, "--yes"];
+    assert_eq!(run_as(&office.project, "bob", &approve).code, 0);
+    // The run keeps its agent as it was declared.
+    append(&office.project, "agent.gram", "\n");
+    let resumed = CommandOutput::of(&mut office.command(&["runs", "resume", &run]));
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+}
+
+const GREETER: &str = r#"[greeter:Agent {
+  description: "Greets",
+  instruction: "Greet.",
+  model: "OpenAI/gpt-4o-mini"
+} |
+  [greet:Tool {description: "Greets the world", risk: reversible} | ()==>(::Text)]
+]
+"#;
+
+const GREET: &str = r#"name = "greetings"
+
+[tools.greet]
+description = "Greets the world"
+signature = "() --> IO Text"
+command = ["sh", "work/helper.sh"]
+"#;
+
+const RUN_GREETER: [&str; 7] = [
+    "run",
+    "greeter.gram",
+    "Greet.",
+    "--library",
+    "greet.toml",
+    "--model",
+    "scripted:greet.jsonl",
+];
+
+fn script(turns: &[Value]) -> String {
+    turns.iter().map(|turn| format!("{turn}\n")).collect()
+}
+
+/// A project whose agent wrote `work/helper.sh`, which a library names as a program. Returns the run, too.
+fn project_with_a_written_program() -> (TestProject, String) {
+    let write = json!({"path": "helper.sh", "content": "echo '\"hello\"'\n"});
+    let project = TestProject::new()
+        .with("windlass.toml", "[files]\nroots = [\"work\"]\n")
+        .with("agent.gram", example("researcher.gram"))
+        .with(
+            "write.jsonl",
+            script(&[call("write_file", write), finish("Written.")]),
+        )
+        .with("greeter.gram", GREETER)
+        .with(
+            "greet.jsonl",
+            script(&[call("greet", json!({})), finish("Hello.")]),
+        );
+    std::fs::create_dir(project.path("work")).unwrap();
+    let written = CommandOutput::of(&mut project.command(&[
+        "run",
+        "agent.gram",
+        "Write a helper.",
+        "--library",
+        "builtin",
+        "--model",
+        "scripted:write.jsonl",
+        "--set",
+        "gate.undo_window_seconds=1",
+        "--json",
+    ]));
+    assert!(project.path("work/helper.sh").exists(), "{written:?}");
+    let run = written.json()["run"].as_str().unwrap().to_owned();
+    std::fs::write(project.path("greet.toml"), GREET).unwrap();
+    (project, run)
+}
+
+#[test]
+fn a_program_that_a_tool_wrote_is_used_only_after_acceptance() {
+    let (project, writer) = project_with_a_written_program();
+    let refused = CommandOutput::of(&mut project.command(&RUN_GREETER));
+    assert_eq!(refused.code, 1, "{refused:?}");
+    for expected in [
+        "a tool of an agent wrote `",
+        "work/helper.sh`",
+        &format!("(run {writer}"),
+        "--accept-changes",
+    ] {
+        assert!(refused.err.contains(expected), "{expected}: {refused:?}");
+    }
+    let call = ["tools", "call", "greet", "--library", "greet.toml"];
+    let call = CommandOutput::of(&mut project.command(&call));
+    assert!(call.err.contains("a tool of an agent wrote"), "{call:?}");
+    let accept = [&RUN_GREETER[..], &["--accept-changes", "--json"]].concat();
+    let accepted = CommandOutput::of(&mut project.command(&accept));
+    assert_eq!(accepted.code, 0, "{accepted:?}");
+    let run = accepted.json()["run"].as_str().unwrap().to_owned();
+    let started = &events(&project, &run)[0];
+    let change = &started["assembly"]["binding"]["file_changes"][0];
+    assert_eq!(change["cause"], "written_by_tool", "{started}");
+    assert_eq!(change["run"], writer.as_str());
+    // It was accepted: it is a file of the user from now on.
+    let again = CommandOutput::of(&mut project.command(&RUN_GREETER));
+    assert_eq!(again.code, 0, "{again:?}");
+}
+
+#[test]
+fn what_a_tool_wrote_is_recognized_under_another_name() {
+    let (project, _) = project_with_a_written_program();
+    std::fs::rename(project.path("work/helper.sh"), project.path("own.sh")).unwrap();
+    std::fs::write(
+        project.path("greet.toml"),
+        GREET.replace("work/helper.sh", "own.sh"),
+    )
+    .unwrap();
+    let refused = CommandOutput::of(&mut project.command(&RUN_GREETER));
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.err.contains("own.sh`"), "{refused:?}");
+    let mut session = Session::at_a_terminal(&project.command(&RUN_GREETER));
+    session.expect("a tool of an agent wrote");
+    session.expect("accept it? (y/N)");
+    session.send("y\n");
+    assert_eq!(session.end(), 0);
+}
+
+/// The library names the script, and it does not exist when the run begins.
+#[test]
+fn a_program_that_a_library_names_cannot_be_created_by_a_tool() {
+    let write = json!({"path": "helper.sh", "content": "echo '\"hello\"'\n"});
+    let configuration = "libraries = [\"builtin\", \"greet.toml\"]\n[files]\nroots = [\"work\"]\n";
+    let project = TestProject::new()
+        .with("windlass.toml", configuration)
+        .with("greet.toml", GREET)
+        .with("agent.gram", example("researcher.gram"))
+        .with(
+            "write.jsonl",
+            script(&[call("write_file", write), finish("Written.")]),
+        );
+    std::fs::create_dir(project.path("work")).unwrap();
+    let written = CommandOutput::of(&mut project.command(&WRITE));
+    assert!(!project.path("work/helper.sh").exists(), "{written:?}");
+    assert_eq!(written.code, 0, "{written:?}");
+}
+
+const WRITE: [&str; 7] = [
+    "run",
+    "agent.gram",
+    "Write a helper.",
+    "--model",
+    "scripted:write.jsonl",
+    "--set",
+    "gate.undo_window_seconds=1",
+];
+
+#[test]
+fn a_tool_cannot_change_the_scripts_of_other_trusted_projects_or_the_state_of_the_user() {
+    let paths = [
+        "other/helper.sh",
+        "state/windlass/keys/new",
+        "other/free.sh",
+    ];
+    let mut turns: Vec<Value> = paths
+        .iter()
+        .map(|path| {
+            let write = json!({"path": path, "content": "exit 1\n", "mode": "overwrite"});
+            call("write_file", write)
+        })
+        .collect();
+    turns.push(finish("Written."));
+    let project = TestProject::new();
+    for directory in ["other/work", "state/windlass/keys", "own"] {
+        std::fs::create_dir_all(project.path(directory)).unwrap();
+    }
+    let project = project
+        .with("own/windlass.toml", "[files]\nroots = [\"..\"]\n")
+        .with("own/agent.gram", example("researcher.gram"))
+        .with("own/write.jsonl", script(&turns))
+        .with("other/windlass.toml", "libraries = [\"greet.toml\"]\n")
+        .with("other/greet.toml", GREET.replace("work/", ""))
+        .with("other/helper.sh", "exit 0\n");
+    let trusted = CommandOutput::of(
+        project
+            .command(&["trust", "other", "--yes"])
+            .env_remove("WINDLASS_TRUST_PROJECT"),
+    );
+    assert_eq!(trusted.code, 0, "{trusted:?}");
+    let mut command = project.command(&WRITE);
+    let written = CommandOutput::of(command.current_dir(project.path("own")));
+    assert_eq!(project.read("other/helper.sh"), "exit 0\n", "{written:?}");
+    assert!(!project.path("state/windlass/keys/new").exists());
+    // A file that governs nobody is written.
+    assert_eq!(project.read("other/free.sh"), "exit 1\n", "{written:?}");
+}
