@@ -15,6 +15,8 @@ const FIRST_WAIT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeerKind {
     Windlass,
+    /// The same HTTP exchange with bare `hyper`.
+    Floor,
     Rig,
     /// Rig without streaming. Windlass always streams, so no goal is about this.
     RigWhole,
@@ -42,27 +44,60 @@ impl Peer {
     }
 }
 
-/// Prepares all peers. Those that are not available are left out with a message.
-pub fn prepare() -> anyhow::Result<Vec<Peer>> {
+/// Prepares the peers whose names contain one of `chosen`; all if it is empty. Those that are not available are
+/// left out with a message. `requests` is the directory of the recorded requests.
+pub fn prepare(requests: &Path, chosen: &[&str]) -> anyhow::Result<Vec<Peer>> {
     let exe = std::env::current_exe()?.display().to_string();
-    let mut peers = vec![Peer {
-        name: format!("windlass {}, journal on disk", env!("CARGO_PKG_VERSION")),
-        kind: PeerKind::Windlass,
-        program: vec![exe, "windlass".to_owned()],
+    let own = |name: String, kind, program: &[&str]| Peer {
+        name,
+        kind,
+        program: std::iter::once(exe.as_str())
+            .chain(program.iter().copied())
+            .map(str::to_owned)
+            .collect(),
         form: None,
         runs: 2_000,
-    }];
+    };
+    let windlass = format!("windlass {}, journal on disk", env!("CARGO_PKG_VERSION"));
+    let requests = requests.display().to_string();
+    let mut peers = vec![
+        own(windlass, PeerKind::Windlass, &["windlass"]),
+        own(
+            "bare hyper, nothing parsed".to_owned(),
+            PeerKind::Floor,
+            &["floor", &requests],
+        ),
+    ];
+    let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|part| name.contains(part));
     let cache = cache()?;
-    for group in [rig as Group, python] {
+    for (names, group) in [
+        (&RIG[..], rig as Group),
+        (&PYTHON.map(|(name, _)| name)[..], python),
+    ] {
+        // What is not asked for is neither built nor fetched.
+        if !names.iter().any(|name| is_chosen(name)) {
+            continue;
+        }
         match group(&cache) {
             Ok(ready) => peers.extend(ready),
             Err(error) => println!("left out: {error:#}"),
         }
     }
+    peers.retain(|peer| is_chosen(&peer.name));
     Ok(peers)
 }
 
 type Group = fn(&Path) -> anyhow::Result<Vec<Peer>>;
+
+const RIG: [&str; 2] = ["rig 0.44.0, streamed", "rig 0.44.0, whole answers"];
+
+/// The Python libraries, each with the name of its script.
+const PYTHON: [(&str, &str); 4] = [
+    ("agno", "agno"),
+    ("pydantic-ai-slim", "pydantic_ai"),
+    ("openai-agents", "openai_agents"),
+    ("langchain", "langchain"),
+];
 
 fn cache() -> anyhow::Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -105,12 +140,8 @@ fn rig(cache: &Path) -> anyhow::Result<Vec<Peer>> {
         runs: 2_000,
     };
     Ok(vec![
-        peer("rig 0.44.0, streamed", PeerKind::Rig, None),
-        peer(
-            "rig 0.44.0, whole answers",
-            PeerKind::RigWhole,
-            Some("whole"),
-        ),
+        peer(RIG[0], PeerKind::Rig, None),
+        peer(RIG[1], PeerKind::RigWhole, Some("whole")),
     ])
 }
 
@@ -166,12 +197,6 @@ fn install(python: &Path, package: &str) -> Command {
 }
 
 fn python_peers(sources: &Path, program: &Path, wanted: &str) -> Vec<Peer> {
-    let names = [
-        ("agno", "agno"),
-        ("pydantic-ai-slim", "pydantic_ai"),
-        ("openai-agents", "openai_agents"),
-        ("langchain", "langchain"),
-    ];
     let peer = |(package, script): (&str, &str)| {
         let version = packages(wanted)
             .find_map(|line| line.split_once("==").filter(|(name, _)| *name == package))
@@ -185,7 +210,7 @@ fn python_peers(sources: &Path, program: &Path, wanted: &str) -> Vec<Peer> {
             runs: 200,
         }
     };
-    names.into_iter().map(peer).collect()
+    PYTHON.into_iter().map(peer).collect()
 }
 
 fn run(command: &mut Command) -> anyhow::Result<()> {

@@ -6,6 +6,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use serde::Deserialize;
@@ -84,7 +85,7 @@ pub fn serve() -> anyhow::Result<()> {
     println!("{}", listener.local_addr()?);
     std::thread::spawn(move || {
         for connection in listener.incoming().flatten() {
-            std::thread::spawn(move || answer_all(&connection));
+            std::thread::spawn(move || answer_all(&connection, |_| {}));
         }
     });
     // Nothing is written to it; it closes when the parent process ends.
@@ -92,10 +93,50 @@ pub fn serve() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn answer_all(connection: &TcpStream) {
+/// The same server in this process, which keeps the bodies of the requests.
+pub struct Recorder {
+    url: String,
+    bodies: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl Recorder {
+    /// Starts it. It stops with this process.
+    pub fn start() -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let url = format!("http://{}/v1", listener.local_addr()?);
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&bodies);
+        std::thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                let kept = Arc::clone(&kept);
+                std::thread::spawn(move || {
+                    answer_all(&connection, |body| {
+                        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                        kept.push(body.to_owned());
+                    });
+                });
+            }
+        });
+        Ok(Self { url, bodies })
+    }
+
+    /// Its base URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The bodies so far.
+    pub fn bodies(&self) -> Vec<Vec<u8>> {
+        let bodies = self.bodies.lock();
+        bodies.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn answer_all(connection: &TcpStream, seen: impl Fn(&[u8])) {
     let _ = connection.set_nodelay(true);
     let mut reader = BufReader::new(connection);
     while let Some(body) = read_request(&mut reader) {
+        seen(&body);
         let response = match serde_json::from_slice::<Request>(&body) {
             Ok(request) => respond(&request),
             Err(error) => plain(400, &json!({"error": {"message": error.to_string()}})),

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use serde_json::json;
-use windlass_core::approval::{Identity, Principal};
+use windlass_core::approval::{Principal, TenantPrincipal};
 use windlass_core::gate::{Decision, Governance, Rules};
 use windlass_core::model::{
     FINISH, ModelAnswer, RequestedArguments, RequestedCall, Usage as ModelUsage,
@@ -53,7 +53,7 @@ fn process(events: &[Event], gate: &BenchGate) -> anyhow::Result<Run> {
 
 /// The gate's rules and the caller's identity.
 struct BenchGate {
-    identity: Identity,
+    identity: TenantPrincipal,
     rules: Rules,
 }
 
@@ -62,7 +62,7 @@ impl BenchGate {
         let rules = Rules::new(&Governance::default(), agent, &[]);
         let tenant = NonEmptyText::new("local")?;
         Ok(Self {
-            identity: Identity::new(tenant, Principal::new("bench")?),
+            identity: TenantPrincipal::new(tenant, Principal::new("bench")?),
             rules: rules.map_err(|errors| anyhow::anyhow!("{errors:?}"))?,
         })
     }

@@ -1,5 +1,6 @@
 //! Measures the journal relative to the disk: a synced append compared with a bare `fdatasync` of the same
-//! size, many writers compared with one, an append that does not wait, and lists of many waiting runs.
+//! size, many writers compared with one, an append that does not wait, what it costs to sign and chain an event, and lists
+//! of many waiting runs.
 //!
 //! `bench-store [DIRECTORY]`: on the file system of that directory; the default is the temporary directory.
 
@@ -14,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use windlass_core::run::{Event, Settings, Task};
+use windlass_keys::JournalKey;
 use windlass_spec::{CallId, RunId, Timestamp};
-use windlass_store::{Durability, NewRun, RunJournal, Store};
+use windlass_store::{Authentication, Durability, NewRun, Options, RunJournal, Store};
 
 const ROUNDS: usize = 15;
 /// The repetitions of each operation in a round: about the number of events of a run.
@@ -27,6 +29,11 @@ const SYNC_GOAL: f64 = 1.5;
 const GROUP_GOAL: f64 = 10.0;
 /// The largest ratio of an append that does not wait to a wait for the disk.
 const RELAXED_GOAL: f64 = 0.1;
+
+/// How many events are appended at once to measure the cost of signing them.
+const SIGNED: usize = 2_000;
+/// The most that signing and chaining an event may cost.
+const SIGNING_GOAL: Duration = Duration::from_micros(15);
 
 const AGENT: &str = r#"
 [helper:Agent {instruction: "Help people.", model: "OpenAI/gpt-4o-mini"} |
@@ -41,6 +48,7 @@ fn main() -> anyhow::Result<()> {
     println!("machine: {}", machine::describe());
     println!("directory: {}\n", base.display());
     writers(directory.path())?;
+    signing(directory.path())?;
     waiting::measure(directory.path())
 }
 
@@ -95,6 +103,47 @@ fn writers(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What it costs to sign and chain an event: the difference between a store with a key and one without.
+fn signing(directory: &Path) -> anyhow::Result<()> {
+    let key = Authentication::Key(JournalKey::new(&[7; 32]));
+    let open = |name: &str, authentication| {
+        let options = Options {
+            authentication,
+            ..Options::default()
+        };
+        Store::open_with(directory.join(name).join("windlass.db"), options)
+    };
+    let (signed, unsigned) = (
+        open("signed", key)?,
+        open("unsigned", Authentication::None)?,
+    );
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
+        for (store, times) in [&signed, &unsigned].into_iter().zip(&mut times) {
+            let journal = start(store, &new_id())?;
+            let event = intent(journal.lease().run().as_str())?;
+            let started = Instant::now();
+            for _ in 0..SIGNED {
+                journal.append(&event, Durability::Relaxed)?;
+            }
+            journal.sync()?;
+            times.push(started.elapsed() / u32::try_from(SIGNED)?);
+        }
+    }
+    let [signed, unsigned] = times.map(median);
+    let cost = signed.saturating_sub(unsigned);
+    println!("\n{SIGNED} events at once; medians of {ROUNDS} rounds");
+    println!(
+        "  signing and chaining an event {:>31.1} µs  {:.1} µs instead of {:.1} µs (goal at most {} µs: {})\n",
+        cost.as_secs_f64() * 1e6,
+        signed.as_secs_f64() * 1e6,
+        unsigned.as_secs_f64() * 1e6,
+        SIGNING_GOAL.as_micros(),
+        verdict(cost <= SIGNING_GOAL)
+    );
+    Ok(())
+}
+
 fn report(bytes: usize, times: Times) {
     let growing = median(times.growing);
     let in_place = median(times.in_place);
@@ -132,6 +181,9 @@ fn report(bytes: usize, times: Times) {
             ),
         );
     }
+    println!("= store_synced_us {:.2}", synced.as_secs_f64() * 1e6);
+    println!("= store_64_tasks_us {:.2}", tasks.as_secs_f64() * 1e6);
+    println!("= store_relaxed_us {:.3}", relaxed.as_secs_f64() * 1e6);
     let share = ratio(relaxed, growing);
     line(
         "append that does not wait",

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use rusqlite::Connection;
-use windlass_core::approval::{Approval, Authorize, Identity, Principal, Question, Request};
+use windlass_core::approval::{Approval, Authorize, Principal, Question, Request, TenantPrincipal};
 use windlass_core::run::RunEnd;
 use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel, ToolName};
 use windlass_store::{ApprovalFilter, Durability, RunFilter, Store};
@@ -16,6 +16,10 @@ use crate::{local, median, now, start, verdict};
 const RUNS: u32 = 100_000;
 const ROUNDS: usize = 9;
 const GOAL: Duration = Duration::from_millis(100);
+
+/// The limit for a filtered list of one page.
+const FILTERED_GOAL: Duration = Duration::from_millis(50);
+const PAGE: u32 = 100;
 
 /// Makes the runs, lists them, and prints how long that took.
 pub fn measure(directory: &Path) -> anyhow::Result<()> {
@@ -75,6 +79,52 @@ pub fn measure(directory: &Path) -> anyhow::Result<()> {
         );
     }
     println!("  memory an open store takes for them: {opened} bytes");
+    filtered(&store)
+}
+
+/// Measures pages of filtered lists: of an agent, a principal and a state that all runs have, and of an agent that
+/// none has, for which everything is searched.
+fn filtered(store: &Store) -> anyhow::Result<()> {
+    let page = RunFilter {
+        limit: Some(PAGE),
+        principal: Some(local().principal),
+        ..RunFilter::waiting()
+    };
+    let of_agent = |name: &str| RunFilter {
+        agent: Some(name.to_owned()),
+        ..page.clone()
+    };
+    let mut slowest = Duration::ZERO;
+    for (what, filter, count) in [
+        ("a page of the runs of an agent", of_agent("helper"), PAGE),
+        (
+            "a page of the runs of an agent without any",
+            of_agent("nobody"),
+            0,
+        ),
+    ] {
+        let mut times = Vec::new();
+        for _ in 0..ROUNDS {
+            let started = Instant::now();
+            let found = store.runs(&filter)?;
+            times.push(started.elapsed());
+            anyhow::ensure!(
+                found.len() == usize::try_from(count)?,
+                "{} runs",
+                found.len()
+            );
+        }
+        let time = median(times);
+        slowest = slowest.max(time);
+        println!(
+            "  {what:<50} {:>9.1} ms {:>12}  goal under {} ms: {}",
+            milliseconds(time),
+            "",
+            FILTERED_GOAL.as_millis(),
+            verdict(time < FILTERED_GOAL)
+        );
+    }
+    println!("\n= list_filtered_ms {:.2}", milliseconds(slowest));
     Ok(())
 }
 
@@ -142,7 +192,7 @@ fn make(path: &Path) -> anyhow::Result<()> {
 fn question(run: &str) -> anyhow::Result<Approval> {
     let text = |text: &str| NonEmptyText::new(text).map_err(anyhow::Error::from);
     let new = local();
-    let principal = Identity::new(text(&new.tenant)?, Principal::new(&new.principal)?);
+    let principal = TenantPrincipal::new(text(&new.tenant)?, Principal::new(&new.principal)?);
     let arguments = serde_json::json!({"to": "DE02120300000000202051", "amount": 129.5});
     let question = Question::Authorize(Authorize {
         tool_name: ToolName::new("pay")?,

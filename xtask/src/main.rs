@@ -1,7 +1,12 @@
 //! `cargo xtask`: the commands that people and CI run on this repository.
 
+mod benchmarks;
+mod compare;
 mod conformance;
+mod deny;
 mod fetch;
+mod figures;
+mod fuzz;
 mod llama;
 mod memory;
 mod playbook;
@@ -19,26 +24,36 @@ use anyhow::{Context as _, bail};
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test     runs all checks that a change must pass: set-up, format, lints, documentation,
-           tests (some against a real llama.cpp server and real MCP servers, which the
-           set-up fetches once), and every command shown in the README and the guides
+  test     runs all checks that a change must pass: set-up, format, licences and sources of
+           the dependencies, lints, documentation, tests (some against a real llama.cpp
+           server and real MCP servers, which the set-up fetches once), and every command
+           shown in the README and the guides
   readme   runs only the commands shown in the README and the guides
   soak     runs the slow tests: 400,000 texts against the reference grammar, property
            tests with many cases, and processes killed at 1,000 random moments
-           (set WINDLASS_SOAK_KILLS for another number)
-  bench    runs benchmarks: gram, loop (agent runs, compared with other runtimes), embed,
-           start, store (the journal, compared with the disk), gate (decisions),
+           (set WINDLASS_SOAK_KILLS for another number), every fuzz target for a minute, and
+           decisions and the journal compared with the revision before (set
+           WINDLASS_SOAK_COMPARE for another one)
+  fuzz     runs the fuzz targets: `cargo xtask fuzz [SECONDS [TARGET]]`
+  bench    runs benchmarks: gram, loop (agent runs, compared with other runtimes),
+           long (runs of up to 100,000 events: time per event and memory), embed, start,
+           store (the journal, compared with the disk), gate (decisions),
            registry (configuration changes, tool search, intents, recalled strategies),
            mcp (a governed call of a server's tool, compared with a direct one),
            memory (vector search, compared with FAISS, which is fetched once, and a memory
            of a million entries; needs 5 GB of disk),
            playbook (the savings from recalled strategies, on simulated APIs that are
-           fetched once; for its options, pass `--help`)
+           fetched once; for its options, pass `--help`);
+           all [NAME...] runs those that have goals and prints one table; with `--page` it
+           replaces the table in docs/benchmarks.md;
+           compare REVISION runs the fast ones for this tree and for a revision by turns, and
+           fails if a figure is more than 10 % worse
   conformance
            runs the MCP project's conformance suite against our client (fetched once)
   llama    starts the llama.cpp server of the tests, for manual use
   servers  fetches the MCP servers of the tests, and prints their directory
-  deny     checks licences and advisories of the dependencies (needs cargo-deny)
+  deny     checks licences, sources, bans and advisories of the dependencies (cargo-deny is
+           fetched once)
 ";
 
 fn main() -> ExitCode {
@@ -50,6 +65,7 @@ fn main() -> ExitCode {
         ["soak"] => soak(),
         ["bench"] | ["bench", "gram"] => bench("bench-gram"),
         ["bench", "loop"] => bench("bench-loop"),
+        ["bench", "long"] => example("windlass-runtime", "long"),
         ["bench", "store"] => bench("bench-store"),
         ["bench", "embed"] => example("windlass-embed", "measure"),
         ["bench", "gate"] => example("windlass-policy", "decisions"),
@@ -57,18 +73,25 @@ fn main() -> ExitCode {
             .and_then(|()| example("windlass-reflex", "tool_search"))
             .and_then(|()| example("windlass-learn", "intent"))
             .and_then(|()| example("windlass-learn", "recall")),
-        ["bench", "memory"] => memory::measure(),
+        ["bench", "memory"] => memory::measure().map(drop),
+        ["bench", "all", ref more @ ..] => benchmarks::run_all(more),
+        ["bench", "compare", revision] => compare::compare(revision, compare::Extent::Full),
         ["bench", "playbook", ref more @ ..] => playbook::measure(more),
         ["bench", "mcp"] => {
             let bins = ["build", "--release", "--package", "windlass-mcp", "--bins"];
             run(cargo(bins)).and_then(|()| example("windlass-mcp", "overhead"))
         }
         ["bench", "start"] => run(cargo(["build", "--release", "--package", "windlass-cli"]))
-            .and_then(|()| start::measure(&root(), &target())),
+            .and_then(|()| {
+                let program = target().join("release/windlass");
+                start::measure_all(&program, &target().join("bench-start"))
+            })
+            .map(|figures| start::print(&figures)),
         ["conformance"] => conformance::check(),
         ["llama"] => llama(),
         ["servers"] => servers(),
-        ["deny"] => run(cargo(["deny", "--workspace", "check"])),
+        ["fuzz", ref more @ ..] => fuzz::run_targets(more),
+        ["deny"] => deny::check(&["advisories", "bans", "licenses", "sources"]),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
@@ -103,6 +126,9 @@ fn test() -> anyhow::Result<()> {
     let started = Instant::now();
     let (model, servers) = step("set-up", set_up)?;
     step("format", || run(cargo(["fmt", "--all", "--check"])))?;
+    step("licences and sources", || {
+        deny::check(&["bans", "licenses", "sources"])
+    })?;
     step("lints", || {
         let mut lints = cargo(["clippy", "--workspace", "--all-targets"]);
         lints.args(["--", "--deny", "warnings"]);
@@ -120,7 +146,7 @@ fn test() -> anyhow::Result<()> {
     })?;
     step("tests", || {
         let server = model.start()?;
-        let mut tests = cargo(["test", "--workspace"]);
+        let mut tests = cargo(["test", "--workspace", "--no-fail-fast"]);
         model.set_environment(&mut tests, &server);
         servers.set_environment(&mut tests);
         run(tests)
@@ -156,7 +182,11 @@ fn soak() -> anyhow::Result<()> {
     kills.args(["--", "suite::kills", "--nocapture"]);
     let count = env::var("WINDLASS_SOAK_KILLS");
     kills.env("WINDLASS_SOAK_KILLS", count.as_deref().unwrap_or("1000"));
-    run(kills)
+    run(kills)?;
+    fuzz::run_targets(&[])?;
+    let revision = env::var("WINDLASS_SOAK_COMPARE");
+    let revision = revision.as_deref().unwrap_or("HEAD~1");
+    compare::compare(revision, compare::Extent::Short)
 }
 
 fn bench(program: &str) -> anyhow::Result<()> {

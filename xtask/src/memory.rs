@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 use crate::fetch::{create_python_environment, fetch_with_retries};
+use crate::figures::Figures;
 use crate::{cache, cargo, root, run, target};
 
 /// FAISS and its dependencies, with exact versions.
@@ -18,7 +19,7 @@ const QUERIES: &str = "200";
 /// The number of turns of each. The best turn counts, because other load on the machine only adds time.
 const TURNS: usize = 5;
 
-pub fn measure() -> anyhow::Result<()> {
+pub fn measure() -> anyhow::Result<Figures> {
     let directory = cache().join("bench/memory");
     std::fs::create_dir_all(&directory)?;
     let python = python(&directory.join("python"))?;
@@ -33,32 +34,40 @@ pub fn measure() -> anyhow::Result<()> {
     }
     let index = target().join("release/examples/memory_index");
     let queries = create_vectors(&index, &directory, "queries", QUERIES, "77")?;
+    let mut figures = Figures::new();
     for (count, what) in [("100000", "100,000"), ("1000000", "1,000,000")] {
         let vectors = create_vectors(&index, &directory, &format!("vectors-{count}"), count, "11")?;
         let truth = directory.join(format!("truth-{count}"));
         println!("== {what} x 256, one thread, ten best of {QUERIES} queries");
-        let (mut faiss, mut windlass) = (f64::INFINITY, f64::INFINITY);
+        let (mut faiss, mut windlass, mut megabytes) = (f64::INFINITY, f64::INFINITY, 0.0_f64);
         for _ in 0..TURNS {
             let mut peer = Command::new(&python);
             peer.arg(root().join("bench/peers/python/faiss_flat.py"));
             peer.args([&queries, &vectors, &truth]).arg("1");
-            faiss = faiss.min(run_and_read_p50(peer)?);
+            faiss = faiss.min(field(&run_and_print(peer)?, "p50_ms")?);
             let mut own = Command::new(&index);
             own.arg("search")
                 .args([&queries, &vectors, &truth])
                 .arg("1");
-            windlass = windlass.min(run_and_read_p50(own)?);
+            let found = run_and_print(own)?;
+            windlass = windlass.min(field(&found, "p50_ms")?);
+            megabytes = megabytes.max(field(&found, "peak_mb")?);
         }
         println!(
             "p50 of the best turn: FAISS IndexFlatIP {faiss:.2} ms, Windlass {windlass:.2} ms: {:.1} times faster",
             faiss / windlass
         );
+        // The figures of the last, largest size remain.
+        figures.insert("memory_faiss_ms".to_owned(), faiss);
+        figures.insert("memory_windlass_ms".to_owned(), windlass);
+        figures.insert("memory_windlass_mb".to_owned(), megabytes);
     }
     let store = directory.join("store");
     println!("== a memory of 1,000,000 entries, searched by meaning and words");
     let mut search = Command::new(target().join("release/examples/memory_search"));
     search.arg(&store).args(["1000000", QUERIES]);
-    run_and_read_p50(search).map(drop)
+    run_and_print(search)?;
+    Ok(figures)
 }
 
 /// Returns a Python interpreter with FAISS.
@@ -97,8 +106,8 @@ fn create_vectors(
     Ok(path)
 }
 
-/// Runs a command that prints one JSON object, prints the object, and returns its `p50_ms`.
-fn run_and_read_p50(mut command: Command) -> anyhow::Result<f64> {
+/// Runs a command that prints one JSON object, prints the object, and returns it.
+fn run_and_print(mut command: Command) -> anyhow::Result<String> {
     let output = command.output()?;
     if !output.status.success() {
         bail!(
@@ -108,10 +117,15 @@ fn run_and_read_p50(mut command: Command) -> anyhow::Result<f64> {
     }
     let text = String::from_utf8(output.stdout)?;
     println!("{}", text.trim());
+    Ok(text)
+}
+
+/// A number in a JSON object.
+fn field(text: &str, name: &str) -> anyhow::Result<f64> {
     let after = text
-        .split("\"p50_ms\":")
+        .split(&format!("\"{name}\":"))
         .nth(1)
-        .context("the output has no `p50_ms`")?;
+        .with_context(|| format!("the output has no `{name}`"))?;
     let number = after
         .trim_start()
         .split([',', '}'])

@@ -20,13 +20,14 @@ struct PageCommand {
 }
 
 /// The pages whose commands are run. The README comes first: it builds the program the others use.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
     "README.md",
     "docs/ab.md",
     "docs/mcp.md",
     "docs/memory.md",
     "docs/plans.md",
     "docs/playbook.md",
+    "docs/security.md",
 ];
 
 /// The data directory of the commands, below the target directory.
@@ -51,19 +52,25 @@ pub fn run_commands(root: &Path, target: &Path, servers: &Path) -> anyhow::Resul
     if data.exists() {
         fs::remove_dir_all(&data).with_context(|| data.display().to_string())?;
     }
+    let mut differences = 0;
     for page in PAGES {
-        run_page(page, &environment).with_context(|| page.to_owned())?;
+        differences += run_page(page, &environment).with_context(|| page.to_owned())?;
+    }
+    if differences > 0 {
+        bail!("{differences} commands do not print what the pages show");
     }
     Ok(())
 }
 
-fn run_page(page: &str, environment: &CommandEnvironment<'_>) -> anyhow::Result<()> {
+/// Runs the commands of a page. Returns how many of them do not print what it shows.
+fn run_page(page: &str, environment: &CommandEnvironment<'_>) -> anyhow::Result<usize> {
     let text = fs::read_to_string(environment.root.join(page))?;
     let commands = commands(&text);
     if commands.is_empty() {
         bail!("the page shows no commands");
     }
     let mut directory = environment.root.to_owned();
+    let mut differences = 0;
     for shown in &commands {
         // Running the tests from within the tests would never end.
         if shown.command == "cargo xtask test" {
@@ -72,11 +79,20 @@ fn run_page(page: &str, environment: &CommandEnvironment<'_>) -> anyhow::Result<
         println!("$ {}", shown.command);
         match shown.command.strip_prefix("cd ") {
             Some(to) if !to.contains(' ') => directory = directory.join(to),
-            _ => check(shown, environment, &directory)?,
+            _ => {
+                if let Err(difference) = check(shown, environment, &directory) {
+                    println!("{page}: {difference:#}");
+                    differences += 1;
+                }
+            }
         }
     }
-    println!("{} commands of {page} print what it shows", commands.len());
-    Ok(())
+    let same = commands.len() - differences;
+    println!(
+        "{same} of {} commands of {page} print what it shows",
+        commands.len()
+    );
+    Ok(differences)
 }
 
 fn commands(page: &str) -> Vec<PageCommand> {
@@ -116,6 +132,7 @@ fn check(
         .env("CARGO_TARGET_DIR", environment.target)
         .env("CARGO_TERM_QUIET", "true")
         .env("WINDLASS_DATA", environment.target.join(DATA))
+        .env("XDG_STATE_HOME", environment.target.join(DATA))
         .output()
         .context("cannot start bash")?;
     let printed = String::from_utf8_lossy(&output.stdout);

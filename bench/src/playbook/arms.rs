@@ -387,7 +387,8 @@ mod tests {
         let Next::CallModel(request) = run.next() else {
             panic!("the model is asked first");
         };
-        let Some(ChatMessage::System { content }) = request.messages.first() else {
+        let Some(ChatMessage::System { content }) = request.messages.first().map(AsRef::as_ref)
+        else {
             panic!("{request:?}");
         };
         assert!(

@@ -5,6 +5,8 @@
 mod arms;
 mod book;
 mod chart;
+#[path = "../exit.rs"]
+mod exit;
 #[path = "../machine.rs"]
 mod machine;
 mod measure;
@@ -71,14 +73,7 @@ fn main() -> ExitCode {
             Ok(true)
         }
     });
-    match result {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    exit::code(result)
 }
 
 /// Parses the options; `None` for help.

@@ -242,36 +242,31 @@ fn goals(found: &RegimeFindings) -> String {
         let _ = writeln!(goals, "| {what} | {found} | {met} |");
     };
     let of = &book.summary;
-    goal(
-        "success without a playbook at least 50 %",
-        percent(found.without.solved),
-        found.without.solved >= 0.5,
-    );
-    goal(
-        "success not inferior: the interval of the difference above -5 points",
-        estimate(of.success_difference),
-        of.success_difference.low > -0.05,
-    );
-    goal(
-        "40 % fewer iterations",
-        percent(of.saved.value),
-        of.saved.value >= 0.4,
-    );
-    goal(
-        "its interval above 30 %",
-        estimate(of.saved),
-        of.saved.low > 0.3,
-    );
-    goal(
-        "fewer than 12 % of the tasks that both solve made worse",
-        percent(of.worse),
-        of.worse < 0.12,
-    );
-    goal(
-        "fewer than 12 % of all tasks made worse",
-        percent(of.worse_of_all),
-        of.worse_of_all < 0.12,
-    );
+    let (success, saved, without) = (of.success_difference, of.saved, found.without.solved);
+    let not_inferior = "success not inferior: the interval of the difference above -5 points";
+    let few_worse = "fewer than 12 % of the tasks that both solve made worse";
+    for (what, found, is_met) in [
+        (
+            "success without a playbook at least 50 %",
+            percent(without),
+            without >= 0.5,
+        ),
+        (not_inferior, estimate(success), success.low > -0.05),
+        (
+            "40 % fewer iterations",
+            percent(saved.value),
+            saved.value >= 0.4,
+        ),
+        ("its interval above 30 %", estimate(saved), saved.low > 0.3),
+        (few_worse, percent(of.worse), of.worse < 0.12),
+        (
+            "fewer than 12 % of all tasks made worse",
+            percent(of.worse_of_all),
+            of.worse_of_all < 0.12,
+        ),
+    ] {
+        goal(what, found, is_met);
+    }
     let last = found
         .arms
         .iter()

@@ -34,13 +34,11 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio_util::sync::CancellationToken;
 use windlass_core::model::{
     ChatMessage, FINISH, ModelAnswer, ModelRequest, RequestedArguments, RequestedCall, Usage,
 };
-use windlass_model::{ModelClient, ModelError, ModelEvent};
+use windlass_model::{ImmediateModel, ModelError};
 use windlass_spec::ToolSpecification;
 
 use words::{Lexicon, cosine, identifier_words, words};
@@ -129,14 +127,9 @@ impl Policy {
     }
 }
 
-impl ModelClient for Policy {
-    fn answer<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        _: &'a CancellationToken,
-        _: &'a mut (dyn FnMut(ModelEvent) + Send),
-    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
-        Box::pin(std::future::ready(Ok(self.choose_answer(request))))
+impl ImmediateModel for Policy {
+    fn compute_answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
+        Ok(self.choose_answer(request))
     }
 }
 
@@ -146,7 +139,7 @@ fn finish() -> Value {
 
 /// The estimated tokens of a request: its messages and tools.
 fn tokens(request: &ModelRequest) -> u64 {
-    let messages = request.messages.iter().map(ChatMessage::characters);
+    let messages = request.messages.iter().map(|message| message.characters());
     let tools = request.tools.iter().map(|tool| {
         tool.name().as_str().len() + tool.description().len() + tool.schema().to_string().len()
     });
@@ -192,22 +185,22 @@ struct RunView<'r> {
 impl<'r> RunView<'r> {
     fn new(request: &'r ModelRequest, expected: &[ExpectedCall]) -> Self {
         let mut seen = Self::default();
-        if let Some(ChatMessage::System { content }) = request.messages.first() {
+        if let Some(ChatMessage::System { content }) = request.messages.first().map(AsRef::as_ref) {
             seen.strategies = strategies(content);
         }
         let messages = &request.messages;
         let task = messages
             .iter()
-            .rposition(|message| matches!(message, ChatMessage::User { .. }));
+            .rposition(|message| matches!(**message, ChatMessage::User { .. }));
         let Some(task) = task else {
             return seen;
         };
-        if let ChatMessage::User { content } = &messages[task] {
+        if let ChatMessage::User { content } = &*messages[task] {
             seen.task = content;
         }
         let mut arguments = &Value::Null;
         for message in &messages[task + 1..] {
-            match message {
+            match &**message {
                 ChatMessage::Assistant { calls, .. } => {
                     arguments = calls.first().map_or(&Value::Null, |call| &call.arguments);
                 }

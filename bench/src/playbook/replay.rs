@@ -3,14 +3,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::future::BoxFuture;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 use windlass_core::model::{
     ChatMessage, FINISH, ModelAnswer, ModelRequest, RequestedArguments, RequestedCall,
 };
 use windlass_core::run::{Entry, Mistake};
-use windlass_model::{ModelClient, ModelError, ModelEvent};
+use windlass_model::{ImmediateModel, ModelError};
 
 use crate::arms::TurnContext;
 use crate::policy::ExpectedCall;
@@ -29,14 +27,10 @@ impl Chooser for ExpectedCallsModel {
     }
 }
 
-impl ModelClient for ExpectedCallsModel {
-    fn answer<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        _: &'a CancellationToken,
-        _: &'a mut (dyn FnMut(ModelEvent) + Send),
-    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
-        let is_observation = |message: &&ChatMessage| matches!(message, ChatMessage::Tool { .. });
+impl ImmediateModel for ExpectedCallsModel {
+    fn compute_answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
+        let is_observation =
+            |message: &&Arc<ChatMessage>| matches!(***message, ChatMessage::Tool { .. });
         let made = request.messages.iter().filter(is_observation).count();
         let expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
         let (tool, arguments) = match expected.get(made) {
@@ -46,15 +40,14 @@ impl ModelClient for ExpectedCallsModel {
                 (FINISH.to_owned(), finish)
             }
         };
-        let answer = ModelAnswer {
+        Ok(ModelAnswer {
             calls: vec![RequestedCall {
                 tool,
                 arguments: RequestedArguments::Json(arguments),
                 confidence: Some(1.0),
             }],
             ..ModelAnswer::default()
-        };
-        Box::pin(std::future::ready(Ok(answer)))
+        })
     }
 }
 

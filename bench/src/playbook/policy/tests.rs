@@ -64,7 +64,7 @@ fn request(strategies: &[&str], calls: &[(&str, Value, &str)]) -> ModelRequest {
         });
     }
     ModelRequest {
-        messages,
+        messages: messages.into_iter().map(Arc::new).collect(),
         tools: tools(),
     }
 }
@@ -227,7 +227,7 @@ fn warning_lowers_the_tool_it_names_last() {
 #[test]
 fn only_lines_below_the_heading_are_read() {
     let shown = request(&["one", "two"], &[]);
-    let ChatMessage::System { content } = &shown.messages[0] else {
+    let ChatMessage::System { content } = &*shown.messages[0] else {
         panic!("{shown:?}");
     };
     assert_eq!(strategies(content), ["one", "two"]);
