@@ -210,6 +210,7 @@ fn prompt_call(call: &Authorize, details: &ApprovalDetails) -> Result<Choice, No
         ALWAYS => Choice::Always(PersonDecision::Approve),
         EDIT => {
             let arguments = new_arguments(call, details)?;
+            confirm_edited(call, &arguments)?;
             Choice::Decide(PersonDecision::ApproveEdited { arguments })
         }
         RESPOND => {
@@ -315,6 +316,23 @@ fn new_arguments(
             .into());
     }
     Ok(arguments)
+}
+
+/// Shows a call of a high security level as it was edited. The approval of it is typed, as without an edit.
+fn confirm_edited(call: &Authorize, arguments: &Map<String, Value>) -> Result<(), NoChoice> {
+    if call.security_level < SecurityLevel::High {
+        return Ok(());
+    }
+    let tool = call.tool_name.as_str();
+    let edited = show::edited(arguments);
+    eprint_line(edited.trim_end()).map_err(|error| NoChoice::Terminal(error.into()))?;
+    let prompt = format!("Type `{tool}` to approve it with these arguments:");
+    let typed = prompt::read_text(&prompt, "")?;
+    if typed.trim() == tool {
+        return Ok(());
+    }
+    let message = "the edited call is not approved";
+    Err(ServiceError::invalid("not_confirmed", message).into())
 }
 
 fn reject() -> Result<PersonDecision, NoChoice> {

@@ -155,6 +155,13 @@ pub(super) fn body(details: &ApprovalDetails) -> String {
     text
 }
 
+/// Describes the arguments of a call as an approver edited them.
+pub(super) fn edited(arguments: &Map<String, Value>) -> String {
+    let mut text = String::new();
+    write_field(&mut text, "edited to", &object(arguments));
+    text
+}
+
 fn write_ask(text: &mut String, ask: &Ask) {
     write_quoted(text, "question", ask.question.as_str());
     if let Some(context) = &ask.context {

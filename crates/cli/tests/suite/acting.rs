@@ -165,6 +165,29 @@ fn at_a_terminal_the_user_approves_by_typing_the_tool_name() {
 }
 
 #[test]
+fn at_a_terminal_an_edited_call_is_approved_by_typing_the_tool_name() {
+    let office = project_that_deletes();
+    let mut session = office.at_a_terminal();
+    for attempt in ["yes\r", "deleteFile\r"] {
+        session.expect("Type `deleteFile` to approve, or reject, edit");
+        session.send("edit\r");
+        session.expect("Arguments:");
+        // Control-U clears the line.
+        session.send("\u{15}{\"file\": \"journal.txt\"}\r");
+        session.expect("edited to");
+        session.expect("\"file\": \"journal.txt\"");
+        session.expect("Type `deleteFile` to approve it with these arguments:");
+        assert!(office.file("journal.txt").exists());
+        session.send(attempt);
+    }
+    session.expect("The draft is gone.");
+    assert!(session.text().contains("the edited call is not approved"));
+    assert_eq!(session.end(), 0);
+    assert!(!office.file("journal.txt").exists());
+    assert!(office.file("draft.txt").exists());
+}
+
+#[test]
 fn at_a_terminal_the_user_can_reject_or_postpone() {
     let office = project_that_deletes();
     let mut session = office.at_a_terminal();
