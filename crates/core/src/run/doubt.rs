@@ -7,7 +7,7 @@ use windlass_spec::{CallId, CallRecord, CallState, Effect, RiskLevel};
 
 use super::progress::CallProgress;
 use super::{CallKind, Entry, Run};
-use crate::approval::canonical;
+use crate::approval::sorted_json;
 use crate::gate::{Decision, Verdict};
 
 /// An earlier call whose outcome is unknown.
@@ -159,7 +159,7 @@ impl Attempt<'_> {
             "an earlier call of `{}` ({}{started}, with {}) {doubt}",
             record.tool_name(),
             record.id(),
-            canonical(&Value::Object(record.arguments().clone())),
+            sorted_json(&Value::Object(record.arguments().clone())),
         )
     }
 }

@@ -15,7 +15,7 @@ use super::progress::{IT_HAPPENED, NOTHING_HAPPENED, Step};
 use super::{CallKind, Entry, Run};
 use crate::approval::{
     Approval, Ask, Authorize, CredentialUse, Intervene, Question, QuestionAuthor, Request,
-    TenantPrincipal, canonical, least_security_level,
+    TenantPrincipal, least_security_level, sorted_json,
 };
 use crate::gate::{Decision, Rules, Verdict};
 use crate::limits::Readiness;
@@ -343,7 +343,7 @@ fn unknown_outcome_question(record: &CallRecord, lost: Option<&str>) -> Question
         "It is unknown whether `{}` took effect: {cause}. Please find out. What happened?",
         record.tool_name()
     );
-    let arguments = canonical(&Value::Object(record.arguments().clone()));
+    let arguments = sorted_json(&Value::Object(record.arguments().clone()));
     let mut known = format!("It was called with {arguments}");
     if let Some(started_at) = record.started_at() {
         known += &format!(" and started at {started_at}");

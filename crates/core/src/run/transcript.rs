@@ -21,7 +21,7 @@ use super::mistake::MistakeKind;
 use super::progress::CallProgress;
 use super::reading::TurnSummary;
 use super::settings::Settings;
-use crate::approval::canonical;
+use crate::approval::sorted_json;
 use crate::model::{ChatCall, ChatMessage, ModelErrorKind, ModelRequest, RequestedArguments};
 
 /// The approximate bytes per token; used only to keep requests within the context window.
@@ -368,8 +368,15 @@ impl Transcript {
             text = format!("The call was scheduled and has run since. {text}");
         }
         if progress.is_edited() {
-            let ran = canonical(&Value::Object(record.arguments().clone()));
-            text = format!("A person edited the arguments; the call was made with {ran}. {text}");
+            let ran = sorted_json(&Value::Object(record.arguments().clone()));
+            text = match record.was_permitted() {
+                true => {
+                    format!("A person edited the arguments; the call was made with {ran}. {text}")
+                }
+                false => {
+                    format!("A person edited the arguments to {ran}; the call was not made. {text}")
+                }
+            };
         }
         if let Some(report) = progress.report() {
             text = format!("{text} {report}");

@@ -110,12 +110,27 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
+#[test]
+fn shown_numbers_are_written_as_usual() {
+    let value = json!({"price": 19.5, "count": 3, "ratio": 1.0});
+    assert_eq!(
+        sorted_json(&value),
+        r#"{"count":3,"price":19.5,"ratio":1.0}"#
+    );
+}
+
 proptest! {
     #[test]
     fn canonical_text_is_json_of_the_same_value(value in any_json()) {
         let text = canonical(&value);
         let read: Value = serde_json::from_str(&text).unwrap();
         prop_assert_eq!(canonical(&read), text);
+    }
+
+    #[test]
+    fn shown_text_has_the_digest_of_its_value(value in any_json()) {
+        let shown: Value = serde_json::from_str(&sorted_json(&value)).unwrap();
+        prop_assert_eq!(Digest::of_json(&shown), Digest::of_json(&value));
     }
 
     #[test]

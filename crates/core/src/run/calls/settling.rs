@@ -6,7 +6,7 @@ use windlass_spec::{
 };
 
 use super::{Calls, advance};
-use crate::approval::{Approval, ApprovalOutcome, canonical};
+use crate::approval::{Approval, ApprovalOutcome, sorted_json};
 use crate::run::grants::Grant;
 use crate::run::history::{History, has_expired};
 use crate::run::outcome::FoldError;
@@ -112,7 +112,7 @@ impl Calls {
                 let message = format!(
                     "Authorization is given. Call `{}` now with exactly {}.",
                     asked.tool_name,
-                    canonical(&Value::Object(arguments))
+                    sorted_json(&Value::Object(arguments))
                 );
                 let grant = Grant::new(call.clone(), digest, asked.security_level);
                 (Value::String(message), Some(grant))
