@@ -6,9 +6,8 @@ use windlass_core::durable::Durability;
 use windlass_core::run::{Event, RunEnd};
 use windlass_spec::RunId;
 
-use crate::driver::DriveError;
+use crate::driver::{DriveError, Misfit, record, take_command};
 use crate::durable::{Durable, DurableError};
-use crate::recording::{Misfit, record, take_command};
 
 /// Cancels a run that no process owns and returns how it ended. The commands in its inbox, such as earlier
 /// decisions, are taken into its journal first. A run that had reached its end, but whose process died before

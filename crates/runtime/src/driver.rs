@@ -1,5 +1,11 @@
 //! Drives the run machine: takes the next step, performs it, and applies the resulting events. All
 //! events go through the journal, so another process can resume the run where this one stopped.
+//!
+//! An event is redacted once, applied to the run, and stored ([`record`]). It is applied first, so that an event
+//! that does not fit never reaches the journal: what is stored must fold again. If it then cannot be stored, the
+//! run is ahead of its journal. After an error it must not be used any more, and every caller gives up. After a
+//! refusal, because another process was faster, the run is restored from the journal. That is rare and reads the
+//! journal once more; the usual case copies nothing, however long the run is.
 
 mod calls;
 mod gate;
@@ -31,14 +37,14 @@ use windlass_store::crash_point;
 use self::spans::TurnSpan;
 use self::waiting::{DeclinedQuestions, Flow, INBOX_POLL};
 use crate::crew::{Crew, CrewError, CrewMember};
-use crate::durable::{Durable, DurableError, Journal, TakenOver};
+use crate::durable::{AppendOutcome, Durable, DurableError, Journal, TakenOver};
 use crate::gap::during_run;
 use crate::limiter::Limiter;
 use crate::playbook::PlaybookPort;
 use crate::progress::{Progress, Watch, watch_nothing};
-use crate::recording::{record, record_with};
 
 pub use self::waiting::{AskOutcome, Asker, WaitPolicy};
+pub(crate) use self::waiting::{Misfit, take_command};
 
 /// The most turns of a run that is learned from. What a longer one did is no strategy that a model can follow,
 /// and comparing all its calls takes long.
@@ -493,7 +499,8 @@ impl Drive<'_> {
         event: RedactedEvent,
         write: AtomicWrite,
     ) -> Result<bool, DriveError> {
-        let recorded = record_with(&mut self.run, &mut *self.journal, event, write).await?;
+        self.run.apply(event.event())?;
+        let recorded = store_applied(&mut self.run, &mut *self.journal, event, write).await?;
         if let Some(event) = &recorded {
             (self.driver.watch)(self.run.id(), Progress::Event(event.event()));
         }
@@ -555,5 +562,35 @@ impl Drive<'_> {
         // If it is lost in a crash, the model is asked again: the events that follow from it are stored
         // only after it.
         self.record(event, Durability::Relaxed).await
+    }
+}
+
+/// Applies and stores an event. Returns it as it is stored.
+pub(crate) async fn record(
+    run: &mut Run,
+    journal: &mut dyn Journal,
+    event: Event,
+    durability: Durability,
+) -> Result<RedactedEvent, DriveError> {
+    let event = journal.redact(event)?;
+    run.apply(event.event())?;
+    journal.append(&event, durability).await?;
+    Ok(event)
+}
+
+/// Stores an event that was applied, and a write, both or neither. Returns the event; `None` if the write is not
+/// possible any more, in which case the run is as before.
+async fn store_applied(
+    run: &mut Run,
+    journal: &mut dyn Journal,
+    event: RedactedEvent,
+    write: AtomicWrite,
+) -> Result<Option<RedactedEvent>, DriveError> {
+    match journal.append_with(&event, write).await? {
+        AppendOutcome::Stored => Ok(Some(event)),
+        AppendOutcome::Refused => {
+            run.restore(journal.fold(KeptTurns::Shown).await?);
+            Ok(None)
+        }
     }
 }

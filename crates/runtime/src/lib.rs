@@ -26,7 +26,6 @@ mod playbook;
 mod progress;
 #[cfg_attr(not(feature = "learn"), path = "without_learn/ranking.rs")]
 mod ranking;
-mod recording;
 mod registry;
 mod stored;
 #[cfg(feature = "memory")]

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use windlass_core::approval::Approval;
-use windlass_core::durable::{Durability, InboxAction, InboxCommand};
+use windlass_core::durable::{AtomicWrite, Durability, InboxAction, InboxCommand};
+use windlass_core::redact::RedactedEvent;
 use windlass_core::run::{Event, Run, RunEnd, Waiting};
-use windlass_spec::CallId;
+use windlass_spec::{CallId, Timestamp};
 
-use super::{Drive, DriveError};
+use super::{Drive, DriveError, store_applied};
+use crate::durable::Journal;
 use crate::progress::Progress;
-use crate::recording::{Misfit, take_command};
 
 /// How often the inbox is read while a step is in progress.
 pub(super) const INBOX_POLL: Duration = Duration::from_millis(250);
@@ -167,6 +168,35 @@ impl Drive<'_> {
         let mut actions = inbox.iter().map(|command| &command.action);
         Ok(actions.any(|action| *action == InboxAction::Cancel))
     }
+}
+
+/// Whether to take an inbox command whose event does not fit the run.
+pub(crate) enum Misfit {
+    /// Take it as [`Event::TimePassed`], so that it does not come again.
+    Take,
+    /// Stop with the error.
+    Stop,
+}
+
+/// Takes a command from the inbox of a run and records the event it leads to. One that no longer fits,
+/// such as an answer to a question that was withdrawn, is taken as well if `misfit` says so.
+pub(crate) async fn take_command(
+    run: &mut Run,
+    journal: &mut dyn Journal,
+    command: InboxCommand,
+    at: Timestamp,
+    misfit: impl FnOnce(&Run, &Event) -> Misfit,
+) -> Result<Option<RedactedEvent>, DriveError> {
+    let id = command.id;
+    let mut event = journal.redact(command.into_event(at))?;
+    if let Err(error) = run.apply(event.event()) {
+        if let Misfit::Stop = misfit(run, event.event()) {
+            return Err(error.into());
+        }
+        event = journal.redact(Event::TimePassed { at })?;
+        run.apply(event.event())?;
+    }
+    store_applied(run, journal, event, AtomicWrite::Take(id)).await
 }
 
 /// Whether an event settles an open question. If it then does not fit that question, one of the two was
