@@ -1,10 +1,6 @@
 //! What the keys of a project's file can do, and how its values compare with those of the user and the
 //! administrator.
 
-use std::fmt;
-
-use serde::{Serialize, Serializer};
-
 /// What a value of a key can do if the file that sets it is not trusted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum KeyEffect {
@@ -22,38 +18,15 @@ pub(crate) enum KeyEffect {
     OwnerOnly,
 }
 
-/// What a project is allowed by one of its settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum KeyPower {
-    /// It starts programs.
-    RunsPrograms,
-    /// It sends data or credentials to a host, or tools of other people.
-    SendsData,
-    /// It loosens the rules for calls.
-    LoosensRules,
-}
-
-impl KeyPower {
-    /// What it is, in a few words.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::RunsPrograms => "runs programs",
-            Self::SendsData => "sends data",
-            Self::LoosensRules => "loosens rules",
-        }
-    }
-}
-
-impl fmt::Display for KeyPower {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for KeyPower {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+windlass_spec::word_set! {
+    /// What a project is allowed by one of its settings.
+    KeyPower, "power of a key" {
+        /// It starts programs.
+        RunsPrograms = "runs programs",
+        /// It sends data or credentials to a host, or tools of other people.
+        SendsData = "sends data",
+        /// It loosens the rules for calls.
+        LoosensRules = "loosens rules",
     }
 }
 

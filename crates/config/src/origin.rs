@@ -4,49 +4,21 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
-
-/// The layer that a value comes from. A later layer overrides an earlier one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Layer {
-    /// The built-in values.
-    BuiltIn,
-    /// The file of the machine's administrator.
-    Admin,
-    /// The user's own file.
-    User,
-    /// The file of the project.
-    Project,
-    /// Environment variables.
-    Variable,
-    /// Flags on the command line.
-    Flag,
-}
-
-impl Layer {
-    /// The name of the layer.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::BuiltIn => "built-in",
-            Self::Admin => "admin",
-            Self::User => "user",
-            Self::Project => "project",
-            Self::Variable => "variable",
-            Self::Flag => "flag",
-        }
-    }
-}
-
-impl fmt::Display for Layer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for Layer {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+windlass_spec::word_set! {
+    /// The layer that a value comes from. A later layer overrides an earlier one.
+    Layer, "layer" {
+        /// The built-in values.
+        BuiltIn = "built-in",
+        /// The file of the machine's administrator.
+        Admin = "admin",
+        /// The user's own file.
+        User = "user",
+        /// The file of the project.
+        Project = "project",
+        /// Environment variables.
+        Variable = "variable",
+        /// Flags on the command line.
+        Flag = "flag",
     }
 }
 

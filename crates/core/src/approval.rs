@@ -19,13 +19,11 @@ mod standing;
 mod tests;
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use windlass_spec::{
     AgentName, CallId, NonEmptyText, RiskLevel, RunId, SecurityLevel, Timestamp, ToolName,
-    UnknownWord,
 };
 
 pub use decision::{ApprovalOutcome, DecideError, Decided, DecisionEffect, PersonDecision};
@@ -42,59 +40,20 @@ pub use standing::{
 /// How long an approver has to decide, unless the request sets another expiry.
 pub const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The status of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalStatus {
-    /// It waits for a person.
-    Pending,
-    /// It was approved, answered, done, or responded to instead of the tool. [`Approval::outcome`] has
-    /// the details.
-    Approved,
-    /// It was rejected.
-    Rejected,
-    /// It expired before a decision.
-    Expired,
-    /// It was withdrawn, for instance because its run was cancelled.
-    Cancelled,
-}
-
-impl ApprovalStatus {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Pending,
-        Self::Approved,
-        Self::Rejected,
-        Self::Expired,
-        Self::Cancelled,
-    ];
-
-    /// The name in records and messages.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Rejected => "rejected",
-            Self::Expired => "expired",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-impl fmt::Display for ApprovalStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for ApprovalStatus {
-    type Err = UnknownWord;
-
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|status| status.as_str().eq_ignore_ascii_case(word))
-            .ok_or_else(|| UnknownWord::new("status", word, Self::ALL.map(Self::as_str).to_vec()))
+windlass_spec::word_set! {
+    /// The status of a question.
+    ApprovalStatus, "status" {
+        /// It waits for a person.
+        Pending = "pending",
+        /// It was approved, answered, done, or responded to instead of the tool. [`Approval::outcome`] has
+        /// the details.
+        Approved = "approved",
+        /// It was rejected.
+        Rejected = "rejected",
+        /// It expired before a decision.
+        Expired = "expired",
+        /// It was withdrawn, for instance because its run was cancelled.
+        Cancelled = "cancelled",
     }
 }
 

@@ -176,28 +176,16 @@ pub struct ResumableRun {
     pub reason: ResumeReason,
 }
 
-/// Why a run can be resumed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ResumeReason {
-    /// An inbox command has not been taken yet.
-    Command,
-    /// The undo window of a held call is over.
-    HoldDue,
-    /// A question has expired.
-    QuestionExpired,
-    /// The run is open, and the process that owned it is gone.
-    OwnerGone,
-}
-
-impl ResumeReason {
-    /// The name in records and messages.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Command => "command",
-            Self::HoldDue => "hold_due",
-            Self::QuestionExpired => "question_expired",
-            Self::OwnerGone => "owner_gone",
-        }
+windlass_spec::word_set! {
+    /// Why a run can be resumed.
+    ResumeReason, "reason" {
+        /// An inbox command has not been taken yet.
+        Command = "command",
+        /// The undo window of a held call is over.
+        HoldDue = "hold_due",
+        /// A question has expired.
+        QuestionExpired = "question_expired",
+        /// The run is open, and the process that owned it is gone.
+        OwnerGone = "owner_gone",
     }
 }

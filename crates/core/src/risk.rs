@@ -56,51 +56,27 @@ impl Evidence {
     }
 }
 
-/// The sources of risk levels, in order of precedence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Source {
-    /// The operator's override for this tool. It is final.
-    Override,
-    /// The tool's own specification.
-    Declaration,
-    /// The annotations of a server the operator trusts.
-    TrustedAnnotations,
-    /// The method of the HTTP request the tool makes.
-    HttpMethod,
-    /// The words of the tool's name and description.
-    Words,
-    /// No source applies.
-    Nothing,
-    /// The annotations of a server the operator does not trust. They only raise.
-    UntrustedAnnotations,
-    /// The arguments of the call. They only raise.
-    Arguments,
-    /// An argument that, by the specification, makes the call change nothing.
-    DryRun,
-}
-
-impl Source {
-    /// The name in records and messages.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Override => "override",
-            Self::Declaration => "declaration",
-            Self::TrustedAnnotations => "trusted_annotations",
-            Self::HttpMethod => "http_method",
-            Self::Words => "words",
-            Self::Nothing => "nothing",
-            Self::UntrustedAnnotations => "untrusted_annotations",
-            Self::Arguments => "arguments",
-            Self::DryRun => "dry_run",
-        }
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+windlass_spec::word_set! {
+    /// The sources of risk levels, in order of precedence.
+    Source, "source of a risk" {
+        /// The operator's override for this tool. It is final.
+        Override = "override",
+        /// The tool's own specification.
+        Declaration = "declaration",
+        /// The annotations of a server the operator trusts.
+        TrustedAnnotations = "trusted_annotations",
+        /// The method of the HTTP request the tool makes.
+        HttpMethod = "http_method",
+        /// The words of the tool's name and description.
+        Words = "words",
+        /// No source applies.
+        Nothing = "nothing",
+        /// The annotations of a server the operator does not trust. They only raise.
+        UntrustedAnnotations = "untrusted_annotations",
+        /// The arguments of the call. They only raise.
+        Arguments = "arguments",
+        /// An argument that, by the specification, makes the call change nothing.
+        DryRun = "dry_run",
     }
 }
 

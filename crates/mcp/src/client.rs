@@ -20,7 +20,7 @@ pub use api::{
     AfterStart, Authorizer, BeforeStart, BoxFuture, CallError, CallOutcome, CallRequest,
     Elicitation, ElicitationReply, Era, Health, Limits, Lookup, Progress, Refusal, SampleAnswer,
     SampleMessage, SampleRequest, Sampler, Secret, ServerError, ServerInfo, ServerOptions,
-    ToolAnswer, UnknownEra,
+    ToolAnswer,
 };
 pub use elicitation::asks_for_secret;
 

@@ -31,13 +31,13 @@ pub use client::{
     AfterStart, Authorizer, BeforeStart, BoxFuture, CallError, CallOutcome, CallRequest,
     Elicitation, ElicitationReply, Era, Health, Limits, Lookup, Progress, Refusal, SampleAnswer,
     SampleMessage, SampleRequest, Sampler, Secret, ServerError, ServerInfo, ServerOptions,
-    ToolAnswer, UnknownEra, asks_for_secret,
+    ToolAnswer, asks_for_secret,
 };
 pub use definition::{Definition, Hints};
 pub use governed::{ConnectError, GovernedServer, program_of};
 pub use import::{ImportError, Imported, import, to_toml};
 pub use ledger::{Ledger, LedgerError, describe_transport};
-pub use library::{AcceptedTools, LIBRARY, ServerNotice, Servers, connect_once};
+pub use library::{AcceptedTools, LIBRARY, ServerNotice, Servers};
 pub use naming::{LookAlike, Mention, NamingProblem, look_alikes, mentions, tool_name};
 pub use oauth::{Login, OAuthError, OAuthTokens, ShowLoginUrl, forget_logins, login, stored_login};
 pub use pin::{Change, Pin, PinState, Rename, diff, digest, renames};

@@ -10,7 +10,6 @@ mod difference;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use serde_json::Value;
 pub use windlass_core::approval::Digest;
@@ -41,38 +40,19 @@ pub struct Pin {
     pub seen_at: Timestamp,
 }
 
-/// The state of a tool: its offered definition compared with the accepted one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PinState {
-    /// The accepted definition is offered. Only then can the tool be used.
-    Pinned,
-    /// Another definition is offered.
-    Changed,
-    /// The tool was added after the first connection.
-    New,
-    /// The offered definition is suspicious.
-    Quarantined,
-    /// The tool is no longer offered.
-    Gone,
-}
-
-impl PinState {
-    /// The name of the state.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pinned => "pinned",
-            Self::Changed => "changed",
-            Self::New => "new",
-            Self::Quarantined => "quarantined",
-            Self::Gone => "gone",
-        }
-    }
-}
-
-impl fmt::Display for PinState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+windlass_spec::word_set! {
+    /// The state of a tool: its offered definition compared with the accepted one.
+    PinState, "state of a pin" {
+        /// The accepted definition is offered. Only then can the tool be used.
+        Pinned = "pinned",
+        /// Another definition is offered.
+        Changed = "changed",
+        /// The tool was added after the first connection.
+        New = "new",
+        /// The offered definition is suspicious.
+        Quarantined = "quarantined",
+        /// The tool is no longer offered.
+        Gone = "gone",
     }
 }
 

@@ -19,26 +19,15 @@ const PERIOD: Duration = Duration::from_millis(300);
 /// reads of the pending ones.
 const FULL_READ: u32 = 10;
 
-/// What happened to a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ApprovalChangeKind {
-    /// It was asked.
-    Asked,
-    /// A person decided, and it needs a second one.
-    Decided,
-    /// It is over: decided, expired or cancelled.
-    Settled,
-}
-
-impl ApprovalChangeKind {
-    /// The kind's name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Asked => "asked",
-            Self::Decided => "decided",
-            Self::Settled => "settled",
-        }
+windlass_spec::word_set! {
+    /// What happened to a question.
+    ApprovalChangeKind, "change of an approval" {
+        /// It was asked.
+        Asked = "asked",
+        /// A person decided, and it needs a second one.
+        Decided = "decided",
+        /// It is over: decided, expired or cancelled.
+        Settled = "settled",
     }
 }
 

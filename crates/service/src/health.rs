@@ -12,26 +12,15 @@ use crate::identity::{Identity, Scope};
 use crate::service::Service;
 use examination::Examination;
 
-/// The status of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FindingStatus {
-    /// It works.
-    Ok,
-    /// It works, but is probably a mistake.
-    Warning,
-    /// It must be fixed.
-    Error,
-}
-
-impl FindingStatus {
-    /// The status as a word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
+windlass_spec::word_set! {
+    /// The status of a finding.
+    FindingStatus, "status" {
+        /// It works.
+        Ok = "ok",
+        /// It works, but is probably a mistake.
+        Warning = "warning",
+        /// It must be fixed.
+        Error = "error",
     }
 }
 

@@ -2,8 +2,6 @@
 //! comes from the body of a request.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
 
 use windlass_core::approval::{Principal, TenantPrincipal};
 use windlass_runtime::local_identity;
@@ -18,66 +16,21 @@ pub struct Identity {
     scopes: BTreeSet<Scope>,
 }
 
-/// What an identity may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    /// List and show what belongs to the tenant.
-    Read,
-    /// Start, resume and cancel runs, and call tools.
-    Run,
-    /// Decide approvals; undo and release held calls.
-    Approve,
-    /// Change what agents work with: memory, playbook, plans.
-    Operate,
-    /// Read everything and decide nothing.
-    Audit,
-    /// Everything, also what starts programs: servers and what was accepted of them.
-    Admin,
-}
-
-impl Scope {
-    /// All scopes.
-    pub const ALL: [Self; 6] = [
-        Self::Read,
-        Self::Run,
-        Self::Approve,
-        Self::Operate,
-        Self::Audit,
-        Self::Admin,
-    ];
-
-    /// The scope's name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Run => "run",
-            Self::Approve => "approve",
-            Self::Operate => "operate",
-            Self::Audit => "audit",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// A text that names no scope.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a scope; scopes are read, run, approve, operate, audit and admin")]
-pub struct UnknownScope(String);
-
-impl FromStr for Scope {
-    type Err = UnknownScope;
-
-    fn from_str(name: &str) -> Result<Self, UnknownScope> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|scope| scope.as_str() == name)
-            .ok_or_else(|| UnknownScope(name.to_owned()))
+windlass_spec::word_set! {
+    /// What an identity may do.
+    Scope, "scope" {
+        /// List and show what belongs to the tenant.
+        Read = "read",
+        /// Start, resume and cancel runs, and call tools.
+        Run = "run",
+        /// Decide approvals; undo and release held calls.
+        Approve = "approve",
+        /// Change what agents work with: memory, playbook, plans.
+        Operate = "operate",
+        /// Read everything and decide nothing.
+        Audit = "audit",
+        /// Everything, also what starts programs: servers and what was accepted of them.
+        Admin = "admin",
     }
 }
 

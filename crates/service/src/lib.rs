@@ -134,7 +134,7 @@ pub use gaps::{GapCheck, GapOccurrence, MissingTool, ToolProposal, gaps_of_run, 
 pub use governing::GoverningFiles;
 pub use health::{ExaminedFile, FileContent, FindingStatus, HealthFinding, HealthRequest};
 pub use holds::HoldChange;
-pub use identity::{Identity, Scope, UnknownScope};
+pub use identity::{Identity, Scope};
 pub use json::{RunCall, run_to_json, subject_of};
 pub use libraries::unknown_name_message;
 pub use mcp::{

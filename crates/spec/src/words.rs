@@ -1,5 +1,5 @@
-//! Types whose values are texts: `words!` defines a closed set of words, `checked_text!` a text with a rule.
-//! `parsed_text!` is for all other types that are stored as text.
+//! Types whose values are texts: `word_set!` defines a closed set of words, `checked_text!` a text with a rule.
+//! `parsed_text!` is for all other types that are stored as text. All crates use these.
 
 /// A closed set of words. Each is read in any case and written in one spelling.
 pub(crate) trait Word: Copy + 'static {
@@ -53,8 +53,10 @@ impl UnknownWord {
     }
 }
 
-/// Defines an enum whose values are words: `ALL`, `as_str`, text and JSON both ways, and its JSON Schema.
-macro_rules! words {
+/// Defines an enum whose values are words: `ALL`, `as_str`, and text and JSON both ways. It is read in any case.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! word_set {
     (
         $(#[$doc:meta])*
         $name:ident, $what:literal { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)+ }
@@ -80,6 +82,37 @@ macro_rules! words {
             }
         }
 
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::UnknownWord;
+
+            /// Reads the word in any case.
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                let mut all = Self::ALL.into_iter();
+                all.find(|known| known.as_str().eq_ignore_ascii_case(word))
+                    .ok_or_else(|| {
+                        $crate::UnknownWord::new($what, word, Self::ALL.map(Self::as_str).to_vec())
+                    })
+            }
+        }
+
+        $crate::parsed_text!($name);
+    };
+}
+
+/// A [`word_set!`] of the records, with its JSON Schema.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident, $what:literal { $($words:tt)+ }) => {
+        $crate::word_set! {
+            $(#[$doc])*
+            $name, $what { $($words)+ }
+        }
+
         impl $crate::words::Word for $name {
             const WHAT: &'static str = $what;
 
@@ -92,24 +125,6 @@ macro_rules! words {
             }
         }
 
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = $crate::words::UnknownWord;
-
-            /// Reads the word in any case.
-            fn from_str(word: &str) -> Result<Self, Self::Err> {
-                use $crate::words::{UnknownWord, Word as _};
-                Self::from_word(word)
-                    .ok_or_else(|| UnknownWord::new($what, word, Self::spellings()))
-            }
-        }
-
-        $crate::parsed_text!($name);
         $crate::records::schema::inline_schema!(
             $name = $crate::records::schema::one_of_words(Self::ALL.map(Self::as_str))
         );

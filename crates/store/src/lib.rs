@@ -63,8 +63,8 @@ pub use memory::{
 };
 pub use pin::{PinsRevision, StoredDefinition, StoredPin, StoredPins, StoredServer};
 pub use plan::StoredPlan;
-pub use purge::{DEFAULT_RETENTION, KeepReason, KeptRun, Purged, PurgedRun};
-pub use read::{ChangeWatch, EventRecord, RunFilter, RunState, RunSummary, Tombstone};
+pub use purge::{KeepReason, KeptRun, Purged, PurgedRun};
+pub use read::{EventRecord, RunFilter, RunState, RunSummary, Tombstone};
 pub use standing::{StandingFilter, StandingId, StoredStanding};
 pub use store::{NewRun, Options, Store};
 pub use variant::{StoppedCalls, VariantExecution};

@@ -9,7 +9,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 use windlass_core::run::{Event, FoldedRun, KeptTurns, Run, RunEnd};
 use windlass_keys::{hex, sha256};
-use windlass_spec::{RunId, Timestamp};
+use windlass_spec::{RunId, Timestamp, UnknownWord};
 
 use crate::conditions::Conditions;
 use crate::error::Error;
@@ -17,40 +17,22 @@ use crate::evidence::blob;
 use crate::evidence::chain::{Chain, EVENTS};
 use crate::store::Store;
 
-/// The stored state of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RunState {
-    /// It is running, or was running when its owner died.
-    Open,
-    /// It waits for a person.
-    Waiting,
-    /// It has ended.
-    Ended,
-}
-
-impl RunState {
-    /// The stored word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Waiting => "waiting",
-            Self::Ended => "ended",
-        }
+windlass_spec::word_set! {
+    /// The stored state of a run.
+    RunState, "run state" {
+        /// It is running, or was running when its owner died.
+        Open = "open",
+        /// It waits for a person.
+        Waiting = "waiting",
+        /// It has ended.
+        Ended = "ended",
     }
 }
 
 /// The run state for a stored word.
 pub(crate) fn run_state(word: &str) -> Result<RunState, Error> {
-    match word {
-        "open" => Ok(RunState::Open),
-        "waiting" => Ok(RunState::Waiting),
-        "ended" => Ok(RunState::Ended),
-        other => {
-            let reason = format!("`{other}` is not a run state");
-            Err(Error::unreadable("the state of a run", reason))
-        }
-    }
+    word.parse()
+        .map_err(|error: UnknownWord| Error::unreadable("the state of a run", error.to_string()))
 }
 
 /// Which runs to list.
@@ -168,31 +150,6 @@ const SUMMARY: &str = r#"SELECT run, tenant, principal, agent, task_id, task, st
     "end", state, epoch, purged_at, purged_events, purged_bytes,
     coalesce(event_count, (SELECT count(*) FROM events WHERE events.run = runs.run)) FROM runs "#;
 
-/// Detects whether the database was written to since the last check. A check reads the header of the
-/// write-ahead log and no table, so a process can check many times a second.
-#[derive(Debug)]
-pub struct ChangeWatch {
-    /// A separate connection: `data_version` is counted per connection.
-    connection: Connection,
-    version: i64,
-}
-
-impl ChangeWatch {
-    /// Whether something was committed since the last check, or since the watch was created.
-    ///
-    /// # Errors
-    /// If the database cannot be read.
-    pub fn has_changed(&mut self) -> Result<bool, Error> {
-        let version = data_version(&self.connection)?;
-        let before = std::mem::replace(&mut self.version, version);
-        Ok(before != version)
-    }
-}
-
-fn data_version(connection: &Connection) -> Result<i64, Error> {
-    Ok(connection.pragma_query_value(None, "data_version", |row| row.get(0))?)
-}
-
 impl Store {
     /// Checks the whole database for damage and returns the problems found.
     ///
@@ -277,19 +234,6 @@ impl Store {
     pub fn last_position(&self, run: &RunId) -> Result<u64, Error> {
         self.readers
             .read(|connection| Ok(count(last_sequence_number(connection, run)?)))
-    }
-
-    /// Watches the database for changes by any process.
-    ///
-    /// # Errors
-    /// If another connection to the database cannot be opened.
-    pub fn watch_changes(&self) -> Result<ChangeWatch, Error> {
-        let connection = self.readers.connect()?;
-        let version = data_version(&connection)?;
-        Ok(ChangeWatch {
-            connection,
-            version,
-        })
     }
 
     /// The first event of a run, which holds what it was started with; `None` if it was purged.

@@ -32,37 +32,23 @@ const MAX_ERROR_BYTES: usize = 2 * 1024;
 /// The header with the key of the call, by which a server recognizes a repeated request.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// A method a tool can use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum HttpMethod {
-    /// GET; arguments go into the query.
-    Get,
-    /// POST; arguments go into the body.
-    Post,
-    /// PUT; arguments go into the body.
-    Put,
-    /// PATCH; arguments go into the body.
-    Patch,
-    /// DELETE; arguments go into the query.
-    Delete,
+windlass_spec::word_set! {
+    /// A method a tool can use.
+    HttpMethod, "HTTP method" {
+        /// GET; arguments go into the query.
+        Get = "GET",
+        /// POST; arguments go into the body.
+        Post = "POST",
+        /// PUT; arguments go into the body.
+        Put = "PUT",
+        /// PATCH; arguments go into the body.
+        Patch = "PATCH",
+        /// DELETE; arguments go into the query.
+        Delete = "DELETE",
+    }
 }
 
 impl HttpMethod {
-    /// All methods.
-    pub const ALL: [Self; 5] = [Self::Get, Self::Post, Self::Put, Self::Patch, Self::Delete];
-
-    /// Its name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
-
     /// Whether requests may change something.
     fn has_effect(self) -> bool {
         self != Self::Get

@@ -59,26 +59,14 @@ impl Default for Settings {
     }
 }
 
-/// A budget that can be used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Budget {
-    /// Tokens.
-    Tokens,
-    /// Time.
-    Time,
-    /// Money.
-    Money,
-}
-
-impl Budget {
-    /// The name in records and messages.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Tokens => "tokens",
-            Self::Time => "time",
-            Self::Money => "money",
-        }
+windlass_spec::word_set! {
+    /// A budget that can be used up.
+    Budget, "budget" {
+        /// Tokens.
+        Tokens = "tokens",
+        /// Time.
+        Time = "time",
+        /// Money.
+        Money = "money",
     }
 }

@@ -21,27 +21,13 @@ const POWER: f64 = 0.8;
 /// A larger number of pairs is not recommended.
 const MAX_RECOMMENDED_PAIRS: f64 = 1e6;
 
-/// One of the two sides of an experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Arm {
-    /// The first.
-    A,
-    /// The second.
-    B,
-}
-
-impl Arm {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::A, Self::B];
-
-    /// The name in JSON and reports.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::A => "a",
-            Self::B => "b",
-        }
+windlass_spec::word_set! {
+    /// One of the two sides of an experiment.
+    Arm, "arm" {
+        /// The first.
+        A = "a",
+        /// The second.
+        B = "b",
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,52 +13,21 @@ use windlass_spec::{Effect, ErrorCategory};
 /// Returns the values of environment variables.
 pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// The generation of the protocol that a server speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Era {
-    /// 2025-11-25 and before: `initialize`, then a session in which both sides send requests.
-    Legacy,
-    /// 2026-07-28: stateless, every request is self-contained.
-    Modern,
+windlass_spec::word_set! {
+    /// The generation of the protocol that a server speaks.
+    Era, "protocol era" {
+        /// 2025-11-25 and before: `initialize`, then a session in which both sides send requests.
+        Legacy = "legacy",
+        /// 2026-07-28: stateless, every request is self-contained.
+        Modern = "modern",
+    }
 }
 
-/// The error for a word that names no era.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a protocol era; use `legacy` or `modern`")]
-pub struct UnknownEra(pub String);
-
 impl Era {
-    /// The word for it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Legacy => "legacy",
-            Self::Modern => "modern",
-        }
-    }
-
     pub(crate) fn other(self) -> Self {
         match self {
             Self::Legacy => Self::Modern,
             Self::Modern => Self::Legacy,
-        }
-    }
-}
-
-impl fmt::Display for Era {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Era {
-    type Err = UnknownEra;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        match word {
-            "legacy" => Ok(Self::Legacy),
-            "modern" => Ok(Self::Modern),
-            other => Err(UnknownEra(other.to_owned())),
         }
     }
 }

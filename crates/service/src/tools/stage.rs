@@ -13,35 +13,21 @@ use crate::service::Service;
 /// The name of the database file in a data directory.
 const DATABASE: &str = "windlass.db";
 
-/// The stage of a tool in its life cycle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ToolStage {
-    /// It is known, and switched off.
-    Registered,
-    /// It can be called, and never was.
-    Available,
-    /// It is being called.
-    InUse,
-    /// Its last call failed.
-    Failed,
-    /// Its last call succeeded.
-    Succeeded,
-    /// It is no longer to be used.
-    Deprecated,
-}
-
-impl ToolStage {
-    /// The stage's name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Registered => "registered",
-            Self::Available => "available",
-            Self::InUse => "in_use",
-            Self::Failed => "failed",
-            Self::Succeeded => "succeeded",
-            Self::Deprecated => "deprecated",
-        }
+windlass_spec::word_set! {
+    /// The stage of a tool in its life cycle.
+    ToolStage, "stage" {
+        /// It is known, and switched off.
+        Registered = "registered",
+        /// It can be called, and never was.
+        Available = "available",
+        /// It is being called.
+        InUse = "in_use",
+        /// Its last call failed.
+        Failed = "failed",
+        /// Its last call succeeded.
+        Succeeded = "succeeded",
+        /// It is no longer to be used.
+        Deprecated = "deprecated",
     }
 }
 

@@ -2,54 +2,30 @@
 //! by another.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::num::NonZeroU32;
-use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::parsed_text;
 use crate::words::UnknownWord;
 
-/// The window in which a limit counts calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum Window {
-    /// Calls started within a second.
-    PerSecond,
-    /// Calls started within a minute.
-    PerMinute,
-    /// Calls started within an hour.
-    PerHour,
-    /// Calls started within a day.
-    PerDay,
-    /// Calls running at the same time.
-    Concurrent,
+crate::word_set! {
+    /// The window in which a limit counts calls.
+    Window, "window" {
+        /// Calls started within a second.
+        PerSecond = "per_second",
+        /// Calls started within a minute.
+        PerMinute = "per_minute",
+        /// Calls started within an hour.
+        PerHour = "per_hour",
+        /// Calls started within a day.
+        PerDay = "per_day",
+        /// Calls running at the same time.
+        Concurrent = "concurrent",
+    }
 }
 
 impl Window {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::PerSecond,
-        Self::PerMinute,
-        Self::PerHour,
-        Self::PerDay,
-        Self::Concurrent,
-    ];
-
-    /// The word for it in files and messages.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::PerSecond => "per_second",
-            Self::PerMinute => "per_minute",
-            Self::PerHour => "per_hour",
-            Self::PerDay => "per_day",
-            Self::Concurrent => "concurrent",
-        }
-    }
-
     /// The length of the window; `None` for concurrent calls.
     #[must_use]
     pub const fn seconds(self) -> Option<u32> {
@@ -62,23 +38,6 @@ impl Window {
         }
     }
 }
-
-impl fmt::Display for Window {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Window {
-    type Err = UnknownWord;
-
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        let found = Self::ALL.into_iter().find(|window| window.as_str() == word);
-        found.ok_or_else(|| UnknownWord::new("window", word, Self::ALL.map(Self::as_str).to_vec()))
-    }
-}
-
-parsed_text!(Window);
 
 /// The number of allowed calls by window. A window that is not listed has no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -5,7 +5,6 @@ mod change;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass_spec::envelope::ExecutionMode;
 use windlass_spec::plan::{OnFailure, Plan, PlanTask, PlanTaskId, Work};
@@ -19,55 +18,32 @@ pub use change::ReplanError;
 /// How many characters of an earlier result the agent of a dependent task is shown.
 const MAX_RESULT_CHARS: usize = 8_000;
 
-/// The status of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PlanTaskStatus {
-    /// It has not started, or is to be tried again.
-    Pending,
-    /// It is in progress.
-    InProgress,
-    /// It succeeded.
-    Success,
-    /// It failed permanently.
-    Error,
-    /// It will not be done, because a task it depends on was not done.
-    Skipped,
-    /// It was stopped.
-    Cancelled,
+windlass_spec::word_set! {
+    /// The status of a task.
+    PlanTaskStatus, "status" {
+        /// It has not started, or is to be tried again.
+        Pending = "pending",
+        /// It is in progress.
+        InProgress = "in_progress",
+        /// It succeeded.
+        Success = "success",
+        /// It failed permanently.
+        Error = "error",
+        /// It will not be done, because a task it depends on was not done.
+        Skipped = "skipped",
+        /// It was stopped.
+        Cancelled = "cancelled",
+    }
 }
 
 impl PlanTaskStatus {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Pending,
-        Self::InProgress,
-        Self::Success,
-        Self::Error,
-        Self::Skipped,
-        Self::Cancelled,
-    ];
-
-    /// The word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Success => "success",
-            Self::Error => "error",
-            Self::Skipped => "skipped",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     /// Parses a status, ignoring case; common synonyms are accepted.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word.trim().to_ascii_lowercase().as_str() {
             "completed" | "complete" | "done" => Some(Self::Success),
             "failed" | "failure" => Some(Self::Error),
-            word => Self::ALL.into_iter().find(|status| status.as_str() == word),
+            word => word.parse().ok(),
         }
     }
 
