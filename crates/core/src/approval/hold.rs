@@ -1,9 +1,9 @@
 //! Holds: the undo window between the decision that a call may run and its start.
 
-use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use windlass_spec::{CallId, RunId, Timestamp, ToolName};
 
@@ -14,54 +14,27 @@ use super::later;
 /// The undo window, unless another one is set.
 pub const DEFAULT_UNDO_WINDOW: Duration = Duration::from_secs(10);
 
-/// The status of a held call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HoldStatus {
-    /// It waits and can be undone.
-    Held,
-    /// A person released it early.
-    Released,
-    /// It is about to run, runs, or ran.
-    Started,
-    /// A person undid it.
-    Undone,
-    /// It was cancelled, for instance because its run was cancelled.
-    Cancelled,
+windlass_spec::word_set! {
+    /// The status of a held call.
+    HoldStatus, "status" {
+        /// It waits and can be undone.
+        Held = "held",
+        /// A person released it early.
+        Released = "released",
+        /// It is about to run, runs, or ran.
+        Started = "started",
+        /// A person undid it.
+        Undone = "undone",
+        /// It was cancelled, for instance because its run was cancelled.
+        Cancelled = "cancelled",
+    }
 }
 
 impl HoldStatus {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Held,
-        Self::Released,
-        Self::Started,
-        Self::Undone,
-        Self::Cancelled,
-    ];
-
-    /// The name in records and messages.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Held => "held",
-            Self::Released => "released",
-            Self::Started => "started",
-            Self::Undone => "undone",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     /// Whether the call may still start.
     #[must_use]
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Held | Self::Released)
-    }
-}
-
-impl fmt::Display for HoldStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -92,7 +65,8 @@ pub enum InvalidHold {
 
 /// The undo window of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "RawHold")]
+// The derived functions are methods of the type. The implementations below check what is read.
+#[serde(remote = "Self")]
 pub struct Hold {
     call: CallId,
     #[serde(flatten)]
@@ -103,9 +77,9 @@ pub struct Hold {
     held_at: Timestamp,
     due_at: Timestamp,
     status: HoldStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     decided: Option<HoldDecision>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     ended_at: Option<Timestamp>,
 }
 
@@ -275,56 +249,38 @@ impl Hold {
         self.status = status;
         self.ended_at = Some(at);
     }
-}
 
-/// A deserialized hold that is not checked yet.
-#[derive(Deserialize)]
-struct RawHold {
-    call: CallId,
-    #[serde(flatten)]
-    principal: TenantPrincipal,
-    tool_name: ToolName,
-    tool_args: Map<String, Value>,
-    digest: Digest,
-    held_at: Timestamp,
-    due_at: Timestamp,
-    status: HoldStatus,
-    #[serde(default)]
-    decided: Option<HoldDecision>,
-    #[serde(default)]
-    ended_at: Option<Timestamp>,
-}
-
-impl TryFrom<RawHold> for Hold {
-    type Error = InvalidHold;
-
-    fn try_from(raw: RawHold) -> Result<Self, InvalidHold> {
-        if raw.digest != Digest::of_call(&raw.tool_name, &raw.tool_args) {
+    /// Checks a hold that was read.
+    fn check(&self) -> Result<(), InvalidHold> {
+        if self.digest != Digest::of_call(&self.tool_name, &self.tool_args) {
             return Err(InvalidHold::OtherDigest);
         }
-        let is_possible = match (raw.status, &raw.decided, raw.ended_at) {
+        let is_possible = match (self.status, &self.decided, self.ended_at) {
             (HoldStatus::Held, None, None)
             | (HoldStatus::Released | HoldStatus::Undone, Some(_), None)
             | (HoldStatus::Started, Some(_), Some(_))
             | (HoldStatus::Cancelled, _, Some(_)) => true,
             // It was not released, so its undo window had to pass.
-            (HoldStatus::Started, None, Some(at)) => at >= raw.due_at,
+            (HoldStatus::Started, None, Some(at)) => at >= self.due_at,
             _ => false,
         };
-        if !is_possible {
-            return Err(InvalidHold::Impossible(raw.status));
+        match is_possible {
+            true => Ok(()),
+            false => Err(InvalidHold::Impossible(self.status)),
         }
-        Ok(Self {
-            call: raw.call,
-            principal: raw.principal,
-            tool_name: raw.tool_name,
-            tool_args: raw.tool_args,
-            digest: raw.digest,
-            held_at: raw.held_at,
-            due_at: raw.due_at,
-            status: raw.status,
-            decided: raw.decided,
-            ended_at: raw.ended_at,
-        })
+    }
+}
+
+impl Serialize for Hold {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hold {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let hold = Self::deserialize(deserializer)?;
+        hold.check().map_err(D::Error::custom)?;
+        Ok(hold)
     }
 }

@@ -1,7 +1,8 @@
 //! Standing approvals authorize calls in advance: for a tool or for one exact call, in one run or until
 //! a date. They never cover calls that need two approvers.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use windlass_spec::{RiskLevel, RunId, SecurityLevel, Timestamp, ToolName};
 
 use super::digest::Digest;
@@ -47,7 +48,8 @@ pub enum InvalidStanding {
 
 /// An approval of calls in advance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "RawStanding")]
+// The derived functions are methods of the type. The implementations below check what is read.
+#[serde(remote = "Self")]
 pub struct StandingApproval {
     #[serde(flatten)]
     principal: TenantPrincipal,
@@ -56,10 +58,12 @@ pub struct StandingApproval {
     scope: StandingScope,
     #[serde(flatten)]
     reach: Reach,
+    // Irreversible calls are covered only if that is stated.
+    #[serde(default)]
     covers_irreversible: bool,
     granted_by: Principal,
     granted_at: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     revoked: Option<Revoked>,
 }
 
@@ -104,12 +108,7 @@ impl StandingApproval {
         granted_by: Principal,
         granted_at: Timestamp,
     ) -> Result<Self, InvalidStanding> {
-        if let Reach::Until { until } = reach
-            && until <= granted_at
-        {
-            return Err(InvalidStanding::EndsTooEarly);
-        }
-        Ok(Self {
+        let standing = Self {
             principal,
             tool_name,
             scope,
@@ -118,7 +117,18 @@ impl StandingApproval {
             granted_by,
             granted_at,
             revoked: None,
-        })
+        };
+        standing.check()?;
+        Ok(standing)
+    }
+
+    fn check(&self) -> Result<(), InvalidStanding> {
+        match self.reach {
+            Reach::Until { until } if until <= self.granted_at => {
+                Err(InvalidStanding::EndsTooEarly)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Also covers irreversible calls. Only the operator sets this.
@@ -208,41 +218,16 @@ impl StandingApproval {
     }
 }
 
-/// A deserialized standing approval that is not checked yet.
-#[derive(Deserialize)]
-struct RawStanding {
-    #[serde(flatten)]
-    principal: TenantPrincipal,
-    tool_name: ToolName,
-    #[serde(flatten)]
-    scope: StandingScope,
-    #[serde(flatten)]
-    reach: Reach,
-    // Irreversible calls are covered only if that is stated.
-    #[serde(default)]
-    covers_irreversible: bool,
-    granted_by: Principal,
-    granted_at: Timestamp,
-    #[serde(default)]
-    revoked: Option<Revoked>,
+impl Serialize for StandingApproval {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
 }
 
-impl TryFrom<RawStanding> for StandingApproval {
-    type Error = InvalidStanding;
-
-    fn try_from(raw: RawStanding) -> Result<Self, InvalidStanding> {
-        let standing = Self::new(
-            raw.principal,
-            raw.tool_name,
-            raw.scope,
-            raw.reach,
-            raw.granted_by,
-            raw.granted_at,
-        )?;
-        Ok(Self {
-            covers_irreversible: raw.covers_irreversible,
-            revoked: raw.revoked,
-            ..standing
-        })
+impl<'de> Deserialize<'de> for StandingApproval {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let standing = Self::deserialize(deserializer)?;
+        standing.check().map_err(D::Error::custom)?;
+        Ok(standing)
     }
 }
