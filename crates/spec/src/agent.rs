@@ -109,13 +109,6 @@ impl Agent {
         Ok(self)
     }
 
-    /// The same agent with one more step in the order of its parts.
-    #[must_use]
-    pub fn with_flow_step(mut self, step: FlowStep) -> Self {
-        self.flow.push(step);
-        self
-    }
-
     /// The same agent with these parts, which the caller has checked.
     pub(crate) fn with_parts(
         mut self,

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use url::{Host, Url};
 
 use crate::{checked_text, parsed_text};
 
@@ -333,31 +334,22 @@ fn has_password(text: &str) -> bool {
 }
 
 /// The host of a URL, without its port and its brackets.
-#[must_use]
-pub fn host(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#', '\\']).next()?;
-    let authority = authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host);
-    let host = match authority.strip_prefix('[') {
-        Some(rest) => rest.split_once(']')?.0,
-        None => authority.split(':').next()?,
-    };
-    (!host.is_empty()).then_some(host)
+pub(crate) fn host(url: &str) -> Option<String> {
+    Url::parse(url).ok()?.host().map(|host| match host {
+        Host::Domain(name) => name.to_owned(),
+        Host::Ipv4(address) => address.to_string(),
+        Host::Ipv6(address) => address.to_string(),
+    })
 }
 
 /// Whether requests to a URL are sent in clear text over the network: not over `https`, and not to
 /// a loopback address.
 #[must_use]
 pub fn is_unencrypted(url: &str) -> bool {
-    let is_encrypted = url
-        .get(..8)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"));
+    let is_encrypted = Url::parse(url).is_ok_and(|url| url.scheme() == "https");
     let is_loopback = host(url).is_some_and(|host| {
         let address: Option<IpAddr> = host.parse().ok();
-        host.eq_ignore_ascii_case("localhost")
-            || address.is_some_and(|address| address.is_loopback())
+        host == "localhost" || address.is_some_and(|address| address.is_loopback())
     });
     !is_encrypted && !is_loopback
 }

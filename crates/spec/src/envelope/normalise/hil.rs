@@ -10,6 +10,7 @@ use crate::envelope::error::pointer;
 use crate::envelope::human::{AuthorizationRequest, CredentialAuthorization};
 use crate::envelope::words::{InterventionType, SecurityLevel, ToolStatus};
 use crate::names::{NonEmptyText, ToolName};
+use crate::server::host;
 use crate::time::Timestamp;
 
 /// Normalises the fields of a request, and returns its status.
@@ -146,8 +147,8 @@ fn normalise_intervention(draft: &mut Draft, status: ToolStatus) {
     });
     if draft.text("provider").is_none() {
         report_missing_field(draft, "provider");
-        let host = draft.text("url").and_then(host_of);
-        let provider = host.unwrap_or("unknown").to_owned();
+        let host = draft.text("url").and_then(host);
+        let provider = host.unwrap_or_else(|| "unknown".to_owned());
         draft.set("provider", provider);
     }
     let default = draft.text("details").or(draft.text("question"));
@@ -159,15 +160,6 @@ fn report_missing_field(draft: &mut Draft, name: &str) {
     let instead = format!("`data.{name}`");
     let at = pointer("/data", name);
     draft.report_missing(DeprecationCode::FieldMissing, &at, instead);
-}
-
-/// The host of a URL, without user and port.
-fn host_of(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let host = authority.rsplit('@').next()?;
-    let host = host.split(':').next()?;
-    (!host.trim().is_empty()).then_some(host)
 }
 
 /// A complete request is about one exact call, whatever its status. An incomplete one is
