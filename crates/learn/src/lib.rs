@@ -14,3 +14,4 @@ pub mod ab;
 pub mod gap;
 pub mod intent;
 pub mod playbook;
+mod random;
