@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -15,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use crate::windlass_runs;
+use crate::workers::run_workers;
 
 /// The requests of one run: before and after the call of the tool.
 const REQUESTS: [&str; 2] = ["first", "second"];
@@ -40,29 +40,17 @@ pub fn make(directory: &Path, url: &str, at_once: usize, total: usize) -> anyhow
     let uri: Uri = format!("{url}/chat/completions").parse()?;
     let read = |name| std::fs::read(directory.join(name)).map(Bytes::from);
     let bodies = Arc::new([read(REQUESTS[0])?, read(REQUESTS[1])?]);
-    let begun = Arc::new(AtomicUsize::new(0));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let workers: Vec<_> = (0..at_once)
-            .map(|_| {
-                let (uri, bodies, begun) = (uri.clone(), Arc::clone(&bodies), Arc::clone(&begun));
-                tokio::spawn(async move {
-                    let mut connection = connect(&uri).await?;
-                    while begun.fetch_add(1, Ordering::Relaxed) < total {
-                        for body in bodies.iter() {
-                            exchange(&mut connection, &uri, body.clone()).await?;
-                        }
-                    }
-                    anyhow::Ok(())
-                })
-            })
-            .collect();
-        for worker in workers {
-            worker.await??;
+    run_workers(at_once, total, |claims| {
+        let (uri, bodies) = (uri.clone(), Arc::clone(&bodies));
+        async move {
+            let mut connection = connect(&uri).await?;
+            while claims.claim() {
+                for body in bodies.iter() {
+                    exchange(&mut connection, &uri, body.clone()).await?;
+                }
+            }
+            Ok(())
         }
-        anyhow::Ok(())
     })
 }
 

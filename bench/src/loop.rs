@@ -10,6 +10,7 @@ mod server;
 mod step;
 mod usage;
 mod windlass_runs;
+mod workers;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -2,7 +2,6 @@
 //! durable journal in SQLite. Agent, tools, model and store are created once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context as _;
 use windlass_core::run::{Event, RunEnd, Settings, Task};
@@ -11,6 +10,8 @@ use windlass_runtime::{Crew, CrewMember, Driver, NewTask, Stored, local_identity
 use windlass_spec::{Agent, RunId};
 use windlass_store::{Options, Redactor, Store};
 use windlass_tools::{BindingMode, ToolLibrary, bind, tool};
+
+use crate::workers::run_workers;
 
 /// The agent file.
 pub const AGENT: &str = r#"
@@ -96,26 +97,14 @@ pub fn make(url: &str, at_once: usize, total: usize) -> anyhow::Result<()> {
         model: Arc::new(model),
     });
     let driver = Arc::new(Driver::new(crew, Arc::new(Stored::new(store, who))));
-    let begun = Arc::new(AtomicUsize::new(0));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let workers: Vec<_> = (0..at_once)
-            .map(|_| {
-                let (driver, begun) = (Arc::clone(&driver), Arc::clone(&begun));
-                tokio::spawn(async move {
-                    while begun.fetch_add(1, Ordering::Relaxed) < total {
-                        one(&driver).await?;
-                    }
-                    anyhow::Ok(())
-                })
-            })
-            .collect();
-        for worker in workers {
-            worker.await??;
+    run_workers(at_once, total, |claims| {
+        let driver = Arc::clone(&driver);
+        async move {
+            while claims.claim() {
+                one(&driver).await?;
+            }
+            Ok(())
         }
-        anyhow::Ok(())
     })
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 use anyhow::{Context as _, bail, ensure};
 
 use crate::figures::{Figures, collect, machine, medians};
-use crate::{cargo, memory, root, run, start, target};
+use crate::{cargo, example, memory, root, run, start, target};
 
 /// How often a benchmark runs whose program makes no rounds itself.
 const ROUNDS: usize = 3;
@@ -19,7 +19,9 @@ type Benchmark = (&'static str, bool, fn() -> anyhow::Result<Figures>);
 const BENCHMARKS: [Benchmark; 6] = [
     ("loop", true, || bench_program("bench-loop", &[])),
     ("start", false, measure_program),
-    ("long", false, || example("windlass-runtime", "long")),
+    ("long", false, || {
+        collect(example("windlass-runtime", "long"))
+    }),
     ("mcp", false, mcp),
     ("store", false, || bench_program("bench-store", &[])),
     ("memory", true, memory::measure),
@@ -86,27 +88,10 @@ pub fn bench_program(name: &str, arguments: &[&str]) -> anyhow::Result<Figures> 
     collect(program)
 }
 
-/// Runs an example of a package.
-fn example(package: &str, name: &str) -> anyhow::Result<Figures> {
-    collect(cargo([
-        "run",
-        "--release",
-        "--package",
-        package,
-        "--example",
-        name,
-    ]))
-}
-
 fn mcp() -> anyhow::Result<Figures> {
-    run(cargo([
-        "build",
-        "--release",
-        "--package",
-        "windlass-mcp",
-        "--bins",
-    ]))?;
-    example("windlass-mcp", "overhead")
+    let bins = ["build", "--release", "--package", "windlass-mcp", "--bins"];
+    run(cargo(bins))?;
+    collect(example("windlass-mcp", "overhead"))
 }
 
 fn measure_program() -> anyhow::Result<Figures> {

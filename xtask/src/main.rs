@@ -14,12 +14,16 @@ mod readme;
 mod servers;
 mod start;
 
+use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
+
+/// The most crates that a program compiles because it depends on the library without default features.
+const MAX_LIBRARY_CRATES: usize = 240;
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -65,21 +69,21 @@ fn main() -> ExitCode {
         ["soak"] => soak(),
         ["bench"] | ["bench", "gram"] => bench("bench-gram"),
         ["bench", "loop"] => bench("bench-loop"),
-        ["bench", "long"] => example("windlass-runtime", "long"),
+        ["bench", "long"] => run(example("windlass-runtime", "long")),
         ["bench", "store"] => bench("bench-store"),
-        ["bench", "embed"] => example("windlass-embed", "measure"),
-        ["bench", "gate"] => example("windlass-policy", "decisions"),
-        ["bench", "registry"] => example("windlass-runtime", "swap")
-            .and_then(|()| example("windlass-reflex", "tool_search"))
-            .and_then(|()| example("windlass-learn", "intent"))
-            .and_then(|()| example("windlass-learn", "recall")),
+        ["bench", "embed"] => run(example("windlass-embed", "measure")),
+        ["bench", "gate"] => run(example("windlass-policy", "decisions")),
+        ["bench", "registry"] => run(example("windlass-runtime", "swap"))
+            .and_then(|()| run(example("windlass-reflex", "tool_search")))
+            .and_then(|()| run(example("windlass-learn", "intent")))
+            .and_then(|()| run(example("windlass-learn", "recall"))),
         ["bench", "memory"] => memory::measure().map(drop),
         ["bench", "all", ref more @ ..] => benchmarks::run_all(more),
         ["bench", "compare", revision] => compare::compare(revision, compare::Extent::Full),
         ["bench", "playbook", ref more @ ..] => playbook::measure(more),
         ["bench", "mcp"] => {
             let bins = ["build", "--release", "--package", "windlass-mcp", "--bins"];
-            run(cargo(bins)).and_then(|()| example("windlass-mcp", "overhead"))
+            run(cargo(bins)).and_then(|()| run(example("windlass-mcp", "overhead")))
         }
         ["bench", "start"] => run(cargo(["build", "--release", "--package", "windlass-cli"]))
             .and_then(|()| {
@@ -110,18 +114,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs an example of a package in release mode.
-fn example(package: &str, name: &str) -> anyhow::Result<()> {
-    run(cargo([
-        "run",
-        "--release",
-        "--package",
-        package,
-        "--example",
-        name,
-    ]))
-}
-
 fn test() -> anyhow::Result<()> {
     let started = Instant::now();
     let (model, servers) = step("set-up", set_up)?;
@@ -142,7 +134,8 @@ fn test() -> anyhow::Result<()> {
     step("library without default features", || {
         let mut lints = cargo(["clippy", "--package", "windlass", "--no-default-features"]);
         lints.args(["--", "--deny", "warnings"]);
-        run(lints)
+        run(lints)?;
+        count_library_crates()
     })?;
     step("tests", || {
         let server = model.start()?;
@@ -154,6 +147,34 @@ fn test() -> anyhow::Result<()> {
     step("MCP conformance", conformance::check)?;
     step("README and guides", || readme(&servers))?;
     println!("all checks passed after {} s", started.elapsed().as_secs());
+    Ok(())
+}
+
+/// Fails if a program that depends on the library without default features compiles too many crates.
+fn count_library_crates() -> anyhow::Result<()> {
+    let mut tree = cargo(["tree", "--package", "windlass", "--no-default-features"]);
+    tree.args([
+        "--edges",
+        "normal,build",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ]);
+    let listed = tree.output().context("cannot start cargo")?;
+    if !listed.status.success() {
+        bail!("{tree:?}: {}", String::from_utf8_lossy(&listed.stderr));
+    }
+    let listed = String::from_utf8(listed.stdout)?;
+    // A crate that was listed before ends with `(*)`.
+    let crates: BTreeSet<&str> = listed
+        .lines()
+        .map(|line| line.trim_end_matches(" (*)"))
+        .collect();
+    println!("{} crates", crates.len());
+    if crates.len() > MAX_LIBRARY_CRATES {
+        bail!("the library has more than {MAX_LIBRARY_CRATES} crates; see `{tree:?}`");
+    }
     Ok(())
 }
 
@@ -260,6 +281,11 @@ fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
         .current_dir(root())
         .env("CARGO_TARGET_DIR", target());
     command
+}
+
+/// Runs an example of a package in release mode.
+fn example(package: &str, name: &str) -> Command {
+    cargo(["run", "--release", "--package", package, "--example", name])
 }
 
 fn run(mut command: Command) -> anyhow::Result<()> {

@@ -9,7 +9,7 @@
 use std::ops::ControlFlow;
 
 use unicode_general_category::{GeneralCategory, get_general_category};
-use unicode_normalization::char::{canonical_combining_class, decompose_canonical};
+use unicode_normalization::char::decompose_canonical;
 
 /// A word of more characters than this is not looked up.
 pub(crate) const MAX_WORD_CHARACTERS: usize = 100;
@@ -108,12 +108,6 @@ pub(crate) fn visit_words(text: &str, mut visit: impl FnMut(&str) -> ControlFlow
         }
     }
     let _ = word.finish(&mut visit);
-}
-
-/// Whether canonical ordering could move this character.
-#[cfg_attr(not(test), expect(dead_code, reason = "used by the vocabulary's test"))]
-pub(crate) fn is_combining(character: char) -> bool {
-    canonical_combining_class(character) != 0
 }
 
 /// The word that is being built.

@@ -186,7 +186,7 @@ pub fn sha256(bytes: &[u8]) -> Tag {
     digest_bytes
 }
 
-/// Bytes that nobody can guess.
+/// Bytes that cannot be guessed.
 ///
 /// # Errors
 /// If the system has none.

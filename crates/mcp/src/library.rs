@@ -9,12 +9,12 @@ use windlass_spec::server::{ServerName, ServerSettings};
 use windlass_spec::{Signature, TimeoutSeconds, ToolAttributes, ToolName};
 use windlass_tools::{Tool, ToolLibrary};
 
-use crate::governed::{ConnectError, GovernedServer, PinnedTool};
+use crate::governed::{GovernedServer, PinnedTool};
 use crate::ledger::{Ledger, LedgerError, describe_transport};
 use crate::naming::tool_names;
 use crate::pin::{Pin, PinState};
 use crate::text::visible;
-use crate::{Definition, ServerInfo, ServerOptions};
+use crate::{Definition, ServerOptions};
 
 /// The name of the library with the tools of all servers.
 pub const LIBRARY: &str = "mcp";
@@ -166,21 +166,6 @@ impl FromIterator<Arc<GovernedServer>> for Servers {
     fn from_iter<T: IntoIterator<Item = Arc<GovernedServer>>>(governed: T) -> Self {
         Self(governed.into_iter().collect())
     }
-}
-
-/// Connects to a server, pins its tools and stops it.
-///
-/// # Errors
-/// If it cannot be connected to.
-pub async fn connect_once(
-    settings: ServerSettings,
-    ledger: Ledger,
-    options: ServerOptions,
-) -> Result<(ServerInfo, Vec<Pin>), ConnectError> {
-    let governed = GovernedServer::new(settings, ledger, options)?;
-    let connected = governed.connect().await;
-    governed.close().await;
-    connected
 }
 
 impl AcceptedTools {

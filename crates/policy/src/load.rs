@@ -341,7 +341,7 @@ fn parse(text: &str) -> Result<Vec<Draft>, Vec<PolicyError>> {
 }
 
 /// An annotation without line breaks and hidden characters: people read it in messages of Windlass, and a project
-/// that nobody trusts may have written it.
+/// that is not trusted may have written it.
 fn on_one_line(annotation: &str) -> String {
     let words: Vec<&str> = annotation.split_whitespace().collect();
     escape_line(&words.join(" "), TextUse::Display).into_owned()

@@ -1,4 +1,4 @@
-//! Evidence for outsiders: what was asked, decided and done in a period, in a file whose last line is signed. Whoever has
+//! Evidence for outsiders: what was asked, decided and done in a period, in a file whose last line is signed. A person who has
 //! the public key of the installation can check the file without Windlass's data.
 
 mod check;

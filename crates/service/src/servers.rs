@@ -13,7 +13,6 @@ use windlass_spec::server::{SEPARATOR, ServerName, ServerSettings, Transport};
 use windlass_tools::ToolLibrary;
 
 use crate::error::ServiceError;
-use crate::identity::{Identity, Scope};
 use crate::libraries::{Wanted, unknown_name_message};
 use crate::options::Notice;
 use crate::sampling::ConfiguredModel;
@@ -176,19 +175,6 @@ impl Service {
         let connected = server.connect().await;
         server.close().await;
         Ok(connected?)
-    }
-
-    /// The settings of the server of that name.
-    ///
-    /// # Errors
-    /// If the identity may not read, or the configuration has no such server.
-    pub fn server_settings(
-        &self,
-        identity: &Identity,
-        name: &str,
-    ) -> Result<ServerSettings, ServiceError> {
-        identity.require(Scope::Read)?;
-        find_server(self.project()?.configuration(), name).cloned()
     }
 }
 

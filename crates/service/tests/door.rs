@@ -310,7 +310,7 @@ async fn approvals_are_followed_listed_by_page_and_decided() {
     let taken = service.decide(&approver, shown.call(), request).unwrap();
     assert_eq!(taken.approval.status(), ApprovalStatus::Rejected);
 
-    // The stream goes on with the second question and the decision.
+    // The stream continues with the second question and the decision.
     let mut kinds = Vec::new();
     while kinds.len() < 2 {
         let change = tokio::time::timeout(PATIENCE, changes.next()).await;

@@ -1,11 +1,13 @@
 //! Ended executions of tools: counted, listed, and used to detect that a tool keeps failing.
 
-use rusqlite::{Connection, Row, named_params, params};
+use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 use windlass_core::run::{CallEnd, Event, Variant};
 use windlass_spec::{CallId, CallState, ErrorCategory, RunId, Timestamp, ToolName};
 
+use crate::conditions::Conditions;
 use crate::error::Error;
+use crate::rows;
 use crate::store::Store;
 
 /// How many characters of an error message are kept outside the journal.
@@ -55,6 +57,17 @@ pub struct ExecutionFilter {
     pub limit: Option<usize>,
 }
 
+impl ExecutionFilter {
+    /// The conditions that lists and statistics share.
+    fn conditions(&self) -> Conditions {
+        Conditions::default()
+            .equal("tenant", self.tenant.as_deref())
+            .equal("tool", self.tool.as_ref().map(ToolName::as_str))
+            .equal("run", self.run.as_ref().map(RunId::as_str))
+            .at_least("ended_at", self.since.map(Timestamp::as_microseconds))
+    }
+}
+
 /// How the executions of a tool ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolStatistics {
@@ -96,36 +109,26 @@ impl Store {
     /// # Errors
     /// If they cannot be read.
     pub fn executions(&self, filter: &ExecutionFilter) -> Result<Vec<Execution>, Error> {
+        let call = filter.call.as_ref().map(CallId::to_string);
+        let after = filter.after.as_ref().map(CallId::to_string);
+        let conditions = filter.conditions().equal("call", call.as_deref()).after(
+            "executions",
+            ("ended_at", "call"),
+            after.as_deref(),
+        );
+        let limit = filter
+            .limit
+            .map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
+        let select = "SELECT *, (
+                 SELECT payload -> '$.end.success' FROM events
+                 WHERE events.run = executions.run AND kind = 'call_ended'
+                     AND payload ->> '$.call' = call
+             ) AS result
+             FROM executions";
+        let query = conditions.query(select, "ended_at DESC, call DESC", limit);
         self.readers.read(|connection| {
-            let mut select = connection.prepare_cached(
-                "SELECT *, (
-                     SELECT payload -> '$.end.success' FROM events
-                     WHERE events.run = executions.run AND kind = 'call_ended'
-                         AND payload ->> '$.call' = call
-                 ) AS result
-                 FROM executions
-                 WHERE (:tenant IS NULL OR tenant = :tenant) AND (:tool IS NULL OR tool = :tool)
-                     AND (:run IS NULL OR run = :run) AND (:since IS NULL OR ended_at >= :since)
-                     AND (:call IS NULL OR call = :call)
-                     AND (:after IS NULL OR (ended_at, call) < (
-                         SELECT ended_at, call FROM executions WHERE call = :after
-                     ))
-                 ORDER BY ended_at DESC, call DESC LIMIT :limit",
-            )?;
-            let mut rows = select.query(named_params! {
-                ":tenant": filter.tenant,
-                ":tool": filter.tool.as_ref().map(ToolName::as_str),
-                ":run": filter.run.as_ref().map(RunId::as_str),
-                ":since": filter.since.map(Timestamp::as_microseconds),
-                ":call": filter.call.as_ref().map(CallId::to_string),
-                ":after": filter.after.as_ref().map(CallId::to_string),
-                ":limit": filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX)),
-            })?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                found.push(execution_from_row(row)?);
-            }
-            Ok(found)
+            let mut select = connection.prepare_cached(&query)?;
+            rows::all(select.query(conditions.values())?, execution_from_row)
         })
     }
 
@@ -134,20 +137,14 @@ impl Store {
     /// # Errors
     /// If they cannot be read.
     pub fn tool_statistics(&self, filter: &ExecutionFilter) -> Result<Vec<ToolStatistics>, Error> {
+        let conditions = filter.conditions();
+        let select =
+            "SELECT tool, state, category, ended_at, max(0, ended_at - started_at) / 1000 AS took
+             FROM executions";
+        let query = conditions.query(select, "tool, ended_at", None);
         self.readers.read(|connection| {
-            let mut select = connection.prepare_cached(
-                "SELECT tool, state, category, ended_at, max(0, ended_at - started_at) / 1000 AS took
-                 FROM executions
-                 WHERE (:tenant IS NULL OR tenant = :tenant) AND (:tool IS NULL OR tool = :tool)
-                     AND (:run IS NULL OR run = :run) AND (:since IS NULL OR ended_at >= :since)
-                 ORDER BY tool, ended_at",
-            )?;
-            let mut rows = select.query(named_params! {
-                ":tenant": filter.tenant,
-                ":tool": filter.tool.as_ref().map(ToolName::as_str),
-                ":run": filter.run.as_ref().map(RunId::as_str),
-                ":since": filter.since.map(Timestamp::as_microseconds),
-            })?;
+            let mut select = connection.prepare_cached(&query)?;
+            let mut rows = select.query(conditions.values())?;
             let mut all: Vec<StatisticsBuilder> = Vec::new();
             while let Some(row) = rows.next()? {
                 let tool = tool(row)?;

@@ -285,11 +285,6 @@ impl RunJournal {
         }
     }
 
-    /// Stores the run itself with its first event, without waiting, and calls `done` with the result.
-    pub(crate) fn begin_then(&self, work: Work, done: Done) -> Result<(), Error> {
-        self.writer.send_then(work, &self.health, done)
-    }
-
     /// Calls `send` with the next number, and advances the number if it succeeds.
     fn send<T>(&self, send: impl FnOnce(i64) -> Result<T, Error>) -> Result<(i64, T), Error> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);

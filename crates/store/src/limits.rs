@@ -50,7 +50,7 @@ impl Store {
                     let mut take = connection.prepare_cached(
                     "INSERT INTO rate_limits (tenant, limited, due, flow) VALUES (?1, ?2, ?4, 1)
                      ON CONFLICT (tenant, limited) DO UPDATE SET due = excluded.due
-                     -- After a clock was set back nobody waits much longer than a turn lasts.
+                     -- After a clock was set back no call waits much longer than a turn lasts.
                      WHERE due <= ?3 OR due > 2 * ?4 - ?3",
                 )?;
                     if take.execute(params![tenant, key, now, until])? > 0 {

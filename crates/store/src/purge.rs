@@ -15,9 +15,6 @@ use crate::read::{count, run_id, stored_state};
 use crate::store::Store;
 use crate::writer::Work;
 
-/// How long events are kept after their run has ended.
-pub const DEFAULT_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-
 /// The kinds of events that are removed. All others stay, including kinds that this version does not know,
 /// because they may be decisions.
 const REMOVED: &str = "'started', 'offered', 'model_answered', 'model_failed', 'call_ended', \

@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(
             consumer.join().unwrap(),
             [Some(vec![1]), Some(vec![2])],
-            "both are taken although nobody waits for them"
+            "both are taken although no thread waits for them"
         );
     }
 

@@ -118,12 +118,6 @@ impl Store {
         self.evidence.refusal()
     }
 
-    /// Whether rows are authenticated.
-    #[must_use]
-    pub fn is_authenticated(&self) -> bool {
-        self.evidence.is_on()
-    }
-
     /// Why the last events of a run may be missing, if they may: the database lost transactions while the run was open.
     ///
     /// # Errors
@@ -161,22 +155,6 @@ impl Store {
         }
         let (journal, work) = self.new_journal(new, started)?;
         journal.begin(durability, work)?;
-        Ok(journal)
-    }
-
-    /// Starts the journal of a run without waiting, for callers that must not block. `done` is called with
-    /// the result on the writer thread when the run is on the disk or has failed.
-    ///
-    /// # Errors
-    /// If the event does not start a run or could not be sent. Then `done` is not called.
-    pub fn start_then(
-        &self,
-        new: NewRun,
-        started: &Event,
-        done: impl FnOnce(Result<(), Error>) + Send + 'static,
-    ) -> Result<RunJournal, Error> {
-        let (journal, work) = self.new_journal(new, &self.redacted(started.clone())?)?;
-        journal.begin_then(work, Box::new(|answer| done(answer.map(drop))))?;
         Ok(journal)
     }
 

@@ -3,7 +3,6 @@
 //! call may run is decided before; whether it is retried is decided after.
 
 use std::any::Any;
-use std::fmt;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +16,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use windlass_core::gate::Permit;
-use windlass_core::run::{CallEnd, FormReply, ToolQuestion};
+use windlass_core::run::{CallEnd, ToolQuestion};
 use windlass_spec::{Effect, ErrorCategory, Failure, RiskLevel, ToolSpecification};
 
 use crate::bind::BoundTool;
 use crate::envelope::{self, Opened};
 use crate::error::ToolError;
-use crate::memory::{Caller, MemoryPort};
 use crate::output::too_large;
 use crate::tool::{CallContext, OnProgress};
 
@@ -52,54 +50,14 @@ const LONGEST_DELAY: Duration = Duration::from_secs(1);
 const MAX_LAST_WORDS: usize = 500;
 
 /// The options of a call besides its permit.
-#[derive(Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct DispatchOptions {
-    /// Cancels the call.
-    pub cancel: CancellationToken,
+    /// What the implementation is given. Cancelling its `stop` cancels the call.
+    pub context: CallContext,
     /// The time limit, if it differs from that of the specification.
     pub timeout: Option<Duration>,
-    /// The maximum size of the result as JSON.
-    pub max_output_bytes: usize,
     /// The assessed risk of the call, if it differs from that of the specification.
     pub risk: Option<RiskLevel>,
-    /// The unique key of the call.
-    pub key: String,
-    /// The reply to the form that the tool asked for when it last ran for this call.
-    pub reply: Option<FormReply>,
-    /// The progress callback.
-    pub progress: Option<OnProgress>,
-    /// On whose behalf the call is made, if that is known.
-    pub caller: Option<Caller>,
-    /// The memory, if there is one.
-    pub memory: Option<Arc<dyn MemoryPort>>,
-    /// The implementation to run, if there are several and one is assigned.
-    pub variant: Option<String>,
-}
-
-impl fmt::Debug for DispatchOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DispatchOptions")
-            .field("key", &self.key)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Default for DispatchOptions {
-    fn default() -> Self {
-        Self {
-            cancel: CancellationToken::new(),
-            timeout: None,
-            max_output_bytes: DEFAULT_MAX_OUTPUT_BYTES,
-            risk: None,
-            key: String::new(),
-            reply: None,
-            progress: None,
-            caller: None,
-            memory: None,
-            variant: None,
-        }
-    }
 }
 
 /// The outcome of dispatching a call.
@@ -120,14 +78,22 @@ impl From<CallEnd> for DispatchOutcome {
 /// Runs the call that `permit` allows.
 ///
 /// The time limit is that of `options`, of the specification, or [`DEFAULT_TIMEOUT`]. The tool is stopped after
-/// the limit, when `options.cancel` is cancelled, or when the future of this call is dropped. Must
+/// the limit, when `options.context.stop` is cancelled, or when the future of this call is dropped. Must
 /// be called within a tokio runtime with time and IO.
 pub async fn dispatch(
     tool: &BoundTool,
     permit: Permit,
     options: DispatchOptions,
 ) -> DispatchOutcome {
-    if options.cancel.is_cancelled() {
+    let DispatchOptions {
+        mut context,
+        timeout,
+        risk,
+    } = options;
+    // The tool is also stopped when its time is up.
+    let stop = CancellationToken::new();
+    let cancel = std::mem::replace(&mut context.stop, stop.clone());
+    if cancel.is_cancelled() {
         let message = "the call was cancelled before it started";
         let failure = Failure::new(ErrorCategory::Cancelled, Effect::None, message);
         return CallEnd::Cancelled(failure).into();
@@ -145,21 +111,11 @@ pub async fn dispatch(
     }
     let declared = specification.attributes().risk;
     let is_idempotent = specification.attributes().idempotent == Some(true);
-    let effect = Effects::of(options.risk.or(declared), is_idempotent);
-    let timeout = options.timeout;
+    let effect = Effects::of(risk.or(declared), is_idempotent);
     let timeout = timeout.unwrap_or_else(|| time_limit(tool.specification()));
     let last_words = LastWords::default();
-    let context = CallContext {
-        stop: CancellationToken::new(),
-        max_output_bytes: options.max_output_bytes,
-        key: options.key,
-        reply: options.reply,
-        progress: Some(last_words.recording(options.progress)),
-        caller: options.caller,
-        memory: options.memory,
-        variant: options.variant,
-    };
-    let stop = context.stop.clone();
+    context.progress = Some(last_words.recording(context.progress));
+    let max_output_bytes = context.max_output_bytes;
     let implementation = tool.shared_tool();
     let cleans_up = implementation.cleans_up;
     // The client of a server is Windlass code, which never blocks its thread.
@@ -172,9 +128,9 @@ pub async fn dispatch(
     let interrupted = tokio::select! {
         biased;
         ended = &mut work.ended => {
-            return outcome_of(tool, ended, &effect, options.max_output_bytes, &last_words);
+            return outcome_of(tool, ended, &effect, max_output_bytes, &last_words);
         }
-        () = options.cancel.cancelled() => Interruption::Cancelled,
+        () = cancel.cancelled() => Interruption::Cancelled,
         () = running_time(timeout) => Interruption::Timeout,
     };
     stop.cancel();

@@ -76,7 +76,7 @@ impl ToolError {
     }
 
     /// Marks the error as one of a call that began and whose outcome is not known: the connection broke,
-    /// or the program died. Unlike an error that the tool reports, it tells nothing about the effect.
+    /// or the program died. Unlike an error that the tool reports, it says nothing about the effect.
     #[must_use]
     pub fn interrupted(mut self) -> Self {
         self.is_interrupted = true;

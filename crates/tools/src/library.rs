@@ -48,11 +48,6 @@ impl ToolLibrary {
         None
     }
 
-    /// Adds a tool under another name than its own.
-    pub fn register_as(&mut self, name: ToolName, tool: Tool) -> Option<Tool> {
-        self.register(tool.renamed(name))
-    }
-
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {

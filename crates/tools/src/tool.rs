@@ -191,15 +191,6 @@ impl Tool {
         self
     }
 
-    /// Runs the tool without a time limit and without checking the result. It consumes the
-    /// permit. Drivers of runs use [`dispatch`](crate::dispatch()) instead.
-    ///
-    /// A permit for another tool is refused.
-    #[must_use = "a tool runs while its future is polled"]
-    pub fn invoke(&self, permit: Permit) -> ToolFuture {
-        self.start(permit, CallContext::default())
-    }
-
     pub(crate) fn start(&self, permit: Permit, context: CallContext) -> ToolFuture {
         if *permit.tool() != self.name {
             let message = format!(

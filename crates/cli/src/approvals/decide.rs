@@ -23,11 +23,8 @@ pub(super) fn approve(
     session: &ApprovalSession,
     command: &Approve,
 ) -> anyhow::Result<CommandOutcome> {
-    let details = session
-        .service
-        .show_approval(&session.identity, &command.question.id)?;
+    let details = open_question(session, &command.question.id)?;
     let question = &details.approval;
-    check_open(question)?;
     session.service.check_clock(question)?;
     let Some(call) = question.question().authorize() else {
         let answer = commands(question).into_iter().next().unwrap_or_default();
@@ -80,10 +77,7 @@ pub(super) fn reject(
     session: &ApprovalSession,
     command: &Reject,
 ) -> anyhow::Result<CommandOutcome> {
-    let details = session
-        .service
-        .show_approval(&session.identity, &command.question.id)?;
-    check_open(&details.approval)?;
+    let details = open_question(session, &command.question.id)?;
     let message = command.message.as_deref();
     let message = message
         .map(|typed| text("message", typed, "write a text or omit --message"))
@@ -101,11 +95,8 @@ pub(super) fn respond(
     session: &ApprovalSession,
     command: &Respond,
 ) -> anyhow::Result<CommandOutcome> {
-    let details = session
-        .service
-        .show_approval(&session.identity, &command.question.id)?;
+    let details = open_question(session, &command.question.id)?;
     let question = &details.approval;
-    check_open(question)?;
     session.service.check_clock(question)?;
     let reply = details.read_reply(command.value.as_deref());
     let reply = reply.map_err(|error| match error.code() {
@@ -125,6 +116,13 @@ pub(super) fn respond(
         ..reply.into()
     };
     decide(session, question, request, command.question.json)
+}
+
+/// The question with this id, which must not be settled.
+fn open_question(session: &ApprovalSession, id: &str) -> anyhow::Result<ApprovalDetails> {
+    let details = session.service.show_approval(&session.identity, id)?;
+    check_open(&details.approval)?;
+    Ok(details)
 }
 
 /// Records the decision and prints it.

@@ -2,7 +2,8 @@
 //! `approvals show`, and the decision is recorded in the same way.
 
 use std::io::{self, IsTerminal as _};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use inquire::{InquireError, Select};
 use serde_json::{Map, Value, json};
@@ -30,14 +31,17 @@ pub(crate) fn asker(service: &Service, identity: &Identity, live: &Arc<Live>) ->
         return None;
     }
     let (service, identity, live) = (service.clone(), identity.clone(), Arc::clone(live));
+    let has_asked = Arc::new(AtomicBool::new(false));
     Some(Arc::new(move |question: Approval| {
         let session = ApprovalSession {
             service: service.clone(),
             identity: identity.clone(),
         };
-        let live = Arc::clone(&live);
+        let (live, has_asked) = (Arc::clone(&live), Arc::clone(&has_asked));
         Box::pin(async move {
-            end_with_terminal(&session.service);
+            if !has_asked.swap(true, Ordering::Relaxed) {
+                end_with_terminal(&session.service);
+            }
             // Waits for the user on a thread of its own, so that it does not block the runtime.
             let asked = tokio::task::spawn_blocking(move || {
                 live.suspended(|| {
@@ -52,17 +56,14 @@ pub(crate) fn asker(service: &Service, identity: &Identity, live: &Arc<Live>) ->
 /// Ends the program when its terminal is closed, even under `nohup`: no one can answer any more, and a read
 /// from a closed terminal never returns. The run is left as after a crash.
 fn end_with_terminal(service: &Service) {
-    static STARTED: Once = Once::new();
-    STARTED.call_once(|| {
-        if let Ok(mut hangups) = signal(SignalKind::hangup()) {
-            let service = service.clone();
-            tokio::spawn(async move {
-                if hangups.recv().await.is_some() {
-                    signals::end(&service, SignalKind::hangup()).await;
-                }
-            });
-        }
-    });
+    if let Ok(mut hangups) = signal(SignalKind::hangup()) {
+        let service = service.clone();
+        tokio::spawn(async move {
+            if hangups.recv().await.is_some() {
+                signals::end(&service, SignalKind::hangup()).await;
+            }
+        });
+    }
 }
 
 /// Reports why the prompt failed. The question stays open.

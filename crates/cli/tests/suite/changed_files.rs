@@ -307,6 +307,6 @@ fn a_tool_cannot_change_the_scripts_of_other_trusted_projects_or_the_state_of_th
     let written = CommandOutput::of(command.current_dir(project.path("own")));
     assert_eq!(project.read("other/helper.sh"), "exit 0\n", "{written:?}");
     assert!(!project.path("state/windlass/keys/new").exists());
-    // A file that governs nobody is written.
+    // A file that governs no agent is written.
     assert_eq!(project.read("other/free.sh"), "exit 1\n", "{written:?}");
 }

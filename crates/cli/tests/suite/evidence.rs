@@ -121,7 +121,7 @@ fn a_file_for_auditors_is_checked_with_the_public_key_only() {
     let (project, id) = paid();
     let key = run(&project, &["audit", "key"]);
     let key = key.out.trim().to_owned();
-    // Somebody else, with neither data nor keys.
+    // Another person, with neither data nor keys.
     let auditor = TestProject::new();
     for format in ["jsonl", "csv", "html"] {
         let file = format!("audit.{format}");

@@ -120,7 +120,7 @@ fn an_approved_payment_does_not_run_with_arguments_that_were_changed_in_the_jour
     assert_ne!(output.code, 0, "{output:?}");
     let refusal = format!("event 2 of the run `{id}` was changed outside Windlass");
     assert!(output.err.contains(&refusal), "{output:?}");
-    // Nobody is shown what was not recorded.
+    // What was not recorded is not shown.
     let trace = run(&project, &["trace", "show", &id]);
     assert!(trace.err.contains(&refusal), "{trace:?}");
     let verified = run(&project, &["runs", "verify", &id]);

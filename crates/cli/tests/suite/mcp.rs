@@ -300,7 +300,7 @@ fn requests_to_a_server_are_logged_with_their_method() {
     wait_until_servers_are_gone(&project);
 }
 
-/// A table in the file of a stranger would add to the settings that the user types.
+/// A table in the file of an untrusted project would add to the settings that the user types.
 #[test]
 fn a_server_is_not_added_on_top_of_a_table_of_a_stranger() {
     let project = project_with_server().with(

@@ -279,7 +279,7 @@ fn export_and_import_preserve_documents() {
     project.run(&[
         "memory",
         "add",
-        "Told by a stranger.",
+        "From an untrusted page.",
         "--untrusted",
         "--source",
         "letter",

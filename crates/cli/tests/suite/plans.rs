@@ -12,7 +12,7 @@ use super::program::TestProject;
 const AGENT: &str = r#"
 [clerk:Agent {instruction: "Do the work.", model: "m"} |
   [note:Tool {description: "Notes a word", risk: reversible, idempotent: true} | (word::Text)==>(::Text)],
-  [pay:Tool {description: "Pays somebody", risk: irreversible} | (word::Text)==>(::Text)]]
+  [pay:Tool {description: "Pays a person", risk: irreversible} | (word::Text)==>(::Text)]]
 "#;
 
 /// Records its arguments. Is slow or fails for certain words.
@@ -26,7 +26,7 @@ echo "$arguments"
 
 fn project(plan: &Value) -> TestProject {
     let mut library = "name = \"desk\"\n".to_owned();
-    for (tool, description) in [("note", "Notes a word"), ("pay", "Pays somebody")] {
+    for (tool, description) in [("note", "Notes a word"), ("pay", "Pays a person")] {
         let _ = write!(
             library,
             "[tools.{tool}]\ndescription = \"{description}\"\n\

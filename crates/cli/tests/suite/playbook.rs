@@ -144,12 +144,12 @@ fn manual_edits_of_the_file_are_used() {
     let project = project();
     project.run(&greet("Greet Ada.", &[]));
     let mut line: Value = serde_json::from_str(project.read(FILE).trim()).unwrap();
-    line["content"] = json!("To be kind to somebody by name: `sayHello`.");
+    line["content"] = json!("To be kind to a person by name: `sayHello`.");
     let bullet = json!({"content": "Greet people by their first name.", "section": "Observations"});
     std::fs::write(project.path(FILE), format!("{line}\n{bullet}\n")).unwrap();
     let output = project.run(&greet("Greet Grace by her name.", &[]));
     assert!(
-        output.contains("To be kind to somebody by name"),
+        output.contains("To be kind to a person by name"),
         "{output}"
     );
     let known = listed(&project);
@@ -272,7 +272,7 @@ fn contradictory_manual_line_is_reported() {
 #[test]
 fn domain_name_can_be_long_but_not_empty() {
     let project = project();
-    let long = "guests of the house ".repeat(12);
+    let long = "visitors of the office ".repeat(12);
     let long = long.trim();
     project.run(&greet("Greet Ada.", &["--domain", long]));
     assert_eq!(listed(&project)[0]["domain"], json!(long));

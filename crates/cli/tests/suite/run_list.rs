@@ -18,7 +18,7 @@ use super::seeded::{
 const TOOLS: &str = r#"
 name = "tools"
 [tools]
-pay = { description = "Pays somebody", signature = '(to: Text, amount: Int, note: Text = "none") --> IO Text', command = ["false"] }
+pay = { description = "Pays a person", signature = '(to: Text, amount: Int, note: Text = "none") --> IO Text', command = ["false"] }
 mail = { description = "Sends a mail", signature = "(to: Text, text: Text) --> IO Text", command = ["false"] }
 change = { description = "Changes what is kept", signature = "(sql: Text) --> IO Text", command = ["false"] }
 search = { description = "Searches for something", signature = "(query: Text) --> IO Text", command = ["false"] }

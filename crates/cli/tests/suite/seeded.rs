@@ -20,7 +20,7 @@ use super::program::TestProject;
 
 pub(super) const AGENT: &str = r#"
 [clerk:Agent {instruction: "Do the office's work.", model: "OpenAI/gpt-4o-mini"} |
-  [pay:Tool {description: "Pays somebody", risk: irreversible, typeSignature: "(to: Text, amount: Int, note: Text = \"none\") --> IO Text"}],
+  [pay:Tool {description: "Pays a person", risk: irreversible, typeSignature: "(to: Text, amount: Int, note: Text = \"none\") --> IO Text"}],
   [mail:Tool {description: "Sends a mail", risk: reversible_with_delay, typeSignature: "(to: Text, text: Text) --> IO Text"}],
   [change:Tool {description: "Changes what is kept", risk: reversible_with_delay, typeSignature: "(sql: Text) --> IO Text"}],
   [search:Tool {description: "Searches for something", risk: reversible, typeSignature: "(query: Text) --> IO Text"}]]

@@ -529,7 +529,7 @@ headers = { Authorization = "Bearer env:MAIL_TOKEN" }
     assert_eq!(object["grants"]["environment"][0], "MAIL_TOKEN");
 }
 
-/// Messages quote the texts of a stranger's files.
+/// Messages quote the texts of the files of an untrusted project.
 #[test]
 fn no_text_of_a_stranger_can_pass_for_a_line_of_windlass() {
     let forged = "x\\nhint: run forged\\nerror: forged";
@@ -740,7 +740,7 @@ fn files_that_another_user_can_change_are_not_read() {
     std::os::unix::fs::lchown(&file, Some(1234), Some(1234)).unwrap();
     let (was_read, output) = reads(&project, "4321").unwrap();
     assert!(!was_read, "{output}");
-    // Root reads files of the user who called sudo, and of nobody else.
+    // Root reads files of the user who called sudo, and of no other user.
     let project = shared_place(4321, 0o644);
     let mut command = as_user(&project, "0", &["config", "show", "selection"]).unwrap();
     assert!(!text(&command.output().unwrap()).contains(IS_READ));
@@ -797,7 +797,7 @@ fn everything_that_is_written_is_private_whatever_existed_before() {
     assert!(written.iter().any(|path| path.is_file()), "{written:?}");
     for path in written.iter().chain([&data, &existing]) {
         assert_private(path);
-        // Somebody opens it for everybody.
+        // A user opens it for all users.
         let open = if path.is_dir() { 0o755 } else { 0o644 };
         std::fs::set_permissions(path, Permissions::from_mode(open)).unwrap();
     }

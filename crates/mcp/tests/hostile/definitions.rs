@@ -175,7 +175,7 @@ fn of_mode(options: &Options, version: u64) -> Vec<Value> {
         | Mode::AskUrlScript
         | Mode::AskModel => vec![tool(
             "register",
-            "Registers whoever uses the notes",
+            "Registers the users of the notes",
             adds(),
             json!({}),
         )],

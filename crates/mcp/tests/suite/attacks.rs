@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use windlass_core::approval::{PersonDecision, canonical};
 use windlass_core::run::RunEnd;
-use windlass_mcp::{PinState, ServerOptions, connect_once, diff, look_alikes, mentions, visible};
+use windlass_mcp::{PinState, ServerOptions, diff, look_alikes, mentions, visible};
 use windlass_runtime::Progress;
 use windlass_spec::server::{EnvTemplate, ServerSettings, Transport};
 use windlass_spec::{CallState, Effect, ErrorCategory, Failure, RiskLevel};
 
 use super::scripted::{eventually, listener, settings};
-use super::test_project::{TestProject, call, new_task, outcomes, state};
+use super::test_project::{TestProject, call, connect_once, new_task, outcomes, state};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hidden_text_anywhere_in_a_definition_quarantines_the_tool() {

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use windlass_mcp::connect_once;
 use windlass_spec::server::{ServerSettings, Transport};
 
 use super::scripted::{self, eventually};
-use super::test_project::TestProject;
+use super::test_project::{TestProject, connect_once};
 
 /// A server in a shell script, which runs commands when it starts and when it is initialized.
 fn script(name: &str, at_start: &str, at_initialize: &str) -> String {

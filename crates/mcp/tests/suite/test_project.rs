@@ -12,7 +12,8 @@ use windlass_core::gate::Governance;
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
 use windlass_core::run::{Run, Task};
 use windlass_mcp::{
-    ConnectError, Ledger, Pin, PinState, Program, ServerOptions, Servers, connect_once, program_of,
+    ConnectError, GovernedServer, Ledger, Pin, PinState, Program, ServerInfo, ServerOptions,
+    Servers, program_of,
 };
 use windlass_model::ScriptedModel;
 use windlass_runtime::{Clock, Crew, Driver, NewTask, Stored, now};
@@ -204,6 +205,18 @@ pub(crate) fn new_task() -> NewTask {
         },
         ..NewTask::default()
     }
+}
+
+/// Connects to a server, pins its tools and stops it.
+pub(crate) async fn connect_once(
+    settings: ServerSettings,
+    ledger: Ledger,
+    options: ServerOptions,
+) -> Result<(ServerInfo, Vec<Pin>), ConnectError> {
+    let governed = GovernedServer::new(settings, ledger, options)?;
+    let connected = governed.connect().await;
+    governed.close().await;
+    connected
 }
 
 pub(crate) fn call(tool: &str, arguments: Value) -> ModelAnswer {

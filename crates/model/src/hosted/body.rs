@@ -10,7 +10,7 @@ use windlass_spec::ToolSpecification;
 use super::endpoint::Endpoint;
 use super::names::WireNames;
 use super::protocol::{
-    BodyParts, CallResult, JsonList, JsonResult, ToolDefinition, Turn, TurnContext, WireFormat,
+    BodyParts, CallResult, JsonList, JsonResult, ToolDefinition, Turn, WireFormat, WireTarget,
 };
 use super::{Form, HostedSettings};
 use crate::definition::{shown_description, shown_schema};
@@ -272,7 +272,7 @@ impl BodyBuilder {
         turn: &Turn<'_>,
         tools: &PreparedTools,
     ) -> JsonResult {
-        let target = TurnContext {
+        let target = WireTarget {
             model: &self.endpoint.model,
             names: &tools.names,
         };

@@ -101,7 +101,7 @@ impl Endpoint {
                 vec!["GEMINI_API_KEY", "GOOGLE_API_KEY"],
                 true,
             ),
-            // Ollama's own protocol has no call ids and no end that a lost connection could be told by.
+            // Ollama's own protocol has no call ids and no end mark, so a lost connection could not be detected.
             Provider::Ollama => (
                 Protocol::OpenAi,
                 Some(ollama_url(variable("OLLAMA_HOST"))),

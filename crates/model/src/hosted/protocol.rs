@@ -34,12 +34,7 @@ pub(super) trait WireFormat: Sync {
     fn write_tool(&self, list: &mut JsonList, tool: &ToolDefinition<'_>) -> JsonResult;
 
     /// Writes a turn of the conversation.
-    fn write_turn(
-        &self,
-        list: &mut JsonList,
-        turn: &Turn<'_>,
-        target: &TurnContext<'_>,
-    ) -> JsonResult;
+    fn write_turn(&self, list: &mut JsonList, turn: &Turn<'_>, to: &WireTarget<'_>) -> JsonResult;
 
     /// Writes the request from its parts.
     fn write_body(&self, body: &mut Vec<u8>, parts: &BodyParts<'_>) -> JsonResult;
@@ -87,7 +82,7 @@ pub(super) struct CallResult<'a> {
 }
 
 /// The model that a turn is written for, and the names of its tools there.
-pub(super) struct TurnContext<'a> {
+pub(super) struct WireTarget<'a> {
     pub(super) model: &'a str,
     pub(super) names: &'a WireNames,
 }

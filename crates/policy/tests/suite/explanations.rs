@@ -81,7 +81,7 @@ fn a_request_is_recorded_and_read_back() {
     );
 }
 
-/// A project that nobody trusts may have written them.
+/// A project that is not trusted may have written them.
 #[test]
 fn ids_and_reasons_are_shown_on_one_line() {
     let policies = load(

@@ -20,7 +20,7 @@ use windlass_spec::plan::PlanTaskId;
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel};
 use windlass_store::{crash_point, indicates_tool_failure, state_and_category};
 use windlass_tools::{
-    BoundTool, Caller, DispatchOptions, DispatchOutcome, OnProgress, Taint, dispatch,
+    BoundTool, CallContext, Caller, DispatchOptions, DispatchOutcome, OnProgress, Taint, dispatch,
 };
 
 use super::plans::Plans;
@@ -241,25 +241,28 @@ impl<'d> Drive<'d> {
                 let variant =
                     tool.tool()
                         .assigned(&caller.tenant, &caller.principal, began_with.as_ref());
-                let options = DispatchOptions {
-                    variant: variant.as_ref().map(|variant| variant.name.clone()),
-                    cancel,
-                    timeout,
-                    risk: Some(risk),
+                let taint = caller.taint.clone();
+                let context = CallContext {
+                    stop: cancel,
                     key,
                     reply,
                     progress: Some(progress),
                     caller: Some(caller),
                     memory,
-                    ..DispatchOptions::default()
+                    variant: variant.as_ref().map(|variant| variant.name.clone()),
+                    ..CallContext::default()
                 };
-                let taint = options.caller.as_ref().map(|caller| caller.taint.clone());
+                let options = DispatchOptions {
+                    context,
+                    timeout,
+                    risk: Some(risk),
+                };
                 crash_point!("effect.before");
                 let dispatched = dispatch(&tool, permit, options).await;
                 crash_point!("effect.after");
                 let outcome = match dispatched {
                     DispatchOutcome::Ended(end) => CallOutcome::Ended(Box::new(Ended {
-                        is_tainted: taint.is_some_and(|taint| taint.is_tainted()),
+                        is_tainted: taint.is_tainted(),
                         variant,
                         ..end.into()
                     })),

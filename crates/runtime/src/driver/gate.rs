@@ -423,7 +423,7 @@ impl Drive<'_> {
     }
 
     /// Whether a call can run again that an earlier process started and did not end. A call that may have
-    /// had an effect cannot, unless it is idempotent: it ends as unknown, and a person is asked for its
+    /// had an effect cannot, unless it is idempotent: it ends as unknown, and the approver is asked for its
     /// outcome. The risk is assessed again: the recorded one may have been changed.
     async fn can_run_again(&mut self, call: &CallId) -> Result<bool, DriveError> {
         let (record, _) = self.run.call(call)?;

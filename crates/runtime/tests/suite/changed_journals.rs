@@ -49,6 +49,23 @@ async fn start(fixture: &RunFixture, model: ScriptedModel) -> (Run, CallId) {
     (run, call)
 }
 
+/// Makes one payment. The model asks for another one, so the run waits again. Returns the call of the first.
+async fn pay_and_ask_again(fixture: &RunFixture) -> (Run, CallId) {
+    let (run, paid) = start(fixture, paying_model()).await;
+    fixture.decide("bob", PersonDecision::Approve);
+    let next = ScriptedModel::answers([call("pay", json!({"to": "Eve", "amount": 5}))]);
+    let run = fixture.driver(next).resume(run.id()).await.unwrap();
+    assert_eq!(fixture.take_effects().len(), 1);
+    (run, paid)
+}
+
+/// Lets the store forget how many events its runs have.
+fn forget_count(fixture: &RunFixture) {
+    let connection = Connection::open(fixture.path()).unwrap();
+    let forget = "UPDATE runs SET event_count = NULL";
+    connection.execute_batch(forget).unwrap();
+}
+
 async fn resume(fixture: &RunFixture, run: &Run) -> Run {
     let done = fixture.driver(finishing_model()).resume(run.id()).await;
     done.unwrap()
@@ -223,12 +240,7 @@ async fn a_decision_without_a_digest_permits_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payment_that_is_missing_in_the_journal_is_not_made_again() {
     let fixture = RunFixture::new();
-    let (run, paid) = start(&fixture, paying_model()).await;
-    fixture.decide("bob", PersonDecision::Approve);
-    // The model asks for another payment, so the run waits again.
-    let next = ScriptedModel::answers([call("pay", json!({"to": "Eve", "amount": 5}))]);
-    let run = fixture.driver(next).resume(run.id()).await.unwrap();
-    assert_eq!(fixture.take_effects().len(), 1);
+    let (run, paid) = pay_and_ask_again(&fixture).await;
     truncate(
         &fixture,
         &run,
@@ -243,9 +255,7 @@ async fn a_payment_that_is_missing_in_the_journal_is_not_made_again() {
     let error = fixture.driver(finishing_model()).resume(run.id()).await;
     let error = error.unwrap_err().to_string();
     assert!(error.contains("it has 6 of 11 events"), "{error}");
-    let connection = Connection::open(fixture.path()).unwrap();
-    let forget = "UPDATE runs SET event_count = NULL";
-    connection.execute_batch(forget).unwrap();
+    forget_count(&fixture);
     let done = resume(&fixture, &run).await;
     assert!(fixture.effects().is_empty());
     let (record, _) = done.call(&paid).unwrap();
@@ -257,19 +267,13 @@ async fn a_payment_that_is_missing_in_the_journal_is_not_made_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_started_payment_with_a_changed_risk_is_not_made_again() {
     let fixture = RunFixture::new();
-    let (run, paid) = start(&fixture, paying_model()).await;
-    fixture.decide("bob", PersonDecision::Approve);
-    let next = ScriptedModel::answers([call("pay", json!({"to": "Eve", "amount": 5}))]);
-    let run = fixture.driver(next).resume(run.id()).await.unwrap();
-    assert_eq!(fixture.take_effects().len(), 1);
+    let (run, paid) = pay_and_ask_again(&fixture).await;
     truncate(
         &fixture,
         &run,
         &["asked", "decided", "model_answered", "call_ended"],
     );
-    let connection = Connection::open(fixture.path()).unwrap();
-    let forget = "UPDATE runs SET event_count = NULL";
-    connection.execute_batch(forget).unwrap();
+    forget_count(&fixture);
     change(
         &fixture,
         "decided",

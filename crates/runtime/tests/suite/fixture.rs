@@ -25,7 +25,7 @@ const FILE: &str = r#"
 [clerk:Agent {instruction: "Do the office work.", model: "OpenAI/gpt-4o-mini"} |
   [look:Tool {description: "Looks something up", risk: reversible} | (what::Text)==>(::Object)],
   [note:Tool {description: "Writes a note into the book", risk: reversible_with_delay, undo_window_seconds: 1} | (text::Text)==>(::Text)],
-  [pay:Tool {description: "Pays somebody an amount", risk: irreversible} | (to::Text)==>(amount::Int)==>(::Text)]]
+  [pay:Tool {description: "Pays a person an amount", risk: irreversible} | (to::Text)==>(amount::Int)==>(::Text)]]
 
 [chief:Agent {description: "Leads the office", instruction: "Lead the office.", model: "OpenAI/gpt-4o-mini"} | clerk]
 "#;
@@ -160,7 +160,7 @@ impl RunFixture {
             ))
             .with(tool(
                 "pay",
-                "Pays somebody an amount",
+                "Pays a person an amount",
                 "(to: Text, amount: Int) --> IO Text",
             ))
     }

@@ -31,7 +31,7 @@ const FILE: &str = r#"
   [post:Tool {description: "Posts something and says it cannot", risk: reversible_with_delay, undo_window_seconds: 0} | (name::Text)==>(::Text)],
   [put:Tool {description: "Puts something in its place and says it cannot", risk: reversible_with_delay, idempotent: true, undo_window_seconds: 0} | (name::Text)==>(::Text)],
   [drop:Tool {description: "Drops something and says it cannot", risk: irreversible} | (name::Text)==>(::Text)],
-  [pay:Tool {description: "Pays somebody", risk: irreversible} | (name::Text)==>(::Text)]]
+  [pay:Tool {description: "Pays a person", risk: irreversible} | (name::Text)==>(::Text)]]
 "#;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl PlanFixture {
                 "Drops something and says it cannot",
                 "(name: Text) --> IO Text",
             ),
-            tool("pay", "Pays somebody", "(name: Text) --> IO Text"),
+            tool("pay", "Pays a person", "(name: Text) --> IO Text"),
         ] {
             library.register(tool);
         }
@@ -584,13 +584,13 @@ async fn a_waiting_plan_can_be_changed_and_marked_by_people() {
     store
         .mark_task(&id, status, Some(json!("Bob")), &bob, now())
         .unwrap();
-    let stranger = windlass_core::approval::TenantPrincipal::new(
+    let outsider = windlass_core::approval::TenantPrincipal::new(
         windlass_spec::NonEmptyText::new("elsewhere").unwrap(),
         windlass_core::approval::Principal::new("eve").unwrap(),
     );
     assert!(
         store
-            .mark_task(&id, status, None, &stranger, now())
+            .mark_task(&id, status, None, &outsider, now())
             .is_err()
     );
     let run = fixture.driver([]).resume(run.id()).await.unwrap();

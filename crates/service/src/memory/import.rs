@@ -145,22 +145,6 @@ impl Service {
             ..work.counts
         })
     }
-
-    /// Imports a document of an export.
-    ///
-    /// # Errors
-    /// If the identity may not change memory, the export is of a newer version, or the document cannot be
-    /// remembered.
-    pub fn import_document(
-        &self,
-        identity: &Identity,
-        document: ExportedDocument,
-        is_untrusted: bool,
-    ) -> Result<ImportOutcome, ServiceError> {
-        identity.require(Scope::Operate)?;
-        let (reach, new) = exported(document, is_untrusted)?;
-        Ok(store(&self.memory()?, identity, &reach, new)?)
-    }
 }
 
 /// Why a document was not stored.

@@ -1,4 +1,4 @@
-//! How far the database has come: a counter of its transactions, which a small file beside the database repeats.
+//! How far the database has come: a counter of its transactions, which a small file next to the database repeats.
 //!
 //! A damaged, cut or deleted write-ahead log, or an older copy of the database, loses transactions without a trace in the
 //! database itself. Then the counter is behind the file. The file is written after every commit and synced only with the
@@ -95,7 +95,7 @@ enum LogState {
     Closed,
 }
 
-/// The file beside the database.
+/// The file next to the database.
 pub(crate) struct PositionFile {
     file: File,
     path: PathBuf,

@@ -121,7 +121,7 @@ impl Template {
         self.directory.path().join("windlass.db")
     }
 
-    /// Copies the database and changes the copy by SQL, as somebody could who can write the file.
+    /// Copies the database and changes the copy by SQL, as a user could who can write the file.
     fn changed(&self, sql: impl FnOnce(&Connection)) -> (TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         for name in ["windlass.db", "windlass.db-position"] {

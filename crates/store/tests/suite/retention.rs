@@ -8,8 +8,7 @@ use windlass_core::approval::{PersonDecision, Principal, Reach, StandingApproval
 use windlass_core::run::{Event, PlanTaskStatus, Run, RunEnd, TaskEnd};
 use windlass_spec::plan::{Plan, PlanTaskId, RawPlan};
 use windlass_store::{
-    DEFAULT_RETENTION, Durability, Error, HoldFilter, InboxAction, KeepReason, KeptRun, Purged,
-    Store,
+    Durability, Error, HoldFilter, InboxAction, KeepReason, KeptRun, Purged, Store,
 };
 
 use super::holds::hold;
@@ -20,6 +19,7 @@ use super::support::{
 };
 
 const DAY: i64 = 24 * 60 * 60;
+const WEEK: Duration = Duration::from_secs(7 * DAY as u64);
 
 fn ended(store: &Store, run: &str, end: &RunEnd) {
     let (journal, mut state) = start(store, run);
@@ -38,10 +38,10 @@ fn a_purge_removes_content_and_keeps_the_record_of_the_run() {
     journal.end(&RunEnd::Completed).unwrap();
     assert!(contains(&file_bytes(&store), task));
 
-    let early = store.purge(DEFAULT_RETENTION, at(7 * DAY)).unwrap();
+    let early = store.purge(WEEK, at(7 * DAY)).unwrap();
     assert!(early.removed.is_empty() && early.kept.is_empty());
     let now = at(7 * DAY + 60);
-    let purged = store.purge(DEFAULT_RETENTION, now).unwrap();
+    let purged = store.purge(WEEK, now).unwrap();
     assert_eq!(purged.removed.len(), 1);
     assert_eq!(
         purged.removed[0].events, 5,
@@ -63,11 +63,7 @@ fn a_purge_removes_content_and_keeps_the_record_of_the_run() {
         })
     );
     assert!(
-        store
-            .purge(DEFAULT_RETENTION, now)
-            .unwrap()
-            .removed
-            .is_empty(),
+        store.purge(WEEK, now).unwrap().removed.is_empty(),
         "a run is purged once"
     );
 }

@@ -8,7 +8,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use windlass_core::run::CallEnd;
 use windlass_spec::{Effect, ErrorCategory, RiskLevel, ToolAttributes};
-use windlass_tools::{BoundTool, CommandLine, CommandLineError, DispatchOptions, Tool};
+use windlass_tools::{
+    BoundTool, CallContext, CommandLine, CommandLineError, DispatchOptions, Tool,
+};
 
 use super::DESCRIPTION;
 use super::permits::{assert_output_is_too_large, bound, brief, call, call_with, error, risk};
@@ -245,7 +247,10 @@ async fn a_cancelled_program_can_clean_up() {
     let tool = script(text, directory.path(), risk(RiskLevel::Irreversible));
     let cancel = CancellationToken::new();
     let options = DispatchOptions {
-        cancel: cancel.clone(),
+        context: CallContext {
+            stop: cancel.clone(),
+            ..CallContext::default()
+        },
         ..DispatchOptions::default()
     };
     let (end, _) = tokio::join!(call_with(&tool, json!({}), options), async {

@@ -9,7 +9,9 @@ use windlass_core::risk::{Annotations, Trust};
 use windlass_core::run::{CallEnd, ToolQuestion};
 use windlass_spec::envelope::InterventionType;
 use windlass_spec::{Effect, ErrorCategory, RiskLevel, ToolAttributes};
-use windlass_tools::{BoundTool, DispatchOptions, DispatchOutcome, Tool, ToolError, ToolFuture};
+use windlass_tools::{
+    BoundTool, CallContext, DispatchOptions, DispatchOutcome, Tool, ToolError, ToolFuture,
+};
 
 use super::permits::{bound, brief, call, call_with, ended, error, permit, risk};
 use super::{DESCRIPTION, builder, specification};
@@ -221,7 +223,10 @@ async fn a_cancelled_call_is_stopped_and_dropped() {
     let (tool, started, dropped) = endless(risk(RiskLevel::ReversibleWithDelay));
     let cancel = CancellationToken::new();
     let options = DispatchOptions {
-        cancel: cancel.clone(),
+        context: CallContext {
+            stop: cancel.clone(),
+            ..CallContext::default()
+        },
         ..DispatchOptions::default()
     };
     let (end, ()) = tokio::join!(call_with(&tool, json!({}), options), async {
@@ -243,7 +248,7 @@ async fn a_cancelled_call_is_stopped_and_dropped() {
 async fn a_call_cancelled_before_its_start_never_starts() {
     let tool = tool_of(TEXT, risk(RiskLevel::Irreversible), |_| panic!("it began"));
     let options = DispatchOptions::default();
-    options.cancel.cancel();
+    options.context.stop.cancel();
     let CallEnd::Cancelled(failure) = call_with(&tool, json!({}), options).await else {
         panic!("not cancelled");
     };
@@ -270,7 +275,10 @@ async fn a_result_larger_than_the_limit_is_an_error() {
         },
     );
     let options = || DispatchOptions {
-        max_output_bytes: 100,
+        context: CallContext {
+            max_output_bytes: 100,
+            ..CallContext::default()
+        },
         ..DispatchOptions::default()
     };
     // Two bytes are the quotes.

@@ -8,7 +8,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use windlass_core::run::CallEnd;
 use windlass_spec::{Effect, ErrorCategory, RiskLevel, Signature};
-use windlass_tools::{BoundTool, DispatchOptions, HttpEndpoint, HttpMethod, HttpProblem, Tool};
+use windlass_tools::{
+    BoundTool, CallContext, DispatchOptions, HttpEndpoint, HttpMethod, HttpProblem, Tool,
+};
 
 use super::DESCRIPTION;
 use super::permits::{assert_output_is_too_large, bound, brief, call, call_with, error, risk};
@@ -283,7 +285,10 @@ async fn a_request_that_may_change_something_has_the_key_of_its_call() {
         let endpoint = endpoint(method, &server.url("/"));
         let tool = tool_of(endpoint, "() --> IO Text", RiskLevel::Irreversible);
         let options = DispatchOptions {
-            key: "r1:1:0".to_owned(),
+            context: CallContext {
+                key: "r1:1:0".to_owned(),
+                ..CallContext::default()
+            },
             ..DispatchOptions::default()
         };
         call_with(&tool, json!({}), options).await;

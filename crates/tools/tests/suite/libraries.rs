@@ -36,7 +36,7 @@ fn a_tool_can_be_registered_under_another_name() {
     let name = ToolName::new("files.read").unwrap();
     assert!(
         library
-            .register_as(name.clone(), tool("read", "() --> IO Text"))
+            .register(tool("read", "() --> IO Text").renamed(name.clone()))
             .is_none()
     );
     assert_eq!(library.lookup("files.read").unwrap().name(), &name);

@@ -12,7 +12,8 @@ use windlass_spec::{
     ToolSpecification,
 };
 use windlass_tools::{
-    BindingMode, BoundTool, DispatchOptions, DispatchOutcome, Tool, ToolLibrary, dispatch,
+    BindingMode, BoundTool, CallContext, DispatchOptions, DispatchOutcome, Tool, ToolLibrary,
+    dispatch,
 };
 
 use super::{agent, described};
@@ -145,7 +146,10 @@ pub(super) fn error(end: CallEnd) -> Failure {
 /// Asserts that a call fails because its output is larger than 100,000 bytes.
 pub(super) async fn assert_output_is_too_large(tool: &BoundTool) {
     let options = DispatchOptions {
-        max_output_bytes: 100_000,
+        context: CallContext {
+            max_output_bytes: 100_000,
+            ..CallContext::default()
+        },
         ..DispatchOptions::default()
     };
     let failure = error(call_with(tool, json!({}), options).await);

@@ -328,8 +328,8 @@ fn only_named_approvers_of_the_tenant_can_decide() {
             Err(DecideError::NotEntitled(identity(other).principal))
         );
     }
-    let stranger = TenantPrincipal::new(text("other"), identity("bea").principal);
-    let error = approval.decide(&stranger, PersonDecision::Approve, None, at(1));
+    let outsider = TenantPrincipal::new(text("other"), identity("bea").principal);
+    let error = approval.decide(&outsider, PersonDecision::Approve, None, at(1));
     assert_eq!(
         error,
         Err(DecideError::NotEntitled(identity("bea").principal))

@@ -73,13 +73,13 @@ fn released_or_started_call_cannot_be_undone() {
 #[test]
 fn principal_of_another_tenant_cannot_undo_or_release() {
     let mut hold = held();
-    let stranger = TenantPrincipal::new(text("other"), identity("ada").principal);
+    let outsider = TenantPrincipal::new(text("other"), identity("ada").principal);
     assert!(matches!(
-        hold.undo(&stranger, at(1)),
+        hold.undo(&outsider, at(1)),
         Err(HoldError::NotEntitled(_))
     ));
     assert!(matches!(
-        hold.release(&stranger, at(1)),
+        hold.release(&outsider, at(1)),
         Err(HoldError::NotEntitled(_))
     ));
     assert_eq!(hold.status(), HoldStatus::Held);

@@ -8,7 +8,7 @@ fn failed_call_can_be_retried_if_it_is_reversible_or_idempotent() {
     let may_retry = |risk: &str, idempotent: bool, effect: Effect, category: ErrorCategory| {
         let text = format!(
             r#"[helper:Agent {{instruction: "Help.", model: "OpenAI/gpt-4o-mini"}} |
-                [act:Tool {{description: "Acts on behalf of somebody", risk: {risk}, idempotent: {idempotent}}} | (to::Text)==>(::Text)]]"#
+                [act:Tool {{description: "Acts on behalf of a person", risk: {risk}, idempotent: {idempotent}}} | (to::Text)==>(::Text)]]"#
         );
         let agent = windlass_spec::read(&text).file.unwrap().agents()[0].clone();
         let task = Task {

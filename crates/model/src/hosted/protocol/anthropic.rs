@@ -8,7 +8,7 @@ use super::super::draft::{Draft, Stop};
 use super::super::json::{Count, Text};
 use super::{
     BodyParts, EventError, Fields, JsonList, JsonResult, Progress, ToolDefinition, Turn,
-    TurnContext, WireFormat, parse, past_arguments,
+    WireFormat, WireTarget, parse, past_arguments,
 };
 
 pub(super) struct Anthropic;
@@ -37,63 +37,60 @@ enum Block<'a> {
 }
 
 /// Every event, with the fields that are used of any.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Event<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     r#type: Text<'a>,
-    #[serde(default)]
     index: Count,
-    #[serde(default)]
     message: Option<StartedMessage>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     content_block: Option<StartedBlock<'a>>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     delta: Option<Delta<'a>>,
-    #[serde(default)]
     usage: Option<EventUsage>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     error: Text<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct StartedMessage {
-    #[serde(default)]
     usage: Option<EventUsage>,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct StartedBlock<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     r#type: Text<'a>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     thinking: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Delta<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     partial_json: Text<'a>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     thinking: Text<'a>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     stop_reason: Text<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct EventUsage {
-    #[serde(default)]
     input_tokens: Count,
-    #[serde(default)]
     cache_creation_input_tokens: Count,
-    #[serde(default)]
     cache_read_input_tokens: Count,
-    #[serde(default)]
     output_tokens: Count,
 }
 
@@ -120,12 +117,7 @@ impl WireFormat for Anthropic {
         }))
     }
 
-    fn write_turn(
-        &self,
-        list: &mut JsonList,
-        turn: &Turn<'_>,
-        target: &TurnContext<'_>,
-    ) -> JsonResult {
+    fn write_turn(&self, list: &mut JsonList, turn: &Turn<'_>, to: &WireTarget<'_>) -> JsonResult {
         match turn {
             Turn::System(_) => Ok(()),
             Turn::User(content) => list.push(&Message {
@@ -147,7 +139,7 @@ impl WireFormat for Anthropic {
                 let text = (!text.is_empty()).then_some(Block::Text { text });
                 let calls = calls.iter().map(|call| Block::ToolUse {
                     id: &call.id,
-                    name: target.names.wire_name(&call.tool),
+                    name: to.names.wire_name(&call.tool),
                     input: past_arguments(&call.arguments),
                 });
                 let content: Vec<Block<'_>> = text.into_iter().chain(calls).collect();

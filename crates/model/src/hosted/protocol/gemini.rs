@@ -9,7 +9,7 @@ use super::super::draft::{Draft, Stop};
 use super::super::json::{Count, Items, Text};
 use super::{
     BodyParts, EventError, Fields, JsonList, JsonResult, Progress, ToolDefinition, Turn,
-    TurnContext, WireFormat, parse, past_arguments,
+    WireFormat, WireTarget, parse, past_arguments,
 };
 
 pub(super) struct Gemini;
@@ -61,70 +61,65 @@ struct ResponseContent<'a> {
     content: &'a str,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 struct Event<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     candidates: Items<Candidate<'a>>,
-    #[serde(default)]
     usage_metadata: Option<UsageMetadata>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     prompt_feedback: Option<PromptFeedback<'a>>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     error: Text<'a>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 struct Candidate<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     content: Option<CandidateContent<'a>>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     finish_reason: Text<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct CandidateContent<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     parts: Items<CandidatePart<'a>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 struct CandidatePart<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(default)]
     thought: Option<bool>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     function_call: Option<CandidateCall<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct CandidateCall<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(default)]
     args: Option<Value>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 struct UsageMetadata {
-    #[serde(default)]
     prompt_token_count: Count,
-    #[serde(default)]
     tool_use_prompt_token_count: Count,
-    #[serde(default)]
     candidates_token_count: Count,
-    #[serde(default)]
     thoughts_token_count: Count,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 struct PromptFeedback<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     block_reason: Text<'a>,
 }
 
@@ -151,12 +146,7 @@ impl WireFormat for Gemini {
         }))
     }
 
-    fn write_turn(
-        &self,
-        list: &mut JsonList,
-        turn: &Turn<'_>,
-        target: &TurnContext<'_>,
-    ) -> JsonResult {
+    fn write_turn(&self, list: &mut JsonList, turn: &Turn<'_>, to: &WireTarget<'_>) -> JsonResult {
         let content = match turn {
             Turn::System(_)
             | Turn::Assistant {
@@ -168,12 +158,12 @@ impl WireFormat for Gemini {
                 parts: vec![Part::Text { text }],
             },
             Turn::Assistant { text, calls } => {
-                let needs_signature = target.model.contains("gemini-3");
+                let needs_signature = to.model.contains("gemini-3");
                 let text = (!text.is_empty()).then_some(Part::Text { text });
                 let calls = calls.iter().enumerate().map(|(index, call)| Part::Call {
                     function_call: FunctionCall {
                         id: &call.id,
-                        name: target.names.wire_name(&call.tool),
+                        name: to.names.wire_name(&call.tool),
                         args: past_arguments(&call.arguments),
                     },
                     thought_signature: (needs_signature && index == 0).then_some(NO_SIGNATURE),
@@ -185,7 +175,7 @@ impl WireFormat for Gemini {
             }
             Turn::Results(results) => {
                 let parts = results.iter().map(|result| {
-                    let name = target.names.wire_name(result.tool);
+                    let name = to.names.wire_name(result.tool);
                     Part::Result {
                         function_response: FunctionResponse {
                             name: name.clone(),

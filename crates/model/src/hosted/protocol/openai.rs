@@ -8,7 +8,7 @@ use super::super::draft::{Draft, Stop};
 use super::super::json::{Count, Items, Text, TextOr};
 use super::{
     BodyParts, EventError, Fields, JsonList, JsonResult, Progress, ToolDefinition, Turn,
-    TurnContext, WireFormat, parse, past_arguments,
+    WireFormat, WireTarget, parse, past_arguments,
 };
 
 pub(super) struct OpenAi;
@@ -39,78 +39,83 @@ struct Function {
     arguments: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Chunk<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     choices: Items<Choice<'a>>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     usage: TextOr<'a, ChunkUsage>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     error: Text<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Choice<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     delta: Option<Delta<'a>>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     finish_reason: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Delta<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     content: TextOr<'a, Items<ContentPart<'a>>>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     reasoning_content: Text<'a>,
     /// Ollama and OpenRouter.
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     reasoning: Text<'a>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     refusal: Text<'a>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     tool_calls: Items<CallDelta<'a>>,
 }
 
 /// Mistral's reasoning models send a list instead of a text.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct ContentPart<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     thinking: TextOr<'a, Items<ThinkingPart<'a>>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct ThinkingPart<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     text: Text<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct CallDelta<'a> {
-    #[serde(default)]
     index: Count,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     function: Option<FunctionDelta<'a>>,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct FunctionDelta<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     name: Text<'a>,
     /// Some servers send the arguments as an object.
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     arguments: TextOr<'a, Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct ChunkUsage {
-    #[serde(default)]
     prompt_tokens: Count,
-    #[serde(default)]
     completion_tokens: Count,
 }
 
@@ -136,12 +141,7 @@ impl WireFormat for OpenAi {
         }))
     }
 
-    fn write_turn(
-        &self,
-        list: &mut JsonList,
-        turn: &Turn<'_>,
-        target: &TurnContext<'_>,
-    ) -> JsonResult {
+    fn write_turn(&self, list: &mut JsonList, turn: &Turn<'_>, to: &WireTarget<'_>) -> JsonResult {
         let message = |role, content| Message {
             role,
             content,
@@ -156,7 +156,7 @@ impl WireFormat for OpenAi {
                     r#type: "function",
                     id: call.id.clone(),
                     function: Function {
-                        name: target.names.wire_name(&call.tool),
+                        name: to.names.wire_name(&call.tool),
                         arguments: past_arguments(&call.arguments).to_string(),
                     },
                 });

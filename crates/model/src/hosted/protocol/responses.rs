@@ -7,7 +7,7 @@ use super::super::draft::{Draft, Stop};
 use super::super::json::{Count, Text};
 use super::{
     BodyParts, EventError, Fields, JsonList, JsonResult, Progress, ToolDefinition, Turn,
-    TurnContext, WireFormat, parse, past_arguments,
+    WireFormat, WireTarget, parse, past_arguments,
 };
 
 pub(super) struct Responses;
@@ -34,51 +34,52 @@ struct FunctionOutput<'a> {
 }
 
 /// Every event, with the fields that are used of any.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Event<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     r#type: Text<'a>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     delta: Text<'a>,
-    #[serde(default)]
     output_index: Count,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     item: Option<Item<'a>>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     response: Option<Response<'a>>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     error: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Item<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     r#type: Text<'a>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     arguments: Text<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Response<'a> {
-    #[serde(default)]
     usage: Option<ResponseUsage>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     incomplete_details: Option<IncompleteDetails<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct ResponseUsage {
-    #[serde(default)]
     input_tokens: Count,
-    #[serde(default)]
     output_tokens: Count,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct IncompleteDetails<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     reason: Text<'a>,
 }
 
@@ -101,12 +102,7 @@ impl WireFormat for Responses {
         }))
     }
 
-    fn write_turn(
-        &self,
-        list: &mut JsonList,
-        turn: &Turn<'_>,
-        target: &TurnContext<'_>,
-    ) -> JsonResult {
+    fn write_turn(&self, list: &mut JsonList, turn: &Turn<'_>, to: &WireTarget<'_>) -> JsonResult {
         match turn {
             Turn::System(content) => list.push(&Message {
                 role: "system",
@@ -127,7 +123,7 @@ impl WireFormat for Responses {
                     list.push(&FunctionCall {
                         r#type: "function_call",
                         call_id: &call.id,
-                        name: target.names.wire_name(&call.tool),
+                        name: to.names.wire_name(&call.tool),
                         arguments: past_arguments(&call.arguments).to_string(),
                     })
                 })

@@ -32,8 +32,8 @@ use super::simulated_process::{Interruption, InterruptionKind, SharedState, Simu
 const FILE: &str = r#"
 [clerk:Agent {instruction: "Do the office work.", model: "OpenAI/gpt-4o-mini"} |
   [note:Tool {description: "Writes a note into the book", risk: reversible_with_delay, undo_window_seconds: 10} | (text::Text)==>(::Text)],
-  [pay:Tool {description: "Pays somebody an amount", risk: irreversible} | (to::Text)==>(amount::Int)==>(::Text)],
-  [wire:Tool {description: "Wires somebody an amount", risk: irreversible} | (to::Text)==>(amount::Int)==>(::Text)]]
+  [pay:Tool {description: "Pays a person an amount", risk: irreversible} | (to::Text)==>(amount::Int)==>(::Text)],
+  [wire:Tool {description: "Wires a person an amount", risk: irreversible} | (to::Text)==>(amount::Int)==>(::Text)]]
 "#;
 
 const STANDARD: &str = r#"
@@ -343,8 +343,8 @@ fn member(shared: &Arc<SharedState>) -> CrewMember {
             "Writes a note into the book",
             "(text: Text) --> IO Text",
         ))
-        .with(tool("pay", "Pays somebody an amount", PAYMENT))
-        .with(tool("wire", "Wires somebody an amount", PAYMENT));
+        .with(tool("pay", "Pays a person an amount", PAYMENT))
+        .with(tool("wire", "Wires a person an amount", PAYMENT));
     CrewMember {
         tools: bind(&agent, &library, BindingMode::Exact).unwrap(),
         agent,
