@@ -11,7 +11,7 @@ use windlass_spec::{ToolName, ToolSpecification};
 use crate::gap::GapCheck;
 use crate::intents::Intents;
 use crate::learning::Learning;
-use crate::ranking::{estimated_tokens, search, select};
+use crate::ranking::{ToolIndexes, estimated_tokens};
 
 /// The operator's settings for intake.
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub(crate) struct Intake {
     pub(crate) gaps: Option<GapCheck>,
     /// What is recalled for tasks and learned from runs; `None` for neither.
     pub(crate) learning: Option<Learning>,
+    /// The search indexes of the tools.
+    pub(crate) indexes: ToolIndexes,
 }
 
 impl Default for Intake {
@@ -37,6 +39,7 @@ impl Default for Intake {
             intents: None,
             gaps: None,
             learning: None,
+            indexes: ToolIndexes::default(),
         }
     }
 }
@@ -95,7 +98,9 @@ impl ToolSelection {
         let suggested = suggested.iter().copied();
         let always: Vec<&str> = found.chain(always).chain(suggested).collect();
         let task = &run.task().description;
-        let (shown, hidden) = select(&usable, task, intake.token_budget, &always);
+        let (shown, hidden) = intake
+            .indexes
+            .select(&usable, task, intake.token_budget, &always);
         let name = |index: &usize| usable[*index].name().clone();
         left_out.extend(hidden.iter().map(|index| LeftOut {
             tool: name(index),
@@ -125,13 +130,13 @@ impl ToolSelection {
 pub(crate) fn find<'r>(
     run: &'r Run,
     rules: &Rules,
-    query: &str,
-    limit: usize,
+    indexes: &ToolIndexes,
+    (query, limit): (&str, usize),
 ) -> Vec<&'r ToolSpecification> {
     let is_usable = |tool: &&Arc<ToolSpecification>| {
         rules.switched_off(tool.name().as_str()).is_none() && tool.attributes().deprecated.is_none()
     };
     let usable: Vec<&Arc<ToolSpecification>> = run.allowed_tools().filter(is_usable).collect();
-    let hits = search(&usable, query, limit);
+    let hits = indexes.search(&usable, query, limit);
     hits.into_iter().map(|hit| &**usable[hit]).collect()
 }

@@ -7,7 +7,7 @@ use windlass_core::run::Run;
 use windlass_learn::intent::{IntentClassifier, IntentDefinitions, understand};
 use windlass_spec::{Confidence, NonEmptyText, ToolSpecification, UserIntent};
 
-use crate::ranking::index;
+use crate::ranking::ToolIndexes;
 
 /// The intents that tasks are classified by.
 #[derive(Debug)]
@@ -53,13 +53,13 @@ impl Intents {
     }
 
     /// The intent of a run's task, if it is clear enough.
-    pub(crate) fn of_task(&self, run: &Run) -> Option<UserIntent> {
+    pub(crate) fn of_task(&self, run: &Run, indexes: &ToolIndexes) -> Option<UserIntent> {
         let classifier = self
             .classifier
             .get_or_init(|| self.definitions.train().ok());
         let classifier = classifier.as_ref()?;
         let tools: Vec<&Arc<ToolSpecification>> = run.allowed_tools().collect();
-        let index = index(&tools);
+        let index = indexes.of(&tools);
         let tools: Vec<&ToolSpecification> = tools.into_iter().map(|tool| &**tool).collect();
         let task = &run.task().description;
         let understood = understand(task, classifier, &self.definitions, tools, &index)?;

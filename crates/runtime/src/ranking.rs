@@ -11,33 +11,15 @@ pub(crate) fn estimated_tokens(tool: &ToolSpecification) -> usize {
     windlass_reflex::estimated_tokens(&ToolView::from(tool))
 }
 
-/// The positions of the tools that fit a query best, at most `limit`.
-pub(crate) fn search(tools: &[&Arc<ToolSpecification>], query: &str, limit: usize) -> Vec<usize> {
-    let index = index(tools);
-    let hits = index.search(query, limit);
-    hits.iter().map(|hit| hit.index).collect()
-}
-
-/// The positions of the tools that are shown for a task within a budget of tokens, and of the others. The tools
-/// in `always` come first.
-pub(crate) fn select(
-    tools: &[&Arc<ToolSpecification>],
-    task: &str,
-    token_budget: usize,
-    always: &[&str],
-) -> (Vec<usize>, Vec<usize>) {
-    let selected = index(tools).select(task, token_budget, always);
-    (selected.offered, selected.left_out)
-}
-
 /// How many indexes are cached. A crew has few sets of tools and searches the same ones repeatedly.
 const MAX_INDEXES: usize = 8;
 
-/// The cached indexes, the most recently used first.
-static INDEXES: Mutex<VecDeque<IndexedTools>> = Mutex::new(VecDeque::new());
+/// The indexes of the sets of tools that were searched, the most recently used first. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ToolIndexes(Arc<Mutex<VecDeque<IndexedTools>>>);
 
 /// A set of tools with its index.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct IndexedTools {
     tools: Vec<Arc<ToolSpecification>>,
     index: Arc<ToolIndex>,
@@ -53,26 +35,53 @@ impl IndexedTools {
     }
 }
 
-/// The index of these tools, built when they are first searched.
-pub(crate) fn index(tools: &[&Arc<ToolSpecification>]) -> Arc<ToolIndex> {
-    let lock = || INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = {
+impl ToolIndexes {
+    /// The positions of the tools that fit a query best, at most `limit`.
+    pub(crate) fn search(
+        &self,
+        tools: &[&Arc<ToolSpecification>],
+        query: &str,
+        limit: usize,
+    ) -> Vec<usize> {
+        let index = self.of(tools);
+        let hits = index.search(query, limit);
+        hits.iter().map(|hit| hit.index).collect()
+    }
+
+    /// The positions of the tools that are shown for a task within a budget of tokens, and of the others. The
+    /// tools in `always` come first.
+    pub(crate) fn select(
+        &self,
+        tools: &[&Arc<ToolSpecification>],
+        task: &str,
+        token_budget: usize,
+        always: &[&str],
+    ) -> (Vec<usize>, Vec<usize>) {
+        let selected = self.of(tools).select(task, token_budget, always);
+        (selected.offered, selected.left_out)
+    }
+
+    /// The index of these tools, built when they are first searched.
+    pub(crate) fn of(&self, tools: &[&Arc<ToolSpecification>]) -> Arc<ToolIndex> {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = {
+            let mut cached = lock();
+            let position = cached.iter().position(|indexed| indexed.is_of(tools));
+            position.and_then(|position| cached.remove(position))
+        };
+        // The lock is not held while the index is built. At worst two threads build the same one.
+        let indexed = found.unwrap_or_else(|| IndexedTools {
+            tools: tools.iter().map(|tool| Arc::clone(tool)).collect(),
+            index: Arc::new(ToolIndex::build(
+                tools.iter().map(|tool| ToolView::from(&***tool)),
+            )),
+        });
+        let index = Arc::clone(&indexed.index);
         let mut cached = lock();
-        let position = cached.iter().position(|indexed| indexed.is_of(tools));
-        position.and_then(|position| cached.remove(position))
-    };
-    // The lock is not held while the index is built. At worst two threads build the same one.
-    let indexed = found.unwrap_or_else(|| IndexedTools {
-        tools: tools.iter().map(|tool| Arc::clone(tool)).collect(),
-        index: Arc::new(ToolIndex::build(
-            tools.iter().map(|tool| ToolView::from(&***tool)),
-        )),
-    });
-    let index = Arc::clone(&indexed.index);
-    let mut cached = lock();
-    cached.push_front(indexed);
-    cached.truncate(MAX_INDEXES);
-    index
+        cached.push_front(indexed);
+        cached.truncate(MAX_INDEXES);
+        index
+    }
 }
 
 #[cfg(test)]
@@ -94,8 +103,9 @@ mod tests {
             );
             windlass_spec::read(&text).file.unwrap().agents()[0].clone()
         };
+        let indexes = ToolIndexes::default();
         let index_of =
-            |agent: &windlass_spec::Agent| index(&agent.tools().iter().collect::<Vec<_>>());
+            |agent: &windlass_spec::Agent| indexes.of(&agent.tools().iter().collect::<Vec<_>>());
         let two = agent(&["search", "send"]);
         let first = index_of(&two);
         assert!(Arc::ptr_eq(&first, &index_of(&two)));

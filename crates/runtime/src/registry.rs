@@ -22,6 +22,7 @@ use crate::gap::GapCheck;
 use crate::intake::Intake;
 use crate::intents::Intents;
 use crate::learning::Learning;
+use crate::ranking::ToolIndexes;
 
 pub use files::{ConfigurationFiles, FileTexts, PROJECT_FILE};
 pub use scan::{FileDigests, LibraryScan, file_digests, is_script};
@@ -196,6 +197,7 @@ impl Configured {
             intents: Intents::of(&self.configuration).map(Arc::new),
             gaps: GapCheck::of(&self.configuration),
             learning: self.learning(),
+            indexes: ToolIndexes::default(),
         }
     }
 

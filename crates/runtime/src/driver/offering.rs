@@ -41,7 +41,7 @@ impl Drive<'_> {
         let intents = intents.filter(|_| is_new && self.run.parent().is_none());
         // With one tool there is nothing to choose.
         let intents = intents.filter(|_| self.run.allowed_tools().nth(1).is_some());
-        let new_intent = intents.and_then(|intents| intents.of_task(&self.run));
+        let new_intent = intents.and_then(|intents| intents.of_task(&self.run, &intake.indexes));
         let new_intent = new_intent.map(RawUserIntent::from);
         let intent = new_intent.as_ref();
         let known = self.run.offer().and_then(|offer| offer.intent.as_ref());
@@ -110,12 +110,10 @@ impl Drive<'_> {
         let query = arguments.get("query").and_then(Value::as_str);
         let limit = arguments.get("limit").and_then(Value::as_u64);
         let limit = limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
-        let tools = find(
-            &self.run,
-            &self.rules,
-            query.unwrap_or_default(),
-            usize::try_from(limit).unwrap_or(usize::MAX),
-        );
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let intake = self.driver.crew.intake();
+        let wanted = (query.unwrap_or_default(), limit);
+        let tools = find(&self.run, &self.rules, &intake.indexes, wanted);
         CallEnd::Success(tool_search_result(&tools))
     }
 }

@@ -4,6 +4,8 @@ use windlass_config::Configuration;
 use windlass_core::run::Run;
 use windlass_spec::UserIntent;
 
+use crate::ranking::ToolIndexes;
+
 /// The intents that tasks are classified by: none.
 #[derive(Debug)]
 pub(crate) enum Intents {}
@@ -13,7 +15,7 @@ impl Intents {
         None
     }
 
-    pub(crate) fn of_task(&self, _: &Run) -> Option<UserIntent> {
+    pub(crate) fn of_task(&self, _: &Run, _: &ToolIndexes) -> Option<UserIntent> {
         match *self {}
     }
 }
