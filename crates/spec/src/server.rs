@@ -346,7 +346,9 @@ pub(crate) fn host(url: &str) -> Option<String> {
 /// a loopback address.
 #[must_use]
 pub fn is_unencrypted(url: &str) -> bool {
-    let is_encrypted = Url::parse(url).is_ok_and(|url| url.scheme() == "https");
+    let is_encrypted = url
+        .get(..8)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"));
     let is_loopback = host(url).is_some_and(|host| {
         let address: Option<IpAddr> = host.parse().ok();
         host == "localhost" || address.is_some_and(|address| address.is_loopback())
