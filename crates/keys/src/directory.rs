@@ -41,6 +41,24 @@ pub enum KeyError {
     /// There is no directory for keys.
     #[error("there is no directory for keys; set HOME or XDG_STATE_HOME")]
     NoDirectory,
+    /// The key of an approver is protected by a passphrase, and none was given.
+    #[error("the key of the approver `{0}` is protected by a passphrase")]
+    PassphraseNeeded(String),
+    /// The passphrase is not that of the key.
+    #[error("the passphrase is not that of the approver `{0}`")]
+    WrongPassphrase(String),
+    /// A new passphrase is too short.
+    #[error(
+        "a passphrase has at least {} characters",
+        crate::approver::MIN_PASSPHRASE
+    )]
+    ShortPassphrase,
+    /// The list of approvers is signed by another installation.
+    #[error("the list of approvers `{0}` is not one of this installation, or was changed")]
+    ForeignList(String),
+    /// A change of the list of approvers is not possible.
+    #[error("{0}")]
+    NotPossible(String),
     /// The system gives no random bytes.
     #[error("the operating system provides no random bytes")]
     NoRandomness,
@@ -165,5 +183,34 @@ impl KeyDirectory {
         let failed = |error| KeyError::io(&path, error);
         windlass_files::create_directory(&self.path).map_err(failed)?;
         windlass_files::replace(&path, content).map_err(failed)
+    }
+
+    /// Removes a file. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<bool, KeyError> {
+        let path = self.path.join(name);
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(KeyError::io(&path, error)),
+        }
+    }
+
+    /// Waits until no other process changes the files that a lock of this name guards. The lock ends with the returned
+    /// file.
+    ///
+    /// # Errors
+    /// If the lock cannot be made.
+    pub(crate) fn lock(&self, name: &str) -> Result<File, KeyError> {
+        let path = self.path.join(name);
+        let failed = |error| KeyError::io(&path, error);
+        windlass_files::create_directory(&self.path).map_err(failed)?;
+        let mut options = windlass_files::options();
+        options.create(true).truncate(false).read(true).write(true);
+        let file = windlass_files::open(&options, &path).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        Ok(file)
     }
 }

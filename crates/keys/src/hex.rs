@@ -30,6 +30,17 @@ pub fn decode<const LENGTH: usize>(text: &str) -> Option<[u8; LENGTH]> {
     Some(bytes)
 }
 
+/// The bytes of a text of any even number of digits, in either case.
+#[must_use]
+pub fn decode_any(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks(2);
+    let bytes = pairs.map(|pair| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        decode::<1>(pair).map(|[byte]| byte)
+    });
+    bytes.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,6 +52,10 @@ mod tests {
         assert_eq!(decode("00017FfF"), Some(bytes));
         for wrong in ["", "00017ff", "00017fff0", "00017ffg", "0é017ff"] {
             assert_eq!(decode::<4>(wrong), None, "{wrong}");
+        }
+        assert_eq!(decode_any("00017FfF"), Some(bytes.to_vec()));
+        for wrong in ["0", "00017ffg", "0é017ff"] {
+            assert_eq!(decode_any(wrong), None, "{wrong}");
         }
     }
 }

@@ -5,6 +5,9 @@ use std::fmt;
 use ring::rand::SystemRandom;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::directory::{KeyDirectory, KeyError};
 use crate::hex;
 use crate::journal_key::sha256;
@@ -88,6 +91,10 @@ impl InstallationKey {
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
+    pub(crate) const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The key of a text; `None` if it is none. The word at the beginning may be left out.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -111,6 +118,19 @@ impl PublicKey {
             .filter_map(|start| digits.get(start..start + 4))
             .collect();
         groups.join(":")
+    }
+}
+
+impl Serialize for PublicKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PublicKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| D::Error::custom("it is no public key"))
     }
 }
 

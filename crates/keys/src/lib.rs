@@ -3,11 +3,15 @@
 //! Keys are in the user's state directory, outside every project and data directory, so that a process that can write a
 //! database cannot forge what is signed or authenticated with them.
 
+mod approver;
+mod approvers;
 mod directory;
 pub mod hex;
 mod installation;
 mod journal_key;
 
+pub use approver::{ApproverKey, KeyProtection, MIN_PASSPHRASE};
+pub use approvers::{Approver, ApproverList, Approvers, Delegation};
 pub use directory::{KeyDirectory, KeyError};
 pub use installation::{InstallationKey, PublicKey};
 pub use journal_key::{JournalKey, Tag, key_files, random_bytes, sha256};
