@@ -3,6 +3,7 @@
 
 use windlass_spec::SecurityLevel;
 
+use crate::approvers::{Demands, combine};
 use crate::cache::{CacheKey, RuleAnswer};
 use crate::decision::{Decision, Fault};
 use crate::evaluate::{Case, Outcome, Parties};
@@ -43,7 +44,11 @@ impl Policies {
         let raised: Option<SecurityLevel> = rules().filter_map(|rule| rule.security_level).max();
         let usual = default_security_level(request.risk);
         let reasons = rules().filter_map(|rule| rule.reason.clone()).collect();
+        let demands: Vec<&Demands> = rules().map(|rule| &rule.demands).collect();
+        let (approvers, expires_seconds) = combine(demands.into_iter());
         Decision {
+            approvers,
+            expires_seconds,
             verdict: floor.verdict().max(answer.verdict),
             floor,
             policies: answer.verdict,

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use windlass_spec::SecurityLevel;
 
+use crate::approvers::GroupDemand;
 use crate::floor::FloorReason;
 use crate::verdict::Verdict;
 
@@ -24,6 +25,12 @@ pub struct Decision {
     pub rules: Vec<String>,
     /// The reasons of these rules, for people.
     pub reasons: Vec<String>,
+    /// The groups whose approval these rules demand, all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvers: Vec<GroupDemand>,
+    /// After how many seconds a request for approval expires, if these rules set it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_seconds: Option<u64>,
     /// The faults. Each of them denies.
     pub faults: Vec<Fault>,
 }

@@ -120,6 +120,15 @@ pub enum Problem {
     /// An `@security_level` that is invalid.
     #[error("`{0}` is not a security level")]
     UnknownSecurityLevel(String),
+    /// An annotation about approvers that is invalid.
+    #[error("the annotation `@{0}` cannot be read")]
+    InvalidAnnotation(String),
+    /// An `@escalate` in a rule without `@approvers`.
+    #[error("the rule escalates, and names no group that has to approve")]
+    EscalationWithoutGroup,
+    /// A rule names a group of approvers that does not exist.
+    #[error("there is no group of approvers `{0}`")]
+    UnknownGroup(String),
     /// A comment that looks like a misspelt example.
     #[error("there is no kind of example `@{0}`")]
     UnknownExample(String),

@@ -148,6 +148,16 @@ impl fmt::Display for Explanation {
             writeln!(f, "    {fault}")?;
         }
         writeln!(f, "  security level: {}", decision.security_level)?;
+        for demand in &decision.approvers {
+            write!(f, "  approvers: {} of `{}`", demand.count, demand.group)?;
+            match &demand.escalation {
+                Some((group, after)) => writeln!(f, ", and `{group}` after {after} s")?,
+                None => writeln!(f)?,
+            }
+        }
+        if let Some(seconds) = decision.expires_seconds {
+            writeln!(f, "  expires after: {seconds} s")?;
+        }
         if decision.verdict == Verdict::Deny && decision.faults.is_empty() {
             writeln!(f, "  an approval would not change it")?;
         }

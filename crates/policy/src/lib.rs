@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod analysis;
+mod approvers;
 mod cache;
 mod check;
 mod decide;
@@ -28,6 +29,7 @@ mod source;
 mod value;
 mod verdict;
 
+pub use approvers::GroupDemand;
 pub use decision::{Decision, Fault};
 pub use error::{PolicyError, PolicyPosition, PolicyWarning, Problem};
 pub use explain::{Change, Explanation, RulePart};

@@ -8,6 +8,7 @@ use windlass_spec::text::{TextUse, escape_line};
 use windlass_spec::{SecurityLevel, ToolSpecification};
 
 use crate::analysis::{Analysis, analyse_tree};
+use crate::approvers::{self, Demands};
 use crate::cache::AnswerCache;
 use crate::check;
 use crate::error::{Internal, PolicyError, PolicyPosition, PolicyWarning, Problem};
@@ -21,7 +22,14 @@ use crate::source::place;
 pub const DEFAULT_POLICIES: &str = include_str!("../default.cedar");
 
 /// The annotations a rule may carry.
-const ANNOTATIONS: [&str; 3] = ["id", "reason", "security_level"];
+const ANNOTATIONS: [&str; 6] = [
+    "id",
+    "reason",
+    "security_level",
+    "approvers",
+    "expires",
+    "escalate",
+];
 
 /// Rules that are checked against the tools and ready to decide.
 #[derive(Debug, Clone)]
@@ -49,6 +57,8 @@ pub struct Rule {
     pub reason: Option<String>,
     /// Its `@security_level`: the minimum level of an approval when it decides.
     pub security_level: Option<SecurityLevel>,
+    /// Its `@approvers`, `@expires` and `@escalate`.
+    pub(crate) demands: Demands,
     /// Where it starts.
     pub place: PolicyPosition,
     /// Its text.
@@ -272,6 +282,7 @@ impl Rule {
             security_level: policy
                 .annotation("security_level")
                 .and_then(|word| word.parse().ok()),
+            demands: Demands::of(policy),
             place: place(text, draft.start),
             text: text
                 .get(draft.start..draft.end)
@@ -297,6 +308,7 @@ fn in_order(mut errors: Vec<PolicyError>) -> Vec<PolicyError> {
 
 /// The rules of a text, in order.
 fn parse(text: &str) -> Result<Vec<Draft>, Vec<PolicyError>> {
+    let text = &approvers::for_parser(text);
     let set: PolicySet = text
         .parse()
         .map_err(|errors| check::syntax_errors(text, &errors))?;
@@ -402,6 +414,8 @@ fn annotations(text: &str, drafts: &[Draft]) -> Vec<PolicyError> {
                         .near(value, words)
                         .hint(format!("write one of {}", words.join(", "))),
                 );
+            } else {
+                errors.extend(approvers::check(text, draft, key, value));
             }
         }
     }

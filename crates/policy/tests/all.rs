@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod suite {
+    mod approvers;
     mod decisions;
     mod defaults;
     mod documentation;
