@@ -12,7 +12,9 @@ mod envelope;
 mod form;
 mod hold;
 mod identity;
+mod proof;
 mod question;
+mod quorum;
 mod standing;
 
 #[cfg(test)]
@@ -30,9 +32,11 @@ pub use decision::{ApprovalOutcome, DecideError, Decided, DecisionEffect, Person
 pub use digest::{Digest, NotADigest, canonical, sorted_json};
 pub use hold::{DEFAULT_UNDO_WINDOW, Hold, HoldDecision, HoldError, HoldStatus, InvalidHold};
 pub use identity::{NotAPrincipal, Principal, TenantPrincipal};
+pub use proof::{Attestation, DecisionMeans, DecisionProof, Signer};
 pub use question::{
     Ask, Authorize, CredentialUse, FormRequest, Intervene, Question, least_security_level,
 };
+pub use quorum::{Escalation, GroupQuorum, Quorum, TooFewCandidates};
 pub use standing::{
     InvalidStanding, Reach, Revoked, StandingApproval, StandingCall, StandingScope,
 };
@@ -85,6 +89,9 @@ pub struct Request {
     /// Who may decide; every principal of the tenant if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvers: Vec<Principal>,
+    /// Who has to agree, if not just one approver. `None` in questions from before there were groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quorum: Option<Quorum>,
     /// When it was asked.
     pub asked_at: Timestamp,
     /// When it expires.
@@ -132,6 +139,7 @@ impl Request {
             instruction: None,
             message: None,
             approvers: Vec::new(),
+            quorum: None,
             asked_at,
             expires_at: later(asked_at, DEFAULT_EXPIRY),
         }
@@ -167,6 +175,9 @@ pub enum ApprovalError {
     /// Two approvers are required, and only one is named.
     #[error("two approvers are required, but only `{0}` may decide")]
     TooFewApprovers(Principal),
+    /// Too few people may decide.
+    #[error(transparent)]
+    TooFewCandidates(#[from] TooFewCandidates),
     /// The call does not belong to the run.
     #[error("the call `{call}` does not belong to the run `{run}`")]
     OtherRun {
@@ -213,13 +224,18 @@ impl Approval {
         {
             return Err(ApprovalError::TooFewApprovers(first.clone()));
         }
-        Ok(Self {
+        let asked = Self {
             digest: request.question.digest(),
             request,
             status: ApprovalStatus::Pending,
             decisions: Vec::new(),
             settled_at: None,
-        })
+        };
+        if !asked.groups().is_empty() {
+            let members = asked.groups().iter().flat_map(GroupQuorum::everybody);
+            asked.check_candidates(&members.cloned().collect::<Vec<_>>())?;
+        }
+        Ok(asked)
     }
 
     /// The request it was made from.
@@ -311,11 +327,11 @@ impl Approval {
         self.status == ApprovalStatus::Pending && at >= self.request.expires_at
     }
 
-    /// How many more approvers are needed.
+    /// How many more approvers are needed at least.
     #[must_use]
     pub fn still_needed(&self) -> usize {
         match self.status {
-            ApprovalStatus::Pending => self.question().needed() - self.decisions.len(),
+            ApprovalStatus::Pending => self.missing_after(self.decisions.iter()),
             _ => 0,
         }
     }
@@ -334,13 +350,32 @@ impl Approval {
         digest: Option<&Digest>,
         at: Timestamp,
     ) -> Result<DecisionEffect, DecideError> {
+        self.decide_attested(by, None, decision, digest, at)
+    }
+
+    /// Applies a decision as [`Approval::decide`] does, of an approver who is authenticated. The decision is signed
+    /// afterwards ([`Approval::sign`]).
+    ///
+    /// # Errors
+    /// As [`Approval::decide`], and if the means do not suffice for the call.
+    pub fn decide_attested(
+        &mut self,
+        by: &TenantPrincipal,
+        attestation: Option<Attestation>,
+        decision: PersonDecision,
+        digest: Option<&Digest>,
+        at: Timestamp,
+    ) -> Result<DecisionEffect, DecideError> {
         if self.status == ApprovalStatus::Expired || self.is_overdue(at) {
             return Err(DecideError::Expired(self.request.expires_at));
         }
         if self.status != ApprovalStatus::Pending {
             return Err(DecideError::NotPending(self.status));
         }
-        if !self.is_entitled(by) {
+        let seat = attestation.as_ref();
+        let seat = seat.and_then(|attestation| attestation.on_behalf_of.as_ref());
+        let seat = seat.unwrap_or(&by.principal);
+        if by.tenant != self.request.principal.tenant || !self.admits(seat, at) {
             return Err(DecideError::NotEntitled(by.principal.clone()));
         }
         let asked = self.digest();
@@ -358,6 +393,10 @@ impl Approval {
             at,
             digest: self.edited_digest(&decision).unwrap_or(asked),
             decision,
+            proof: attestation.map(|attestation| DecisionProof {
+                attestation,
+                signature: String::new(),
+            }),
         };
         if decided.decision.is_approval() {
             self.check_agreement(&decided, digest.is_some())?;
@@ -369,10 +408,10 @@ impl Approval {
             | PersonDecision::Answer { .. }
             | PersonDecision::Done { .. } => ApprovalStatus::Approved,
             PersonDecision::Approve | PersonDecision::ApproveEdited { .. } => {
-                if self.decisions.len() + 1 < self.question().needed() {
-                    ApprovalStatus::Pending
-                } else {
-                    ApprovalStatus::Approved
+                let given = self.decisions.iter().chain([&decided]);
+                match self.missing_after(given) {
+                    0 => ApprovalStatus::Approved,
+                    _ => ApprovalStatus::Pending,
                 }
             }
         };
@@ -444,12 +483,6 @@ impl Approval {
         Some(edited.unwrap_or(asked))
     }
 
-    fn is_entitled(&self, by: &TenantPrincipal) -> bool {
-        let approvers = &self.request.approvers;
-        by.tenant == self.request.principal.tenant
-            && (approvers.is_empty() || approvers.contains(&by.principal))
-    }
-
     /// The digest of the call that would run after this decision.
     fn edited_digest(&self, decision: &PersonDecision) -> Option<Digest> {
         match decision {
@@ -462,14 +495,28 @@ impl Approval {
     }
 
     fn check_agreement(&self, decided: &Decided, is_stated: bool) -> Result<(), DecideError> {
+        let people = [&decided.by, decided.seat()];
+        if let Some(requester) = people.iter().find(|person| self.is_left_out(person)) {
+            return Err(DecideError::ActsFor((*requester).clone()));
+        }
+        if let (Some(proof), Some(call)) = (&decided.proof, self.question().authorize()) {
+            let (means, level) = (proof.attestation.means, call.security_level);
+            let is_own = means == DecisionMeans::OwnCall && self.needs_several();
+            if is_own || !means.suffices_for(level) {
+                return Err(DecideError::WeakMeans { means, level });
+            }
+        }
         let Some(first) = self.decisions.first() else {
             return Ok(());
         };
-        if let Some(same) = self
-            .deciders()
-            .find(|other| other.is_same_person(&decided.by))
-        {
-            return Err(DecideError::SamePrincipal(same.clone()));
+        let is_same = |other: &&Decided| {
+            let others = [&other.by, other.seat()];
+            others
+                .iter()
+                .any(|other| people.iter().any(|person| other.is_same_person(person)))
+        };
+        if let Some(same) = self.decisions.iter().find(is_same) {
+            return Err(DecideError::SamePrincipal(same.by.clone()));
         }
         if decided.digest != first.digest {
             return Err(DecideError::OtherArguments(first.by.clone()));
@@ -480,6 +527,13 @@ impl Approval {
             return Err(DecideError::DigestNeeded(first.by.clone()));
         }
         Ok(())
+    }
+
+    fn set_signature(&mut self, signature: String) {
+        let last = self.decisions.last_mut();
+        if let Some(proof) = last.and_then(|decided| decided.proof.as_mut()) {
+            proof.signature = signature;
+        }
     }
 
     fn settle(&mut self, status: ApprovalStatus, at: Timestamp) {

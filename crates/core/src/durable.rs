@@ -39,10 +39,12 @@ pub enum AtomicWrite {
 
 /// What a store knows about a call from other records than the events of its run. A driver compares it
 /// with the call before the call starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallEvidence {
     /// The digest of the call as it was approved, else as it was held; `None` if it was neither.
     pub authorized: Option<Digest>,
+    /// Why its approval is not that of approvers who may decide, if so.
+    pub unproven: Option<String>,
     /// Whether an execution of the call has ended.
     pub has_run: bool,
 }

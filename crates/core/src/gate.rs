@@ -6,11 +6,13 @@
 mod decision;
 mod permit;
 mod rules;
+mod terms;
 
 pub use decision::{Decision, PriorApproval, Stage, Verdict};
 pub(crate) use permit::permit;
 pub use permit::{OtherCall, Permit, PermitError};
 pub use rules::{DEFAULT_ENVIRONMENT, EVERYBODY, Entitlement, Governance, Rules, ToolRule};
+pub use terms::{ApprovalTerms, ApproverGroups, EscalationTerms, GroupTerms};
 
 use std::collections::BTreeSet;
 use windlass_policy::{Request, Session};
@@ -160,6 +162,7 @@ fn by_risk(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> Decis
         is_tainted: context.is_tainted,
         tainted_arguments: context.tainted_arguments.to_vec(),
         environment: Some(rules.environment().to_owned()),
+        terms: ApprovalTerms::new(&decided, rules.approvers()),
         ..Decision::by_policy(&decided, risk, window)
     }
 }

@@ -76,7 +76,7 @@ pub use event::{
 };
 pub use mistake::{Mistake, MistakeKind};
 pub use outcome::{FoldError, Next, RunEnd, Waiting};
-pub use people::{GateStep, ToolQuestion};
+pub use people::{GateStep, ToolQuestion, undecidable};
 pub use plan::{
     CREATE_EXECUTION_PLAN, GET_EXECUTION_STATUS, PlanState, PlanTaskStatus, ReplanError, TaskEnd,
     TaskState, UPDATE_TASK_STATUS,

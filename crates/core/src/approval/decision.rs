@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use windlass_spec::{NonEmptyText, Timestamp};
+use windlass_spec::{NonEmptyText, SecurityLevel, Timestamp};
 
 use super::ApprovalStatus;
 use super::digest::Digest;
 use super::identity::Principal;
+use super::proof::{DecisionMeans, DecisionProof};
 
 /// A person's decision about a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,6 +77,10 @@ pub struct Decided {
     /// The decision.
     #[serde(flatten)]
     pub decision: PersonDecision,
+    /// The proof that this person decided. `None` in decisions from before they were signed, and in stores without
+    /// keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<DecisionProof>,
 }
 
 /// The outcome of a question.
@@ -147,10 +152,32 @@ pub enum DecideError {
     /// The principal is not an approver of this question.
     #[error("{0} may not decide about this")]
     NotEntitled(Principal),
+    /// The run acts for this person, so their approval does not count where several are needed.
+    #[error(
+        "the run acts for {0}, who does not count as one of its approvers; other approvers are required"
+    )]
+    ActsFor(Principal),
+    /// The means do not suffice for the call.
+    #[error("{}", weak_means_message(*means, *level))]
+    WeakMeans {
+        /// How the approver decided.
+        means: DecisionMeans,
+        /// The security level of the call.
+        level: SecurityLevel,
+    },
     /// The decision does not fit the question.
     #[error("`{decision}` does not fit this question")]
     DoesNotFit {
         /// The name of the decision.
         decision: &'static str,
     },
+}
+
+fn weak_means_message(means: DecisionMeans, level: SecurityLevel) -> String {
+    let what = match means {
+        DecisionMeans::OwnCall => "the approval of one's own call",
+        DecisionMeans::Digest => "an approval by `--digest` without a terminal",
+        _ => "an approval without a confirmation",
+    };
+    format!("{what} does not count for a call of the security level {level}")
 }

@@ -63,9 +63,15 @@ impl TryFrom<RawApproval> for Approval {
         for decided in &raw.decisions {
             let by = TenantPrincipal::new(tenant.clone(), decided.by.clone());
             let shown = approval.digest();
+            let proof = decided.proof.as_ref();
+            let attestation = proof.map(|proof| proof.attestation.clone());
+            let decision = decided.decision.clone();
             approval
-                .decide(&by, decided.decision.clone(), Some(&shown), decided.at)
+                .decide_attested(&by, attestation, decision, Some(&shown), decided.at)
                 .map_err(|error| ApprovalError::Impossible(error.to_string()))?;
+            if let Some(proof) = proof {
+                approval.set_signature(proof.signature.clone());
+            }
         }
         if let Some(at) = raw.settled_at {
             match raw.status {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
+mod agreeing;
 mod deciding;
 mod digests;
 mod holding;

@@ -11,6 +11,7 @@ use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel, SecurityL
 
 pub use windlass_policy::Verdict;
 
+use super::terms::ApprovalTerms;
 use crate::approval::Digest;
 use crate::risk::Assessment;
 
@@ -63,6 +64,9 @@ pub struct Decision {
     /// The digest of the configuration of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) configuration: Option<Box<str>>,
+    /// What the policies demand of an approval.
+    #[serde(default, skip_serializing_if = "ApprovalTerms::is_empty")]
+    pub(super) terms: ApprovalTerms,
 }
 
 #[expect(
@@ -131,6 +135,7 @@ impl Decision {
             retry_at: None,
             set: BTreeMap::new(),
             configuration: None,
+            terms: ApprovalTerms::default(),
         }
     }
 
@@ -175,6 +180,7 @@ impl Decision {
             retry_at: None,
             set: BTreeMap::new(),
             configuration: None,
+            terms: ApprovalTerms::default(),
         }
     }
 
@@ -315,6 +321,12 @@ impl Decision {
     #[must_use]
     pub fn configuration(&self) -> Option<&str> {
         self.configuration.as_deref()
+    }
+
+    /// What the policies demand of an approval.
+    #[must_use]
+    pub fn terms(&self) -> &ApprovalTerms {
+        &self.terms
     }
 
     /// The failure a denied call ends with; `None` if it was not denied.

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use windlass_policy::{
-    DEFAULT_POLICIES, FloorSettings, ParsedPolicies, Policies, PolicyError, Request,
+    DEFAULT_POLICIES, FloorSettings, GroupDemand, ParsedPolicies, Policies, PolicyError, Request,
 };
 use windlass_spec::registry::{CategoryName, Permission, RateLimits};
 use windlass_spec::{Agent, AgentName, RiskLevel, TimeoutSeconds, ToolName, ToolSpecification};
 
-use crate::approval::{DEFAULT_UNDO_WINDOW, TenantPrincipal};
+use super::terms::ApproverGroups;
+use crate::approval::{DEFAULT_EXPIRY, DEFAULT_UNDO_WINDOW, TenantPrincipal};
 use crate::catalog::{CallKind, callable};
 use crate::limits::{Breaker, Limit, LimitScope};
 use crate::risk::{Annotations, Assessment, KnownTool, ToolRisk, Trust};
@@ -54,6 +55,8 @@ pub struct Governance {
     pub agents: BTreeMap<String, BTreeSet<Permission>>,
     /// When a failing tool is paused.
     pub breaker: Breaker,
+    /// The groups of approvers that policies may name.
+    pub approvers: ApproverGroups,
     /// The digest of the configuration these settings come from, if any.
     pub configuration: Option<String>,
 }
@@ -105,6 +108,7 @@ impl Default for Governance {
             principals: BTreeMap::new(),
             agents: BTreeMap::new(),
             breaker: Breaker::default(),
+            approvers: ApproverGroups::new(),
             configuration: None,
         }
     }
@@ -123,6 +127,7 @@ pub struct Rules {
     principals: BTreeMap<String, Entitlement>,
     agents: BTreeMap<String, BTreeSet<Permission>>,
     breaker: Breaker,
+    approvers: ApproverGroups,
     configuration: Option<String>,
 }
 
@@ -157,8 +162,10 @@ impl Rules {
         let others = governance.other_tools.iter().filter(is_other);
         let own = callable.iter().map(|(_, tool)| tool);
         let specifications = own.chain(others).map(AsRef::as_ref);
+        let groups: BTreeSet<&str> = governance.approvers.keys().map(String::as_str).collect();
         let load = |parsed: &ParsedPolicies| {
             let policies = parsed.load(specifications.clone())?;
+            policies.check_groups(&groups)?;
             Ok(policies.with_floor(governance.floor))
         };
         let policies = load(&parsed)?;
@@ -197,6 +204,7 @@ impl Rules {
             principals: governance.principals.clone(),
             agents: governance.agents.clone(),
             breaker: governance.breaker,
+            approvers: governance.approvers.clone(),
             configuration: governance.configuration.clone(),
         })
     }
@@ -226,12 +234,25 @@ impl Rules {
             let security_level = decided.security_level.max(strictest.security_level);
             let is_stricter =
                 (decided.verdict, decided.policies) > (strictest.verdict, strictest.policies);
+            let approvers = both_demands(&strictest.approvers, &decided.approvers);
+            let usual = DEFAULT_EXPIRY.as_secs();
+            let expires_seconds = match (strictest.expires_seconds, decided.expires_seconds) {
+                (set, None) => set,
+                (set, Some(other)) => Some(set.unwrap_or(usual).min(other)),
+            };
             let stricter = if is_stricter { decided } else { strictest };
             windlass_policy::Decision {
                 security_level,
+                approvers,
+                expires_seconds,
                 ..stricter
             }
         })
+    }
+
+    /// The groups of approvers.
+    pub(crate) fn approvers(&self) -> &ApproverGroups {
+        &self.approvers
     }
 
     /// The environment of runs.
@@ -351,4 +372,16 @@ impl Rules {
                 Duration::from_secs(seconds.into())
             })
     }
+}
+
+/// The demands of both: the others can only add groups, or raise the number of approvers of a group.
+fn both_demands(demands: &[GroupDemand], others: &[GroupDemand]) -> Vec<GroupDemand> {
+    let mut both = demands.to_vec();
+    for other in others {
+        match both.iter_mut().find(|demand| demand.group == other.group) {
+            Some(demand) => demand.count = demand.count.max(other.count),
+            None => both.push(other.clone()),
+        }
+    }
+    both
 }

@@ -71,7 +71,7 @@ impl Run {
         let covered = covered.filter(|by| matches!(by, PriorApproval::Request(_)));
         let covered = covered.or_else(|| {
             let (digest, level) = (decision.digest(), decision.security_level());
-            let granted = self.grants.covering(digest, level)?;
+            let granted = self.grants.covering(digest, level, decision.terms())?;
             Some(PriorApproval::Request(granted.clone()))
         });
         Ok(match covered {
@@ -111,6 +111,13 @@ impl Run {
             let reason = format!(
                 "the call {call} has run before and its journal does not say so; it does not run again"
             );
+            return Ok(Some(Decision::deny_unauthorized(reason)));
+        }
+        if let Some(reason) = authorized
+            .as_ref()
+            .and_then(|found| found.unproven.as_ref())
+        {
+            let reason = format!("the approval of the call {call} does not count: {reason}");
             return Ok(Some(Decision::deny_unauthorized(reason)));
         }
         let other = authorized.and_then(|evidence| {
@@ -175,8 +182,9 @@ impl Run {
         at: Timestamp,
     ) -> Option<StandingCall<'r>> {
         let (record, _) = self.call(call).ok()?;
-        // A standing approval was given without knowing of an earlier attempt.
-        (decision.verdict() == Verdict::Ask && !self.is_doubtful(record)).then_some(())?;
+        // A standing approval was given without knowing of an earlier attempt, and by one approver.
+        let can_cover = decision.terms().groups.is_empty() && !self.is_doubtful(record);
+        (decision.verdict() == Verdict::Ask && can_cover).then_some(())?;
         Some(StandingCall {
             principal,
             run: &self.id,

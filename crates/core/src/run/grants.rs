@@ -3,8 +3,8 @@
 use windlass_spec::{CallId, SecurityLevel};
 
 use super::event::Event;
-use crate::approval::Digest;
-use crate::gate::PriorApproval;
+use crate::approval::{Digest, GroupQuorum};
+use crate::gate::{ApprovalTerms, PriorApproval};
 
 /// An authorization for a call that is yet to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,16 +12,24 @@ pub(super) struct Grant {
     call: CallId,
     digest: Digest,
     security_level: SecurityLevel,
+    /// The groups that agreed.
+    groups: Vec<GroupQuorum>,
 }
 
 impl Grant {
     /// What a call of `request_authorization` led to: the call of that digest may be made, as far as that
     /// much care is enough.
-    pub(super) fn new(call: CallId, digest: Digest, security_level: SecurityLevel) -> Self {
+    pub(super) fn new(
+        call: CallId,
+        digest: Digest,
+        security_level: SecurityLevel,
+        groups: Vec<GroupQuorum>,
+    ) -> Self {
         Self {
             call,
             digest,
             security_level,
+            groups,
         }
     }
 }
@@ -49,9 +57,13 @@ impl Grants {
         &self,
         digest: Option<Digest>,
         security_level: SecurityLevel,
+        terms: &ApprovalTerms,
     ) -> Option<&CallId> {
-        let covers =
-            |grant: &&Grant| Some(grant.digest) == digest && grant.security_level >= security_level;
+        let covers = |grant: &&Grant| {
+            Some(grant.digest) == digest
+                && grant.security_level >= security_level
+                && terms.is_covered_by(&grant.groups)
+        };
         self.unused.iter().find(covers).map(|grant| &grant.call)
     }
 }
@@ -85,18 +97,25 @@ mod tests {
     fn grant_covers_its_call_until_it_is_used() {
         let asked: CallId = "r1:1:0".parse().unwrap();
         let mut grants = Grants::default();
+        let none = ApprovalTerms::default();
         let (send, level) = (digest("send"), SecurityLevel::Medium);
         let time_passed = Event::TimePassed {
             at: Timestamp::from_microseconds(0),
         };
-        grants.apply(&time_passed, Some(Grant::new(asked.clone(), send, level)));
-        assert_eq!(grants.covering(Some(send), level), Some(&asked));
-        assert_eq!(grants.covering(Some(send), SecurityLevel::High), None);
-        assert_eq!(grants.covering(Some(digest("note")), level), None);
-        assert_eq!(grants.covering(None, level), None);
+        grants.apply(
+            &time_passed,
+            Some(Grant::new(asked.clone(), send, level, Vec::new())),
+        );
+        assert_eq!(grants.covering(Some(send), level, &none), Some(&asked));
+        assert_eq!(
+            grants.covering(Some(send), SecurityLevel::High, &none),
+            None
+        );
+        assert_eq!(grants.covering(Some(digest("note")), level, &none), None);
+        assert_eq!(grants.covering(None, level, &none), None);
         grants.apply(&decided_by("r1:1:1"), None);
-        assert_eq!(grants.covering(Some(send), level), Some(&asked));
+        assert_eq!(grants.covering(Some(send), level, &none), Some(&asked));
         grants.apply(&decided_by("r1:1:0"), None);
-        assert_eq!(grants.covering(Some(send), level), None);
+        assert_eq!(grants.covering(Some(send), level, &none), None);
     }
 }

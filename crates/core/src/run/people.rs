@@ -14,10 +14,10 @@ use super::plan::TASK_OF_PLAN;
 use super::progress::{IT_HAPPENED, NOTHING_HAPPENED, Step};
 use super::{CallKind, Entry, Run};
 use crate::approval::{
-    Approval, Ask, Authorize, CredentialUse, Intervene, Question, QuestionAuthor, Request,
-    TenantPrincipal, least_security_level, sorted_json,
+    Approval, ApprovalError, Ask, Authorize, CredentialUse, Intervene, Question, QuestionAuthor,
+    Request, TenantPrincipal, TooFewCandidates, least_security_level, sorted_json,
 };
-use crate::gate::{Decision, Rules, Verdict};
+use crate::gate::{ApprovalTerms, Decision, Rules, Verdict};
 use crate::limits::Readiness;
 
 /// How long a form may stay unanswered: the tool waits for it with an open call.
@@ -87,38 +87,40 @@ impl Run {
             return Some(GateStep::Decide);
         };
         let mut author = QuestionAuthor::Windlass;
-        let question = if record.state() == CallState::Unknown {
-            let lost = self.damage().filter(|_| self.may_have_run(record.id()));
-            Ok(unknown_outcome_question(record, lost))
-        } else if decision.verdict() == Verdict::Ask && !progress.is_approved() {
-            Ok(approval_question(
-                record,
-                decision,
-                self.doubt_about(record),
-            ))
-        } else {
-            // The arguments of the model are the text of the question.
-            author = QuestionAuthor::Agent(self.agent().name().clone());
-            match kind {
-                CallKind::Question => model_question(record),
-                CallKind::Authorization => self.authorization(record, principal, rules),
-                CallKind::Tool
-                | CallKind::Plan(_)
-                | CallKind::ToolSearch
-                | CallKind::SubAgent
-                | CallKind::Finish => {
-                    return Some(GateStep::Hold {
-                        until: later(now, decision.undo_window().unwrap_or_default()),
-                        deferred: tool.attributes().deferred == Some(true),
-                    });
+        let none = ApprovalTerms::default();
+        let question: Result<(Question, ApprovalTerms), Failure> =
+            if record.state() == CallState::Unknown {
+                let lost = self.damage().filter(|_| self.may_have_run(record.id()));
+                Ok((unknown_outcome_question(record, lost), none))
+            } else if decision.verdict() == Verdict::Ask && !progress.is_approved() {
+                let question = approval_question(record, decision, self.doubt_about(record));
+                Ok((question, decision.terms().clone()))
+            } else {
+                // The arguments of the model are the text of the question.
+                author = QuestionAuthor::Agent(self.agent().name().clone());
+                match kind {
+                    CallKind::Question => model_question(record).map(|question| (question, none)),
+                    CallKind::Authorization => self.authorization(record, principal, rules),
+                    CallKind::Tool
+                    | CallKind::Plan(_)
+                    | CallKind::ToolSearch
+                    | CallKind::SubAgent
+                    | CallKind::Finish => {
+                        return Some(GateStep::Hold {
+                            until: later(now, decision.undo_window().unwrap_or_default()),
+                            deferred: tool.attributes().deferred == Some(true),
+                        });
+                    }
                 }
-            }
-        };
+            };
         Some(match question {
             // An invalid question fails here and not when it is recorded.
-            Ok(question) => self.ask(call, principal, (question, author), now, |error| {
-                Failure::new(ErrorCategory::InvalidArguments, Effect::None, error)
-            }),
+            Ok((question, terms)) => {
+                let asked = (question, author, terms);
+                self.ask(call, principal, asked, now, |error| {
+                    Failure::new(ErrorCategory::InvalidArguments, Effect::None, error)
+                })
+            }
             Err(failure) => GateStep::Refuse(failure),
         })
     }
@@ -128,12 +130,13 @@ impl Run {
         &self,
         call: &CallId,
         principal: &TenantPrincipal,
-        question: (Question, QuestionAuthor),
+        question: (Question, QuestionAuthor, ApprovalTerms),
         now: Timestamp,
         refused: impl FnOnce(String) -> Failure,
     ) -> GateStep {
         match Approval::ask(self.request_about(call, principal, question, now)) {
             Ok(approval) => GateStep::Ask(Box::new(approval)),
+            Err(ApprovalError::TooFewCandidates(few)) => GateStep::Refuse(undecidable(&few)),
             Err(error) => GateStep::Refuse(refused(error.to_string())),
         }
     }
@@ -143,7 +146,7 @@ impl Run {
         &self,
         call: &CallId,
         principal: &TenantPrincipal,
-        (question, author): (Question, QuestionAuthor),
+        (question, author, terms): (Question, QuestionAuthor, ApprovalTerms),
         now: Timestamp,
     ) -> Request {
         let mut request = Request::new(call.clone(), principal.clone(), question, now);
@@ -159,6 +162,7 @@ impl Run {
             request.expires_at = later(now, FORM_EXPIRY);
         }
         if request.question.authorize().is_some() {
+            terms.apply(&mut request);
             request.message = thought.and_then(|thought| NonEmptyText::new(thought).ok());
         }
         request
@@ -199,7 +203,9 @@ impl Run {
             }
         };
         let author = QuestionAuthor::Tool(record.tool_name().clone());
-        Ok(self.ask(call, principal, (question, author), now, |error| {
+        let terms = decision.map(Decision::terms).cloned().unwrap_or_default();
+        let asked = (question, author, terms);
+        Ok(self.ask(call, principal, asked, now, |error| {
             let message = format!("the tool asked an invalid question: {error}");
             Failure::new(ErrorCategory::InvalidOutput, Effect::None, message)
         }))
@@ -211,7 +217,7 @@ impl Run {
         record: &CallRecord,
         principal: &TenantPrincipal,
         rules: &Rules,
-    ) -> Result<Question, Failure> {
+    ) -> Result<(Question, ApprovalTerms), Failure> {
         let arguments = record.arguments();
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         let name = text("tool_name").unwrap_or_default();
@@ -243,7 +249,7 @@ impl Run {
         let risk = decision.risk_level().unwrap_or(RiskLevel::Irreversible);
         let stated = text("security_level").and_then(|word| word.parse().ok());
         let level = stated.unwrap_or(SecurityLevel::Low);
-        Ok(Question::Authorize(Authorize {
+        let question = Question::Authorize(Authorize {
             tool_name: tool.name().clone(),
             tool_args: tool_args.clone(),
             reason: match self.doubt_about(&wanted) {
@@ -256,7 +262,8 @@ impl Run {
                 .max(least_security_level(risk)),
             rule: None,
             credentials: None,
-        }))
+        });
+        Ok((question, decision.terms().clone()))
     }
 
     /// The tool of that name, if calls of it can be authorized in advance.
@@ -267,6 +274,17 @@ impl Run {
                 "there is no tool `{name}` to request authorization for"
             ))),
         }
+    }
+}
+
+/// The failure of a call that needs an approval that nobody can give.
+#[must_use]
+pub fn undecidable(few: &TooFewCandidates) -> Failure {
+    let message = format!("the call needs approval, and nobody can give it: {few}");
+    Failure {
+        model_message: "the call needs approval, and nobody can give it; continue without it"
+            .to_owned(),
+        ..Failure::new(ErrorCategory::PermissionDenied, Effect::None, message)
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use windlass_spec::{CallState, SecurityLevel, Timestamp};
 
 use super::event::Variant;
-use crate::approval::{Approval, Digest};
+use crate::approval::{Approval, Digest, GroupQuorum};
 use crate::catalog::CallKind;
 use crate::gate::{Decision, Verdict};
 
@@ -50,11 +50,13 @@ pub enum FormReply {
 }
 
 /// The approval of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Approved {
     pub(super) security_level: SecurityLevel,
     /// The digest of the call that was approved, with the approver's edits.
     pub(super) digest: Digest,
+    /// The groups that agreed.
+    pub(super) groups: Vec<GroupQuorum>,
 }
 
 /// The undo window of a call.
@@ -157,7 +159,7 @@ impl CallProgress {
 
     /// The digest of the call that was approved.
     pub(super) fn approved_digest(&self) -> Option<Digest> {
-        self.approved.map(|approved| approved.digest)
+        self.approved.as_ref().map(|approved| approved.digest)
     }
 
     /// Whether an approver edited the arguments.
@@ -194,10 +196,12 @@ impl CallProgress {
 
     /// Whether a decision is stricter than an earlier one, given the approvals since.
     pub(super) fn is_stricter(&self, earlier: &Decision, decision: &Decision) -> bool {
-        match self.approved {
+        match &self.approved {
             _ if decision.verdict() == Verdict::Deny => earlier.verdict() != Verdict::Deny,
-            Some(Approved { security_level, .. }) => {
-                decision.verdict() == Verdict::Ask && decision.security_level() > security_level
+            Some(approved) => {
+                let is_covered = decision.terms().is_covered_by(&approved.groups);
+                decision.verdict() == Verdict::Ask
+                    && (decision.security_level() > approved.security_level || !is_covered)
             }
             None => decision.verdict() > earlier.verdict(),
         }

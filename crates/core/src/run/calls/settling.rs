@@ -114,7 +114,12 @@ impl Calls {
                     asked.tool_name,
                     sorted_json(&Value::Object(arguments))
                 );
-                let grant = Grant::new(call.clone(), digest, asked.security_level);
+                let grant = Grant::new(
+                    call.clone(),
+                    digest,
+                    asked.security_level,
+                    approval.groups().to_vec(),
+                );
                 (Value::String(message), Some(grant))
             }
             other => {
@@ -154,6 +159,7 @@ impl Calls {
                 let approved = Approved {
                     security_level: asked.security_level,
                     digest,
+                    groups: approval.groups().to_vec(),
                 };
                 target.progress.approve(approved, requested);
                 if is_edited {

@@ -21,6 +21,7 @@ fn approved(security_level: SecurityLevel) -> Approved {
     Approved {
         security_level,
         digest: Digest::of_json(&Value::Null),
+        groups: Vec::new(),
     }
 }
 
