@@ -69,6 +69,10 @@ pub(crate) fn build(tree: Node, restricted: &Restricted) -> Configuration {
             .entries(&["principals"])
             .map(|(name, node)| (name.to_owned(), principal(node)))
             .collect(),
+        approvers: tree
+            .entries(&["approvers"])
+            .map(|(name, node)| (name.to_owned(), texts(node.items(&["members"]))))
+            .collect(),
         agents: tree
             .entries(&["agents"])
             .filter_map(|(name, node)| Some((name.parse().ok()?, agent(node))))

@@ -49,6 +49,7 @@ pub(crate) struct Inner {
     pub(crate) gate: GateSettings,
     pub(crate) risk: BTreeMap<ToolName, RiskLevel>,
     pub(crate) principals: BTreeMap<String, PrincipalSettings>,
+    pub(crate) approvers: BTreeMap<String, Vec<String>>,
     pub(crate) agents: BTreeMap<AgentName, AgentSettings>,
     pub(crate) servers: Vec<ServerSettings>,
     pub(crate) known_categories: Categories,
@@ -170,6 +171,12 @@ impl Configuration {
     #[must_use]
     pub fn principals(&self) -> &BTreeMap<String, PrincipalSettings> {
         &self.inner.principals
+    }
+
+    /// The members of the groups of approvers, by the name of the group.
+    #[must_use]
+    pub fn approvers(&self) -> &BTreeMap<String, Vec<String>> {
+        &self.inner.approvers
     }
 
     /// The permissions and rate limits of a principal. Permissions are those granted to it and to `*`.

@@ -23,6 +23,10 @@ pub(crate) enum Form {
     Agent,
     /// The name of a principal, or `*` for every principal.
     Principal,
+    /// The name of a group of approvers.
+    Group,
+    /// The name of an approver.
+    Approver,
     /// The name of an intent.
     Intent,
     /// A URL with http or https.
@@ -63,7 +67,9 @@ impl Form {
             Self::Category => CategoryName::new(text).map(drop).map_err(|e| e.to_string()),
             Self::Permission => Permission::new(text).map(drop).map_err(|e| e.to_string()),
             Self::Tool => ToolName::new(text).map(drop).map_err(|e| e.to_string()),
-            Self::Agent | Self::Principal | Self::Intent => {
+            Self::Group if is_group(text) => Ok(()),
+            Self::Group => Err(format!("`{text}` is not {}", self.describe())),
+            Self::Agent | Self::Principal | Self::Approver | Self::Intent => {
                 AgentName::new(text).map(drop).map_err(|e| e.to_string())
             }
             Self::Url => check_url(text),
@@ -92,6 +98,8 @@ impl Form {
             Self::Tool => "the name of a tool",
             Self::Agent => "the name of an agent",
             Self::Principal => "the name of a principal",
+            Self::Group => "the name of a group: a letter, then letters, digits, `_` and `-`",
+            Self::Approver => "the name of an approver",
             Self::Intent => "the name of an intent",
             Self::Url => "a URL that starts with http:// or https://",
             Self::Host => "a host such as `example.org` or `*.example.org`",
@@ -115,7 +123,8 @@ impl Form {
                 json!({ "pattern": "^(\\*|(\\*\\.)?[^*/?#@\\s.][^*/?#@\\s]*)(:[0-9]+)?$" })
             }
             Self::Record => json!({ "pattern": "^\\s*\\{" }),
-            Self::Tool | Self::Agent | Self::Principal | Self::Intent => {
+            Self::Group => json!({ "pattern": "^[a-z][a-z0-9_-]{0,63}$" }),
+            Self::Tool | Self::Agent | Self::Principal | Self::Approver | Self::Intent => {
                 json!({ "minLength": 1, "maxLength": 128, "pattern": "\\S" })
             }
             Self::Server => json!({
@@ -176,6 +185,15 @@ fn check_given(text: &str) -> Result<(), String> {
     EnvTemplate::new(text)
         .map(drop)
         .map_err(|_| "`env:` must be followed by the name of an environment variable".to_owned())
+}
+
+/// Whether a text is a name that an annotation of a policy can have.
+fn is_group(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase();
+    let mut bytes = text.bytes();
+    text.len() <= 64
+        && bytes.next().is_some_and(is_letter)
+        && bytes.all(|byte| is_letter(byte) || byte.is_ascii_digit() || matches!(byte, b'_' | b'-'))
 }
 
 fn check_url(text: &str) -> Result<(), String> {

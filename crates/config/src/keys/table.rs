@@ -90,6 +90,13 @@ const KEYS: &[Key] = &[
         effect: KeyEffect::ByKey,
     },
     Key {
+        name: "approvers",
+        about: "The groups of approvers that policies can name, such as `@approvers(\"finance\", 2)`.",
+        shape: Shape::Map(&APPROVERS),
+        default: DefaultValue::Nothing,
+        effect: KeyEffect::ByKey,
+    },
+    Key {
         name: "agents",
         about: "Settings of single agents, for any principal.",
         shape: Shape::Map(&AGENTS),
@@ -259,6 +266,24 @@ const RATE_LIMITS_OF_A_PRINCIPAL: Key = Key {
     shape: Shape::Table(RATE_LIMITS),
     default: DefaultValue::Nothing,
     effect: KeyEffect::ByKey,
+};
+
+const APPROVERS: Map = Map {
+    names: Form::Group,
+    placeholder: "GROUP",
+    each: Shape::Table(&[Key {
+        name: "members",
+        about: "The approvers of the group, by the names that `windlass approvers list` prints.",
+        shape: Shape::Texts(Form::Approver),
+        default: DefaultValue::Nothing,
+        effect: KeyEffect::Needs(
+            KeyPower::LoosensRules,
+            Stricter::Fewer {
+                unset: Unset::Nothing,
+            },
+        ),
+    }]),
+    fixed: &[],
 };
 
 const AGENTS: Map = Map {
