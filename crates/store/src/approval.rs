@@ -16,6 +16,7 @@ use windlass_spec::{CallId, RunId, Timestamp};
 
 use crate::conditions::Conditions;
 use crate::crash::CrashPoints;
+use crate::decision::{DecisionSigner, NewDecision};
 use crate::error::Error;
 use crate::evidence::{APPROVALS, Belonging, Database, seal_new};
 use crate::inbox::{self, NewCommand};
@@ -204,26 +205,32 @@ impl Store {
                 connection.prepare_cached("SELECT 1 FROM executions WHERE call = ?1")?;
             Ok(select.exists([call.to_string()])?)
         })?;
-        let authorized = self.authorized(call)?;
-        Ok(CallEvidence {
-            authorized,
+        let mut evidence = CallEvidence {
             has_run,
-        })
-    }
-
-    /// The digest of a call as it was approved, else as it was held.
-    fn authorized(&self, call: &CallId) -> Result<Option<Digest>, Error> {
+            ..CallEvidence::default()
+        };
         let latest = self.readers.read(|connection| latest(connection, call));
-        match latest.map(|stored| stored.approval.outcome()) {
-            Ok(Some(ApprovalOutcome::Run { digest, .. })) => return Ok(Some(digest)),
-            Ok(_) | Err(Error::NoSuchApproval(_)) => {}
+        match latest {
+            Ok(stored) => {
+                if let Some(ApprovalOutcome::Run { digest, .. }) = stored.approval.outcome() {
+                    evidence.authorized = Some(digest);
+                    match self.check_decisions(&stored.approval) {
+                        Ok(()) => {}
+                        Err(Error::NotProven { reason, .. }) => evidence.unproven = Some(reason),
+                        Err(error) => return Err(error),
+                    }
+                    return Ok(evidence);
+                }
+            }
+            Err(Error::NoSuchApproval(_)) => {}
             Err(error) => return Err(error),
         }
         match self.hold(call) {
-            Ok(hold) => Ok(Some(hold.digest())),
-            Err(Error::NoSuchHold(_)) => Ok(None),
-            Err(error) => Err(error),
+            Ok(hold) => evidence.authorized = Some(hold.digest()),
+            Err(Error::NoSuchHold(_)) => {}
+            Err(error) => return Err(error),
         }
+        Ok(evidence)
     }
 
     /// Stores a person's decision about a call and notifies the run's owner, in one transaction, and
@@ -243,18 +250,52 @@ impl Store {
         decision: PersonDecision,
         now: Timestamp,
     ) -> Result<Approval, Error> {
+        let new = NewDecision {
+            call: call.clone(),
+            digest: digest.copied(),
+            decision,
+        };
+        self.decide_signed(new, by, None, now)
+    }
+
+    /// Stores a decision as [`Store::decide`] does, of an approver who is authenticated, with a signature. A store with
+    /// a list of approvers accepts a rejection without one, and nothing else.
+    ///
+    /// # Errors
+    /// As [`Store::decide`], and [`Error::NotProven`] if it is not the decision of an enrolled approver.
+    pub fn decide_signed(
+        &self,
+        new: NewDecision,
+        by: &TenantPrincipal,
+        signer: Option<DecisionSigner>,
+        now: Timestamp,
+    ) -> Result<Approval, Error> {
         self.sweep(now)?;
+        let NewDecision {
+            call,
+            digest,
+            decision,
+        } = new;
         let decision = self.redacted_decision(decision)?;
-        let (call, digest, by) = (call.clone(), digest.copied(), by.clone());
+        let list = match &decision {
+            PersonDecision::Reject { .. } => None,
+            _ => self.approver_list()?,
+        };
+        let by = by.clone();
         self.transact("decide", move |connection| {
             let mut stored = latest(connection, &call)?;
             if stored.approval.request().principal.tenant != by.tenant {
                 return Err(Error::NoSuchApproval(call.clone()));
             }
+            let attestation = signer.as_ref().map(|signer| signer.attestation.clone());
             let changed = stored
                 .approval
-                .decide(&by, decision.clone(), digest.as_ref(), now)
+                .decide_attested(&by, attestation, decision.clone(), digest.as_ref(), now)
                 .map_err(|error| Error::undecided(&call, error))?;
+            if let Some(signer) = &signer {
+                stored.approval.sign(|text| signer.sign(text));
+            }
+            Self::check_decision(list.as_ref(), &stored.approval)?;
             stored.update(connection)?;
             if changed == DecisionEffect::Settled {
                 stored.notify_owner(connection, Some(&by.principal), now)?;

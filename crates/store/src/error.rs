@@ -205,6 +205,14 @@ pub enum Error {
         /// Why it was refused.
         source: DecideError,
     },
+    /// A decision is not that of an enrolled approver.
+    #[error("the decision about the call `{call}` does not count: {reason}")]
+    NotProven {
+        /// The call.
+        call: CallId,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A question about the call is already pending.
     #[error("a request about the call `{0}` is already pending")]
     AlreadyAsked(CallId),
@@ -311,6 +319,8 @@ impl Error {
             DecideError::DigestNeeded(_)
             | DecideError::OtherArguments(_)
             | DecideError::SamePrincipal(_)
+            | DecideError::ActsFor(_)
+            | DecideError::WeakMeans { .. }
             | DecideError::DoesNotFit { .. } => Self::Undecided { call, source },
         }
     }

@@ -8,6 +8,7 @@ use rusqlite::{OptionalExtension, params};
 use windlass_core::durable::Durability;
 use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::Event;
+use windlass_keys::Approvers;
 use windlass_spec::{RunId, Timestamp};
 
 use crate::connection::{self, DatabaseFile, Readers};
@@ -36,6 +37,8 @@ pub struct Options {
     pub now: Option<Timestamp>,
     /// How the rows are authenticated.
     pub authentication: Authentication,
+    /// Who may decide. Without it, every principal may, and decisions are not signed.
+    pub approvers: Option<Approvers>,
 }
 
 /// For whom a run is, in addition to its first event.
@@ -57,6 +60,7 @@ pub struct Store {
     pub(crate) writer: Arc<Writer>,
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) evidence: Arc<Evidence>,
+    pub(crate) approvers: Option<Approvers>,
     #[cfg_attr(not(feature = "memory"), expect(dead_code, reason = "used by memory"))]
     pub(crate) lock_timeout: Option<Duration>,
 }
@@ -98,6 +102,7 @@ impl Store {
             writer: Arc::new(writer),
             redactor: Arc::new(options.redactor),
             evidence,
+            approvers: options.approvers,
             lock_timeout: options.lock_timeout,
         };
         if let Some(now) = options.now {

@@ -1,6 +1,7 @@
 //! One module for each feature of the store.
 
 mod approvals;
+mod approvers;
 mod conversations;
 mod crash;
 mod crash_points;
