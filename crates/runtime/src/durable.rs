@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures::future::BoxFuture;
-use windlass_core::approval::{StandingCall, TenantPrincipal};
+use windlass_core::approval::{Principal, StandingCall, TenantPrincipal};
 use windlass_core::durable::{AtomicWrite, CallEvidence, Durability, InboxCommand, ResumableRun};
 use windlass_core::limits::{ExhaustedLimit, Limit};
 use windlass_core::redact::{RedactError, RedactedEvent};
@@ -319,6 +319,13 @@ pub trait Journal: Send + Sync {
     /// # Errors
     /// If it cannot be read. The journal can still be appended to.
     fn evidence<'j>(&'j self, call: &'j CallId) -> DurableFuture<'j, CallEvidence>;
+
+    /// Who is enrolled as an approver; `None` if every principal may decide. A question that none of them may decide is
+    /// not asked.
+    ///
+    /// # Errors
+    /// If the list of approvers cannot be used.
+    fn approvers(&self) -> DurableFuture<'_, Option<Vec<Principal>>>;
 
     /// The run as its events on the disk give it, with these turns of it. After [`AppendOutcome::Refused`] and
     /// after [`Journal::sync`] these are all events that were appended.

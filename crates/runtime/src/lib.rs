@@ -5,6 +5,7 @@
 //! process can resume the run. No HTTP server, no user interface.
 
 mod agent;
+mod approver;
 mod assembly;
 mod cancelling;
 mod choice;
@@ -33,6 +34,7 @@ mod stored_memory;
 mod work;
 
 pub use agent::{Agent, Error};
+pub use approver::{ApproverKeyError, approver_key, is_inside_tool};
 pub use assembly::{PROGRAM, reader_digest, text_digest, tools_digest};
 pub use cancelling::cancel_unowned;
 pub use choice::{ModelChoice, NoModel, choose_model};

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use windlass_config::{ConfigMistake, Configuration, UntrustedSetting, WithoutConfidence};
+use windlass_core::approval::Principal;
 use windlass_core::gate::{Entitlement, Governance, ToolRule};
 use windlass_core::limits::Breaker;
 use windlass_policy::{DEFAULT_POLICIES, FloorSettings, Unstated};
@@ -122,6 +123,15 @@ impl Configured {
                         limits: held.rate_limits.clone(),
                     };
                     (name.clone(), entitlement)
+                })
+                .collect(),
+            approvers: configuration
+                .approvers()
+                .iter()
+                .map(|(group, members)| {
+                    let members = members.iter();
+                    let members = members.filter_map(|name| Principal::new(name.as_str()).ok());
+                    (group.clone(), members.collect())
                 })
                 .collect(),
             agents: configuration

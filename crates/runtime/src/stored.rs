@@ -7,8 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use windlass_core::approval::{Principal, StandingCall, TenantPrincipal};
-use windlass_core::durable::{AtomicWrite, CallEvidence, Durability, InboxCommand, ResumableRun};
+use windlass_core::approval::{ApprovalOutcome, Principal, StandingCall, TenantPrincipal};
+use windlass_core::durable::{
+    AtomicWrite, CallEvidence, Durability, InboxAction, InboxCommand, ResumableRun,
+};
 use windlass_core::limits::ExhaustedLimit;
 use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
@@ -17,6 +19,7 @@ use windlass_spec::{CallId, GapMoment, NonEmptyText, RunId, Timestamp, ToolGapRe
 use windlass_store::{Authentication, Error, NewGap, NewRun, Options, RunJournal, Store};
 use windlass_tools::MemoryPort;
 
+use crate::approver;
 use crate::durable::{
     AppendOutcome, Durable, DurableError, DurableFuture, Journal, LimitedCall, RateLimitPort,
     RunMonitor, TakenOver, TurnRequest, now, ready,
@@ -52,13 +55,15 @@ impl fmt::Debug for Stored {
     }
 }
 
-/// The operating system's user that this program runs as, in the tenant `local`. The user id decides, not
-/// the environment, so that one person cannot pose as two approvers.
+/// The user that the installation of this program belongs to, in the tenant `local`. Before there is a list of
+/// approvers, that is the operating system's user. Neither the environment nor the user id of a namespace makes the same
+/// person another one.
 ///
 /// # Errors
 /// If the user has no name that can be used.
 pub fn local_identity() -> Result<TenantPrincipal, DurableError> {
-    let name = tested_principal().unwrap_or_else(user_name);
+    let name = tested_principal().or_else(approver::owner);
+    let name = name.unwrap_or_else(user_name);
     let invalid = |error: &dyn ToString| DurableError::Invalid(error.to_string());
     let principal = Principal::new(name).map_err(|error| invalid(&error))?;
     let tenant = NonEmptyText::new("local").map_err(|error| invalid(&error))?;
@@ -73,7 +78,7 @@ fn tested_principal() -> Option<String> {
     }
 }
 
-/// The user's name, from `/etc/passwd` or from `id`; the user id if there is none.
+/// The user's name in `/etc/passwd`; the user id if it is not listed there.
 fn user_name() -> String {
     let number = rustix::process::getuid().as_raw().to_string();
     let listed = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -82,14 +87,7 @@ fn user_name() -> String {
         let (name, id) = (fields.next()?, fields.nth(1)?);
         (id == number).then(|| name.to_owned())
     });
-    let from_id = || {
-        let output = std::process::Command::new("id").arg("-un").output().ok()?;
-        let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
-        (output.status.success() && !name.is_empty()).then_some(name)
-    };
-    listed
-        .or_else(from_id)
-        .unwrap_or_else(|| format!("user {number}"))
+    listed.unwrap_or_else(|| format!("user {number}"))
 }
 
 impl Stored {
@@ -99,9 +97,11 @@ impl Stored {
     /// # Errors
     /// If the database cannot be opened.
     pub fn open(directory: &Path) -> Result<Self, DurableError> {
+        let who = local_identity()?;
         let options = Options {
             redactor: Redactor::new(secrets()),
             now: Some(now()),
+            approvers: approver::establish(who.principal.as_str(), now()),
             authentication: match JournalKey::of_user() {
                 Ok(key) => Authentication::Key(key),
                 Err(error) => Authentication::Unusable(error.to_string()),
@@ -109,7 +109,7 @@ impl Stored {
             ..Options::default()
         };
         let store = Store::open_with(directory.join(FILE), options)?;
-        let mut stored = Self::new(Arc::new(store), local_identity()?);
+        let mut stored = Self::new(Arc::new(store), who);
         let playbooks = Playbooks::of(directory, stored.who.tenant.as_str());
         stored.playbooks = Some(Arc::new(playbooks));
         Ok(stored)
@@ -423,6 +423,7 @@ impl From<Error> for DurableError {
             | Error::DigestDiffers { .. }
             | Error::NotEntitled { .. }
             | Error::Undecided { .. }
+            | Error::NotProven { .. }
             | Error::AlreadyAsked(_)
             | Error::NoSuchHold(_)
             | Error::AlreadyHeld(_)
@@ -477,13 +478,29 @@ impl Journal for StoredJournal {
     }
 
     fn inbox(&self) -> DurableFuture<'_, Vec<InboxCommand>> {
-        let journal = Arc::clone(&self.journal);
-        on_blocking_thread(move || journal.inbox())
+        let (store, journal) = (Arc::clone(&self.store), Arc::clone(&self.journal));
+        on_blocking_thread(move || {
+            let inbox = journal.inbox()?;
+            for command in &inbox {
+                // Calls that were approved are checked when they start. All other answers take effect now.
+                if let InboxAction::Settled(approval) = &command.action
+                    && !matches!(approval.outcome(), Some(ApprovalOutcome::Run { .. }))
+                {
+                    store.check_decisions(approval)?;
+                }
+            }
+            Ok(inbox)
+        })
     }
 
     fn evidence<'j>(&'j self, call: &'j CallId) -> DurableFuture<'j, CallEvidence> {
         let (store, call) = (Arc::clone(&self.store), call.clone());
         on_blocking_thread(move || store.evidence(&call))
+    }
+
+    fn approvers(&self) -> DurableFuture<'_, Option<Vec<Principal>>> {
+        let store = Arc::clone(&self.store);
+        on_blocking_thread(move || store.approvers())
     }
 
     fn fold(&self, kept: KeptTurns) -> DurableFuture<'_, Run> {

@@ -309,10 +309,7 @@ impl Work {
                 let stored = Stored::open(directory)?;
                 let driver = Driver::new(crew, Arc::new(stored.clone()));
                 self.with_decider(driver, move |call, decision| {
-                    let decided = stored
-                        .store()
-                        .decide(call, None, stored.who(), decision, now());
-                    decided.ok().map(drop)
+                    stored.decide(call, decision).ok().map(drop)
                 })
             }
         };

@@ -9,14 +9,14 @@ use windlass_core::approval::{Approval, Hold};
 use windlass_core::durable::{AtomicWrite, Durability};
 use windlass_core::gate::{Decision, Verdict};
 use windlass_core::limits::Readiness;
-use windlass_core::run::{CallEnd, CallKind, Event, GateStep, ToolQuestion};
+use windlass_core::run::{CallEnd, CallKind, Event, GateStep, ToolQuestion, undecidable};
 use windlass_spec::{
     CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel, Timestamp, ToolName,
 };
 
 use super::waiting::{INBOX_POLL_IDLE, InboxState};
 use super::{Drive, DriveError, spans};
-use crate::durable::{LimitedCall, TurnRequest};
+use crate::durable::{DurableError, LimitedCall, TurnRequest};
 use crate::limiter::{Admitted, lasting};
 
 impl Drive<'_> {
@@ -92,6 +92,20 @@ impl Drive<'_> {
     /// the answer with are the same value, redacted with the event.
     async fn ask(&mut self, approval: Box<Approval>, at: Timestamp) -> Result<(), DriveError> {
         self.fresh.remove(approval.call());
+        if let Some(people) = self.journal.approvers().await?
+            && let Err(few) = approval.check_candidates(&people)
+        {
+            let call = approval.call().clone();
+            let (record, _) = self.run.call(&call)?;
+            if record.state() == CallState::Unknown {
+                // The call has ended. Whether it had an effect stays open until somebody can be asked.
+                let why = format!("whether the call {call} had an effect cannot be asked: {few}");
+                return Err(DurableError::Conflict(why).into());
+            }
+            return self
+                .end_call(&call, CallEnd::Error(undecidable(&few)).into())
+                .await;
+        }
         let event = self.journal.redact(Event::Asked { approval, at })?;
         let Event::Asked { approval, .. } = event.event() else {
             return Ok(());
@@ -415,7 +429,7 @@ impl Drive<'_> {
         }
         let own = self.journal.evidence(call).await?;
         let authorized = match self.run.authorized_by(call) {
-            Some(by) if by == *call => Some(own),
+            Some(by) if by == *call => Some(own.clone()),
             Some(by) => Some(self.journal.evidence(&by).await?),
             None => None,
         };

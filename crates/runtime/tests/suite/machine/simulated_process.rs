@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt as _;
 use tokio::sync::Notify;
-use windlass_core::approval::{StandingCall, TenantPrincipal};
+use windlass_core::approval::{Principal, StandingCall, TenantPrincipal};
 use windlass_core::durable::CallEvidence;
 use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
 use windlass_runtime::{
@@ -340,6 +340,10 @@ impl Journal for SimulatedJournal {
 
     fn evidence<'j>(&'j self, call: &'j CallId) -> DurableFuture<'j, CallEvidence> {
         self.inner.evidence(call)
+    }
+
+    fn approvers(&self) -> DurableFuture<'_, Option<Vec<Principal>>> {
+        self.inner.approvers()
     }
 
     fn fold(&self, kept: KeptTurns) -> DurableFuture<'_, Run> {
