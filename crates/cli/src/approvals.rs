@@ -7,12 +7,13 @@ mod show;
 mod watch;
 
 use serde_json::Value;
-use windlass_core::approval::{Approval, Question};
-use windlass_service::{Identity, Service, subject_of};
+use windlass_core::approval::{Approval, Principal, Question};
+use windlass_service::{Identity, Service, ServiceError, subject_of};
 use windlass_spec::{RiskLevel, RunId, SecurityLevel, Timestamp};
 
 use super::CommandOutcome;
-use super::arguments::{Approvals, ApprovalsCommand};
+use super::approvers::approver;
+use super::arguments::{Approvals, ApprovalsCommand, Decider};
 use super::program::{Program, ended};
 use super::table::one_line;
 use super::terminal::Quote;
@@ -54,6 +55,16 @@ impl ApprovalSession {
     fn outer_run(&self, question: &Approval) -> RunId {
         let outer = self.service.outermost_run(&self.identity, question.run());
         outer.unwrap_or_else(|_| question.run().clone())
+    }
+
+    /// The approver who decides, with their key, and whom they decide for.
+    fn decider(&self, options: &Decider) -> anyhow::Result<(Identity, Option<Principal>)> {
+        let on_behalf_of = options.on_behalf_of.as_deref().map(Principal::new);
+        let on_behalf_of = on_behalf_of.transpose().map_err(|error| {
+            anyhow::Error::from(ServiceError::invalid("invalid", error.to_string()))
+        })?;
+        let approver = approver(&self.service, &self.identity, &options.approver)?;
+        Ok((approver, on_behalf_of))
     }
 
     /// A question as JSON.

@@ -3,6 +3,7 @@
 mod ab;
 mod agent;
 mod approvals;
+mod approvers;
 mod audit;
 mod config;
 mod gaps;
@@ -27,7 +28,12 @@ use crate::log::{LogFilter, LogFormat};
 
 pub(crate) use ab::{Ab, AbCommand, AbReport, AbRun};
 pub(crate) use agent::{AgentRun, ConfigurationOptions, DataDirectory};
-pub(crate) use approvals::{Approvals, ApprovalsCommand, Approve, OneQuestion, Reject, Respond};
+pub(crate) use approvals::{
+    Approvals, ApprovalsCommand, Approve, Decider, OneQuestion, Reject, Respond,
+};
+pub(crate) use approvers::{
+    ApproverOptions, Approvers, ApproversAdd, ApproversCommand, ApproversDelegate,
+};
 pub(crate) use audit::{Audit, AuditCommand, AuditExport, AuditVerify};
 pub(crate) use config::{Config, ConfigCommand, Doctor, Init};
 pub(crate) use gaps::{Gaps, GapsCheck, GapsCommand, GapsList, GapsPropose, GapsShow};
@@ -126,6 +132,8 @@ pub(crate) enum Command {
     Ab(Ab),
     /// Approve, reject or answer what agents ask for.
     Approvals(Approvals),
+    /// Manage who may approve, and the keys they sign with.
+    Approvers(Approvers),
     /// Undo or release calls that are held before they run.
     Holds(Holds),
     /// Check policies, and explain what they decide and why.

@@ -2,6 +2,7 @@
 
 mod ab;
 mod approvals;
+mod approvers;
 mod arguments;
 mod audit;
 mod batch;
@@ -123,6 +124,7 @@ fn run() -> anyhow::Result<CommandOutcome> {
         Command::Audit(command) => audit::run(&program, &command),
         Command::Ab(command) => ab::run(&program, &command, &reporter),
         Command::Approvals(command) => approvals::run(&program, &command),
+        Command::Approvers(command) => approvers::run(&program, &command),
         Command::Holds(command) => holds::run(&program, &command),
         Command::Policy(command) => policy::run(&program, &command, &reporter),
         Command::Tools(command) => tools::run(&program, &command, &reporter),

@@ -36,9 +36,26 @@ pub(super) fn left(until: Timestamp, now: Timestamp) -> Option<String> {
 
 /// Parses a time, or an age relative to now.
 pub(super) fn time_or_age(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
+    relative_time(text, "an age", |age| {
+        now.as_microseconds().saturating_sub(age)
+    })
+}
+
+/// Parses a time, or how long it is until then.
+pub(super) fn time_or_duration(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
+    relative_time(text, "a duration", |duration| {
+        now.as_microseconds().saturating_add(duration)
+    })
+}
+
+fn relative_time(
+    text: &str,
+    what: &str,
+    moment: impl FnOnce(i64) -> i64,
+) -> anyhow::Result<Timestamp> {
     let invalid = || {
         anyhow::anyhow!(
-            "`{text}` is neither a time nor an age\n\
+            "`{text}` is neither a time nor {what}\n\
              hint: write 2026-05-01T00:00:00Z, or 90m, 12h or 7d"
         )
     };
@@ -52,13 +69,11 @@ pub(super) fn time_or_age(text: &str, now: Timestamp) -> anyhow::Result<Timestam
         _ => return Err(invalid()),
     };
     let number: i64 = text[..text.len() - 1].parse().map_err(|_| invalid())?;
-    let earlier = number
+    let distance = number
         .checked_mul(unit * 1_000_000)
-        .filter(|earlier| *earlier >= 0)
+        .filter(|distance| *distance >= 0)
         .ok_or_else(invalid)?;
-    Ok(Timestamp::from_microseconds(
-        now.as_microseconds().saturating_sub(earlier),
-    ))
+    Ok(Timestamp::from_microseconds(moment(distance)))
 }
 
 #[cfg(test)]

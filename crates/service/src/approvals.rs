@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use windlass_core::approval::{
-    self, Approval, ApprovalStatus, Ask, Authorize, Digest, PersonDecision, Question, Reach,
-    StandingApproval, least_security_level,
+    self, Approval, ApprovalStatus, Ask, Authorize, Digest, PersonDecision, Principal, Question,
+    Reach, StandingApproval, least_security_level,
 };
 use windlass_core::risk::{Assessment, ToolRisk};
 use windlass_core::run::Run;
 use windlass_spec::{CallId, NonEmptyText, RiskLevel, SecurityLevel, Timestamp, ToolSpecification};
-use windlass_store::{ApprovalFilter, Error, StandingId, Store};
+use windlass_store::{ApprovalFilter, Error, NewDecision, StandingId, Store};
 
 use crate::call_ids::{Candidate, Sought, pick};
 use crate::error::ServiceError;
@@ -296,11 +296,27 @@ pub struct DecisionRequest {
     pub decision: PersonDecision,
     /// The digest of what the person was shown; it must be that of the current question.
     pub digest: Option<Digest>,
-    /// Whether the approver states that they approve without having seen the call. Otherwise a call of the
-    /// security level HIGH or CRITICAL is approved only with a digest.
-    pub is_unseen: bool,
+    /// How the approver confirms it.
+    pub confirmation: Confirmation,
+    /// The approver who delegated their decisions, if this one is made for somebody else.
+    pub on_behalf_of: Option<Principal>,
     /// Whether the approval covers later calls of the run.
     pub always: Option<Always>,
+}
+
+/// How an approver confirms a decision. A call of the security level HIGH or CRITICAL is approved only with the digest
+/// of what the approver was shown, unless the key of the approver may decide unattended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Confirmation {
+    /// Only by stating the digest, if at all.
+    #[default]
+    Stated,
+    /// At a terminal, where the approver was shown the call.
+    AtTerminal,
+    /// The approver need not have looked at the call. The key must permit it.
+    Unattended,
+    /// The approver makes the call themselves. It does not count for calls that need two approvers.
+    OwnCall,
 }
 
 impl From<PersonDecision> for DecisionRequest {
@@ -308,7 +324,8 @@ impl From<PersonDecision> for DecisionRequest {
         Self {
             decision,
             digest: None,
-            is_unseen: false,
+            confirmation: Confirmation::default(),
+            on_behalf_of: None,
             always: None,
         }
     }
@@ -422,7 +439,10 @@ impl Service {
             PersonDecision::Approve | PersonDecision::ApproveEdited { .. }
         );
         let level = details.level_with(edited.as_ref());
-        let is_shown = request.digest.is_some() || request.is_unseen;
+        // Also a key that decides unattended must know which call two people agree to.
+        let is_unattended = request.confirmation == Confirmation::Unattended
+            && level < Some(SecurityLevel::Critical);
+        let is_shown = request.digest.is_some() || is_unattended;
         if is_approval && !is_shown && level >= Some(SecurityLevel::High) {
             let message = "a call of the security level HIGH or CRITICAL is approved with the digest \
                            of what the approver was shown; nothing was decided";
@@ -441,8 +461,13 @@ impl Service {
             }
             None => None,
         };
-        let digest = request.digest.as_ref();
-        let decided = store.decide(call, digest, identity.person(), request.decision, now);
+        let signer = self.decision_signer(identity, &request)?;
+        let new = NewDecision {
+            call: call.clone(),
+            digest: request.digest,
+            decision: request.decision,
+        };
+        let decided = store.decide_signed(new, identity.person(), signer, now);
         let approval = decided.map_err(|error| match error {
             Error::SecretInStructure => ServiceError::invalid(
                 "secret",

@@ -14,13 +14,13 @@ use windlass_store::Error;
 /// stable: `already_decided`, `ambiguous`, `arguments_do_not_fit`, `audit_altered`, `audit_other_key`, `bad_line`, `bad_scope`,
 /// `cannot_be_changed`, `cannot_be_marked`, `changed_files`, `clock`, `conflict`, `corrupt`, `digest_differs`,
 /// `digest_needed`, `does_not_fit`, `empty`, `empty_text`, `ended`, `expired`, `failed`, `has_runs`,
-/// `in_use`, `invalid`, `invalid_agent_file`, `invalid_plan`, `is_directory`, `journal_altered`, `key_unusable`, `name_taken`, `named_twice`,
-/// `never_always`, `no_command`, `no_project`, `no_schema`, `no_such_agent`, `no_such_approval`, `no_such_conversation`,
+/// `in_use`, `inside_tool`, `invalid`, `invalid_agent_file`, `invalid_plan`, `is_directory`, `journal_altered`, `key_unusable`, `name_taken`, `named_twice`,
+/// `never_always`, `no_command`, `no_project`, `no_schema`, `no_such_agent`, `no_such_approval`, `no_such_approver`, `no_such_conversation`,
 /// `no_such_document`, `no_such_domain`, `no_such_execution`, `no_such_gap`, `no_such_hold`, `no_such_key`,
 /// `no_such_plan`, `no_such_revision`, `no_such_run`, `no_such_server`, `no_such_strategy`, `no_such_task`,
-/// `no_such_tool`, `not_a_confidence`, `not_a_server_name`, `not_a_tool_name`, `not_entitled`,
+/// `no_such_tool`, `not_a_confidence`, `not_an_approver`, `not_a_server_name`, `not_a_tool_name`, `not_confirmed`, `not_entitled`,
 /// `not_importable`, `not_json`, `not_missing`, `not_text`, `nothing_to_propose`, `other_arguments`,
-/// `other_embedder`, `other_experiment`, `owned_elsewhere`, `project_changed`, `purged`, `run_exists`, `same_person`,
+/// `other_embedder`, `other_experiment`, `owned_elsewhere`, `passphrase`, `project_changed`, `purged`, `run_acts_for_you`, `run_exists`, `same_person`,
 /// `scope_missing`, `secret`, `server_exists`, `store_unavailable`, `too_large`, `too_late`,
 /// `unknown_metric`, `unknown_tool`, `unknown_version`, `value_missing`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -127,6 +127,8 @@ impl ServiceError {
         let (kind, code) = match source {
             DecideError::SamePrincipal(_) => (ErrorKind::Denied, "same_person"),
             DecideError::NotEntitled(_) => (ErrorKind::Denied, "not_entitled"),
+            DecideError::ActsFor(_) => (ErrorKind::Denied, "run_acts_for_you"),
+            DecideError::WeakMeans { .. } => (ErrorKind::Denied, "not_confirmed"),
             DecideError::OtherArguments(_) => (ErrorKind::Conflict, "other_arguments"),
             DecideError::DigestNeeded(_) => (ErrorKind::Conflict, "digest_needed"),
             DecideError::NotPending(_) => (ErrorKind::Conflict, "already_decided"),
@@ -174,6 +176,11 @@ impl From<Error> for ServiceError {
                 ErrorKind::Denied,
                 "not_entitled",
                 Some("`windlass approvals show` shows who may decide"),
+            ),
+            Error::NotProven { .. } => (
+                ErrorKind::Denied,
+                "not_an_approver",
+                Some("`windlass approvers list` lists the approvers"),
             ),
             Error::Undecided { source, .. } => return Self::undecided(&error, source),
             Error::NoSuchHold(_) => (

@@ -2,8 +2,10 @@
 //! comes from the body of a request.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use windlass_core::approval::{Principal, TenantPrincipal};
+use windlass_core::approval::{DecisionMeans, Principal, TenantPrincipal};
+use windlass_keys::ApproverKey;
 use windlass_runtime::local_identity;
 use windlass_spec::NonEmptyText;
 
@@ -14,6 +16,18 @@ use crate::error::ServiceError;
 pub struct Identity {
     person: TenantPrincipal,
     scopes: BTreeSet<Scope>,
+    credential: Credential,
+}
+
+/// How the caller is authenticated, which decides whose key signs its decisions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Credential {
+    /// The caller is the local user: the key of that name on this machine signs, if it needs no passphrase.
+    LocalUser,
+    /// The caller has this key.
+    Key(Arc<ApproverKey>),
+    /// A front end authenticated the caller by these means, and the key of the installation attests it.
+    FrontEnd(DecisionMeans),
 }
 
 windlass_spec::word_set! {
@@ -35,7 +49,8 @@ windlass_spec::word_set! {
 }
 
 impl Identity {
-    /// An identity with these scopes.
+    /// A caller that a front end authenticated with a token, with these scopes. The key of the installation attests
+    /// their decisions.
     #[must_use]
     pub fn new(
         tenant: NonEmptyText,
@@ -45,7 +60,29 @@ impl Identity {
         Self {
             person: TenantPrincipal::new(tenant, principal),
             scopes: scopes.into_iter().collect(),
+            credential: Credential::FrontEnd(DecisionMeans::Token),
         }
+    }
+
+    /// The same caller, authenticated by other means.
+    #[must_use]
+    pub fn authenticated_by(mut self, means: DecisionMeans) -> Self {
+        self.credential = Credential::FrontEnd(means);
+        self
+    }
+
+    /// The approver that a key belongs to, with the same tenant and scopes.
+    ///
+    /// # Errors
+    /// If the name of the key is not one of a principal.
+    pub fn with_key(mut self, key: Arc<ApproverKey>) -> Result<Self, ServiceError> {
+        self.person.principal = Principal::new(key.name())?;
+        self.credential = Credential::Key(key);
+        Ok(self)
+    }
+
+    pub(crate) fn credential(&self) -> &Credential {
+        &self.credential
     }
 
     /// The user of the operating system that this process runs as, with all scopes: they own the data
@@ -57,6 +94,7 @@ impl Identity {
         Ok(Self {
             person: local_identity()?,
             scopes: BTreeSet::from([Scope::Admin]),
+            credential: Credential::LocalUser,
         })
     }
 

@@ -31,6 +31,7 @@
 //! | many tasks | [`DeclaredAgent::read_tasks`], [`BoundAgent::run_batch`] |
 //! | conversations | [`Service::conversation`], [`NewRun::of_message`], [`extend_conversation`](Service::extend_conversation), [`list_conversations`](Service::list_conversations), [`show_conversation`](Service::show_conversation), [`delete_conversation`](Service::delete_conversation) |
 //! | approvals | [`Service::list_approvals`], [`show_approval`](Service::show_approval), [`decide`](Service::decide), [`approval_changes`](Service::approval_changes) |
+//! | approvers | [`Service::list_approvers`], [`add_approver`](Service::add_approver), [`remove_approver`](Service::remove_approver), [`delegate_approvals`](Service::delegate_approvals), [`unlock_approver`](Service::unlock_approver) |
 //! | holds | [`Service::list_holds`], [`show_hold`](Service::show_hold), [`change_hold`](Service::change_hold) |
 //! | tools | [`Service::list_tools`], [`find_tools`](Service::find_tools), [`describe_tool`](Service::describe_tool), [`call_tool`](Service::call_tool), [`check_binding`](Service::check_binding), [`tool_statistics`](Service::tool_statistics), [`tool_executions`](Service::tool_executions), [`show_execution`](Service::show_execution) |
 //! | plans | [`read_plan`], [`BoundAgent::start_plan`], [`Service::list_plans`], [`show_plan`](Service::show_plan), [`mark_plan_task`](Service::mark_plan_task), [`edit_plan`](Service::edit_plan) |
@@ -72,6 +73,7 @@
 mod agents;
 mod approval_changes;
 mod approvals;
+mod approvers;
 mod assembly;
 mod audit;
 mod batch;
@@ -113,8 +115,10 @@ mod worker;
 pub use agents::{InvalidAgentFile, ProjectAgent, ProjectAgents};
 pub use approval_changes::{ApprovalChange, ApprovalChangeKind, ApprovalChanges};
 pub use approvals::{
-    Always, ApprovalDetails, ApprovalQuery, DecisionRequest, DecisionTaken, QuestionId, check_open,
+    Always, ApprovalDetails, ApprovalQuery, Confirmation, DecisionRequest, DecisionTaken,
+    QuestionId, check_open,
 };
+pub use approvers::{ApproverEntry, ApproverSummary, DelegationEntry, NewApprover};
 pub use assembly::{BegunRun, BoundAgent, DeclaredAgent, NewRun, named_model};
 pub use audit::{AuditCheck, AuditExport, AuditFormat, AuditQuery, Checkpoint, check_audit_file};
 pub use batch::{BatchOptions, CheckedTasks};

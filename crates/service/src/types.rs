@@ -3,9 +3,9 @@
 
 /// Approvals, holds and what people decide.
 pub use windlass_core::approval::{
-    Approval, ApprovalStatus, Ask, Authorize, CredentialUse, Decided, Digest, FormRequest, Hold,
-    HoldDecision, HoldStatus, Intervene, NotADigest, NotAPrincipal, PersonDecision, Principal,
-    Question, StandingApproval, StandingScope, TenantPrincipal,
+    Approval, ApprovalStatus, Ask, Authorize, CredentialUse, Decided, DecisionMeans, Digest,
+    FormRequest, Hold, HoldDecision, HoldStatus, Intervene, NotADigest, NotAPrincipal,
+    PersonDecision, Principal, Question, StandingApproval, StandingScope, TenantPrincipal,
 };
 /// Runs, their events and what they cost.
 pub use windlass_core::gate::{Decision as GateDecision, Stage, Verdict};
@@ -17,7 +17,7 @@ pub use windlass_core::run::{
     Budget, CallEnd, CallKind, CallProgress, Entry, Event, Mistake, Offer, PlanState,
     PlanTaskStatus, RecalledStrategy, Run, RunEnd, Settings, Task, TaskEnd, TaskState, TurnState,
 };
-pub use windlass_keys::PublicKey;
+pub use windlass_keys::{ApproverKey, KeyProtection, PublicKey};
 pub use windlass_runtime::{AskOutcome, Asker, Progress, Stop, WaitPolicy, Watch, now};
 pub use windlass_store::{
     AdminChange, Alteration, Error as StoreError, Purged, RecordedAdminChange, Redactor, RunState,

@@ -4,10 +4,13 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use serde_json::{Map, Value, json};
-use windlass_core::approval::{Approval, ApprovalStatus, Authorize, Digest, PersonDecision};
+use windlass_core::approval::{
+    Approval, ApprovalStatus, Authorize, Digest, PersonDecision, Principal,
+};
 use windlass_service::types::{StandingId, StoreError};
 use windlass_service::{
-    Always, ApprovalDetails, DecisionRequest, DecisionTaken, ServiceError, check_open,
+    Always, ApprovalDetails, Confirmation, DecisionRequest, DecisionTaken, Identity, ServiceError,
+    check_open,
 };
 use windlass_spec::{NonEmptyText, SecurityLevel};
 
@@ -48,7 +51,14 @@ pub(super) fn approve(
     let level = details.level_with(edited.as_ref());
     let level = level.unwrap_or(call.security_level);
     let is_terminal = io::stdin().is_terminal() && is_interactive();
-    let is_confirmed = command.yes || (shown.is_some() && !is_terminal);
+    let suffices = shown.is_some() && !is_terminal && level < SecurityLevel::Critical;
+    let is_confirmed = command.yes || suffices;
+    // Before the approver types anything.
+    let decider = session.decider(&command.decider)?;
+    let mut confirmation = match command.yes {
+        true => Confirmation::Unattended,
+        false => Confirmation::Stated,
+    };
     if level >= SecurityLevel::High && !is_confirmed {
         if !is_terminal {
             return Err(confirmation_missing(question, level).into());
@@ -59,6 +69,7 @@ pub(super) fn approve(
         }
         // The digest of what this approver saw: another approver may change the call in the meantime.
         shown = Some(question.digest());
+        confirmation = Confirmation::AtTerminal;
     }
     let decision = match edited {
         Some(arguments) => PersonDecision::ApproveEdited { arguments },
@@ -67,10 +78,11 @@ pub(super) fn approve(
     let request = DecisionRequest {
         decision,
         digest: shown,
-        is_unseen: command.yes,
+        confirmation,
+        on_behalf_of: None,
         always,
     };
-    decide(session, question, request, command.question.json)
+    decide(session, question, decider, request, command.question.json)
 }
 
 pub(super) fn reject(
@@ -83,11 +95,19 @@ pub(super) fn reject(
         .map(|typed| text("message", typed, "write a text or omit --message"))
         .transpose()?;
     let decision = PersonDecision::Reject { message };
+    // A rejection needs no key.
+    let is_named = command.decider.approver.name.is_some();
+    let decider = match session.decider(&command.decider) {
+        Err(_) if !is_named => (session.identity.clone(), None),
+        decider => decider?,
+    };
+    let as_json = command.question.json;
     decide(
         session,
         &details.approval,
+        decider,
         decision.into(),
-        command.question.json,
+        as_json,
     )
 }
 
@@ -115,7 +135,8 @@ pub(super) fn respond(
         digest: Some(question.digest()),
         ..reply.into()
     };
-    decide(session, question, request, command.question.json)
+    let decider = session.decider(&command.decider)?;
+    decide(session, question, decider, request, command.question.json)
 }
 
 /// The question with this id, which must not be settled.
@@ -129,13 +150,18 @@ fn open_question(session: &ApprovalSession, id: &str) -> anyhow::Result<Approval
 fn decide(
     session: &ApprovalSession,
     question: &Approval,
+    (approver, on_behalf_of): (Identity, Option<Principal>),
     request: DecisionRequest,
     as_json: bool,
 ) -> anyhow::Result<CommandOutcome> {
+    let request = DecisionRequest {
+        on_behalf_of,
+        ..request
+    };
     let taken = session
         .service
-        .decide(&session.identity, question.call(), request)?;
-    print_decision(session, &taken, as_json)
+        .decide(&approver, question.call(), request)?;
+    print_decision(session, &approver, &taken, as_json)
 }
 
 /// The text of a field. `advice` is what to do if it is empty.
@@ -168,11 +194,17 @@ fn confirmation_missing(question: &Approval, level: SecurityLevel) -> ServiceErr
          nothing was decided"
     );
     // The digest is left out here: it proves that the approver has seen the call.
-    let hint = format!(
-        "run `windlass approvals show {}` and pass the `--digest` that it prints, or approve without \
-         review with `--yes`",
-        question.call()
-    );
+    let call = question.call();
+    let show =
+        format!("run `windlass approvals show {call}` and pass the `--digest` that it prints");
+    let hint = match level {
+        SecurityLevel::Critical => format!(
+            "decide at a terminal; with a key that may decide unattended, {show}, and `--yes`"
+        ),
+        _ => format!(
+            "{show}; with a key that may decide unattended, `--yes` approves without review"
+        ),
+    };
     ServiceError::invalid("not_confirmed", message).with_hint(hint)
 }
 
@@ -206,6 +238,7 @@ fn confirm(
 /// Prints the decision and what happens next.
 fn print_decision(
     session: &ApprovalSession,
+    approver: &Identity,
     taken: &DecisionTaken,
     as_json: bool,
 ) -> anyhow::Result<CommandOutcome> {
@@ -225,7 +258,7 @@ fn print_decision(
             "id": question.call(),
             "status": question.status(),
             "decision": decision,
-            "by": session.identity.principal(),
+            "by": approver.principal(),
             "digest": question.digest(),
             "still_needed": question.still_needed(),
             "standing": standing.map(StandingId::number),

@@ -11,12 +11,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use windlass_core::approval::{Approval, Ask, Authorize, FormRequest, PersonDecision, Question};
 use windlass_runtime::{AskOutcome, Asker, now};
 use windlass_service::{
-    Always, ApprovalDetails, DecisionRequest, ErrorKind, Identity, Service, ServiceError,
+    Always, ApprovalDetails, Confirmation, DecisionRequest, ErrorKind, Identity, Service,
+    ServiceError,
 };
 use windlass_spec::text::{TextUse, escape_json};
 use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel, Type};
 
 use super::{ApprovalSession, show};
+use crate::arguments::Decider;
 use crate::live::Live;
 use crate::moments::left;
 use crate::prompt::{self, PromptError};
@@ -125,13 +127,18 @@ fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Result<AskOutc
         let request = DecisionRequest {
             decision,
             digest: Some(question.digest()),
-            is_unseen: false,
+            confirmation: Confirmation::AtTerminal,
+            on_behalf_of: None,
             always: is_always.then_some(Always::Call),
         };
-        match session
-            .service
-            .decide(&session.identity, question.call(), request)
-        {
+        let is_rejection = matches!(request.decision, PersonDecision::Reject { .. });
+        let approver = match session.decider(&Decider::default()) {
+            Ok((approver, _)) => approver,
+            // A rejection needs no key.
+            Err(_) if is_rejection => session.identity.clone(),
+            Err(error) => return Err(error),
+        };
+        match session.service.decide(&approver, question.call(), request) {
             Ok(taken) if taken.approval.still_needed() > 0 => {
                 eprint_line("a second approver has to approve it, in another session")?;
                 return Ok(AskOutcome::NotDecided);
@@ -141,7 +148,10 @@ fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Result<AskOutc
                 eprint_line(&format!("error: {error}"))?;
                 // Another approver decided, or it is too late. The run reads that from the store.
                 return Ok(match error.kind() {
-                    ErrorKind::Unavailable | ErrorKind::Failed => AskOutcome::NotDecided,
+                    // This approver may not decide. The question stays open for others.
+                    ErrorKind::Denied | ErrorKind::Unavailable | ErrorKind::Failed => {
+                        AskOutcome::NotDecided
+                    }
                     _ => AskOutcome::Decided,
                 });
             }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 use windlass_core::approval::{
-    Approval, ApprovalStatus, Ask, CredentialUse, Decided, FormRequest, Intervene, PersonDecision,
-    Principal, Question,
+    Approval, ApprovalStatus, Ask, Attestation, CredentialUse, Decided, DecisionMeans, Escalation,
+    FormRequest, GroupQuorum, Intervene, PersonDecision, Principal, Question, Signer,
 };
 use windlass_core::risk::Assessment;
 use windlass_runtime::now;
@@ -94,10 +94,24 @@ fn describe(details: &ApprovalDetails, now: Timestamp) -> String {
         let approvers: Vec<&str> = request.approvers.iter().map(Principal::as_str).collect();
         write_field(&mut text, "may decide", &approvers.join(", "));
     }
+    for group in question.groups() {
+        write_field(&mut text, "needs", &group_quorum(group));
+    }
+    if question.request().quorum.is_some() && question.needs_several() {
+        let left_out = format!("{}, for whom the run acts", request.principal.principal);
+        write_field(&mut text, "does not count", &left_out);
+    }
     text += &body(details);
     write_field(&mut text, "digest", &question.digest().to_string());
     for decided in question.decisions() {
         write_field(&mut text, "decided", &decision(decided));
+        if let Some(proof) = &decided.proof {
+            write_field(
+                &mut text,
+                "authenticated",
+                &authentication(&proof.attestation),
+            );
+        }
     }
     if question.status() == ApprovalStatus::Pending {
         let _ = writeln!(text, "decide with");
@@ -283,6 +297,51 @@ fn describe_level(level: SecurityLevel) -> String {
     format!("{level}: {what}")
 }
 
+/// How many members of a group have to agree, and who else may.
+fn group_quorum(group: &GroupQuorum) -> String {
+    let names = |members: &[Principal]| -> String {
+        let names: Vec<&str> = members.iter().map(Principal::as_str).collect();
+        names.join(", ")
+    };
+    let mut text = format!(
+        "{} of {} ({})",
+        group.count,
+        group.group,
+        names(&group.members)
+    );
+    if let Some(Escalation { group, members, at }) = &group.escalation {
+        let _ = write!(text, "\nfrom {at} on also {group} ({})", names(members));
+    }
+    text
+}
+
+/// How an approver was authenticated.
+fn authentication(attestation: &Attestation) -> String {
+    let Attestation {
+        signer,
+        means,
+        on_behalf_of,
+    } = attestation;
+    let signer = match signer {
+        Signer::Approver => "signed with their key",
+        Signer::Server => "attested by the server",
+    };
+    let means = match means {
+        DecisionMeans::Terminal => "at a terminal",
+        DecisionMeans::Digest => "by digest",
+        DecisionMeans::Command => "by command",
+        DecisionMeans::Unattended => "unattended",
+        DecisionMeans::OwnCall => "as their own call",
+        DecisionMeans::Page => "on a page",
+        DecisionMeans::Token => "with a token",
+        DecisionMeans::Slack => "in Slack",
+    };
+    match on_behalf_of {
+        Some(other) => format!("for {other}, {signer}, {means}"),
+        None => format!("{signer}, {means}"),
+    }
+}
+
 fn credential_use(credentials: &CredentialUse) -> String {
     match serde_json::to_value(credentials) {
         Ok(value) => rendered::json(&value),
@@ -296,6 +355,7 @@ fn decision(decided: &Decided) -> String {
         at,
         digest,
         decision,
+        ..
     } = decided;
     let what = match decision {
         PersonDecision::Approve => format!("approved {digest}"),

@@ -3,14 +3,17 @@
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::agent::DataDirectory;
+use super::approvers::ApproverOptions;
 
 const EXIT_CODES: &str = "Exit code: 0 decided, 1 failed, 2 wrong usage or invalid arguments, 3 you are not \
                           permitted to decide, 7 no such request, 8 already decided, expired, or changed since it \
                           was shown.";
 
 const APPROVE_HELP: &str = "A call of the security level HIGH or above is confirmed by typing the name of its tool. \
-                            Without a terminal, pass `--digest` with the digest that `show` printed, or `--yes`. A \
-                            CRITICAL call needs two different approvers.\n\n\
+                            Without a terminal, pass `--digest` with the digest that `show` printed; that suffices up to \
+                            HIGH. A key that may decide unattended can pass `--yes`. A CRITICAL call needs two approvers, \
+                            and the user that the run acts for does not count; without a terminal, each passes `--digest` \
+                            and `--yes`.\n\n\
                             Examples:\n  \
                             windlass approvals approve 0198c0ffee:2:0\n  \
                             windlass approvals approve 0198c0ffee:2:0 --edit '{\"to\": \"bob\", \"amount\": 7}'\n  \
@@ -104,9 +107,23 @@ pub(crate) struct Approve {
     #[arg(long, value_name = "DIGEST")]
     pub(crate) digest: Option<String>,
 
-    /// Approve without a confirmation prompt.
+    /// Approve without a confirmation prompt. The key must permit it: `windlass approvers add NAME --unattended`.
     #[arg(long)]
     pub(crate) yes: bool,
+
+    #[command(flatten)]
+    pub(crate) decider: Decider,
+}
+
+/// Who decides.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Decider {
+    #[command(flatten)]
+    pub(crate) approver: ApproverOptions,
+
+    /// Decide for this approver, who delegated that to you.
+    #[arg(long = "for", value_name = "NAME")]
+    pub(crate) on_behalf_of: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -134,6 +151,9 @@ pub(crate) struct Reject {
     /// The message for the model, such as `the invoice was paid last week`.
     #[arg(long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) decider: Decider,
 }
 
 #[derive(Debug, Args)]
@@ -145,4 +165,7 @@ pub(crate) struct Respond {
     /// `'{"balance": 10}'`. For a question: the answer. For manual work: a note (optional).
     #[arg(value_name = "VALUE")]
     pub(crate) value: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) decider: Decider,
 }

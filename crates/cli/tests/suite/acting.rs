@@ -24,7 +24,8 @@ impl OfficeProject {
             .with("agent.gram", example("office/agent.gram"))
             .with("tools.toml", example("office/tools.toml"))
             .with("office.py", example("office/office.py"))
-            .with("answers.jsonl", script);
+            .with("answers.jsonl", script)
+            .with_approvers(&["ann", "bob"]);
         std::fs::create_dir(project.path("files")).unwrap();
         Self { project }
     }

@@ -8,7 +8,7 @@ use windlass_spec::SecurityLevel;
 
 use super::program::TestProject;
 use super::seeded::{
-    ask, at, authorize, call, manual_work, open, project_with_pending_mail,
+    approve_shown, ask, at, authorize, call, manual_work, open, project_with_pending_mail,
     project_with_pending_payment, question, request, run_as, start_child_run, start_run,
     start_run_of_tenant, stored, suspend, text,
 };
@@ -414,7 +414,7 @@ fn requests_of_other_tenants_are_invisible() {
 
 #[test]
 fn watch_prints_requests_and_decisions() {
-    let project = project_with_pending_mail();
+    let project = project_with_pending_mail().with_approvers(&["bea", "cem"]);
     let mut session = Session::start(project.command(&["approvals", "watch"]));
     session.expect("asked r1:1:0 mail reversible_with_delay MEDIUM 23 h 58 min left");
     let store = open(&project);
@@ -428,9 +428,9 @@ fn watch_prints_requests_and_decisions() {
         ),
     );
     session.expect("asked r2:1:0 pay irreversible CRITICAL");
-    run_as(&project, "bea", &["approvals", "approve", "r2", "--yes"]);
+    approve_shown(&project, "bea", "r2");
     session.expect("approved once r2:1:0 pay by bea; needs a second approver");
-    run_as(&project, "cem", &["approvals", "approve", "r2", "--yes"]);
+    approve_shown(&project, "cem", "r2");
     session.expect("approved r2:1:0 pay by bea and cem");
     run_as(&project, "bea", &["approvals", "reject", "r1"]);
     session.expect("rejected r1:1:0 mail by bea");

@@ -7,7 +7,7 @@ use windlass_store::{InboxAction, StandingFilter};
 
 use super::program::TestProject;
 use super::seeded::{
-    ask, authorize, call, identity, object, open, project_with_pending_mail,
+    approve_shown, ask, authorize, call, identity, object, open, project_with_pending_mail,
     project_with_pending_payment, request, run_as, start_run, stored,
 };
 use super::session::Session;
@@ -75,7 +75,7 @@ fn high_level_call_needs_a_digest_or_yes_without_a_terminal() {
 
 #[test]
 fn yes_approves_a_high_level_call() {
-    let project = project_with_pending_payment(SecurityLevel::High);
+    let project = project_with_pending_payment(SecurityLevel::High).with_approvers(&["bea"]);
     let output = run_as(
         &project,
         "bea",
@@ -121,7 +121,8 @@ fn at_a_terminal_the_tool_name_must_be_typed() {
 #[test]
 fn critical_call_needs_a_second_approver() {
     let project = project_with_pending_payment(SecurityLevel::Critical);
-    let first = run_as(&project, "bea", &["approvals", "approve", ID, "--yes"]);
+    let project = project.with_approvers(&["bea", "cem"]);
+    let first = approve_shown(&project, "bea", ID);
     assert_eq!(first.code, 0);
     assert!(
         first
@@ -137,23 +138,21 @@ fn critical_call_needs_a_second_approver() {
     );
     assert!(shown.out.contains("by bea at"), "{shown:?}");
 
+    let digest = digest(&project);
     for same in ["bea", "Bea"] {
-        let again = run_as(
-            &project,
-            same,
-            &["approvals", "approve", ID, "--yes", "--json"],
-        );
+        let approve = ["approvals", "approve", ID, "--yes", "--digest", &digest];
+        let again = run_as(&project, same, &[&approve[..], &["--json"]].concat());
         again.assert_refused(3, "another approver is required");
         assert_eq!(again.json()["error"], "same_person");
     }
-    let second = run_as(&project, "cem", &["approvals", "approve", ID, "--yes"]);
+    let second = approve_shown(&project, "cem", ID);
     assert!(second.out.contains("windlass runs resume r1"), "{second:?}");
     assert_eq!(stored(&project, ID).status(), ApprovalStatus::Approved);
 }
 
 #[test]
 fn edited_arguments_are_checked_against_the_schema() {
-    let project = project_with_pending_payment(SecurityLevel::High);
+    let project = project_with_pending_payment(SecurityLevel::High).with_approvers(&["bea"]);
     let edit = |json: &str| {
         run_as(
             &project,
@@ -196,11 +195,14 @@ fn edited_arguments_are_checked_against_the_schema() {
 /// A project with a payment that needs two approvers. The first edited its arguments.
 fn project_with_edited_payment() -> TestProject {
     let project = project_with_pending_payment(SecurityLevel::Critical);
+    let project = project.with_approvers(&["bea", "cem"]);
     let edited = r#"{"to": "bob", "amount": 7}"#;
+    let shown = digest(&project);
+    let approve = ["approvals", "approve", ID, "--yes", "--digest", &shown];
     run_as(
         &project,
         "bea",
-        &["approvals", "approve", ID, "--yes", "--edit", edited],
+        &[&approve[..], &["--edit", edited]].concat(),
     );
     project
 }
@@ -213,28 +215,16 @@ fn second_approver_needs_the_digest_of_edited_arguments() {
         "cem",
         &["approvals", "approve", ID, "--yes", "--json"],
     );
-    blind.assert_refused(8, "bea edited the arguments");
+    blind.assert_refused(2, "approved with the digest");
     assert_eq!(blind.json()["error"], "digest_needed");
-    let other = run_as(
-        &project,
-        "cem",
-        &[
-            "approvals",
-            "approve",
-            ID,
-            "--yes",
-            "--edit",
-            r#"{"to": "bob", "amount": 8}"#,
-        ],
-    );
+    let shown = digest(&project);
+    let approve = ["approvals", "approve", ID, "--yes", "--digest", &shown];
+    let edited = ["--edit", r#"{"to": "bob", "amount": 8}"#];
+    let other = run_as(&project, "cem", &[&approve[..], &edited].concat());
     other.assert_refused(8, "bea approved other arguments");
     let shown = run_as(&project, "cem", &["approvals", "show", ID]);
     assert!(shown.out.contains("first requested"), "{shown:?}");
-    let output = run_as(
-        &project,
-        "cem",
-        &["approvals", "approve", ID, "--digest", &digest(&project)],
-    );
+    let output = approve_shown(&project, "cem", ID);
     assert_eq!(output.code, 0, "{output:?}");
 }
 
@@ -328,8 +318,8 @@ fn at_a_terminal_edited_arguments_are_shown_to_the_second_approver() {
     let mut command = project.command(&["approvals", "approve", ID, "--yes"]);
     command.env("WINDLASS_TEST_PRINCIPAL", "cem");
     let mut session = Session::at_a_terminal(&command);
-    session.expect("bea edited the arguments");
-    assert_eq!(session.end(), 8);
+    session.expect("approved with the digest");
+    assert_eq!(session.end(), 2);
     let mut command = project.command(&["approvals", "approve", ID]);
     command.env("WINDLASS_TEST_PRINCIPAL", "cem");
     let mut session = Session::at_a_terminal(&command);

@@ -59,6 +59,7 @@ pub(super) fn office(turns: &[Value]) -> TestProject {
         .with("tool.sh", TOOL)
         .with("script.jsonl", script)
         .with("effects", "")
+        .with_approvers(&["operator"])
 }
 
 pub(super) fn pay(amount: i64) -> Value {

@@ -1,6 +1,7 @@
 mod ab;
 mod acting;
 mod approvals;
+mod approvers;
 mod approving;
 mod attribution;
 mod bad_input;

@@ -313,7 +313,7 @@ fn killed_plan_resumes_in_order_and_runs_each_task_once() {
 fn kill_again_and_again(number: u64) {
     // Kills at increasing times. An irreversible call never runs twice.
     let tasks = random_tasks(number);
-    let project = project(&json!({ "tasks": tasks }));
+    let project = project(&json!({ "tasks": tasks })).with_approvers(&["operator"]);
     let mut run: Option<String> = None;
     for life in 0..40u64 {
         let arguments: Vec<String> = match &run {

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use windlass_keys::{Approver, ApproverKey, ApproverList, Approvers, KeyDirectory};
+
 /// A temporary project directory, deleted at the end of the test.
 pub(super) struct TestProject {
     directory: tempfile::TempDir,
@@ -23,6 +25,31 @@ impl TestProject {
 
     pub(super) fn with(self, name: &str, content: impl AsRef<[u8]>) -> Self {
         std::fs::write(self.path(name), content).unwrap();
+        self
+    }
+
+    /// Enrols approvers whose keys may approve unattended. The installation belongs to the first one.
+    pub(super) fn with_approvers(self, names: &[&str]) -> Self {
+        let approvers =
+            Approvers::in_directory(KeyDirectory::new(self.path("state/windlass/keys")));
+        for name in names {
+            approvers.establish(name, 0).unwrap();
+            let change = |list: &mut ApproverList| {
+                if list.find(name).is_none() {
+                    let key = ApproverKey::create(approvers.directory(), name, None)?;
+                    list.add(Approver {
+                        name: (*name).to_owned(),
+                        key: key.map(|key| key.public()),
+                        unattended: false,
+                        added_at: 0,
+                    })?;
+                }
+                let mut all = list.approvers.iter_mut();
+                all.find(|one| one.name == *name).unwrap().unattended = true;
+                Ok(())
+            };
+            approvers.change(change).unwrap();
+        }
         self
     }
 

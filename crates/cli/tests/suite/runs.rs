@@ -189,6 +189,7 @@ fn agent_runs_with_command_tools_only() {
 #[test]
 fn resumed_script_continues_after_the_answers_of_all_sub_agents() {
     let project = TestProject::new()
+        .with_approvers(&["operator"])
         .with("agent.gram", r#"[clerk:Agent {instruction: "Do it.", model: "m"} |
             [helper:Agent {description: "Wires money", instruction: "Wire it.", model: "m"} |
                 [wire:Tool {description: "Wires money abroad", risk: irreversible} | ()==>(::Text)]]]"#)

@@ -267,6 +267,14 @@ pub(super) fn run_as(project: &TestProject, user: &str, arguments: &[&str]) -> C
     CommandOutput::of(command.env("WINDLASS_TEST_PRINCIPAL", user))
 }
 
+/// Approves a call of any level without a terminal, with the digest that is shown.
+pub(super) fn approve_shown(project: &TestProject, user: &str, id: &str) -> CommandOutput {
+    let shown = run_as(project, user, &["approvals", "show", id, "--json"]).json();
+    let digest = shown["digest_now"].as_str().unwrap();
+    let approve = ["approvals", "approve", id, "--yes", "--digest", digest];
+    run_as(project, user, &approve)
+}
+
 /// The stored request about a call.
 pub(super) fn stored(project: &TestProject, id: &str) -> Approval {
     open(project).approval(&call(id), at(0)).unwrap()

@@ -10,7 +10,7 @@ use windlass_runtime::{AskOutcome, Asker};
 use windlass_spec::{Agent, AgentName, NonEmptyText, ToolSpecification};
 
 use super::ToolDetails;
-use crate::approvals::DecisionRequest;
+use crate::approvals::{Confirmation, DecisionRequest};
 use crate::assembly::{NO_MODEL, NewRun};
 use crate::error::{ServiceError, with_sources};
 use crate::identity::{Identity, Scope};
@@ -24,8 +24,8 @@ pub struct ToolCallRequest {
     pub tool: ToolDetails,
     /// Its arguments.
     pub arguments: RequestedArguments,
-    /// Whether the caller approves the call in advance, if it needs approval. A call that needs two people
-    /// still needs a second one.
+    /// Whether the caller approves the call in advance, if it needs approval. That does not count for a call that
+    /// needs two approvers.
     pub is_approved: bool,
 }
 
@@ -84,6 +84,7 @@ impl Service {
                 let decided = tokio::task::spawn_blocking(move || {
                     let request = DecisionRequest {
                         digest: Some(question.digest()),
+                        confirmation: Confirmation::OwnCall,
                         ..DecisionRequest::from(PersonDecision::Approve)
                     };
                     service.decide(&identity, question.call(), request)

@@ -88,6 +88,7 @@ pub(super) fn office_project() -> TestProject {
         .with("tool.sh", TOOL)
         .with("script.jsonl", script)
         .with("effects", "")
+        .with_approvers(&["operator"])
 }
 
 fn calls(calls: &[(&str, Value)]) -> Value {
