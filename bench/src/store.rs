@@ -1,6 +1,6 @@
 //! Measures the journal relative to the disk: a synced append compared with a bare `fdatasync` of the same
-//! size, many writers compared with one, an append that does not wait, what it costs to sign and chain an event, and lists
-//! of many waiting runs.
+//! size, many writers compared with one, an append that does not wait, what it costs to sign and chain an event, what it
+//! costs to sign and check a decision, and lists of many waiting runs.
 //!
 //! `bench-store [DIRECTORY]`: on the file system of that directory; the default is the temporary directory.
 
@@ -14,10 +14,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use windlass_core::approval::{
+    Approval, Authorize, DecisionMeans, PersonDecision, Principal, Question, Request,
+    TenantPrincipal,
+};
 use windlass_core::run::{Event, Settings, Task};
-use windlass_keys::JournalKey;
-use windlass_spec::{CallId, RunId, Timestamp};
-use windlass_store::{Authentication, Durability, NewRun, Options, RunJournal, Store};
+use windlass_keys::{ApproverKey, Approvers, JournalKey, KeyDirectory};
+use windlass_spec::{
+    CallId, NonEmptyText, RiskLevel, RunId, SecurityLevel, Timestamp, ToolName, Turn,
+};
+use windlass_store::{
+    Authentication, DecisionSigner, Durability, NewDecision, NewRun, Options, RunJournal, Store,
+};
 
 const ROUNDS: usize = 15;
 /// The repetitions of each operation in a round: about the number of events of a run.
@@ -49,6 +57,7 @@ fn main() -> anyhow::Result<()> {
     println!("directory: {}\n", base.display());
     writers(directory.path())?;
     signing(directory.path())?;
+    deciding(directory.path())?;
     waiting::measure(directory.path())
 }
 
@@ -141,6 +150,94 @@ fn signing(directory: &Path) -> anyhow::Result<()> {
         SIGNING_GOAL.as_micros(),
         verdict(cost <= SIGNING_GOAL)
     );
+    Ok(())
+}
+
+/// What it costs to sign a decision with an approver's key and to store it, and to check it before the call starts: the
+/// difference between a store with approvers and one without.
+fn deciding(directory: &Path) -> anyhow::Result<()> {
+    let keys = KeyDirectory::new(directory.join("keys"));
+    let approvers = Approvers::in_directory(keys.clone());
+    approvers.establish("bob", 0)?;
+    let key = ApproverKey::read(&keys, "bob", None)?.context("the key was made")?;
+    let signer = DecisionSigner::of_approver(Arc::new(key), DecisionMeans::Terminal);
+    let open = |name: &str, approvers| {
+        let options = Options {
+            authentication: Authentication::Key(JournalKey::new(&[7; 32])),
+            approvers,
+            ..Options::default()
+        };
+        Store::open_with(directory.join(name).join("windlass.db"), options)
+    };
+    let (proven, unproven) = (open("proven", Some(approvers))?, open("unproven", None)?);
+    let who = |name: &str| -> anyhow::Result<TenantPrincipal> {
+        Ok(TenantPrincipal::new(
+            NonEmptyText::new("local")?,
+            Principal::new(name)?,
+        ))
+    };
+    let (ada, bob) = (who("ada")?, who("bob")?);
+    let at = |second: i64| Timestamp::from_microseconds(second * 1_000_000);
+    let mut times = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
+        let stores = [(&proven, Some(&signer)), (&unproven, None)];
+        for (index, (store, signer)) in stores.into_iter().enumerate() {
+            let journal = start(store, &new_id())?;
+            let mut calls = Vec::new();
+            for number in 0..TIMES {
+                let call = CallId {
+                    run: journal.lease().run().clone(),
+                    turn: Turn::FIRST,
+                    index: u32::try_from(number)?,
+                };
+                let question = Question::Authorize(Authorize {
+                    tool_name: ToolName::new("search")?,
+                    tool_args: serde_json::Map::new(),
+                    reason: NonEmptyText::new("It is due.")?,
+                    risk: RiskLevel::Irreversible,
+                    security_level: SecurityLevel::High,
+                    rule: None,
+                    credentials: None,
+                });
+                let asked =
+                    Approval::ask(Request::new(call.clone(), ada.clone(), question, at(1)))?;
+                let event = journal.redacted(Event::TimePassed { at: at(1) })?;
+                journal.append_asking(&event, &asked)?;
+                calls.push(call);
+            }
+            let (mut decided, mut checked) = (Vec::new(), Vec::new());
+            for call in calls {
+                let new = NewDecision {
+                    call: call.clone(),
+                    digest: None,
+                    decision: PersonDecision::Approve,
+                };
+                let started = Instant::now();
+                store.decide_signed(new, &bob, signer.cloned(), at(2))?;
+                decided.push(started.elapsed());
+                let started = Instant::now();
+                let evidence = store.evidence(&call)?;
+                checked.push(started.elapsed());
+                anyhow::ensure!(evidence.unproven.is_none(), "the decision counts");
+            }
+            times[index].push(median(decided));
+            times[index + 2].push(median(checked));
+        }
+    }
+    let [signed, unsigned, checked, unchecked] = times.map(median);
+    println!("decisions, one after the other; medians of {ROUNDS} rounds");
+    for (what, with, without) in [
+        ("signing and storing a decision", signed, unsigned),
+        ("checking it before the call starts", checked, unchecked),
+    ] {
+        println!(
+            "  {what:<40} {:>20.1} µs  {:.1} µs instead of {:.1} µs",
+            with.saturating_sub(without).as_secs_f64() * 1e6,
+            with.as_secs_f64() * 1e6,
+            without.as_secs_f64() * 1e6,
+        );
+    }
+    println!();
     Ok(())
 }
 
