@@ -6,7 +6,7 @@ use windlass_learn::playbook::{KeptStrategy, StrategyStatus};
 use super::{CommandOutcome, PlaybookSession, as_object};
 use crate::arguments::PlaybookDiff;
 use crate::table::one_line;
-use crate::terminal::{print_json, print_line};
+use crate::terminal::{print_json, print_line, visible_line};
 
 pub(super) fn diff(
     session: &PlaybookSession<'_>,
@@ -41,7 +41,7 @@ pub(super) fn diff(
             (Some(old), Some(new)) => {
                 line("~", new)?;
                 for line in differences(old, new) {
-                    print_line(&format!("    {line}"))?;
+                    print_line(&format!("    {}", visible_line(&line)))?;
                 }
             }
             (None, None) => {}
