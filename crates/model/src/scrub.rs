@@ -38,8 +38,8 @@ pub struct Scrubber {
 }
 
 impl Scrubber {
-    /// A scrubber for the values of the environment variables that end in `_KEY`, `_TOKEN` or
-    /// `_SECRET`.
+    /// A scrubber for the values of the environment variables that end in `_KEY`, `_TOKEN`, `_SECRET` or
+    /// `_PASSWORD`.
     #[must_use]
     pub fn from_environment() -> Self {
         // Variables that are not Unicode are not keys, and `vars` would panic on them.
@@ -53,7 +53,7 @@ impl Scrubber {
     pub fn from_variables(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         let holds_secret = |name: &str| {
             let name = name.to_ascii_uppercase();
-            ["_KEY", "_TOKEN", "_SECRET"]
+            ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"]
                 .iter()
                 .any(|end| name.ends_with(end))
         };
@@ -145,14 +145,15 @@ mod tests {
         let variables = [
             ("SEARCH_TOKEN", "abcdefgh12"),
             ("LONGER_SECRET", "abcdefgh12-and-more"),
+            ("db_password", "correct horse"),
             ("SHORT_KEY", "yes"),
             ("HOME", "/home/someone"),
         ];
         let scrubber =
             Scrubber::from_variables(variables.map(|(n, v)| (n.to_owned(), v.to_owned())));
-        let text =
-            "abcdefgh12-and-more abcdefgh12 yes /home/someone sk-proj-12345678_x task-list-is-long";
-        let clean = "[redacted] [redacted] yes /home/someone [redacted] task-list-is-long";
+        let text = "abcdefgh12-and-more abcdefgh12 yes /home/someone sk-proj-12345678_x task-list-is-long correct horse";
+        let clean =
+            "[redacted] [redacted] yes /home/someone [redacted] task-list-is-long [redacted]";
         assert_eq!(scrubber.text(text), clean);
         assert_eq!(
             scrubber.json(json!({"abcdefgh12": ["sk-ant-1234567890", 1, null]})),

@@ -188,7 +188,7 @@ impl Stored {
 }
 
 /// The values of environment variables that must never be stored: those whose names end in
-/// `_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`.
+/// `_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`, in any case.
 pub fn secrets() -> impl Iterator<Item = String> {
     secret_variables().map(|(_, value)| value)
 }
@@ -209,7 +209,10 @@ fn secret_variables() -> impl Iterator<Item = (String, String)> {
     const ENDINGS: [&str; 4] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
     env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| ENDINGS.iter().any(|ending| name.ends_with(ending)))
+        .filter(|(name, _)| {
+            let name = name.to_ascii_uppercase();
+            ENDINGS.iter().any(|ending| name.ends_with(ending))
+        })
 }
 
 impl Durable for Stored {
