@@ -2,9 +2,9 @@
 //! parts that the operator names, each with its SHA-256. This detects a replaced program before it runs,
 //! even if its tool definitions stay the same.
 //!
-//! Among the arguments, only code and executable files count, not data files. Symbolic links are followed,
-//! except links to directories within a part, of which only the link target counts. Other files that an
-//! interpreter loads are not covered unless they are named as parts.
+//! Among the arguments, only code and executable files count, and the script of an interpreter whatever its name is,
+//! not data files. Symbolic links are followed, except links to directories within a part, of which only the link
+//! target counts. Other files that an interpreter loads are not covered unless they are named as parts.
 //!
 //! A `ProgramSnapshot` also has the identity of every file, which shows that a file was replaced for a
 //! moment between two snapshots, even if it is the same file with the same content again.
@@ -40,6 +40,15 @@ const CODE: [&str; 20] = [
     "bat", "cjs", "cmd", "exe", "jar", "js", "jsx", "lua", "mjs", "php", "pl", "ps1", "py", "pyz",
     "rb", "sh", "so", "ts", "tsx", "wasm",
 ];
+
+/// Interpreters, without their versions.
+const INTERPRETERS: [&str; 18] = [
+    "ash", "bash", "bun", "dash", "deno", "java", "ksh", "lua", "node", "perl", "php", "pypy",
+    "python", "ruby", "sh", "tsx", "uv", "zsh",
+];
+
+/// Options of interpreters that give code in place of a script. Files behind them are data.
+const CODE_OPTIONS: [&str; 5] = ["-c", "-e", "-m", "--eval", "--print"];
 
 /// The files of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,7 +131,10 @@ fn read_program(
     let mut reader = Reader::default();
     let executable = reader.canonical(found)?;
     reader.file(&executable)?;
-    for path in files_among(&transport.arguments, transport.directory.as_deref()) {
+    let named = files_among(&transport.arguments, transport.directory.as_deref());
+    let names = [Path::new(&transport.program), &executable];
+    let script = names.iter().find_map(|name| script_of(name, transport));
+    for path in named.into_iter().chain(script) {
         let path = reader.canonical(&path)?;
         reader.file(&path)?;
     }
@@ -242,6 +254,25 @@ fn files_among(arguments: &[String], directory: Option<&Path>) -> Vec<PathBuf> {
         found.extend(paths.map(from_here).filter(is_program));
     }
     found
+}
+
+/// The script that an interpreter of this name runs: the first file among its arguments.
+fn script_of(program: &Path, transport: &CommandTransport) -> Option<PathBuf> {
+    let name = program.file_name().and_then(OsStr::to_str)?;
+    // `python3.12` is `python`.
+    let is_version = |c: char| c.is_ascii_digit() || "._-".contains(c);
+    let name = name.trim_end_matches(is_version);
+    if !INTERPRETERS.contains(&name) {
+        return None;
+    }
+    let is_code = |option: &str| match name.ends_with("sh") {
+        true => option == "-c",
+        false => CODE_OPTIONS.contains(&option),
+    };
+    let arguments = transport.arguments.iter();
+    let mut before_code = arguments.take_while(|argument| !is_code(argument));
+    let directory = transport.directory.as_deref().unwrap_or(Path::new(""));
+    before_code.find_map(|argument| Some(directory.join(argument)).filter(|path| path.is_file()))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> ProgramError {

@@ -135,6 +135,29 @@ fn code_files_among_the_arguments_count_and_data_files_do_not() {
 }
 
 #[test]
+fn the_script_of_an_interpreter_counts_whatever_its_name_is() {
+    let directory = TestDirectory::new();
+    for name in ["python3.12", "node", "bash", "server"] {
+        directory.executable(&format!("bin/{name}"), name);
+    }
+    for name in ["main", "other", "notes.db"] {
+        directory.write(name, name);
+    }
+    let files_of = |program: &str, arguments: &[&str]| {
+        let found = directory.program(&directory.transport(program, arguments));
+        let mut found = names(&found.unwrap(), &directory);
+        found.retain(|name| !name.starts_with("bin/"));
+        found
+    };
+    assert_eq!(files_of("python3.12", &["-u", "main", "other"]), ["main"]);
+    assert_eq!(files_of("node", &["--test", "main"]), ["main"]);
+    assert_eq!(files_of("python3.12", &["-m", "main", "notes.db"]), [""; 0]);
+    assert_eq!(files_of("bash", &["-e", "main"]), ["main"]);
+    assert_eq!(files_of("bash", &["-c", "main"]), [""; 0]);
+    assert_eq!(files_of("server", &["main"]), [""; 0]);
+}
+
+#[test]
 fn parts_include_everything_in_them() {
     let directory = TestDirectory::new();
     directory.executable("bin/node", "node");
