@@ -288,7 +288,7 @@ impl Files {
             return Err(FileProblem::Governs("governs agents of this project"));
         }
         let existing = root::beginning(reached, self.settings.max_bytes());
-        match governs_agents(reached.name, &[&existing, content]) {
+        match governs_agents(reached.name, &existing, content) {
             Some(why) => Err(FileProblem::Governs(why)),
             None => Ok(()),
         }

@@ -135,26 +135,31 @@ fn above(root: &Path) -> impl Iterator<Item = DirectoryOnTheWay> {
     above.into_iter()
 }
 
-/// Why a file governs agents, whatever project it belongs to; `None` if it does not. `contents` are the
-/// texts that it has and would have.
-pub(super) fn governs_agents(name: &str, contents: &[&[u8]]) -> Option<&'static str> {
+/// Why a file governs agents, whatever project it belongs to; `None` if it does not. `existing` and `new` are what
+/// it has in it and would have.
+pub(super) fn governs_agents(name: &str, existing: &[u8], new: &[u8]) -> Option<&'static str> {
     let name = folded(name);
     let extension = Path::new(&name).extension().and_then(|it| it.to_str());
     let has_extension = |expected: &str| extension == Some(expected);
-    let is_library_text = |content: &&[u8]| std::str::from_utf8(content).is_ok_and(is_library);
+    let is_library_text = |content: &[u8]| std::str::from_utf8(content).is_ok_and(is_library);
     if is_configuration(&name) {
         Some("is a configuration of Windlass")
-    } else if has_extension("gram") {
+    } else if has_extension("gram") || std::str::from_utf8(existing).is_ok_and(is_agent_file) {
         Some("is an agent file")
     } else if has_extension("cedar") {
         Some("is a policy")
-    } else if has_extension("toml") && contents.iter().any(is_library_text) {
+    } else if has_extension("toml") && [existing, new].into_iter().any(is_library_text) {
         Some("is a tool library")
     } else if name.starts_with(DATABASE) {
         Some("is a database of Windlass")
     } else {
         None
     }
+}
+
+/// Whether a text declares agents. Such a file can be run whatever its name is.
+fn is_agent_file(text: &str) -> bool {
+    text.contains("Agent") && windlass_spec::read(text).file.is_some()
 }
 
 /// Whether a name is that of a configuration.
@@ -192,10 +197,20 @@ mod tests {
             "policy.\u{ad}cedar",
             "WINDLASS.DB-wal",
         ] {
-            assert!(governs_agents(name, &[]).is_some(), "{name:?}");
+            assert!(governs_agents(name, b"", b"").is_some(), "{name:?}");
         }
         for name in ["windlass.md", "gram", "a.gram.txt", "toml"] {
-            assert!(governs_agents(name, &[]).is_none(), "{name:?}");
+            assert!(governs_agents(name, b"", b"").is_none(), "{name:?}");
         }
+    }
+
+    #[test]
+    fn an_agent_file_is_recognized_under_any_name() {
+        let agent = "[helper:Agent {instruction: \"Help.\", model: \"OpenAI/gpt-4o-mini\"}]\n";
+        assert!(governs_agents("helper.txt", agent.as_bytes(), b"").is_some());
+        assert!(governs_agents("helper", agent.as_bytes(), b"new").is_some());
+        // A new text that quotes an agent does not govern anything yet.
+        assert!(governs_agents("draft.txt", b"", agent.as_bytes()).is_none());
+        assert!(governs_agents("notes.txt", b"The Agent is [great].", b"").is_none());
     }
 }
