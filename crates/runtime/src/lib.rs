@@ -60,7 +60,7 @@ pub use registry::{
     ConfigurationError, ConfigurationFiles, ConfigurationWatch, Configured, FileDigests, FileTexts,
     LibraryOf, LibraryScan, OnReload, PROJECT_FILE, ProjectSubject, ProjectTrust, Reload,
     TrustDifference, TrustGrants, TrustRecord, TrustRecords, file_digests, is_script,
-    watch_configuration,
+    program_in_path, read_text, watch_configuration,
 };
 pub use stored::{Clock, Stored, local_identity, secrets, short_secrets};
 pub use work::{Completed, Update, Updates, Work};

@@ -26,7 +26,7 @@ use crate::learning::Learning;
 use crate::ranking::ToolIndexes;
 
 pub use files::{ConfigurationFiles, FileTexts, PROJECT_FILE};
-pub use scan::{FileDigests, LibraryScan, file_digests, is_script};
+pub use scan::{FileDigests, LibraryScan, file_digests, is_script, program_in_path, read_text};
 pub use trust::{
     ProjectSubject, ProjectTrust, TrustDifference, TrustGrants, TrustRecord, TrustRecords,
 };

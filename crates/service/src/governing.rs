@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use windlass_config::Configuration;
-use windlass_runtime::{LibraryScan, is_script};
+use windlass_runtime::{LibraryScan, is_script, program_in_path};
 use windlass_spec::server::Transport;
 
 use crate::libraries::files_of;
@@ -21,7 +21,7 @@ pub struct GoverningFiles {
     /// The library files.
     pub libraries: Vec<PathBuf>,
     /// The programs and scripts that libraries, MCP servers and the checker of answers start, and the parts of
-    /// these servers. Programs that are found through `PATH` are not included.
+    /// these servers.
     pub programs: Vec<PathBuf>,
     /// The data directory, with journals, approvals, pins and tokens.
     pub data: Vec<PathBuf>,
@@ -65,6 +65,8 @@ impl Service {
             let scan = LibraryScan::of_file(library);
             programs.extend(scan.files);
             programs.extend(scan.missing);
+            let commands = scan.commands.iter();
+            programs.extend(commands.filter_map(|(_, words)| installed_program(words.first()?)));
         }
         for server in configuration.servers() {
             if let Transport::Command(command) = &server.transport {
@@ -72,11 +74,18 @@ impl Service {
                 let directory = command.directory.as_deref().unwrap_or(Path::new(""));
                 let named = program.into_iter().chain(&command.arguments);
                 programs.extend(named_files(named, directory));
+                programs.extend(installed_program(&command.program));
                 programs.extend(command.parts.iter().cloned());
             }
         }
         let learning = configuration.learning();
         programs.extend(named_files(&learning.checker, &learning.checker_directory));
+        programs.extend(
+            learning
+                .checker
+                .first()
+                .and_then(|name| installed_program(name)),
+        );
         programs.sort();
         programs.dedup();
         let named = [
@@ -107,6 +116,14 @@ impl Service {
             keys: windlass_keys::key_files(),
             trusted,
         }
+    }
+}
+
+/// The program that a name without a slash starts.
+fn installed_program(name: &str) -> Option<PathBuf> {
+    match name.contains('/') {
+        true => None,
+        false => program_in_path(name),
     }
 }
 

@@ -8,7 +8,7 @@ use windlass_config::{Configuration, Library};
 use windlass_files::{OwnerError, check_owner};
 use windlass_mcp::LIBRARY;
 use windlass_policy::{DEFAULT_POLICIES, named_tools};
-use windlass_runtime::{file_digests, text_digest};
+use windlass_runtime::{file_digests, read_text, text_digest};
 use windlass_spec::server::ServerName;
 use windlass_spec::{ToolSpecification, nearest};
 use windlass_tools::{
@@ -295,6 +295,7 @@ impl Service {
                     governing.libraries,
                     governing.data,
                     governing.state,
+                    governing.keys,
                 ];
                 let files = files.protecting(unreadable.into_iter().flatten());
                 let files = files.governed_by(governing.programs);
@@ -378,12 +379,7 @@ fn from_file(
     let unreadable = |why: String| {
         ServiceError::failed(format!("the library file `{name}` cannot be read: {why}"))
     };
-    let metadata = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-    // Reading a pipe would block.
-    if !metadata.is_file() {
-        return Err(unreadable("it is not a regular file".to_owned()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    let text = read_text(path).map_err(|error| unreadable(error.to_string()))?;
     check(&text).map_err(unreadable)?;
     // The parent of a bare name is the empty path, which is no directory.
     let directory = path.parent().filter(|parent| *parent != Path::new(""));

@@ -138,7 +138,15 @@ impl Service {
     /// Reads the configuration again if its files have changed, so that agents that are bound now follow them like
     /// agents that are bound already. If it cannot be used, the previous one is kept.
     pub(crate) fn follow_configuration(&self) {
-        let has_changed = |project: &Project| project.files.have_changed(&project.read);
+        let has_changed = |project: &Project| {
+            let Project {
+                files,
+                read,
+                configured,
+                ..
+            } = project;
+            files.have_changed(read) || files.has_lost_trust(read, &configured.trust)
+        };
         lock(&self.shared.others).retain(|(_, project)| !has_changed(project));
         let own = lock(&self.shared.own).clone();
         if !own.is_some_and(|own| has_changed(&own)) {
@@ -164,7 +172,10 @@ impl Service {
         let read = self.read(self.own_files())?;
         lock(&self.shared.others).clear();
         let mut own = lock(&self.shared.own);
-        let is_same = own.as_ref().is_some_and(|own| own.read == read.read);
+        let is_same = |own: &Arc<Project>| {
+            own.read == read.read && own.configured.trust == read.configured.trust
+        };
+        let is_same = own.as_ref().is_some_and(is_same);
         if !is_same {
             *own = Some(Arc::new(read));
         }

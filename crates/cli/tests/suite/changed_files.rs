@@ -1,6 +1,9 @@
 //! Files that govern agents and changed: it is said when a new run uses them, a waiting run is not resumed on
 //! them without acceptance, and files that a tool of an agent wrote are not used without it.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
 
 use super::acting::{OfficeProject, call, finish, project_that_deletes};
@@ -309,4 +312,60 @@ fn a_tool_cannot_change_the_scripts_of_other_trusted_projects_or_the_state_of_th
     assert!(!project.path("state/windlass/keys/new").exists());
     // A file that governs no agent is written.
     assert_eq!(project.read("other/free.sh"), "exit 1\n", "{written:?}");
+}
+
+#[test]
+fn a_tool_reaches_neither_a_named_key_nor_an_installed_program_of_a_tool() {
+    let key = "5e".repeat(32);
+    let overwrite = |path: &str| {
+        let write = json!({"path": path, "content": "exit 1\n", "mode": "overwrite"});
+        call("write_file", write)
+    };
+    let turns = [
+        call("read_file", json!({"path": "secrets/journal.key"})),
+        overwrite("secrets/journal.key"),
+        overwrite("bin/greeter"),
+        overwrite("bin/other"),
+        finish("Written."),
+    ];
+    let project = TestProject::new();
+    for directory in ["secrets", "bin"] {
+        std::fs::create_dir(project.path(directory)).unwrap();
+    }
+    let configuration = "libraries = [\"builtin\", \"greet.toml\"]\n[files]\nroots = [\".\"]\n";
+    let library = GREET.replace("[\"sh\", \"work/helper.sh\"]", "[\"greeter\"]");
+    let key_text = format!("windlass-journal-key-1 {key}\n");
+    let project = project
+        .with("windlass.toml", configuration)
+        .with("greet.toml", library)
+        .with("agent.gram", example("researcher.gram"))
+        .with("write.jsonl", script(&turns))
+        .with("secrets/journal.key", &key_text)
+        .with("bin/greeter", "#!/bin/sh\n")
+        .with("bin/other", "#!/bin/sh\n");
+    let with_mode = |name: &str, mode| {
+        std::fs::set_permissions(project.path(name), Permissions::from_mode(mode)).unwrap();
+    };
+    with_mode("secrets/journal.key", 0o600);
+    with_mode("bin/greeter", 0o755);
+    with_mode("bin/other", 0o755);
+    let usual = std::env::var("PATH").unwrap();
+    let path = format!("{}:{usual}", project.path("bin").display());
+    let command = |arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        command.env("PATH", &path).env(
+            "WINDLASS_JOURNAL_KEY_FILE",
+            project.path("secrets/journal.key"),
+        );
+        CommandOutput::of(&mut command)
+    };
+    let written = command(&[&WRITE[..], &["--json"]].concat());
+    assert_eq!(written.code, 0, "{written:?}");
+    let run = written.json()["run"].as_str().unwrap().to_owned();
+    let exported = command(&["trace", "export", &run]);
+    assert!(!exported.out.contains(&key), "{exported:?}");
+    assert_eq!(project.read("secrets/journal.key"), key_text);
+    assert_eq!(project.read("bin/greeter"), "#!/bin/sh\n", "{exported:?}");
+    // No tool starts it.
+    assert_eq!(project.read("bin/other"), "exit 1\n", "{exported:?}");
 }

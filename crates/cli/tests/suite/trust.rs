@@ -748,6 +748,44 @@ fn files_that_another_user_can_change_are_not_read() {
     assert!(text(&command.output().unwrap()).contains(IS_READ));
 }
 
+#[test]
+fn a_project_with_a_script_that_another_user_can_change_is_not_trusted() {
+    let project = project("libraries = [\"tools.toml\"]\n")
+        .with("agent.gram", AGENT)
+        .with("script.jsonl", SCRIPT)
+        .with("note.sh", "touch pwned\n")
+        .with(
+            "tools.toml",
+            library("").replace("\"-c\", \"\"", "\"note.sh\""),
+        );
+    let with_mode = |mode| {
+        let script = project.path("note.sh");
+        std::fs::set_permissions(script, Permissions::from_mode(mode)).unwrap();
+    };
+    with_mode(0o666);
+    let refused = run(&project, &["trust", "--yes"]);
+    assert!(
+        refused.contains("note.sh`: everybody can write to it"),
+        "{refused}"
+    );
+    with_mode(0o644);
+    trust(&project);
+    with_mode(0o666);
+    let task = [
+        "run",
+        "agent.gram",
+        "Note it.",
+        "--model",
+        "scripted:script.jsonl",
+    ];
+    let output = run(&project, &task);
+    assert!(output.contains("changed since you trusted it"), "{output}");
+    assert!(!project.path("pwned").exists(), "{output}");
+    with_mode(0o644);
+    let output = run(&project, &task);
+    assert!(project.path("pwned").exists(), "{output}");
+}
+
 /// All files and directories below one.
 fn below(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

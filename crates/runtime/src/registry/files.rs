@@ -259,6 +259,21 @@ impl ConfigurationFiles {
         chosen
     }
 
+    /// Whether a project that was trusted when these texts were read is not trusted any more, because one of its
+    /// files changed: a library, or a program or script that it starts.
+    #[must_use]
+    pub fn has_lost_trust(&self, read: &FileTexts, trust: &ProjectTrust) -> bool {
+        if !matches!(trust, ProjectTrust::Files(_)) {
+            return false;
+        }
+        let sources = self.files.iter().filter_map(|(layer, path)| {
+            let text = read.texts.get(path)?;
+            Some(config_source(*layer, path, text.clone()))
+        });
+        let sources: Vec<ConfigSource> = sources.collect();
+        self.project_trust(&sources) != *trust
+    }
+
     /// Whether the project is trusted.
     fn project_trust(&self, sources: &[ConfigSource]) -> ProjectTrust {
         let project = sources.iter().find(|source| source.layer == Layer::Project);
@@ -276,6 +291,9 @@ impl ConfigurationFiles {
         }
         let records = TrustRecords::of_user();
         let record = records.and_then(|records| records.find(&subject.directory));
+        if record.is_some() && !subject.changeable.is_empty() {
+            return ProjectTrust::Changed(subject.changeable.into_keys().collect());
+        }
         match record.map(|record| record.changed_files(&subject.files)) {
             None => ProjectTrust::No,
             Some(changed) if changed.is_empty() => ProjectTrust::Files(subject.files),

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use windlass_config::{ConfigSource, Configuration, Library, UntrustedSetting, load};
-use windlass_files::{check_owner, create_directory, replace};
+use windlass_files::{OwnerError, check_owner, create_directory, replace};
 use windlass_spec::Timestamp;
 use windlass_spec::server::{EnvTemplate, ServerSettings, Transport};
 
-use super::scan::{FileDigests, LibraryScan, file_digests};
+use super::scan::{FileDigests, LibraryScan, file_digests, read_text};
 use crate::assembly::text_digest;
 
 /// The variable that trusts the project of the working directory, for programs that no person watches.
@@ -96,6 +96,9 @@ pub struct ProjectSubject {
     pub files: FileDigests,
     /// What they are allowed.
     pub grants: TrustGrants,
+    /// The files of the project's directory that another user can change, each with the reason. Such a project is
+    /// not trusted: the file could change after it was compared.
+    pub changeable: BTreeMap<PathBuf, String>,
     /// The texts of the files that are text and not large.
     texts: BTreeMap<PathBuf, String>,
 }
@@ -144,24 +147,35 @@ impl ProjectSubject {
                 .filter(|path| path.is_file()),
         );
         let configuration = absolute(&configuration);
+        let directory = absolute(&source.directory);
+        let changeable = changeable_files(&files, &directory);
         let mut files = file_digests(&files);
         // The text that is used, which may not be the one that is in the file now.
         files.insert(configuration, text_digest(&source.text));
         let texts = files.keys().filter_map(|path| {
-            let is_small =
-                std::fs::metadata(path).is_ok_and(|found| found.len() <= MAX_TEXT as u64);
-            let text = is_small
-                .then(|| std::fs::read_to_string(path).ok())
-                .flatten()?;
+            let text = read_text(path).ok().filter(|text| text.len() <= MAX_TEXT)?;
             Some((path.clone(), text))
         });
         Some(Self {
-            directory: absolute(&source.directory),
+            directory,
             texts: texts.collect(),
             files,
             grants,
+            changeable,
         })
     }
+}
+
+/// The files in a directory that another user can change. Programs elsewhere belong to the machine.
+fn changeable_files(files: &[PathBuf], directory: &Path) -> BTreeMap<PathBuf, String> {
+    let own = files
+        .iter()
+        .filter(|path| absolute(path).starts_with(directory));
+    let found = own.filter_map(|path| match check_owner(path) {
+        Ok(()) | Err(OwnerError::Unknown(_)) => None,
+        Err(why) => Some((absolute(path), why.to_string())),
+    });
+    found.collect()
 }
 
 fn grant(setting: &UntrustedSetting, own: &Configuration, grants: &mut TrustGrants) {
