@@ -12,7 +12,7 @@ use super::program::Program;
 use super::report::Reporter;
 use super::source::read_agent_file;
 use super::table::{one_line, print_table};
-use super::terminal::{eprint_line, print_json, print_line};
+use super::terminal::{eprint_line, print_json, print_line, visible_line};
 
 /// The maximum length of a shown value.
 const VALUE: usize = 80;
@@ -88,6 +88,7 @@ fn check(
     if let Some(error) = settings {
         eprint_line(error)?;
     }
+    let place = place.map(|place| visible_line(&place));
     let place = place.unwrap_or_else(|| "the configuration (no windlass.toml found)".to_owned());
     match checked.error_count() {
         0 => print_line(&format!("{place}: valid"))?,

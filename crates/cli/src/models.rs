@@ -7,7 +7,7 @@ use super::CommandOutcome;
 use super::arguments::Models;
 use super::program::Program;
 use super::run::block_on_until_interrupted;
-use super::terminal::{print_json, print_line};
+use super::terminal::{print_json, print_line, visible_line};
 
 pub(super) fn run(program: &Program, command: &Models) -> anyhow::Result<CommandOutcome> {
     let service = program.service(None);
@@ -28,7 +28,7 @@ pub(super) fn run(program: &Program, command: &Models) -> anyhow::Result<Command
         ))?;
         if place.models != [ReflexModel::NAME] {
             for model in &place.models {
-                print_line(&format!("       {model}"))?;
+                print_line(&format!("       {}", visible_line(model)))?;
             }
         }
     }

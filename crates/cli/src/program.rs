@@ -99,7 +99,7 @@ pub(crate) enum Notices {
 impl Notices {
     fn print(self, notice: &Notice) {
         let (text, line) = match notice {
-            Notice::Model(name) => (format!("model: {name}"), None),
+            Notice::Model(name) => (format!("model: {}", visible_line(name)), None),
             Notice::Warning(warning) => (warning.clone(), None),
             Notice::FileChanged(change) => (
                 format!("{change}."),
@@ -122,7 +122,8 @@ impl Notices {
             ),
             Notice::ConfigurationRefused { reason } => (
                 format!(
-                    "the changed configuration is invalid: {reason}\nkeeping the previous configuration"
+                    "the changed configuration is invalid: {}\nkeeping the previous configuration",
+                    reason.replace('\n', "\n  ")
                 ),
                 Some(json!({"event": "configuration_refused", "why": reason})),
             ),

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use windlass_spec::text::{TextUse, escape_line};
 
 use crate::origin::Origin;
 
@@ -91,7 +92,7 @@ impl ConfigMistake {
 
 impl fmt::Display for ConfigMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.source)?;
+        f.write_str(&escape_line(&self.source, TextUse::Exact))?;
         if let (Some(line), Some(column)) = (self.line, self.column) {
             write!(f, ":{line}:{column}")?;
         }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use windlass_spec::text::{TextUse, escape_line};
+
 windlass_spec::word_set! {
     /// The layer that a value comes from. A later layer overrides an earlier one.
     Layer, "layer" {
@@ -91,7 +93,7 @@ impl Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text.name)?;
+        f.write_str(&escape_line(&self.text.name, TextUse::Exact))?;
         match self.position {
             Some((line, _)) => write!(f, ":{line}"),
             None => Ok(()),

@@ -19,7 +19,7 @@ use windlass_tools::{
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::service::{BuiltLibrary, Project, Service, lock};
-use crate::trust::trust_records;
+use crate::trust::{shown, trust_records};
 
 /// Whether the caller is about to use the tools of a server. Their problems are then reported.
 pub(crate) type Wanted<'w> = Option<&'w dyn Fn(&ServerName) -> bool>;
@@ -240,7 +240,7 @@ impl Service {
         match check_owner(path) {
             Ok(()) | Err(OwnerError::Unknown(_)) => {}
             Err(error) => {
-                let name = path.display();
+                let name = shown(path);
                 let message = format!("the library file `{name}` is not read: {error}");
                 return Err(ServiceError::failed(message));
             }
@@ -375,7 +375,7 @@ fn from_file(
     path: &Path,
     check: impl FnOnce(&str) -> Result<(), String>,
 ) -> Result<ToolLibrary, ServiceError> {
-    let name = path.display();
+    let name = shown(path);
     let unreadable = |why: String| {
         ServiceError::failed(format!("the library file `{name}` cannot be read: {why}"))
     };

@@ -20,6 +20,7 @@ use crate::error::ServiceError;
 use crate::identity::Identity;
 use crate::options::{LearningOverride, Notice, Overrides, RunOptions};
 use crate::servers::ServerPool;
+use crate::trust::shown;
 
 /// The service API: every operation that a front end (a command line, a server, a program) needs.
 ///
@@ -300,7 +301,7 @@ impl Service {
         }
         let directory = self.data_directory()?;
         let opened = Stored::open(&directory).map_err(|error| {
-            let doing = format!("the journal in `{}` cannot be used", directory.display());
+            let doing = format!("the journal in `{}` cannot be used", shown(&directory));
             ServiceError::from(error).context(doing)
         })?;
         if let Some(error) = opened.store().authentication_error() {

@@ -184,12 +184,12 @@ impl Service {
         directory: &Path,
     ) -> Result<(ConfigurationFiles, ProjectSubject), ServiceError> {
         let directory = std::fs::canonicalize(directory).map_err(|error| {
-            let doing = format!("the directory `{}` cannot be used", directory.display());
+            let doing = format!("the directory `{}` cannot be used", shown(directory));
             ServiceError::from(error).context(doing)
         })?;
         let mut files = ConfigurationFiles::find(None, &directory);
         if let Some((path, why)) = &files.refused {
-            let message = format!("`{}` is not read: {why}", path.display());
+            let message = format!("`{}` is not read: {why}", shown(path));
             return Err(ServiceError::failed(message));
         }
         files.flags.clone_from(&self.configuration_files().flags);
@@ -197,7 +197,7 @@ impl Service {
         let subject = subject.ok_or_else(|| {
             let message = format!(
                 "there is no {PROJECT_FILE} in `{}` or above it",
-                directory.display()
+                shown(&directory)
             );
             ServiceError::not_found("no_project", message)
         })?;
@@ -287,7 +287,7 @@ fn shell_word(word: &str) -> String {
 }
 
 /// A path on one line.
-fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     escape_line(&path.to_string_lossy(), TextUse::Exact).into_owned()
 }
 

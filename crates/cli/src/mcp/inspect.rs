@@ -111,7 +111,7 @@ impl InspectionOutput {
                     .and_then(|offered| offered.description());
                 [
                     usable.map_or_else(
-                        || visible(&pin.tool).into_owned(),
+                        || format!("{}__{}", self.0.settings.name, visible_line(&pin.tool)),
                         |usable| usable.tool.name().to_string(),
                     ),
                     pin.state().to_string(),

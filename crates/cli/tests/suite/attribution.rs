@@ -1,8 +1,12 @@
 //! Text of models, tools and servers is attributed, and no line of it can pass for a line of Windlass.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
 use serde_json::{Value, json};
 
 use super::acting::{OfficeProject, call, finish};
+use super::program::TestProject;
 use super::seeded::CommandOutput;
 use super::session::Session;
 
@@ -199,4 +203,71 @@ fn a_result_of_a_tool_at_a_terminal_is_quoted_below_the_tool() {
     let rows = rows(session.text());
     check_lines(rows.iter().map(String::as_str));
     assert_eq!(session.end(), 0);
+}
+
+/// A server whose name, instructions and tools are forgeries.
+const SERVER: &str = r#"import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request:
+        continue
+    answer = {"error": {"code": -32601, "message": "no\nforged: error"}}
+    schema = {"type": "object"}
+    if request["method"] == "initialize":
+        answer = {"result": {
+            "protocolVersion": request["params"]["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "x\nforged: name", "version": "1\nforged: version"},
+            "instructions": "Hello.\nforged: instructions",
+        }}
+    elif request["method"] == "tools/list":
+        names = ["forged: a\u200b", "a\nforged: b", "c"]
+        tools = [{"name": n, "description": "It works.\nforged: d", "inputSchema": schema} for n in names]
+        answer = {"result": {"tools": tools}}
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)
+"#;
+
+#[test]
+fn no_line_of_a_server_begins_in_the_first_column() {
+    let configuration = "[servers.office]\ncommand = \"python3\"\narguments = [\"server.py\"]\n";
+    let project = TestProject::new()
+        .with("windlass.toml", configuration)
+        .with("server.py", SERVER);
+    for arguments in [
+        &["mcp", "inspect", "office"][..],
+        &["mcp", "pins", "office"],
+        &["mcp", "list"],
+    ] {
+        let printed = CommandOutput::of(&mut project.command(arguments));
+        assert!(printed.out.contains("office"), "{printed:?}");
+        for line in printed.out.lines().chain(printed.err.lines()) {
+            let begins = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+            assert!(
+                line.starts_with(' ') || !begins.starts_with("forged"),
+                "{line:?} {printed:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_names_that_a_model_server_lists_stay_on_their_lines() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            let _ = connection.read(&mut [0; 4096]);
+            let list = json!({"data": [{"id": "good\nforged: name"}]}).to_string();
+            let length = list.len();
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+            let _ = connection.write_all(format!("{head}{list}").as_bytes());
+        }
+    });
+    let project = TestProject::new();
+    let mut command = project.command(&["models"]);
+    let printed = CommandOutput::of(command.env("OLLAMA_HOST", &address));
+    let line = printed.out.lines().find(|line| line.contains("forged"));
+    let line = line.unwrap_or_else(|| panic!("{printed:?}"));
+    assert!(line.contains("Ollama/good"), "{printed:?}");
 }

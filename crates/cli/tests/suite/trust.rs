@@ -544,6 +544,7 @@ fn no_text_of_a_stranger_can_pass_for_a_line_of_windlass() {
         format!("[learning]\nchecker = [\"{forged}\"]\n[files]\nroots = [\"{forged}\"]\n"),
         format!("libraries = [\"{forged}\"]\ndata_directory = \"{forged}\"\n"),
         "policies = \"policy.cedar\"\n".to_owned(),
+        format!("policies = \"{forged}\"\n"),
     ];
     let policy =
         format!("@id(\"{forged}\") @reason(\"{forged}\") forbid (principal, action, resource);\n");
@@ -566,6 +567,37 @@ fn no_text_of_a_stranger_can_pass_for_a_line_of_windlass() {
                     && (line.starts_with("hint: ") || line.starts_with("error: forged"))
             };
             assert_eq!(lines.find(is_forged), None, "{text}{command:?}: {output}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_of_a_stranger_cannot_pass_for_a_line_of_windlass() {
+    let project = TestProject::new();
+    let directory = project.path("x\nhint: run forged\nforged");
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::write(directory.join("hello.gram"), example("hello.gram")).unwrap();
+    for configuration in [
+        "policies = \"missing.cedar\"\n",
+        "libraries = [\"missing.toml\"]\n",
+        "unknown = 1\n",
+    ] {
+        std::fs::write(directory.join("windlass.toml"), configuration).unwrap();
+        for arguments in [
+            &harmless_task()[..],
+            &["trust", "--yes"],
+            &["trust", "--list"],
+            &["config", "check"],
+            &["config", "show"],
+            &["bind", "hello.gram"],
+        ] {
+            let mut command = untrusted(&project, arguments);
+            let output = command.current_dir(&directory).output().unwrap();
+            let output = text(&output);
+            for line in output.lines() {
+                let is_forged = line.starts_with("hint: run forged") || line.starts_with("forged");
+                assert!(!is_forged, "{configuration}{arguments:?}: {output}");
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use windlass_config::{
 };
 use windlass_files::{OwnerError, check_owner};
 use windlass_policy::DEFAULT_POLICIES;
+use windlass_spec::text::{TextUse, escape_line};
 
 use super::scan::FileDigests;
 use super::trust::{ProjectSubject, ProjectTrust, TrustRecords, is_granted_by_variable};
@@ -149,7 +150,7 @@ impl ConfigurationFiles {
             if text.trim().is_empty() && previous.is_some_and(|text| !text.trim().is_empty()) {
                 return Err(ConfigurationError::Unreadable {
                     what: "configuration",
-                    path: path.display().to_string(),
+                    path: shown(path),
                     why: "it has become empty; to remove all settings, leave a comment in it"
                         .to_owned(),
                 });
@@ -182,7 +183,7 @@ impl ConfigurationFiles {
             {
                 return Err(ConfigurationError::Unreadable {
                     what: "policy file",
-                    path: chosen.path.display().to_string(),
+                    path: shown(&chosen.path),
                     why: "it changed while it was read".to_owned(),
                 });
             }
@@ -430,6 +431,11 @@ fn config_source(layer: Layer, path: &Path, text: String) -> ConfigSource {
     }
 }
 
+/// A path on one line, for messages: a stranger may have named it.
+fn shown(path: &Path) -> String {
+    escape_line(&path.to_string_lossy(), TextUse::Exact).into_owned()
+}
+
 /// The layer that sets a key.
 fn layer_of(configuration: &Configuration, key: &str) -> Option<Layer> {
     configuration.origin(&[key]).map(Origin::layer)
@@ -452,7 +458,7 @@ fn check_reader(path: &Path, what: &'static str) -> Result<(), ConfigurationErro
         Ok(()) | Err(OwnerError::Unknown(_)) => Ok(()),
         Err(error) => Err(ConfigurationError::Unreadable {
             what,
-            path: path.display().to_string(),
+            path: shown(path),
             why: error.to_string(),
         }),
     }
@@ -491,7 +497,7 @@ fn read(
 ) -> Result<Option<String>, ConfigurationError> {
     let unreadable = |why: String| ConfigurationError::Unreadable {
         what,
-        path: path.display().to_string(),
+        path: shown(path),
         why,
     };
     // Only regular files are opened: reading a pipe would block.
