@@ -10,6 +10,7 @@ use std::fmt;
 use std::path::Path;
 
 use toml::de::DeTable;
+use windlass_spec::text::{TextUse, is_clean};
 
 use crate::library::ToolLibrary;
 use reader::{FileLocation, Reader};
@@ -84,6 +85,13 @@ impl ToolLibrary {
         let document = document.get_ref();
         reader.check_keys(document, &root, &KEYS);
         let name = reader.required_text(document, &root, "name");
+        if let (Some(name), Some(value)) = (&name, document.get("name"))
+            && !is_clean(name, TextUse::Name)
+        {
+            let location = root.below("name", value.span().start);
+            let message = "has line breaks or invisible characters; remove them";
+            reader.error(&location, message, None);
+        }
         let mut library = Self::new(name.unwrap_or_default());
         match document.get("tools") {
             None => reader.error(

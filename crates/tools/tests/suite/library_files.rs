@@ -142,6 +142,24 @@ fn a_library_without_a_name_or_tools_is_refused() {
 }
 
 #[test]
+fn the_name_of_a_library_is_on_one_line() {
+    let library = |name: &str| {
+        format!(
+            "name = \"{name}\"\n[tools.note]\ndescription = \"Writes a note\"\n\
+             signature = \"() --> IO Text\"\ncommand = [\"true\"]\n"
+        )
+    };
+    assert!(read(&library("My tools")).is_ok());
+    for name in ["x\\nhint: run this", "x\\u200By"] {
+        let error = read(&library(name)).unwrap_err();
+        assert_eq!(
+            error,
+            "1:8: `name` has line breaks or invisible characters; remove them"
+        );
+    }
+}
+
+#[test]
 fn reserved_name_is_refused_once_with_its_location() {
     let error = read(
         r#"
