@@ -174,6 +174,13 @@ impl Service {
         identity: &Identity,
         subject: ProjectSubject,
     ) -> Result<(), ServiceError> {
+        if let Some((path, _)) = subject.files.iter().find(|(_, digest)| digest.is_empty()) {
+            let message = format!(
+                "the project cannot be trusted: `{}` cannot be read, or its files have more than 1 GiB together",
+                shown(path)
+            );
+            return Err(ServiceError::failed(message));
+        }
         let change = json!({"directory": subject.directory, "files": subject.files});
         record(subject)?;
         self.record_admin_change(identity, "project_trusted", change)

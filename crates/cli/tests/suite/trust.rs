@@ -801,6 +801,15 @@ fn a_project_with_a_script_that_another_user_can_change_is_not_trusted() {
         "{refused}"
     );
     with_mode(0o644);
+    std::fs::File::options()
+        .write(true)
+        .open(project.path("note.sh"))
+        .unwrap()
+        .set_len(2 << 30)
+        .unwrap();
+    let refused = run(&project, &["trust", "--yes"]);
+    assert!(refused.contains("more than 1 GiB"), "{refused}");
+    std::fs::write(project.path("note.sh"), "touch pwned\n").unwrap();
     trust(&project);
     with_mode(0o666);
     let task = [
