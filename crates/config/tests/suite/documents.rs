@@ -171,3 +171,95 @@ fn the_examples_of_the_guide_load_without_mistakes() {
         configured(block);
     }
 }
+
+/// The default of a key in the schema. Names in capitals stand for any name.
+fn default_of(key: &str) -> Option<Value> {
+    let mut found = &schema();
+    for name in key.split('.') {
+        let is_any = name.chars().all(|c| c.is_ascii_uppercase());
+        found = match is_any {
+            true => &found["additionalProperties"],
+            false => &found["properties"][name],
+        };
+    }
+    assert!(found.is_object(), "there is no key `{key}`");
+    found.get("default").cloned()
+}
+
+/// A default as a document states it; `None` if it is described in words.
+fn stated(cell: &str) -> Option<Value> {
+    let cell = cell.trim().trim_matches('`');
+    if let Some(number) = cell.strip_suffix(" MiB") {
+        return Some(json!(number.parse::<u64>().ok()? * 1024 * 1024));
+    }
+    let cell = cell.strip_suffix(" s").unwrap_or(cell);
+    match cell {
+        "none" => Some(json!([])),
+        "yes" => Some(json!(true)),
+        "no" => Some(json!(false)),
+        cell if cell.contains(' ') || cell.is_empty() => None,
+        cell => Some(serde_json::from_str(cell).unwrap_or_else(|_| json!(cell))),
+    }
+}
+
+/// Every default that a guide states is the one of the table of keys.
+#[test]
+fn documented_defaults_are_those_of_the_table_of_keys() {
+    let mut compared = 0;
+    for (document, prefix) in [
+        ("configuration.md", ""),
+        ("playbook.md", "learning."),
+        ("gaps.md", "gaps."),
+        ("policy.md", ""),
+        ("built-in-tools.md", ""),
+    ] {
+        let guide = fs::read_to_string(crate_file(&format!("../../docs/{document}"))).unwrap();
+        // The column of the defaults, in a table of keys.
+        let mut column = None;
+        for line in guide.lines() {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            if !line.starts_with('|') {
+                column = None;
+                continue;
+            }
+            let is_of_keys = cells[1] == "key" && document != "policy.md";
+            if is_of_keys || cells[1].starts_with("setting in") {
+                column = cells.iter().position(|cell| *cell == "default");
+                continue;
+            }
+            let Some(cell) = column.and_then(|column| cells.get(column)) else {
+                continue;
+            };
+            let keys = cells[1].split(", ").filter(|cell| cell.starts_with('`'));
+            let keys: Vec<String> = keys
+                .map(|key| key.trim_matches('`').replace('[', "").replace("] ", "."))
+                .collect();
+            // Several keys in one row have their defaults in the same order.
+            let all: Vec<&str> = match keys.len() {
+                1 => vec![cell],
+                _ => cell.split(", ").collect(),
+            };
+            assert_eq!(all.len(), keys.len(), "{document}: {line}");
+            for (key, cell) in keys.iter().zip(all) {
+                let key = format!("{prefix}{key}");
+                let actual = default_of(&key);
+                match (stated(cell), actual) {
+                    (Some(stated), Some(actual)) => {
+                        let is_same = stated == actual
+                            || stated.as_f64().is_some() && stated.as_f64() == actual.as_f64();
+                        assert!(is_same, "{document}: {key} is {actual}, not {stated}");
+                        compared += 1;
+                    }
+                    // No default: the key is absent.
+                    (Some(stated), None) => assert_eq!(stated, json!([]), "{document}: {key}"),
+                    (None, Some(actual)) => {
+                        let is_plain = actual.is_number() || actual.is_boolean();
+                        assert!(!is_plain, "{document}: {key} is {actual}, not {cell}");
+                    }
+                    (None, None) => {}
+                }
+            }
+        }
+    }
+    assert!(compared > 30, "only {compared} defaults are documented");
+}
