@@ -19,6 +19,9 @@ pub struct Explanation {
     pub tool: String,
     /// The decision.
     pub decision: Decision,
+    /// The reason of the floor, with the numbers it depends on.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub floor: String,
     /// The rules that decided in the policies.
     pub rules: Vec<RulePart>,
     /// Single changes of the call that would lead to a weaker decision.
@@ -64,6 +67,7 @@ impl Policies {
             tool: request.tool.clone().into_owned(),
             rules: rules.collect(),
             changes: self.changes(request, &decision),
+            floor: decision.floor.describe(request.confidence, &self.floor),
             decision,
         }
     }
@@ -120,12 +124,7 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let decision = &self.decision;
         writeln!(f, "{}: {}", self.tool, decision.verdict)?;
-        writeln!(
-            f,
-            "  floor: {}, {}",
-            decision.floor.verdict(),
-            decision.floor
-        )?;
+        writeln!(f, "  floor: {}, {}", decision.floor.verdict(), self.floor)?;
         write!(f, "  policies: {}", decision.policies)?;
         if decision.rules.is_empty() && decision.faults.is_empty() {
             write!(f, ", no rule permits the call")?;

@@ -70,6 +70,21 @@ impl FloorReason {
     }
 }
 
+impl FloorReason {
+    /// The reason, for a call that states this confidence, with the numbers it depends on.
+    #[must_use]
+    pub fn describe(self, confidence: Option<Confidence>, settings: &FloorSettings) -> String {
+        match (self, confidence) {
+            (Self::Unsure, Some(stated)) => format!(
+                "the call can be undone only within its undo window and its confidence {} is below the threshold {}",
+                stated.get(),
+                settings.confidence_threshold.get()
+            ),
+            _ => self.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for FloorReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

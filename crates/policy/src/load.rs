@@ -157,6 +157,12 @@ impl Policies {
         Self::load(DEFAULT_POLICIES, specifications)
     }
 
+    /// The settings of the floor.
+    #[must_use]
+    pub fn floor(&self) -> &FloorSettings {
+        &self.floor
+    }
+
     /// The same policies over a floor with these settings.
     #[must_use]
     pub fn with_floor(mut self, settings: FloorSettings) -> Self {

@@ -20,6 +20,22 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// The difference between two decisions about the same call, if there is one: in the verdict, or in the
+    /// security level where approval is needed. The same verdict by another rule is not a difference.
+    #[must_use]
+    pub fn between(index: usize, tool: &str, before: Decision, after: Decision) -> Option<Self> {
+        let relevant = |decision: &Decision| {
+            let asks = decision.verdict == crate::Verdict::Ask;
+            (decision.verdict, asks.then_some(decision.security_level))
+        };
+        (relevant(&before) != relevant(&after)).then(|| Self {
+            index,
+            tool: tool.to_owned(),
+            before,
+            after,
+        })
+    }
+
     /// Whether the new policies are less strict.
     #[must_use]
     pub fn is_weaker(&self) -> bool {
@@ -39,16 +55,7 @@ pub fn replay<'a>(
         .enumerate()
         .filter_map(|(index, request)| {
             let (before, after) = (old.decide(request), new.decide(request));
-            let relevant = |decision: &Decision| {
-                let asks = decision.verdict == crate::Verdict::Ask;
-                (decision.verdict, asks.then_some(decision.security_level))
-            };
-            (relevant(&before) != relevant(&after)).then(|| Difference {
-                index,
-                tool: request.tool.clone().into_owned(),
-                before,
-                after,
-            })
+            Difference::between(index, &request.tool, before, after)
         })
         .collect()
 }
