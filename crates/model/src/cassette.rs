@@ -1,5 +1,6 @@
 //! Cassettes: exchanges with a model as JSON Lines, one request with its outcome per line. They are
-//! recorded without secrets and replayed in order, with all events, only for the same requests.
+//! recorded without secrets and replayed in order, with all events, only for the same requests. What was learned
+//! since the recording makes no difference.
 
 mod difference;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_core::model::{ModelAnswer, ModelErrorKind, ModelRequest};
+use windlass_core::run::without_learned;
 
 use self::difference::first_difference;
 use crate::client::{ModelClient, ModelError, ModelEvent};
@@ -210,13 +212,14 @@ impl ReplayModel {
     }
 
     fn next(&self, request: &ModelRequest) -> Result<Exchange, ModelError> {
-        let asked = self.scrubber.json(to_json(request));
+        let asked = comparable(self.scrubber.json(to_json(request)));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.asked += 1;
         let number = state.asked;
         let mut difference = None;
         let next = state.exchanges.pop_front_if(|recorded| {
-            difference = first_difference(&recorded.request, &asked);
+            let recorded = comparable(recorded.request.clone());
+            difference = first_difference(&recorded, &asked);
             difference.is_none()
         });
         next.ok_or_else(|| {
@@ -256,6 +259,19 @@ impl ModelClient for ReplayModel {
             }
         })
     }
+}
+
+/// A request without what was learned from earlier runs.
+fn comparable(mut request: Value) -> Value {
+    let messages = request.get_mut("messages").and_then(Value::as_array_mut);
+    for message in messages.into_iter().flatten() {
+        if message["role"] == "system"
+            && let Some(content) = message["content"].as_str()
+        {
+            message["content"] = without_learned(content).into();
+        }
+    }
+    request
 }
 
 /// A request as it is stored in a cassette.

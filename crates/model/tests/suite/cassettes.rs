@@ -197,3 +197,24 @@ async fn a_script_answers_in_order_and_then_fails() {
         .unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Cancelled);
 }
+
+#[tokio::test]
+async fn what_was_learned_since_makes_no_difference_to_a_replay() {
+    let with = |learned: &str| {
+        let mut request = request();
+        let content = format!("You look things up.{learned}\n\nNo tool here does this:\n- paint");
+        let message = ChatMessage::System { content };
+        request.messages.insert(0, message.into());
+        request
+    };
+    let learned = "\n\nWhat worked before for tasks like this:\n- Search first.\n- Then finish.";
+    for (before, since) in [("", learned), (learned, "")] {
+        let tape = recorded(Scrubber::default(), &[with(before)]).await;
+        // The recording keeps what the model saw.
+        assert_eq!(tape.contains("Search first."), !before.is_empty());
+        let replay = ReplayModel::from_text(&tape, Scrubber::default()).unwrap();
+        let other = ask(&replay, &with("\n\nSay nothing.")).await;
+        assert!(other.answer.is_err(), "another instruction");
+        assert_eq!(ask(&replay, &with(since)).await.answer, Ok(answer()));
+    }
+}
