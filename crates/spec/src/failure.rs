@@ -97,6 +97,9 @@ pub struct Failure {
     pub operator_message: String,
     /// The message for the model.
     pub model_message: String,
+    /// How long the service asks to wait before the same call is made again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<u64>,
 }
 
 impl Failure {
@@ -112,6 +115,7 @@ impl Failure {
             effect,
             model_message: message.clone(),
             operator_message: message,
+            retry_after_seconds: None,
         }
     }
 

@@ -387,8 +387,7 @@ fn outcome_of(
             let failure = error.into_failure(possible_effect);
             match is_interrupted && effect.is_unknown_if_interrupted() {
                 true => effect.unknown(failure, last_words),
-                false if is_interrupted => CallEnd::Error(effect.retryable(failure)),
-                false => CallEnd::Error(failure),
+                false => CallEnd::Error(effect.retryable(failure)),
             }
         }
         Err(Crashed(how)) => {

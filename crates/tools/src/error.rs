@@ -15,6 +15,7 @@ pub struct ToolError {
     is_foreign: bool,
     had_no_effect: bool,
     is_interrupted: bool,
+    retry_after_seconds: Option<u64>,
     asks: Option<Box<ToolQuestion>>,
 }
 
@@ -34,6 +35,7 @@ impl ToolError {
             is_foreign: false,
             had_no_effect: false,
             is_interrupted: false,
+            retry_after_seconds: None,
             asks: None,
         }
     }
@@ -83,6 +85,13 @@ impl ToolError {
         self
     }
 
+    /// The same error of a service that asks to wait that long before the call is made again.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after_seconds = Some(seconds);
+        self
+    }
+
     /// Whether the call began and its outcome is not known.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.is_interrupted && !self.had_no_effect
@@ -123,10 +132,13 @@ impl ToolError {
         } else {
             possible_effect
         };
-        if self.is_foreign {
-            Failure::foreign(self.category, effect, self.message)
-        } else {
-            Failure::new(self.category, effect, self.message)
+        let failure = match self.is_foreign {
+            true => Failure::foreign(self.category, effect, self.message),
+            false => Failure::new(self.category, effect, self.message),
+        };
+        Failure {
+            retry_after_seconds: self.retry_after_seconds,
+            ..failure
         }
     }
 }

@@ -311,6 +311,7 @@ impl HttpEndpoint {
 
     /// The error for a response without success.
     async fn response_error(&self, status: StatusCode, response: Response) -> ToolError {
+        let retry_after = retry_after(&response);
         let redirected = response
             .headers()
             .get(reqwest::header::LOCATION)
@@ -331,7 +332,10 @@ impl HttpEndpoint {
             }
         };
         let message = format!("`{}` {description}", self.host());
-        let error = ToolError::foreign(category(status), message);
+        let mut error = ToolError::foreign(category(status), message);
+        if let Some(seconds) = retry_after {
+            error = error.retry_after(seconds);
+        }
         match status.as_u16() {
             // The server refused the request without an effect.
             401 | 403 | 404 | 405 | 410 | 429 => error.without_effect(),
@@ -384,6 +388,22 @@ pub(crate) fn category(status: StatusCode) -> ErrorCategory {
         408 | 500..=599 => ErrorCategory::Unavailable,
         _ => ErrorCategory::ToolFailure,
     }
+}
+
+/// How many seconds the server asks to wait before the next request: a number, or a date.
+fn retry_after(response: &Response) -> Option<u64> {
+    let text = response
+        .headers()
+        .get(reqwest::header::RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(seconds);
+    }
+    let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    let left = date.duration_since(jiff::Timestamp::now()).as_secs();
+    u64::try_from(left).ok()
 }
 
 async fn beginning(mut response: Response) -> String {

@@ -133,6 +133,7 @@ schema_types! {
             "effect": { "type": "string", "enum": ["none", "applied", "unknown"] },
             "operator_message": { "type": "string" },
             "model_message": { "type": "string" },
+            "retry_after_seconds": { "type": "integer", "minimum": 0 },
         },
     });
 }

@@ -482,3 +482,24 @@ fn a_url_placeholder_must_be_a_required_parameter() {
         ]
     );
 }
+
+#[tokio::test]
+async fn a_server_sets_the_pause_before_a_retry() {
+    let failure_with = async |header: &str| {
+        let answer = format!(
+            "HTTP/1.1 429 Too Many\r\n{header}Content-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+        let server = RecordingServer::answering(move |_| answer.clone()).await;
+        let endpoint = endpoint(HttpMethod::Get, &server.url("/"));
+        let tool = tool_of(endpoint, "() --> IO Text", RiskLevel::Reversible);
+        error(call(&tool, json!({})).await)
+    };
+    let failure = failure_with("Retry-After: 7\r\n").await;
+    assert!(failure.retryable);
+    assert_eq!(failure.retry_after_seconds, Some(7));
+    assert_eq!(failure_with("").await.retry_after_seconds, None);
+    let past = failure_with("Retry-After: Wed, 21 Oct 2015 07:28:00 GMT\r\n").await;
+    assert_eq!(past.retry_after_seconds, None);
+    let later = failure_with("Retry-After: Thu, 21 Oct 2100 07:28:00 GMT\r\n").await;
+    assert!(later.retry_after_seconds > Some(1_000_000));
+}

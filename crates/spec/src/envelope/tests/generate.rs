@@ -164,6 +164,7 @@ fn failures() -> impl Strategy<Value = Failure> {
             effect,
             operator_message,
             model_message,
+            retry_after_seconds: None,
         },
     )
 }
