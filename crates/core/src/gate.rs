@@ -51,15 +51,25 @@ pub struct GateContext<'a> {
 /// Decides about one call. Pure: the same call in the same context gets the same decision.
 #[must_use]
 pub fn decide(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> Decision {
-    let stages: [Refusal; 6] = [known_tool, enabled, arguments, permission, ready, budget];
-    let decision = stages
-        .into_iter()
-        .find_map(|stage| stage(call, context, rules))
-        .unwrap_or_else(|| by_risk(call, context, rules));
+    let decision =
+        refuse_early(call, context, rules).unwrap_or_else(|| by_risk(call, context, rules));
     Decision {
         configuration: rules.configuration().map(Into::into),
         ..decision
     }
+}
+
+/// The refusal of a stage before risk and policies, if one of them refuses.
+#[must_use]
+pub fn refuse_early(
+    call: &CallRecord,
+    context: &GateContext<'_>,
+    rules: &Rules,
+) -> Option<Decision> {
+    let stages: [Refusal; 6] = [known_tool, enabled, arguments, permission, ready, budget];
+    stages
+        .into_iter()
+        .find_map(|stage| stage(call, context, rules))
 }
 
 /// A stage that can only refuse.
@@ -163,7 +173,12 @@ fn by_risk(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> Decis
         tainted_arguments: context.tainted_arguments.to_vec(),
         environment: Some(rules.environment().to_owned()),
         terms: ApprovalTerms::new(&decided, rules.approvers()),
-        ..Decision::by_policy(&decided, risk, window)
+        ..Decision::by_policy(
+            &decided,
+            decided.floor.describe(call.confidence(), rules.floor()),
+            risk,
+            window,
+        )
     }
 }
 

@@ -201,6 +201,11 @@ pub fn categorize_action_risk(tool: &str, parameters: &Value) -> RiskLevel {
     }
 }
 
+/// The words of a tool's name.
+pub(crate) fn words_of(name: &str) -> Vec<String> {
+    words::split_name(name)
+}
+
 /// Whether a call of that risk at that confidence needs approval: always if it is irreversible, below
 /// [`DEFAULT_CONFIDENCE_THRESHOLD`] if it has an undo window, otherwise never. Confidence never weakens
 /// a decision.

@@ -33,6 +33,8 @@ mod plan;
 mod progress;
 mod reading;
 mod repair;
+mod retry;
+mod reuse;
 mod settings;
 mod single;
 mod sub_agent;
@@ -70,6 +72,7 @@ use transcript::Transcript;
 pub use crate::catalog::{CallKind, PlanOperation};
 pub use crate::gate::PermitError;
 pub use answer::Answer;
+pub use calls::is_refused_by_person;
 pub use calls::{Entry, TurnState};
 pub use event::{
     CallEnd, Event, ExecutedTool, LeftOut, LeftOutReason, RecalledStrategy, Task, Variant,
@@ -85,7 +88,7 @@ pub use progress::{CallProgress, FormReply};
 pub use repair::{NotJson, repair_json};
 pub use settings::{Budget, Settings};
 pub use toolbox::{Offer, tool_search_result};
-pub use transcript::NO_TOOL_NOTE;
+pub use transcript::{NO_TOOL_NOTE, STRATEGIES_NOTE, without_learned};
 pub use windlass_spec::reserved::{ASK_HUMAN, FIND_TOOLS, REQUEST_AUTHORIZATION};
 
 /// The state of a run, folded from its events.
@@ -378,6 +381,8 @@ impl Run {
             | Event::Undone { .. }
             | Event::CallStarted { .. }
             | Event::CallEnded { .. }
+            | Event::CallRetried { .. }
+            | Event::Reused { .. }
             | Event::Planned { .. }
             | Event::Replanned { .. }
             | Event::TaskEnded { .. }
@@ -415,6 +420,7 @@ impl Run {
             history: &self.history,
             transcript: &self.transcript,
             max_calls_per_turn: self.settings().max_calls_per_turn,
+            reuses_results: self.settings().reuse_results,
             asked_at: self.allowance.now(),
             at: *at,
         };
@@ -482,6 +488,34 @@ impl Run {
             && self.reached_end().is_some()
     }
 
+    /// Why the run did not do its task, if an approver rejected a call and no later call succeeded.
+    fn final_rejection(&self) -> Option<String> {
+        if !self.settings().rejection_fails {
+            return None;
+        }
+        let mut calls = self.turns().iter().rev().map(|turn| {
+            let calls = turn.entries.iter().filter_map(Entry::call);
+            calls.collect::<Vec<&CallRecord>>()
+        });
+        calls.find_map(|calls| {
+            let rejected = calls.iter().find(|call| {
+                matches!(call.outcome(), Some(Err(failure)) if failure.category == ErrorCategory::Rejected && !call.was_permitted())
+            });
+            match rejected {
+                Some(call) => {
+                    let failure = call.outcome()?.err()?;
+                    let why = &failure.operator_message;
+                    Some(Some(format!("`{}` was not made: {why}", call.tool_name())))
+                }
+                // The agent found another way.
+                None => {
+                    let is_done = |call: &&CallRecord| matches!(call.outcome(), Some(Ok(_)));
+                    calls.iter().any(is_done).then_some(None)
+                }
+            }
+        })?
+    }
+
     fn reached_end(&self) -> Option<RunEnd> {
         let is_answered = self.transcript.answer().is_some();
         if self.allowance.is_out_of_time() && !is_answered {
@@ -499,7 +533,13 @@ impl Run {
             return None;
         }
         if is_answered {
-            return Some(RunEnd::Completed);
+            return Some(match self.final_rejection() {
+                Some(message) => RunEnd::Failed {
+                    category: ErrorCategory::Rejected,
+                    message,
+                },
+                None => RunEnd::Completed,
+            });
         }
         let mistaken_turns = self.transcript.mistaken_turns();
         if mistaken_turns >= self.settings().max_mistaken_turns {
@@ -706,14 +746,8 @@ impl Run {
     /// As [`Run::may_be_repeated`], if the call is at least as risky as this.
     #[must_use]
     pub fn may_be_repeated_at(&self, call: &CallId, assessed: RiskLevel) -> bool {
-        let Ok(Entry::Call { specification, .. }) = self.entry(call) else {
-            return false;
-        };
-        match self.risk(call).max(assessed) {
-            RiskLevel::Reversible => true,
-            RiskLevel::ReversibleWithDelay => specification.attributes().idempotent == Some(true),
-            RiskLevel::Irreversible => false,
-        }
+        self.entry(call)
+            .is_ok_and(|entry| entry.may_be_repeated_at(assessed))
     }
 
     /// The questions that wait for a person.

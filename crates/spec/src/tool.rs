@@ -104,6 +104,10 @@ pub struct ToolAttributes {
     /// Whether calling it twice with the same arguments is the same as calling it once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
+    /// Whether a result may answer the same call later in the run. Without a declaration, results of
+    /// reversible calls may, except those of clocks. Results from outside never do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cacheable: Option<bool>,
     /// Whether its results come from outside the operator's control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
@@ -133,7 +137,7 @@ impl ToolAttributes {
             (Some(declared), Some(own)) => Some(declared || own),
             (declared, own) => declared.or(own),
         };
-        // A tool is idempotent only if no declaration denies it.
+        // A tool is idempotent or cacheable only if no declaration denies it.
         let both = |declared: Option<bool>, own: Option<bool>| match (declared, own) {
             (Some(declared), Some(own)) => Some(declared && own),
             (declared, own) => declared.or(own),
@@ -143,6 +147,7 @@ impl ToolAttributes {
             category: self.category.clone().or_else(|| own.category.clone()),
             timeout_seconds: self.timeout_seconds.or(own.timeout_seconds),
             idempotent: both(self.idempotent, own.idempotent),
+            cacheable: both(self.cacheable, own.cacheable),
             open_world: either(self.open_world, own.open_world),
             sensitive: either(self.sensitive, own.sensitive),
             undo_window_seconds: self.undo_window_seconds.or(own.undo_window_seconds),

@@ -126,6 +126,7 @@ fn tool_text(tool: &Arc<ToolSpecification>) -> Result<String, WriteError> {
     );
     for (key, flag) in [
         ("idempotent", attributes.idempotent),
+        ("cacheable", attributes.cacheable),
         ("open_world", attributes.open_world),
         ("sensitive", attributes.sensitive),
         ("deferred", attributes.deferred),

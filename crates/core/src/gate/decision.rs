@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_policy::FloorReason;
+use windlass_policy::{FloorReason, default_security_level};
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel, SecurityLevel, Timestamp};
 
 pub use windlass_policy::Verdict;
@@ -87,6 +87,26 @@ pub enum PriorApproval {
     Standing(i64),
 }
 
+impl Stage {
+    /// What the stage checks, in a few words.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::KnownTool => "known tool",
+            Self::Enabled => "enabled",
+            Self::Arguments => "arguments",
+            Self::Permission => "permission",
+            Self::RateLimit => "rate limit",
+            Self::Health => "health",
+            Self::Budget => "budget",
+            Self::Risk => "risk",
+            Self::Policy => "policy",
+            Self::Authorization => "authorization",
+            Self::Passed => "passed",
+        }
+    }
+}
+
 /// A stage of the gate, in the order in which calls pass them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -143,6 +163,7 @@ impl Decision {
     /// run at once.
     pub(super) fn by_policy(
         decided: &windlass_policy::Decision,
+        floor: String,
         risk: Assessment,
         undo_window: Duration,
     ) -> Self {
@@ -154,7 +175,13 @@ impl Decision {
         };
         let reason = match decided.verdict {
             Verdict::Allow => String::new(),
-            _ if is_by_floor => decided.floor.to_string(),
+            _ if is_by_floor => floor,
+            // Both ask.
+            Verdict::Ask
+                if matches!(decided.floor, FloorReason::Unsure | FloorReason::Unstated) =>
+            {
+                format!("{}; {floor}", describe_rules(decided))
+            }
             _ => describe_rules(decided),
         };
         let (verdict, window) = match decided.verdict {
@@ -209,6 +236,17 @@ impl Decision {
         Self::deny(Stage::Authorization, category, reason)
     }
 
+    /// The refusal of a call with an effect that its turn makes already.
+    pub(crate) fn deny_repetition() -> Self {
+        let reason =
+            "this turn makes exactly this call already, and it has an effect; it is made once";
+        Self::deny(
+            Stage::Risk,
+            ErrorCategory::InvalidArguments,
+            reason.to_owned(),
+        )
+    }
+
     /// The same decision, which needs approval because of a doubt.
     pub(crate) fn with_doubt(self, doubt: String) -> Self {
         Self {
@@ -254,6 +292,40 @@ impl Decision {
     #[must_use]
     pub fn risk_level(&self) -> Option<RiskLevel> {
         self.risk.as_ref().map(|risk| risk.level)
+    }
+
+    /// The decision of the policies that this one is based on, as far as it is recorded. `None` if the call
+    /// was refused before the policies were asked.
+    #[must_use]
+    pub fn of_policies(&self) -> Option<windlass_policy::Decision> {
+        let (risk, floor) = (self.risk.as_ref()?, self.floor?);
+        if !matches!(self.stage, Stage::Risk | Stage::Policy | Stage::Passed) {
+            return None;
+        }
+        let verdict = match (self.verdict, &self.covered_by) {
+            // Approved in advance.
+            (_, Some(_)) => Verdict::Ask,
+            // Without an undo window it ran at once.
+            (Verdict::Allow, None) => floor.verdict(),
+            (verdict, None) => verdict,
+        };
+        let policies = match self.stage {
+            Stage::Policy => verdict,
+            _ => Verdict::Allow,
+        };
+        let usual = default_security_level(risk.level);
+        Some(windlass_policy::Decision {
+            verdict,
+            floor,
+            policies,
+            security_level: self.security_level.unwrap_or(usual),
+            rules: self.rules.clone(),
+            reasons: match self.reason.is_empty() {
+                true => Vec::new(),
+                false => vec![self.reason.clone()],
+            },
+            faults: Vec::new(),
+        })
     }
 
     /// The security level that an approval needs. If none is recorded, the highest that needs only one

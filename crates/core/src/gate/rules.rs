@@ -255,6 +255,12 @@ impl Rules {
         &self.approvers
     }
 
+    /// The settings of the floor.
+    #[must_use]
+    pub fn floor(&self) -> &FloorSettings {
+        self.policies.floor()
+    }
+
     /// The environment of runs.
     #[must_use]
     pub fn environment(&self) -> &str {

@@ -4,6 +4,11 @@
 
 mod settling;
 
+pub use settling::is_refused_by_person;
+
+/// What a person did to a held call.
+const UNDONE: &str = "undid this call";
+
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -181,6 +186,8 @@ pub(super) struct Calls {
     permitted: HashSet<CallId>,
     /// The calls that were interrupted and may have taken effect, in the order in which they ended.
     interrupted: Vec<CallId>,
+    /// How many starts and ends of calls that may change something, and other changes, are known.
+    changes: u32,
 }
 
 /// A call that has not ended, with what determines its order.
@@ -209,7 +216,18 @@ impl Calls {
             ended: 0,
             permitted: HashSet::new(),
             interrupted: Vec::new(),
+            changes: 0,
         }
+    }
+
+    /// How many changes are known that put earlier results out of date.
+    pub(super) fn changes(&self) -> u32 {
+        self.changes
+    }
+
+    /// Puts all earlier results out of date.
+    fn note_change(&mut self) {
+        self.changes += 1;
     }
 
     pub(super) fn turns(&self) -> &[TurnState] {
@@ -401,8 +419,13 @@ impl Calls {
         let mut waiting: Option<Waiting> = None;
         let mut is_behind = false;
         let mut is_barred = false;
+        let mut ahead: Vec<&CallRecord> = Vec::new();
         for call in self.open_calls(now) {
             let id = || call.record.id().clone();
+            let is_same = |earlier: &&CallRecord| {
+                earlier.tool_name() == call.record.tool_name()
+                    && earlier.arguments() == call.record.arguments()
+            };
             match call.step {
                 Step::AtGate => at_gate.push(id()),
                 Step::Asked(until) => {
@@ -412,6 +435,9 @@ impl Calls {
                     waiting = Some(Waiting::and(waiting, until, false));
                 }
                 Step::Runs if is_barred => {}
+                // The result of the same call may answer it.
+                Step::Runs
+                    if call.record.state() == CallState::Pending && ahead.iter().any(is_same) => {}
                 Step::Runs if call.risk == RiskLevel::Irreversible => {
                     if !is_behind {
                         runnable.push(id());
@@ -419,6 +445,9 @@ impl Calls {
                 }
                 Step::Runs => runnable.push(id()),
                 Step::Over => continue,
+            }
+            if call.risk == RiskLevel::Reversible {
+                ahead.push(call.record);
             }
             if !call.is_deferred {
                 is_behind = true;
@@ -481,7 +510,7 @@ impl Calls {
                 deferred,
                 ..
             } => self.hold(call, *until, *deferred)?,
-            Event::Released { call, .. } => self.held_mut(call)?.progress.release(),
+            Event::Released { call, by, at } => self.held_mut(call)?.progress.release(by, *at),
             Event::Undone { call, by, at } => self.undo(call, by, *at)?,
             Event::CallStarted { call, variant, at } => {
                 self.start(call, variant.as_ref(), now, *at)?;
@@ -497,7 +526,13 @@ impl Calls {
                 let variant = ran.as_ref().and_then(|ran| ran.variant.as_ref());
                 self.end(call, end, variant, *tainted, *at)?;
             }
+            Event::CallRetried { call, .. } => self.retry(call)?,
+            Event::Reused { call, of, at } => self.reuse(call, of, now, *at)?,
             Event::Planned { call, .. } => self.check_creates_plan(call)?,
+            // Time passed without a process, calls were lost, or a person worked by hand.
+            Event::Resumed { .. } | Event::JournalDamaged { .. } | Event::TaskMarked { .. } => {
+                self.note_change();
+            }
             _ => {}
         }
         Ok(None)
@@ -582,12 +617,14 @@ impl Calls {
 
     fn undo(&mut self, call: &CallId, by: &Principal, at: Timestamp) -> Result<(), FoldError> {
         let message = format!(
-            "{by} undid this call before it ran; it did nothing. Do not make it again unless the \
+            "{by} {UNDONE} before it ran; it did nothing. Do not make it again unless the \
              person who gave the task says so."
         );
         let failure = Failure::new(ErrorCategory::Cancelled, Effect::None, message);
         let target = self.held_mut(call)?;
-        advance(target.record, CallChange::Cancel(failure), at)
+        advance(target.record, CallChange::Cancel(failure), at)?;
+        target.progress.undo(by, at);
+        Ok(())
     }
 
     fn start(
@@ -605,9 +642,14 @@ impl Calls {
         if !can_start {
             return Err(FoldError::NotAllowed(call.clone()));
         }
+        let may_change = self.entry(call)?.may_change();
+        let changes = self.changes;
         let target = self.call_mut(call)?;
         advance(target.record, CallChange::Start, at)?;
-        target.progress.start(variant);
+        target.progress.start(variant, changes);
+        if may_change {
+            self.note_change();
+        }
         Ok(())
     }
 
@@ -626,9 +668,14 @@ impl Calls {
             CallEnd::Cancelled(failure) => CallChange::Cancel(failure),
             CallEnd::Unknown(failure) => CallChange::MarkUnknown(failure),
         };
+        let may_change = self.entry(call)?.may_change();
         let target = self.call_mut(call)?;
+        let had_started = target.record.was_permitted();
         advance(target.record, change, at)?;
         target.progress.end(variant, is_from_outside);
+        if may_change && had_started {
+            self.note_change();
+        }
         let is_interrupted = match end {
             CallEnd::Unknown(_) => true,
             CallEnd::Timeout(failure) | CallEnd::Cancelled(failure) => {
@@ -641,6 +688,41 @@ impl Calls {
         if is_interrupted {
             self.interrupted.push(call.clone());
         }
+        Ok(())
+    }
+
+    /// Lets a call run once more that failed and may be repeated.
+    fn retry(&mut self, call: &CallId) -> Result<(), FoldError> {
+        let entry = self.entry(call)?;
+        let is_running = entry.call().map(CallRecord::state) == Some(CallState::Running);
+        if !is_running || !entry.may_be_repeated_at(RiskLevel::Reversible) {
+            return Err(FoldError::NotAllowed(call.clone()));
+        }
+        self.call_mut(call)?.progress.retry();
+        self.permitted.remove(call);
+        Ok(())
+    }
+
+    /// Ends a call with the result of the same call before.
+    fn reuse(
+        &mut self,
+        call: &CallId,
+        of: &CallId,
+        now: Timestamp,
+        at: Timestamp,
+    ) -> Result<(), FoldError> {
+        let refused = || FoldError::NotAllowed(call.clone());
+        let (entry, earlier) = (self.entry(call)?, self.entry(of)?);
+        let is_due = entry.step(now) == Some(Step::Runs);
+        let result = entry.result_of_same(earlier).filter(|_| is_due);
+        let result = result.ok_or_else(refused)?.clone();
+        let changes = self.changes;
+        let target = self.call_mut(call)?;
+        let mut answered = target.record.clone();
+        advance(&mut answered, CallChange::Start, at)?;
+        advance(&mut answered, CallChange::Succeed(result), at)?;
+        *target.record = answered;
+        target.progress.reuse(of, changes);
         Ok(())
     }
 

@@ -212,6 +212,26 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
+    /// A call failed and is tried again.
+    CallRetried {
+        /// The call.
+        call: CallId,
+        /// How the last attempt failed.
+        failure: Failure,
+        /// When the next attempt starts.
+        until: Timestamp,
+        /// When.
+        at: Timestamp,
+    },
+    /// A call was answered with the result of the same call before. No tool ran.
+    Reused {
+        /// The call.
+        call: CallId,
+        /// The earlier call.
+        of: CallId,
+        /// When.
+        at: Timestamp,
+    },
     /// A call made a plan. The plan is named after the call.
     Planned {
         /// The call.
@@ -334,6 +354,8 @@ impl Event {
             | Self::JournalDamaged { at, .. }
             | Self::CallStarted { at, .. }
             | Self::CallEnded { at, .. }
+            | Self::CallRetried { at, .. }
+            | Self::Reused { at, .. }
             | Self::Planned { at, .. }
             | Self::Replanned { at, .. }
             | Self::TaskStarted { at, .. }

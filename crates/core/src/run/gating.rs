@@ -64,6 +64,9 @@ impl Run {
                     .with_operator_arguments(set)
             }
         };
+        if earlier.is_none() && self.repeats_in_turn(record, &decision) {
+            return Ok(Decision::deny_repetition());
+        }
         let window = rules.undo_window(Some(tool));
         // An authorization for exactly this call, or one that it used before. A standing approval may
         // have been revoked since.

@@ -2,10 +2,10 @@
 //! hold, and what people reported since.
 
 use serde_json::{Map, Value};
-use windlass_spec::{CallState, SecurityLevel, Timestamp};
+use windlass_spec::{CallId, CallState, SecurityLevel, Timestamp};
 
 use super::event::Variant;
-use crate::approval::{Approval, Digest, GroupQuorum};
+use crate::approval::{Approval, Digest, GroupQuorum, Principal};
 use crate::catalog::CallKind;
 use crate::gate::{Decision, Verdict};
 
@@ -36,6 +36,16 @@ pub struct CallProgress {
     is_from_outside: bool,
     /// The implementation that runs, if there are several.
     variant: Option<Variant>,
+    /// The questions about it that were settled, in order.
+    settled: Vec<Approval>,
+    /// Who undid it or released it early, and when.
+    window_ended: Option<(Principal, Timestamp)>,
+    /// How often it was tried again.
+    retries: u32,
+    /// The earlier call whose result it was answered with.
+    reused: Option<CallId>,
+    /// How many changes were known when it started. Its result is out of date after another one.
+    changes_known: Option<u32>,
 }
 
 /// The reply to a form that a tool asked for while it ran.
@@ -152,6 +162,35 @@ impl CallProgress {
         self.before_edit.as_ref()
     }
 
+    /// The questions about the call that were settled, in order, with the decisions about them.
+    #[must_use]
+    pub fn settled(&self) -> &[Approval] {
+        &self.settled
+    }
+
+    /// Who undid the call or released it early, and when.
+    #[must_use]
+    pub fn window_ended(&self) -> Option<(&Principal, Timestamp)> {
+        self.window_ended.as_ref().map(|(by, at)| (by, *at))
+    }
+
+    /// How often the call was tried again.
+    #[must_use]
+    pub fn retries(&self) -> u32 {
+        self.retries
+    }
+
+    /// The earlier call whose result the call was answered with.
+    #[must_use]
+    pub fn reused(&self) -> Option<&CallId> {
+        self.reused.as_ref()
+    }
+
+    /// How many changes were known when the call started.
+    pub(super) fn changes_known(&self) -> Option<u32> {
+        self.changes_known
+    }
+
     /// Whether the call is approved.
     pub(super) fn is_approved(&self) -> bool {
         self.approved.is_some()
@@ -223,9 +262,10 @@ impl CallProgress {
         self.question = Some(question);
     }
 
-    /// Removes the settled question.
-    pub(super) fn clear_question(&mut self) {
+    /// Takes the settled question in the place of the open one.
+    pub(super) fn settle_question(&mut self, settled: &Approval) {
         self.question = None;
+        self.settled.push(settled.clone());
     }
 
     /// Records an approval. `edited` has the model's arguments if the approver edited them.
@@ -262,15 +302,34 @@ impl CallProgress {
     }
 
     /// Releases the call early, if it is held.
-    pub(super) fn release(&mut self) {
+    pub(super) fn release(&mut self, by: &Principal, at: Timestamp) {
         if let Some(held) = self.held.as_mut() {
             held.is_released = true;
+            self.window_ended = Some((by.clone(), at));
         }
     }
 
-    /// Records the start of the call, and the implementation if there are several.
-    pub(super) fn start(&mut self, variant: Option<&Variant>) {
+    /// Records who undid the call.
+    pub(super) fn undo(&mut self, by: &Principal, at: Timestamp) {
+        self.window_ended = Some((by.clone(), at));
+    }
+
+    /// Records the start of the call, the implementation if there are several, and how many changes are
+    /// known.
+    pub(super) fn start(&mut self, variant: Option<&Variant>, changes: u32) {
         self.variant = variant.cloned();
+        self.changes_known = Some(changes);
+    }
+
+    /// Records that the call is tried again.
+    pub(super) fn retry(&mut self) {
+        self.retries += 1;
+    }
+
+    /// Records that the call was answered with the result of an earlier one.
+    pub(super) fn reuse(&mut self, of: &CallId, changes: u32) {
+        self.reused = Some(of.clone());
+        self.changes_known = Some(changes);
     }
 
     /// Records the end of the call. Another process may have resumed it with another implementation.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use windlass_spec::text::{TextUse, strip};
 use windlass_spec::{
     CallChange, CallId, CallRecord, Confidence, Effect, Failure, Misfit, RiskLevel, Timestamp,
-    ToolName, nearest_all,
+    ToolName, ToolSpecification, nearest_all,
 };
 
 use super::answer::Answer;
@@ -29,6 +29,8 @@ pub(super) struct Reader<'r> {
     pub(super) history: &'r History,
     pub(super) transcript: &'r Transcript,
     pub(super) max_calls_per_turn: u32,
+    /// Whether calls may be answered with the results of the same calls before.
+    pub(super) reuses_results: bool,
     /// When the model was asked.
     pub(super) asked_at: Timestamp,
     /// When it answered.
@@ -51,6 +53,8 @@ struct ReadAnswer {
     turn: TurnState,
     answer: Option<Answer>,
     mistakes: BTreeMap<MistakeKind, u32>,
+    /// How many calls ask for what is known.
+    repetitions: usize,
 }
 
 impl Reader<'_> {
@@ -65,6 +69,7 @@ impl Reader<'_> {
             },
             answer: None,
             mistakes: BTreeMap::new(),
+            repetitions: 0,
         };
         for index in 0..read.turn.answer.calls.len() {
             let entry = self.requested(index, &mut read);
@@ -82,7 +87,7 @@ impl Reader<'_> {
             }
         }
         let summary = TurnSummary {
-            has_calls: read.turn.entries.iter().any(|entry| entry.call().is_some()),
+            has_calls: read.turn.entries.iter().filter_map(Entry::call).count() > read.repetitions,
             answer: read.answer,
             mistakes: read.mistakes,
         };
@@ -121,6 +126,9 @@ impl Reader<'_> {
         let name = tool.name().clone();
         if let Some(mistake) = self.find_repetition(&name, &arguments, &read.turn.entries) {
             return Err(mistake);
+        }
+        if self.is_known(tool, &arguments) {
+            read.repetitions += 1;
         }
         let mut record = CallRecord::requested(id, name, arguments, self.at);
         if let Some(stated) = stated {
@@ -164,17 +172,15 @@ impl Reader<'_> {
         let count = self.transcript.left_out().min(self.calls.ended_turns());
         let shown = self.calls.turns_after(count);
         let shown = shown.iter().flat_map(|turn| &turn.entries);
+        let changes = self.calls.changes();
         let known = shown.chain(earlier_in_turn).find_map(|entry| {
-            let Entry::Call {
-                record, progress, ..
-            } = entry
-            else {
-                return None;
-            };
-            // An edited call was requested with the arguments before the edit.
-            let asked = progress.before_edit().unwrap_or(record.arguments());
-            let is_same = record.tool_name() == name && asked == arguments;
-            (is_same && !entry.may_be_requested_again()).then_some((entry, record))
+            let is_answered = self.reuses_results && entry.may_be_answered_again(changes);
+            let is_refused =
+                entry.requests(name, arguments) && !entry.may_be_requested_again() && !is_answered;
+            entry
+                .call()
+                .filter(|_| is_refused)
+                .map(|record| (entry, record))
         });
         let Some((entry, first)) = known else {
             let first = self.history.effect_of(name, arguments)?.clone();
@@ -189,6 +195,13 @@ impl Reader<'_> {
             first: first.id().clone(),
             result,
         })
+    }
+
+    /// Whether the result of a call is known, so that it tells the model nothing new.
+    fn is_known(&self, tool: &ToolSpecification, arguments: &Map<String, Value>) -> bool {
+        let left_out = self.transcript.left_out().min(self.calls.ended_turns());
+        let known = || self.calls.known_result(tool, arguments, left_out);
+        self.reuses_results && known().is_some()
     }
 
     /// Parses the calls of `finish` into the run's answer, or into mistakes.

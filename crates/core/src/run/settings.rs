@@ -34,9 +34,32 @@ pub struct Settings {
     /// Whether the model may make plans through reserved tools.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub plans: bool,
+    /// Whether a reversible call is answered with the result of the same call before, as long as nothing may
+    /// have changed since. Runs from before this existed refuse such a call.
+    #[serde(
+        default = "default_reuse_results",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub reuse_results: bool,
+    /// Whether a run fails that ends after an approver rejected its last call. Older runs complete.
+    #[serde(
+        default = "default_rejection_fails",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub rejection_fails: bool,
+    /// How often a failed call that may be repeated is tried again.
+    pub max_retries: u32,
 }
 
 const fn default_ask_people() -> bool {
+    false
+}
+
+const fn default_reuse_results() -> bool {
+    false
+}
+
+const fn default_rejection_fails() -> bool {
     false
 }
 
@@ -55,6 +78,9 @@ impl Default for Settings {
             max_observation: 16_000,
             ask_people: true,
             plans: false,
+            reuse_results: true,
+            rejection_fails: true,
+            max_retries: 2,
         }
     }
 }

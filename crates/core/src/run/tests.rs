@@ -175,6 +175,9 @@ impl RunHarness {
     fn run_call(&mut self, call: &CallId, tool: &impl Fn(&str, &Value) -> CallEnd) {
         let at = self.now();
         let call = call.clone();
+        if let Some(of) = self.run.reusable(&call) {
+            return self.record(Event::Reused { call, of, at });
+        }
         self.record(Event::CallStarted {
             call: call.clone(),
             at,
@@ -981,6 +984,7 @@ mod people;
 mod refusing;
 mod registry;
 mod retrying;
+mod reusing;
 
 #[test]
 fn error_message_of_a_tool_taints_the_run() {

@@ -36,6 +36,25 @@ const ROOM: (usize, usize) = (1, 1);
 /// The share that they use after some were left out.
 const ROOM_AFTER_CUT: (usize, usize) = (3, 4);
 
+/// The heading before the strategies that worked. Reflex parses it, too.
+pub const STRATEGIES_NOTE: &str = "What worked before for tasks like this:";
+
+/// The instructions for a model without what was learned from earlier runs, which differs from day to day.
+#[must_use]
+pub fn without_learned(system: &str) -> String {
+    let parts = system.split("\n\n");
+    let kept: Vec<&str> = parts
+        .filter(|part| !part.starts_with(STRATEGIES_NOTE))
+        .collect();
+    kept.join("\n\n")
+}
+
+/// The start of the observation of a call whose arguments were edited.
+pub(super) const EDITED: &str = "A person edited the arguments";
+
+/// What became of it if it was not made.
+pub(super) const NOT_MADE: &str = "the call was not made";
+
 const HOW_TO_WORK: &str = "\
 Work step by step: think, call a tool, look at what it returns, and go on. When you are done, call \
 `finish` alone, with your answer, your reasoning, and your confidence from 0 to 1.";
@@ -283,7 +302,7 @@ impl Transcript {
             .chain(recalled.map(|recalled| recalled.text.as_str()))
             .collect();
         if !strategies.is_empty() {
-            text.push_str("\n\nWhat worked before for tasks like this:");
+            let _ = write!(text, "\n\n{STRATEGIES_NOTE}");
             for strategy in strategies {
                 let _ = write!(text, "\n- {strategy}");
             }
@@ -371,12 +390,21 @@ impl Transcript {
             let ran = sorted_json(&Value::Object(record.arguments().clone()));
             text = match record.was_permitted() {
                 true => {
-                    format!("A person edited the arguments; the call was made with {ran}. {text}")
+                    format!("{EDITED}; the call was made with {ran}. {text}")
                 }
                 false => {
-                    format!("A person edited the arguments to {ran}; the call was not made. {text}")
+                    format!("{EDITED} to {ran}; {NOT_MADE}. {text}")
                 }
             };
+        }
+        if let (Some(Err(_)), retries @ 1..) = (record.outcome(), progress.retries()) {
+            text = format!("{text} (The call was tried {} times.)", retries + 1);
+        }
+        if let Some(of) = progress.reused() {
+            text = format!(
+                "{text}\n(You made exactly this call before (turn {}); this is its result.)",
+                of.turn
+            );
         }
         if let Some(report) = progress.report() {
             text = format!("{text} {report}");

@@ -11,13 +11,14 @@ use crate::risk::RiskLevel;
 use crate::signature::{Signature, Type};
 use crate::tool::{TimeoutSeconds, ToolAttributes, ToolSpecification};
 
-const PROPERTIES: [&str; 12] = [
+const PROPERTIES: [&str; 13] = [
     "description",
     "typeSignature",
     "risk",
     "category",
     "timeout_seconds",
     "idempotent",
+    "cacheable",
     "open_world",
     "sensitive",
     "undo_window_seconds",
@@ -213,6 +214,7 @@ impl<'t> Reader<'t> {
                 .map(|(text, _)| text),
             timeout_seconds: self.timeout(properties),
             idempotent: self.optional_boolean(properties, "idempotent"),
+            cacheable: self.optional_boolean(properties, "cacheable"),
             open_world: self.optional_boolean(properties, "open_world"),
             sensitive: self.optional_boolean(properties, "sensitive"),
             undo_window_seconds: self.undo_window(properties),

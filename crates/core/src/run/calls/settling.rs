@@ -5,12 +5,32 @@ use windlass_spec::{
     CallChange, CallId, CallRecord, CallState, Effect, ErrorCategory, Failure, Timestamp,
 };
 
+use super::UNDONE;
 use super::{Calls, advance};
 use crate::approval::{Approval, ApprovalOutcome, sorted_json};
 use crate::run::grants::Grant;
 use crate::run::history::{History, has_expired};
 use crate::run::outcome::FoldError;
 use crate::run::progress::{Approved, FormReply};
+use crate::run::transcript::{EDITED, NOT_MADE};
+
+const REJECTED: &str = "rejected the call";
+const EXPIRED: &str = "The approval expired";
+const WITHDRAWN: &str = "the question was withdrawn before it was answered";
+
+/// Whether an observation says that a person kept a call from being made, so that its tool returned nothing.
+#[must_use]
+pub fn is_refused_by_person(observation: &str) -> bool {
+    let text = observation.trim();
+    let is_edited = text.starts_with(EDITED) && text.contains(NOT_MADE);
+    let first_line = text.lines().next().unwrap_or_default();
+    let by_name = [REJECTED, UNDONE].into_iter().any(|what| {
+        // The name of a person stands before it.
+        let name = first_line.split_once(what).map(|(name, _)| name);
+        name.is_some_and(|name| name.ends_with(' ') && name.trim().split(' ').count() <= 3)
+    });
+    is_edited || by_name || text.starts_with(EXPIRED) || text.starts_with(WITHDRAWN)
+}
 
 impl Calls {
     /// Applies the answer to a question about a call. `show` shortens a value to what a model is shown.
@@ -51,7 +71,11 @@ impl Calls {
             CallState::Pending => grant = self.end_question(approval, outcome, at, history)?,
             _ => return Err(refused()),
         }
-        self.call_mut(call)?.progress.clear_question();
+        if matches!(approval.outcome(), Some(ApprovalOutcome::Done(_))) {
+            // A person changed something by hand.
+            self.note_change();
+        }
+        self.call_mut(call)?.progress.settle_question(approval);
         Ok(grant)
     }
 
@@ -185,16 +209,18 @@ impl Calls {
         match outcome {
             ApprovalOutcome::Rejected { by, message } => {
                 let message = match message {
-                    Some(message) => format!("{by} rejected the call: {message}"),
-                    None => format!("{by} rejected the call. Do not try it again."),
+                    Some(message) => format!("{by} {REJECTED}: {message}"),
+                    None => format!("{by} {REJECTED}. Do not try it again."),
                 };
                 CallChange::Fail(Failure::new(ErrorCategory::Rejected, Effect::None, message))
             }
             ApprovalOutcome::Expired => {
                 let is_second = self.expired_before(call, history);
                 let message = match is_second {
-                    true => "The approval expired again. Continue without it.",
-                    false => "The approval expired. You may ask once more, or continue without it.",
+                    true => format!("{EXPIRED} again. Continue without it."),
+                    false => {
+                        format!("{EXPIRED}. You may ask once more, or continue without it.")
+                    }
                 };
                 let mut failure = Failure::new(ErrorCategory::Expired, Effect::None, message);
                 failure.retryable = !is_second;
@@ -203,7 +229,7 @@ impl Calls {
             _ => CallChange::Cancel(Failure::new(
                 ErrorCategory::Cancelled,
                 Effect::None,
-                "the question was withdrawn before it was answered",
+                WITHDRAWN,
             )),
         }
     }

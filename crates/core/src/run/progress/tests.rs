@@ -50,7 +50,7 @@ fn call_that_a_person_answers_never_runs() {
 #[test]
 fn held_call_runs_when_its_window_is_over_or_it_is_released() {
     let mut progress = CallProgress::default();
-    progress.release();
+    progress.release(&Principal::new("bob").unwrap(), at(5));
     assert_eq!(progress.held_until(), None, "nothing is held");
     assert_eq!(pending(&progress, CallKind::Tool, "hold"), Step::AtGate);
     progress.hold(at(6), true);
@@ -62,7 +62,7 @@ fn held_call_runs_when_its_window_is_over_or_it_is_released() {
     let hold = decision("hold");
     let later = progress.step(CallKind::Tool, CallState::Pending, Some(&hold), at(6));
     assert_eq!(later, Step::Runs);
-    progress.release();
+    progress.release(&Principal::new("bob").unwrap(), at(5));
     assert_eq!(pending(&progress, CallKind::Tool, "hold"), Step::Runs);
 }
 
