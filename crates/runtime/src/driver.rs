@@ -29,7 +29,9 @@ use windlass_core::durable::{AtomicWrite, Durability};
 use windlass_core::gate::Rules;
 use windlass_core::model::{ModelErrorKind, ModelRequest};
 use windlass_core::redact::RedactedEvent;
-use windlass_core::run::{Event, FoldError, KeptTurns, Next, PermitError, Run, Settings, Task};
+use windlass_core::run::{
+    Entry, Event, FoldError, KeptTurns, Next, PermitError, Run, Settings, Task,
+};
 use windlass_model::ModelEvent;
 use windlass_spec::{AgentName, CallId, CallState, RunId};
 use windlass_store::crash_point;
@@ -484,7 +486,20 @@ impl Drive<'_> {
     async fn record(&mut self, event: Event, durability: Durability) -> Result<(), DriveError> {
         let event = record(&mut self.run, &mut *self.journal, event, durability).await?;
         (self.driver.watch)(self.run.id(), Progress::Event(event.event()));
+        if matches!(event.event(), Event::ModelAnswered { .. }) {
+            self.report_mistakes();
+        }
         Ok(())
+    }
+
+    /// Reports the calls of the last turn that are mistakes.
+    fn report_mistakes(&self) {
+        let last = self.run.turns().last();
+        for entry in last.iter().flat_map(|turn| &turn.entries) {
+            if let Entry::Mistake { mistake, record } = entry {
+                (self.driver.watch)(self.run.id(), Progress::Refused(record, mistake));
+            }
+        }
     }
 
     /// Records an event together with a write, both or neither. Returns false, with the run as before, if

@@ -49,6 +49,7 @@ pub use gap_at_load::GapAtLoad;
 pub use learning::Learning;
 #[cfg(feature = "learn")]
 pub use learning::{Checker, Learned, answer_matches, experience, followed, learn};
+pub use limiter::lasting;
 pub use memory::InMemory;
 #[cfg(feature = "learn")]
 pub use playbook::{

@@ -241,7 +241,8 @@ fn key(tenant: &str, limit: &Limit) -> Key {
 }
 
 /// The limits that must outlive a process.
-pub(crate) fn lasting(limits: &[Limit]) -> Vec<Limit> {
+#[must_use]
+pub fn lasting(limits: &[Limit]) -> Vec<Limit> {
     let lasts = |limit: &&Limit| limit.window.seconds().is_some_and(|seconds| seconds >= 60);
     limits.iter().filter(lasts).cloned().collect()
 }

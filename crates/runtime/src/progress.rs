@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use windlass_core::run::{Event, Run, Settings};
+use windlass_core::run::{Event, Mistake, Run, Settings};
 use windlass_model::ModelEvent;
-use windlass_spec::{CallId, RunId, StreamFrame};
+use windlass_spec::{CallId, CallRecord, RunId, StreamFrame};
 use windlass_tools::ToolProgress;
 
 /// A progress report of a run.
@@ -19,6 +19,8 @@ pub enum Progress<'a> {
     Tool(&'a CallId, &'a ToolProgress),
     /// A problem that does not stop the run.
     Warning(&'a str),
+    /// A call of the model was refused, because it is a mistake.
+    Refused(&'a CallRecord, &'a Mistake),
     /// The run is over, or was stopped after a step and has no end.
     Done(&'a Run),
 }
@@ -52,6 +54,7 @@ pub fn frames(progress: Progress<'_>, settings: &Settings) -> Vec<StreamFrame> {
         | Progress::Model(_)
         | Progress::Tool(..)
         | Progress::Warning(_)
+        | Progress::Refused(..)
         | Progress::Done(_) => Vec::new(),
     }
 }

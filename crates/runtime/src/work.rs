@@ -236,7 +236,10 @@ impl Work {
                     call: call.clone(),
                     progress: progress.clone(),
                 },
-                Progress::Model(_) | Progress::Warning(_) | Progress::Done(_) => return,
+                Progress::Model(_)
+                | Progress::Warning(_)
+                | Progress::Refused(..)
+                | Progress::Done(_) => return,
             };
             // The receiver may have been dropped.
             let _ = updates.send(Ok(update));

@@ -157,6 +157,10 @@ impl<'d> Drive<'d> {
                 }
                 Ok(Some((WorkItem::Call(call), outcome))) => match outcome? {
                     CallOutcome::Ended(ended) => {
+                        if let Some(again) = self.try_again(&call, &ended, &cancel).await? {
+                            running.push(again);
+                            continue;
+                        }
                         self.end_call(&call, *ended).await?;
                         // If the child run was cancelled, this run may be cancelled too.
                         let is_sub_agent = self.run.kind(&call) == Some(CallKind::SubAgent);
@@ -194,6 +198,42 @@ impl<'d> Drive<'d> {
             Some(true) if self.run.end().is_none() => self.suspend().await,
             Some(_) => Ok(Flow::Yield),
         }
+    }
+
+    /// The future that makes a failed call again after a pause, if it is tried again.
+    async fn try_again(
+        &mut self,
+        call: &CallId,
+        ended: &Ended,
+        cancel: &CancellationToken,
+    ) -> Result<Option<BoxFuture<'d, (WorkItem, Outcome)>>, DriveError> {
+        let (CallEnd::Error(failure) | CallEnd::Timeout(failure)) = ended.end() else {
+            return Ok(None);
+        };
+        if cancel.is_cancelled() {
+            return Ok(None);
+        }
+        let Some((admitted, delay)) = self.retry_call(call, failure).await? else {
+            return Ok(None);
+        };
+        let permit = self.run.permit(call)?;
+        let span = spans::tool_call(&self.run, call);
+        let work = self.execute(call.clone(), permit, cancel, None);
+        let (call, stop, failed) = (call.clone(), cancel.clone(), ended.end().clone());
+        Ok(Some(Box::pin(async move {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {
+                    let outcome = CallOutcome::Ended(Box::new(failed.into()));
+                    return (WorkItem::Call(call), Ok(outcome));
+                }
+                () = tokio::time::sleep(delay) => {}
+            }
+            let (call, outcome) = work.instrument(span.clone()).await;
+            spans::record_outcome(&span, &outcome);
+            drop(admitted);
+            (WorkItem::Call(call), outcome)
+        })))
     }
 
     /// The future that executes a permitted call.

@@ -241,42 +241,9 @@ impl Drive<'_> {
         call: &CallId,
         is_trial: bool,
     ) -> Result<Option<Admitted>, DriveError> {
-        let (record, _) = self.run.call(call)?;
-        let tool = record.tool_name();
-        let limits = match self.is_counted(call) {
-            true => self.rules.limits(tool, self.journal.who()),
-            false => Vec::new(),
-        };
-        let (driver, now) = (self.driver, self.driver.durable.now());
-        let tenant = self.journal.who().tenant.as_str();
-        let readiness = match driver.limiter.admit(tenant, &limits, now) {
-            Ok(admitted) => {
-                let trial = match is_trial {
-                    true => self.claim_trial(tool, now).await?,
-                    false => Readiness::Ready,
-                };
-                let limits = &lasting(&limits);
-                let limited = LimitedCall {
-                    tenant,
-                    limits,
-                    now,
-                };
-                let refused = match trial {
-                    Readiness::Ready => driver
-                        .durable
-                        .take(limited)
-                        .await?
-                        .map(|used_up| Readiness::limited(used_up.limit, used_up.until, now)),
-                    failing => Some(failing),
-                };
-                match refused {
-                    None => return Ok(Some(admitted)),
-                    Some(readiness) => {
-                        admitted.give_back();
-                        readiness
-                    }
-                }
-            }
+        let now = self.driver.durable.now();
+        let readiness = match self.take_from_limits(call, is_trial, now).await? {
+            Ok(admitted) => return Ok(Some(admitted)),
             Err(readiness) => readiness,
         };
         let decision = self
@@ -290,6 +257,85 @@ impl Drive<'_> {
         self.record_with(event, AtomicWrite::Withdraw(call.clone()))
             .await?;
         Ok(None)
+    }
+
+    /// Takes one attempt at a call from its rate limits. Returns why it is not admitted, if it is not.
+    async fn take_from_limits(
+        &self,
+        call: &CallId,
+        is_trial: bool,
+        now: Timestamp,
+    ) -> Result<Result<Admitted, Readiness>, DriveError> {
+        let (record, _) = self.run.call(call)?;
+        let tool = record.tool_name();
+        let limits = match self.is_counted(call) {
+            true => self.rules.limits(tool, self.journal.who()),
+            false => Vec::new(),
+        };
+        let (driver, tenant) = (self.driver, self.journal.who().tenant.as_str());
+        let admitted = match driver.limiter.admit(tenant, &limits, now) {
+            Ok(admitted) => admitted,
+            Err(readiness) => return Ok(Err(readiness)),
+        };
+        let trial = match is_trial {
+            true => self.claim_trial(tool, now).await?,
+            false => Readiness::Ready,
+        };
+        let limits = &lasting(&limits);
+        let limited = LimitedCall {
+            tenant,
+            limits,
+            now,
+        };
+        let refused = match trial {
+            Readiness::Ready => driver
+                .durable
+                .take(limited)
+                .await?
+                .map(|used_up| Readiness::limited(used_up.limit, used_up.until, now)),
+            failing => Some(failing),
+        };
+        Ok(match refused {
+            None => Ok(admitted),
+            Some(readiness) => {
+                admitted.give_back();
+                Err(readiness)
+            }
+        })
+    }
+
+    /// Records that a failed call is tried again, if it may be: its risk, the time and the limits allow it, and
+    /// the rules do not forbid it now. Returns its admission and how long to wait.
+    pub(super) async fn retry_call(
+        &mut self,
+        call: &CallId,
+        failure: &Failure,
+    ) -> Result<Option<(Admitted, Duration)>, DriveError> {
+        let Some(delay) = self.run.retry_delay(call, failure) else {
+            return Ok(None);
+        };
+        let now = self.driver.durable.now();
+        if self.run.time_left(now).is_some_and(|left| left <= delay) {
+            return Ok(None);
+        }
+        self.take_rules()?;
+        let (_, decision) = self.run.call(call)?;
+        let current = self.decide_if(call, &Readiness::Ready).await?;
+        if decision.is_none_or(|earlier| self.run.is_stricter(call, earlier, &current)) {
+            return Ok(None);
+        }
+        let Ok(admitted) = self.take_from_limits(call, false, now).await? else {
+            return Ok(None);
+        };
+        let micros = i64::try_from(delay.as_micros()).unwrap_or(i64::MAX);
+        let event = Event::CallRetried {
+            call: call.clone(),
+            failure: failure.clone(),
+            until: Timestamp::from_microseconds(now.as_microseconds().saturating_add(micros)),
+            at: now,
+        };
+        self.record(event, Durability::Relaxed).await?;
+        Ok(Some((admitted, delay)))
     }
 
     /// Records the start of a call, if it is still allowed. Returns its admission; `None` if it does not
@@ -373,6 +419,15 @@ impl Drive<'_> {
             }
         }
         self.fresh.remove(call);
+        if let Some(of) = self.run.reusable(call) {
+            let event = Event::Reused {
+                call: call.clone(),
+                of,
+                at: self.driver.durable.now(),
+            };
+            self.record(event, Durability::Relaxed).await?;
+            return Ok(None);
+        }
         let Some(admitted) = self.admit(call, is_trial == Some(true)).await? else {
             return Ok(None);
         };

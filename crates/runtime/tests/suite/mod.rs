@@ -11,6 +11,7 @@ mod machine;
 mod memory;
 mod plans;
 mod registry;
+mod retries;
 mod selection;
 mod sub_agents;
 mod support;

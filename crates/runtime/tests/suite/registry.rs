@@ -163,7 +163,10 @@ async fn a_turn_in_memory_is_taken_once_until_it_ends() {
 }
 
 /// An agent that calls a tool this many times.
-fn member_calling<F>(calls: u32, handler: impl Fn(Value) -> F + Send + Sync + 'static) -> CrewMember
+pub(super) fn member_calling<F>(
+    calls: u32,
+    handler: impl Fn(Value) -> F + Send + Sync + 'static,
+) -> CrewMember
 where
     F: Future<Output = Result<Value, ToolError>> + Send + 'static,
 {
