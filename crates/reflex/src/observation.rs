@@ -2,6 +2,7 @@
 //! for later calls.
 
 use serde_json::{Map, Value};
+use windlass_core::run::is_refused_by_person;
 
 /// The longest observation that is parsed, in bytes.
 const LONGEST: usize = 200_000;
@@ -41,10 +42,9 @@ pub(crate) fn failure(content: &str) -> Option<String> {
         "You made exactly this call before",
         "the call ",
     ];
-    LEADS
-        .iter()
-        .any(|lead| trimmed.starts_with(lead))
-        .then(|| trimmed.to_owned())
+    let is_failure =
+        LEADS.iter().any(|lead| trimmed.starts_with(lead)) || is_refused_by_person(trimmed);
+    is_failure.then(|| trimmed.to_owned())
 }
 
 fn parsed(content: &str) -> Option<Value> {
