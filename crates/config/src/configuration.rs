@@ -31,7 +31,7 @@ pub struct Configuration {
     pub(crate) inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Inner {
     pub(crate) environment: Environment,
     pub(crate) environments: Environments,
@@ -70,7 +70,7 @@ pub(crate) struct Inner {
 }
 
 /// A category with the settings that only the configuration has.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Category {
     pub(crate) category: ToolCategory,
     pub(crate) rate_limits: RateLimits,
@@ -92,6 +92,16 @@ impl Configuration {
     #[must_use]
     pub fn environment(&self) -> &Environment {
         &self.inner.environment
+    }
+
+    /// The same configuration in another environment.
+    #[must_use]
+    pub fn in_environment(&self, environment: &Environment) -> Self {
+        let mut inner = Inner::clone(&self.inner);
+        inner.environment = environment.clone();
+        Self {
+            inner: Arc::new(inner),
+        }
     }
 
     /// The environments that exist.

@@ -159,7 +159,8 @@ pub use playbook::{
     StrategyDifference, StrategyFilter, SuccessStatistics, SuccessfulRuns,
 };
 pub use policies::{
-    ExplainedCall, ExplainedDecision, PolicyReplay, PolicySource, RecordedCalls, ReplayedCall,
+    ExplainedCall, ExplainedDecision, PolicyReplay, PolicySource, RecordedCall, RecordedCalls,
+    ReplayedCall,
 };
 pub use runs::{
     CANCEL_TIMEOUT, Cancellation, ListedRun, ProgramWait, ResumeOptions, RunEvents, RunQuery,

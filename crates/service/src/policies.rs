@@ -7,12 +7,18 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use windlass_core::approval::{Principal, TenantPrincipal};
+use windlass_core::gate::{GateContext, Governance, Rules, refuse_early};
+use windlass_core::limits::Readiness;
 use windlass_core::risk::{Assessment, KnownTool, ToolRisk};
-use windlass_core::run::{CallKind, Run};
+use windlass_core::run::{CallKind, Run, Settings};
 use windlass_policy::{
-    Difference, Explanation, Policies, PolicyError, Problem, Request, Session, replay,
+    DEFAULT_POLICIES, Decision, Difference, Explanation, Policies, PolicyError, Problem, Request,
+    Session,
 };
-use windlass_spec::{AgentFile, CallId, Confidence, NonEmptyText, ToolSpecification};
+use windlass_runtime::lasting;
+use windlass_spec::{
+    AgentFile, CallId, CallRecord, Confidence, NonEmptyText, RunId, ToolSpecification, Turn,
+};
 use windlass_store::{RunFilter, RunSummary};
 
 use crate::error::ServiceError;
@@ -59,19 +65,33 @@ pub struct ExplainedDecision {
     pub request: Request<'static>,
     /// How the risk of the call was assessed.
     pub assessment: Assessment,
-    /// The decision and the rules that led to it.
+    /// The decision of floor and policies, and the rules that led to it.
     pub explanation: Explanation,
+    /// The refusal of the gate before it asks the policies, if it refuses: the tool is switched off, the
+    /// agent lacks a permission, or a limit is exhausted.
+    pub refusal: Option<windlass_core::gate::Decision>,
 }
 
 /// The calls of past runs, as the policies saw them.
 #[derive(Debug, Clone, Default)]
 pub struct RecordedCalls {
     /// The calls, the oldest first.
-    pub calls: Vec<(CallId, Request<'static>)>,
+    pub calls: Vec<RecordedCall>,
     /// The tools, by name, as the latest run that had them knew them.
     pub tools: BTreeMap<String, Arc<ToolSpecification>>,
     /// How many runs could not be read.
     pub unreadable_runs: usize,
+}
+
+/// A call of a past run.
+#[derive(Debug, Clone)]
+pub struct RecordedCall {
+    /// The call.
+    pub call: CallId,
+    /// The request to the policies.
+    pub request: Request<'static>,
+    /// What the policies decided then, as far as it is recorded.
+    pub decision: Option<Decision>,
 }
 
 /// The decisions that changed policies would make differently.
@@ -179,6 +199,7 @@ impl Service {
         let project = self.project()?;
         let configuration = project.configuration();
         let policies = policies.with_floor(project.configured.floor());
+        let input_of_record = input.clone();
         let known = KnownTool {
             operator_override: configuration.risk().get(tool.name()).copied(),
             at_least: configuration.least_risks().get(tool.name()).copied(),
@@ -205,10 +226,85 @@ impl Service {
             session: Session::default(),
         };
         Ok(ExplainedDecision {
+            refusal: self.early_refusal(identity, call, input_of_record)?,
             explanation: policies.explain(&request),
             request,
             assessment,
         })
+    }
+
+    /// The refusal of the gate before it asks the policies, for the first call of a new run.
+    fn early_refusal(
+        &self,
+        identity: &Identity,
+        call: &ExplainedCall<'_>,
+        input: Map<String, Value>,
+    ) -> Result<Option<windlass_core::gate::Decision>, ServiceError> {
+        let mut agents = call.file.agents().iter();
+        let agent = agents.find(|agent| agent.tool(call.tool).is_some());
+        let Some((agent, tool)) = agent.and_then(|agent| Some((agent, agent.tool(call.tool)?)))
+        else {
+            return Ok(None);
+        };
+        let mut configured = self.project()?.configured.clone();
+        let environments = configured.configuration.environments();
+        if let Some(name) = call.environment
+            && let Ok(environment) = environments.require(name).cloned()
+        {
+            configured.configuration = configured.configuration.in_environment(&environment);
+        }
+        let governance = Governance {
+            // Only the stages before the policies are asked.
+            policies: DEFAULT_POLICIES.to_owned(),
+            restricting_policies: Vec::new(),
+            ..configured.governance([agent])
+        };
+        let rules = Rules::new(&governance, agent, call.file.agents());
+        let rules = rules.map_err(|errors| {
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            ServiceError::failed(errors.join("; "))
+        })?;
+        let failed = |error: &dyn std::error::Error| ServiceError::failed(error.to_string());
+        let id = CallId {
+            run: RunId::new("explained").map_err(|error| failed(&error))?,
+            turn: Turn::FIRST,
+            index: 0,
+        };
+        let now = self.now();
+        let record = CallRecord::requested(id, tool.name().clone(), input, now);
+        let settings = Settings::default();
+        let context = GateContext {
+            agent: agent.name(),
+            principal: identity.person(),
+            specification: Some(tool),
+            inherited: None,
+            readiness: &self.stored_readiness(identity, tool, &rules)?,
+            calls_allowed: 0,
+            max_calls: settings.max_calls,
+            session: Session::default(),
+            is_tainted: call.is_tainted,
+            tainted_arguments: &[],
+        };
+        Ok(refuse_early(&record, &context, &rules))
+    }
+
+    /// Whether a lasting rate limit of a tool is exhausted or the tool keeps failing, by what is stored.
+    fn stored_readiness(
+        &self,
+        identity: &Identity,
+        tool: &ToolSpecification,
+        rules: &Rules,
+    ) -> Result<Readiness, ServiceError> {
+        let (store, now) = (self.store()?, self.now());
+        let tenant = identity.tenant().as_str();
+        let limits = lasting(&rules.limits(tool.name(), identity.person()));
+        if let Some(used_up) = store.used_up(tenant, &limits, now)? {
+            return Ok(Readiness::limited(used_up.limit, used_up.until, now));
+        }
+        let breaker = rules.breaker();
+        let ends = store.latest_ends(tenant, tool.name(), breaker.failures.get())?;
+        let ends = ends.into_iter().map(|(_, has_failed, at)| (has_failed, at));
+        Ok(breaker.readiness(ends, now))
     }
 
     /// The calls of the tenant's past runs as the policies saw them. Purged runs have none.
@@ -238,31 +334,35 @@ impl Service {
         Ok(recorded)
     }
 
-    /// The recorded calls of these tools that new policies decide differently from old ones.
+    /// The recorded calls of these tools that new policies decide differently: from what was recorded, or
+    /// from other policies if `compares_policies` is set. `old` also stands in where nothing is recorded.
     ///
     /// # Errors
-    /// If the identity may not read.
+    /// If the identity may not read, or the configuration cannot be used.
     pub fn replay_policies(
         &self,
         identity: &Identity,
-        old: &Policies,
+        (old, compares_policies): (&Policies, bool),
         new: &Policies,
         recorded: &RecordedCalls,
         tools: &[Arc<ToolSpecification>],
     ) -> Result<PolicyReplay, ServiceError> {
         identity.require(Scope::Read)?;
+        let floor = self.project()?.configured.floor();
+        let (old, new) = (old.clone().with_floor(floor), new.clone().with_floor(floor));
         let is_declared = |name: &str| tools.iter().any(|tool| tool.name().as_str() == name);
         let all = recorded.calls.iter();
-        let calls: Vec<&(CallId, Request<'static>)> = all
-            .filter(|(_, request)| is_declared(&request.tool))
-            .collect();
-        let differences = replay(old, new, calls.iter().map(|(_, request)| request));
-        let differences = differences.into_iter().filter_map(|difference| {
-            let (call, request) = calls.get(difference.index)?;
+        let calls: Vec<&RecordedCall> =
+            all.filter(|call| is_declared(&call.request.tool)).collect();
+        let differences = calls.iter().enumerate().filter_map(|(index, call)| {
+            let request = &call.request;
+            let recorded = call.decision.clone().filter(|_| !compares_policies);
+            let before = recorded.unwrap_or_else(|| old.decide(request));
+            let after = new.decide(request);
             Some(ReplayedCall {
-                call: call.clone(),
+                call: call.call.clone(),
                 request: request.clone(),
-                difference,
+                difference: Difference::between(index, &request.tool, before, after)?,
             })
         });
         Ok(PolicyReplay {
@@ -275,7 +375,7 @@ impl Service {
 
 /// The calls of a run as the policies saw them. Calls of sub-agents and questions to people are not calls
 /// of tools.
-fn requests_of(summary: &RunSummary, run: &Run) -> Vec<(CallId, Request<'static>)> {
+fn requests_of(summary: &RunSummary, run: &Run) -> Vec<RecordedCall> {
     let tenant = NonEmptyText::new(summary.tenant.clone());
     let principal = Principal::new(summary.principal.clone());
     let (Ok(tenant), Ok(principal)) = (tenant, principal) else {
@@ -288,8 +388,12 @@ fn requests_of(summary: &RunSummary, run: &Run) -> Vec<(CallId, Request<'static>
                 .is_some_and(|kind| kind != CallKind::SubAgent && !kind.is_answered_by_person())
         })
         .filter_map(|call| {
-            let request = run.policy_request(call.id(), &person).ok()?;
-            Some((call.id().clone(), request))
+            let (_, decision) = run.call(call.id()).ok()?;
+            Some(RecordedCall {
+                call: call.id().clone(),
+                request: run.policy_request(call.id(), &person).ok()?,
+                decision: decision.and_then(windlass_core::gate::Decision::of_policies),
+            })
         })
         .collect()
 }

@@ -410,7 +410,7 @@ async fn policies_are_shown_and_their_decisions_explained() {
     assert_eq!(explained.explanation.decision.verdict, Verdict::Allow);
     let recorded = service.recorded_calls(&ada).unwrap();
     let replay = service
-        .replay_policies(&ada, &policies, &policies, &recorded, file.tools())
+        .replay_policies(&ada, (&policies, false), &policies, &recorded, file.tools())
         .unwrap();
     assert_eq!(replay.differences.len(), 0);
 }
