@@ -7,7 +7,7 @@ mod show;
 mod watch;
 
 use serde_json::Value;
-use windlass_core::approval::{Approval, Principal, Question};
+use windlass_core::approval::{Approval, Decided, Principal, Question};
 use windlass_service::{Identity, Service, ServiceError, subject_of};
 use windlass_spec::{RiskLevel, RunId, SecurityLevel, Timestamp};
 
@@ -19,6 +19,11 @@ use super::table::one_line;
 use super::terminal::Quote;
 
 pub(super) use prompt::asker;
+
+/// Describes a decision: by whom, when and what.
+pub(super) fn describe_decision(decided: &Decided) -> String {
+    show::decision(decided)
+}
 
 pub(super) fn run(program: &Program, command: &Approvals) -> anyhow::Result<CommandOutcome> {
     let session = ApprovalSession {

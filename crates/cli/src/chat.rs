@@ -24,7 +24,7 @@ use super::report::Reporter;
 use super::run::{block_on, choose, print_answer, watch};
 use super::terminal::{Quote, eprint_line, is_interactive};
 use super::trace::draw_trace;
-use super::{CommandOutcome, approvals, gaps};
+use super::{CommandOutcome, approvals, gaps, paste};
 
 /// The commands of a conversation, with their descriptions.
 const COMMANDS: [(&str, &str); 4] = [
@@ -125,7 +125,7 @@ impl ChatSession<'_> {
         if input.is_typed() && !self.conversation.messages.is_empty() {
             eprint_line(&format!(
                 "resume with: windlass chat {} --resume={}",
-                self.command.file.display(),
+                paste::path(&self.command.file),
                 self.conversation.id
             ))?;
         }

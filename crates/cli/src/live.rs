@@ -1,19 +1,22 @@
 //! Shows the progress of a run: a line for each event and, on a terminal, a spinner with the current
 //! activity. All of it goes to standard error.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use serde_json::Value;
 use windlass_core::approval::{Approval, PersonDecision, Principal};
+use windlass_core::model::{FINISH, RequestedArguments};
 use windlass_core::run::{CallEnd, Event, TaskEnd};
 use windlass_runtime::{Progress, now};
 use windlass_spec::{RunId, Timestamp};
 use windlass_tools::ToolProgress;
 
 use super::moments::left;
+use super::paste::complete;
 use super::terminal::{Quote, cut_to_terminal, eprint_progress, is_interactive, visible_line};
 
 /// Shows the progress of a run.
@@ -23,6 +26,8 @@ pub(super) struct Live {
     held_until: Arc<Mutex<Option<Timestamp>>>,
     /// Runs whose task is one call. The parent run reports that call and its result.
     single: Mutex<HashSet<RunId>>,
+    /// The tools of the calls of each run's last turn.
+    requested: Mutex<HashMap<RunId, Vec<String>>>,
 }
 
 impl Live {
@@ -51,6 +56,7 @@ impl Live {
             spinner,
             held_until,
             single: Mutex::default(),
+            requested: Mutex::default(),
         }
     }
 
@@ -60,6 +66,7 @@ impl Live {
             spinner: ProgressBar::hidden(),
             held_until: Arc::default(),
             single: Mutex::default(),
+            requested: Mutex::default(),
         }
     }
 
@@ -73,7 +80,9 @@ impl Live {
         match progress {
             Progress::Event(event) => {
                 let is_redundant = self.is_redundant(run, event);
-                for line in event_lines(run, event).iter().filter(|_| !is_redundant) {
+                let tool = self.tool(run, event);
+                let lines = event_lines(run, event, tool.as_deref());
+                for line in lines.iter().filter(|_| !is_redundant) {
                     self.line(line.trim_end());
                 }
                 self.spinner.set_message(activity(event));
@@ -92,8 +101,35 @@ impl Live {
             }
             Progress::Warning(warning) => self.line(&format!("warning: {warning}")),
             Progress::Model(_) => {}
+            Progress::Refused(call, mistake) => {
+                let margin = margin(run);
+                let tool = visible_line(call.tool_name().as_str());
+                let why = quoted(&mistake.to_string());
+                let index = call.id().index;
+                self.line(&format!("{margin}   call {index} `{tool}` refused{why}"));
+            }
             Progress::Done(run) if run.parent().is_none() => self.spinner.finish_and_clear(),
             Progress::Done(_) => {}
+        }
+    }
+
+    /// The tool that a decision is about.
+    fn tool(&self, run: &RunId, event: &Event) -> Option<String> {
+        let mut requested = self
+            .requested
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::ModelAnswered { answer, .. } => {
+                let tools = answer.calls.iter().map(|call| call.tool.clone()).collect();
+                requested.insert(run.clone(), tools);
+                None
+            }
+            Event::Decided { call, .. } => {
+                let tools = requested.get(run)?;
+                tools.get(call.index as usize).cloned()
+            }
+            _ => None,
         }
     }
 
@@ -113,7 +149,11 @@ impl Live {
     /// Writes one line, even if a model or tool put line breaks into the text. On a terminal it is cut, so
     /// that the end of it does not begin another line.
     fn line(&self, text: &str) {
-        let line = cut_to_terminal(visible_line(text));
+        let line = match text.contains("undo it with: ") {
+            // A command to paste is complete.
+            true => visible_line(&complete(text)),
+            false => cut_to_terminal(visible_line(text)),
+        };
         match self.spinner.is_hidden() {
             true => drop(eprint_progress(&line)),
             false => self.spinner.println(line),
@@ -145,9 +185,8 @@ fn activity(event: &Event) -> &'static str {
 }
 
 /// The lines that describe an event; empty if it is not shown. Events of sub-agents are indented.
-fn event_lines(run: &RunId, event: &Event) -> Vec<String> {
-    let depth = run.as_str().matches('.').count() / 2;
-    let margin = "   ".repeat(depth);
+fn event_lines(run: &RunId, event: &Event, tool: Option<&str>) -> Vec<String> {
+    let margin = margin(run);
     let line = match event {
         Event::ModelAnswered { turn, answer, .. } => {
             let thought = answer.thought.as_deref().unwrap_or(&answer.text);
@@ -156,7 +195,17 @@ fn event_lines(run: &RunId, event: &Event) -> Vec<String> {
                 true => "the model".to_owned(),
                 false => calls.join(", "),
             };
-            format!("{turn}. {calls}{}", quoted(thought))
+            let first = format!("{margin}{turn}. {calls}{}", quoted(thought));
+            let calls = answer.calls.iter().enumerate();
+            let calls = calls.filter(|(_, call)| call.tool != FINISH);
+            let arguments = calls.filter_map(|(index, call)| {
+                let arguments = quoted(&describe_arguments(&call.arguments)?);
+                Some(format!(
+                    "{margin}   call {index} `{}`{arguments}",
+                    call.tool
+                ))
+            });
+            return std::iter::once(first).chain(arguments).collect();
         }
         Event::Offered { gap: Some(gap), .. } => {
             let lines = super::gaps::message_lines(gap).into_iter();
@@ -172,7 +221,10 @@ fn event_lines(run: &RunId, event: &Event) -> Vec<String> {
         Event::ModelFailed { message, .. } => {
             format!("   the model failed{}", quoted(message))
         }
-        Event::Decided { decision, .. } if decision.failure().is_some() => format!("   {decision}"),
+        Event::Decided { call, decision, .. } if decision.failure().is_some() => match tool {
+            Some(tool) => format!("   call {} `{tool}` {decision}", call.index),
+            None => format!("   call {} {decision}", call.index),
+        },
         Event::Asked { approval, .. } => {
             let (call, question) = (approval.call().index, approval.question());
             let headline = question.headline().as_str();
@@ -230,9 +282,45 @@ fn event_lines(run: &RunId, event: &Event) -> Vec<String> {
         Event::CallEnded { call, end, .. } => {
             format!("   call {}{}", call.index, describe_call_end(end))
         }
+        Event::CallRetried {
+            call,
+            failure,
+            until,
+            at,
+        } => {
+            let pause = until.microseconds_since(*at) / 1000;
+            format!(
+                "   call {} is tried again after {pause} ms: {}{}",
+                call.index,
+                failure.category,
+                quoted(&failure.operator_message)
+            )
+        }
+        Event::Reused { call, of, .. } => format!(
+            "   call {}: the same call as in turn {}, answered with its result",
+            call.index, of.turn
+        ),
         _ => return Vec::new(),
     };
     vec![format!("{margin}{line}")]
+}
+
+/// The indentation of the lines of a run.
+fn margin(run: &RunId) -> String {
+    let depth = run.as_str().matches('.').count() / 2;
+    "   ".repeat(depth)
+}
+
+/// The arguments of a call as the model wrote them; `None` if there are none.
+fn describe_arguments(arguments: &RequestedArguments) -> Option<String> {
+    let text = match arguments {
+        RequestedArguments::Json(Value::Null) => return None,
+        RequestedArguments::Json(Value::String(text)) | RequestedArguments::Text(text) => {
+            text.clone()
+        }
+        RequestedArguments::Json(value) => value.to_string(),
+    };
+    (text != "{}" && !text.is_empty()).then_some(text)
 }
 
 /// Quotes the start of a text of a model, tool or server behind a bar.
@@ -250,7 +338,7 @@ fn describe_task_end(end: &TaskEnd) -> String {
 }
 
 /// Describes how a question was settled.
-fn describe_settlement(approval: &Approval) -> &'static str {
+pub(super) fn describe_settlement(approval: &Approval) -> &'static str {
     let last = approval.decisions().last().map(|decided| &decided.decision);
     match (approval.status(), last) {
         (_, Some(PersonDecision::Answer { .. })) => "answered",
@@ -263,7 +351,7 @@ fn describe_settlement(approval: &Approval) -> &'static str {
 
 fn describe_call_end(end: &CallEnd) -> String {
     match end {
-        CallEnd::Success(serde_json::Value::String(text)) => quoted(text),
+        CallEnd::Success(Value::String(text)) => quoted(text),
         CallEnd::Success(value) => quoted(&value.to_string()),
         CallEnd::Error(failure)
         | CallEnd::Timeout(failure)

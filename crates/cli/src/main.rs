@@ -51,7 +51,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use arguments::{Arguments, Command};
 use program::Program;
@@ -100,9 +100,14 @@ fn main() -> ExitCode {
 /// Runs the command. Usage errors give the exit code 2.
 fn run() -> anyhow::Result<CommandOutcome> {
     print_panics();
-    let arguments = match Arguments::try_parse() {
+    let parsed = Arguments::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| {
+        paste::remember(&matches);
+        Arguments::from_arg_matches(&matches)
+    });
+    let arguments = match parsed {
         Ok(arguments) => arguments,
-        Err(error) => return Ok(print_usage(&error)?),
+        Err(error) => return Ok(print_usage(&error.format(&mut Arguments::command()))?),
     };
     if let Err(error) = log::start(&arguments.log, arguments.color) {
         terminal::eprint_line(&format!("error: {error}"))?;

@@ -7,16 +7,19 @@ mod pins;
 
 use serde_json::json;
 use windlass_mcp::{Era, LIBRARY, Pin, PinState, describe_transport};
+use windlass_service::needs_acceptance;
 
 use super::arguments::{
     Mcp, McpCall, McpCommand, McpList, McpLogin, McpRemove, OneTool, ToolsCall,
 };
+use super::plural::counted as counted_noun;
 use super::program::Program;
 use super::report::Reporter;
 use super::run::block_on_until_interrupted;
 use super::table::{one_line, print_table};
 use super::terminal::{eprint_line, print_json, print_line};
 use super::{CommandOutcome, tools};
+use pins::{program_changes, report_program};
 
 pub(super) fn run(
     program: &Program,
@@ -66,7 +69,8 @@ fn counted(pins: &[Pin]) -> String {
 
 fn list(program: &Program, command: &McpList) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.output.data.as_deref());
-    let servers = service.list_servers(&program.identity()?)?;
+    let identity = program.identity()?;
+    let servers = service.list_servers(&identity)?;
     if servers.is_empty() {
         if !command.output.json {
             eprint_line(
@@ -76,7 +80,23 @@ fn list(program: &Program, command: &McpList) -> anyhow::Result<CommandOutcome> 
         return Ok(CommandOutcome::Done);
     }
     let mut rows = Vec::new();
+    let mut is_open = false;
     for server in &servers {
+        let changes = match server.pins.is_some() && server.settings.is_enabled {
+            true => program_changes(&service, &identity, &server.settings.name),
+            false => Vec::new(),
+        };
+        let waiting = server.pins.iter().flatten();
+        let waiting = waiting.filter(|pin| needs_acceptance(pin)).count();
+        is_open |= waiting > 0 || !changes.is_empty();
+        report_program(&server.settings.name, &changes)?;
+        if waiting > 0 {
+            let name = &server.settings.name;
+            let waiting = counted_noun(waiting, "tool waits", "tools wait");
+            eprint_line(&format!(
+                "{name}: {waiting} for acceptance; see `windlass mcp pins {name}`"
+            ))?;
+        }
         let (settings, era) = (&server.settings, server.era);
         let pins = server.pins.as_deref();
         if command.output.json {
@@ -92,6 +112,7 @@ fn list(program: &Program, command: &McpList) -> anyhow::Result<CommandOutcome> 
                 "trusted": settings.is_trusted,
                 "era": era.map(Era::as_str),
                 "tools": counts,
+                "program_changes": changes,
             });
             print_json(&format!("{printed}\n"))?;
             continue;
@@ -112,7 +133,7 @@ fn list(program: &Program, command: &McpList) -> anyhow::Result<CommandOutcome> 
     if !command.output.json {
         print_table(["SERVER", "TRUST", "ERA", "TOOLS", "CONNECTION"], &rows)?;
     }
-    Ok(CommandOutcome::Done)
+    Ok(CommandOutcome::from_success(!is_open))
 }
 
 /// Calls a tool of a server like any other tool.

@@ -9,10 +9,10 @@ use windlass_service::{
     ErrorKind, FileChange, Identity, Notice, Overrides, RunOptions, Service, ServiceError,
 };
 
-use crate::CommandOutcome;
 use crate::arguments::ConfigurationOptions;
 use crate::prompt::read_text;
 use crate::terminal::{eprint_line, is_interactive, print_json, visible_line};
+use crate::{CommandOutcome, paste};
 
 /// The program with its global options.
 pub(crate) struct Program {
@@ -57,7 +57,8 @@ impl Program {
 
     fn overrides(&self, data: Option<&Path>) -> Overrides {
         Overrides {
-            data: data.map(Path::to_owned),
+            // Printed commands name it, and are pasted elsewhere.
+            data: data.map(|data| std::path::absolute(data).unwrap_or_else(|_| data.to_owned())),
             set: self.configuration.set.clone(),
             trust_project: self.configuration.trust_project,
             accept_changes: self.configuration.accept_changes,
@@ -154,8 +155,9 @@ pub(crate) fn ended(
     };
     eprint_line(&format!("error: {error}"))?;
     if as_json {
+        let hint = error.hint().map(paste::complete);
         let printed = json!({
-            "error": error.code(), "message": error.message(), "hint": error.hint(),
+            "error": error.code(), "message": error.message(), "hint": hint,
         });
         print_json(&format!("{printed}\n"))?;
     }

@@ -99,7 +99,7 @@ fn task(command: &RunTask, chosen: &DeclaredAgent) -> anyhow::Result<Task> {
         anyhow::ensure!(
             !stdin.is_terminal(),
             "no task is given\nhint: add the task: `windlass run {} \"what to do\"`",
-            command.file.display()
+            paste::path(&command.file)
         );
         stdin
             .read_to_string(&mut description)
@@ -176,6 +176,17 @@ pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
             Progress::Warning(message) => {
                 Some(json!({"event": "warning", "message": message}).to_string())
             }
+            Progress::Refused(call, mistake) => Some(
+                json!({
+                    "event": "call_refused",
+                    "call": call.id(),
+                    "tool": call.tool_name(),
+                    "arguments": call.arguments(),
+                    "mistake": mistake.kind(),
+                    "message": mistake.to_string(),
+                })
+                .to_string(),
+            ),
             Progress::Model(_) | Progress::Done(_) => None,
         };
         // A closed output does not stop the run.

@@ -15,6 +15,7 @@ use windlass_runtime::now;
 use windlass_spec::text::{TextUse, escape, escape_json, escape_line};
 
 use super::log::is_json;
+use super::paste::complete;
 
 mod quote;
 
@@ -32,6 +33,7 @@ pub(super) fn print_line(text: &str) -> io::Result<()> {
 
 /// Writes a line of text for people to standard error.
 pub(super) fn eprint_line(text: &str) -> io::Result<()> {
+    let text = &*complete(text);
     let line = match is_json() {
         true if text.trim().is_empty() => return Ok(()),
         true => json_line(text),

@@ -4,18 +4,19 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_core::run::{Entry, LeftOutReason, Offer, Run};
+use windlass_core::approval::ApprovalStatus;
+use windlass_core::run::{CallProgress, Entry, LeftOutReason, Offer, Run};
 use windlass_runtime::followed;
 use windlass_service::{Identity, RunQuery, Service, run_to_json};
-use windlass_spec::{CallRecord, ToolGapReport};
+use windlass_spec::{CallRecord, CallState, ToolGapReport};
 
 use super::CommandOutcome;
 use super::arguments::{Trace, TraceCommand};
 use super::live::shortened;
 use super::plural::counted;
 use super::program::Program;
-use super::runs;
 use super::terminal::{Quote, print_json, print_line, visible_line};
+use super::{approvals, runs};
 
 /// The maximum number of left-out tools that are named.
 const MAX_NAMED: usize = 10;
@@ -93,7 +94,89 @@ fn as_json(run: &Run) -> Value {
         "response": run.response(),
         "steps": run.steps(),
         "variants": variants(run),
+        "decisions": decisions(run),
     })
+}
+
+/// Who decided what about which call, and when.
+fn decisions(run: &Run) -> Value {
+    let entries = run.turns().iter().flat_map(|turn| &turn.entries);
+    let decided = entries.filter_map(|entry| {
+        let Entry::Call {
+            record, progress, ..
+        } = entry
+        else {
+            return None;
+        };
+        let window_ended = progress.window_ended();
+        if progress.settled().is_empty() && window_ended.is_none() {
+            return None;
+        }
+        let settled = progress.settled().iter().map(|question| {
+            json!({
+                "status": question.status(),
+                "security_level": question.question().authorize().map(|asked| asked.security_level),
+                "settled_at": question.settled_at(),
+                "decisions": question.decisions(),
+            })
+        });
+        Some(json!({
+            "call": record.id(),
+            "tool": record.tool_name(),
+            "requested_arguments": progress.before_edit().unwrap_or(record.arguments()),
+            "arguments": record.arguments(),
+            "questions": settled.collect::<Vec<_>>(),
+            "undone_or_released": window_ended.map(|(by, at)| json!({
+                "by": by,
+                "at": at,
+                "undone": record.state() == CallState::Cancelled,
+            })),
+        }))
+    });
+    Value::Array(decided.collect())
+}
+
+/// Describes who decided about a call, what became of its arguments, and whether it ran more than once or not at
+/// all.
+fn describe_decisions(record: &CallRecord, progress: &CallProgress) -> String {
+    let mut text = String::new();
+    if let Some(requested) = progress.before_edit() {
+        let requested = Value::Object(requested.clone()).to_string();
+        let requested = Quote::of(&requested).after_label("     ");
+        let _ = writeln!(text, "     requested with: {requested}");
+    }
+    for question in progress.settled() {
+        for decided in question.decisions() {
+            let decision = Quote::of(&approvals::describe_decision(decided)).after_label("     ");
+            let _ = writeln!(text, "     decided {decision}");
+        }
+        let is_decided = [ApprovalStatus::Approved, ApprovalStatus::Rejected];
+        if let (false, Some(at)) = (
+            is_decided.contains(&question.status()),
+            question.settled_at(),
+        ) {
+            let _ = writeln!(
+                text,
+                "     the question is {} since {at}",
+                question.status()
+            );
+        }
+    }
+    if let Some((by, at)) = progress.window_ended() {
+        let what = match record.state() {
+            CallState::Cancelled => "undone",
+            _ => "released",
+        };
+        let _ = writeln!(text, "     {what} by {by} at {at}");
+    }
+    if progress.retries() > 0 {
+        let times = counted(progress.retries() as usize, "time", "times");
+        let _ = writeln!(text, "     tried again {times}");
+    }
+    if let Some(of) = progress.reused() {
+        let _ = writeln!(text, "     answered with the result of the call {of}");
+    }
+    text
 }
 
 /// The variant that ran, by call.
@@ -195,6 +278,7 @@ pub(super) fn draw_trace(run: &Run) -> String {
                         format!(" (variant {} of {})", variant.name, variant.experiment)
                     });
                     let _ = writeln!(text, "   {} {decision}{variant}", describe_call(record));
+                    text.push_str(&describe_decisions(record, progress));
                 }
                 Entry::Mistake { mistake, record } => {
                     let _ = writeln!(text, "   {} refused", describe_call(record));

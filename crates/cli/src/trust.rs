@@ -115,7 +115,7 @@ fn confirm(directory: &str) -> anyhow::Result<bool> {
     let question = format!("Trust {directory}? Type `yes` to allow all of this:");
     match read_text(&question, "") {
         Ok(answer) => Ok(answer.trim() == "yes"),
-        Err(PromptError::Cancelled) => Ok(false),
+        Err(PromptError::Cancelled | PromptError::Over) => Ok(false),
         Err(PromptError::Terminal(error)) => Err(error.into()),
     }
 }

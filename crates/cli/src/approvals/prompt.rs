@@ -4,11 +4,13 @@
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use inquire::{InquireError, Select};
 use serde_json::{Map, Value, json};
 use tokio::signal::unix::{SignalKind, signal};
-use windlass_core::approval::{Approval, Ask, Authorize, FormRequest, PersonDecision, Question};
+use windlass_core::approval::{
+    Approval, ApprovalStatus, Ask, Authorize, FormRequest, PersonDecision, Question,
+};
 use windlass_runtime::{AskOutcome, Asker, now};
 use windlass_service::{
     Always, ApprovalDetails, Confirmation, DecisionRequest, ErrorKind, Identity, Service,
@@ -19,7 +21,7 @@ use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel, Type};
 
 use super::{ApprovalSession, show};
 use crate::arguments::Decider;
-use crate::live::Live;
+use crate::live::{Live, describe_settlement};
 use crate::moments::left;
 use crate::prompt::{self, PromptError};
 use crate::rendered::{escape_exact, escape_exact_line};
@@ -82,6 +84,75 @@ enum Choice {
     Later,
 }
 
+/// How often the store is asked whether the question is still open.
+const LOOK_PERIOD: Duration = Duration::from_millis(500);
+
+/// The prompts of one question. They end when the question changes elsewhere.
+struct Prompter<'s> {
+    session: &'s ApprovalSession,
+    question: &'s Approval,
+    looked_at: Instant,
+}
+
+impl<'s> Prompter<'s> {
+    fn new(session: &'s ApprovalSession, question: &'s Approval) -> Self {
+        Self {
+            session,
+            question,
+            looked_at: Instant::now(),
+        }
+    }
+
+    /// The question as it is stored now, if it is not the one that is shown any more.
+    fn changed(&self) -> Option<Approval> {
+        let id = self.question.call().to_string();
+        let current = self
+            .session
+            .service
+            .show_approval(&self.session.identity, &id);
+        let current = current.ok()?.approval;
+        let has_changed = current.status() != self.question.status()
+            || current.request() != self.question.request()
+            || current.decisions().len() != self.question.decisions().len();
+        has_changed.then_some(current)
+    }
+
+    fn is_over(&mut self) -> bool {
+        if self.looked_at.elapsed() < LOOK_PERIOD {
+            return false;
+        }
+        self.looked_at = Instant::now();
+        self.changed().is_some()
+    }
+
+    fn read_text(&mut self, question: &str, initial: &str) -> Result<String, PromptError> {
+        prompt::read_text_until(question, initial, &mut || self.is_over())
+    }
+
+    fn choose(&mut self, question: &str, choices: &[&str]) -> Result<usize, PromptError> {
+        prompt::choose_until(question, choices, &mut || self.is_over())
+    }
+}
+
+/// Describes a question that was settled or changed elsewhere.
+fn describe_change(approval: &Approval) -> String {
+    let deciders: Vec<&str> = approval
+        .deciders()
+        .map(windlass_core::approval::Principal::as_str)
+        .collect();
+    let by = match deciders.is_empty() {
+        true => String::new(),
+        false => format!(" by {}", deciders.join(" and ")),
+    };
+    match approval.status() {
+        ApprovalStatus::Pending => format!("approved once{by} elsewhere; it is shown again"),
+        _ => format!(
+            "no longer open: {}{by} elsewhere",
+            describe_settlement(approval)
+        ),
+    }
+}
+
 fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Result<AskOutcome> {
     let id = question.call().to_string();
     let details = ApprovalDetails {
@@ -100,19 +171,30 @@ fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Result<AskOutc
         "time left",
         time_left.unwrap_or_else(|| "none".to_owned())
     ))?;
+    let mut prompter = Prompter::new(session, question);
     loop {
         let choice = match question.question() {
-            Question::Authorize(call) => prompt_call(call, &details),
+            Question::Authorize(call) => prompter.prompt_call(call, &details),
             Question::Ask(Ask {
                 form: Some(form), ..
-            }) => prompt_form(form),
-            Question::Ask(ask) => prompt_question(ask),
-            Question::Intervene(_) => prompt_work(),
+            }) => prompter.prompt_form(form),
+            Question::Ask(ask) => prompter.prompt_question(ask),
+            Question::Intervene(_) => prompter.prompt_work(),
         };
         let choice = match choice {
             Ok(choice) => choice,
             // Escape and Ctrl-C leave the question as it is.
             Err(NoChoice::Cancelled) => Choice::Later,
+            Err(NoChoice::Over) => {
+                let Some(changed) = prompter.changed() else {
+                    continue;
+                };
+                eprint_line(&describe_change(&changed))?;
+                return match changed.status() {
+                    ApprovalStatus::Pending => ask(session, &changed),
+                    _ => Ok(AskOutcome::Decided),
+                };
+            }
             Err(NoChoice::Invalid(refusal)) => {
                 eprint_line(&format!("error: {refusal}"))?;
                 continue;
@@ -163,24 +245,18 @@ fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Result<AskOutc
 enum NoChoice {
     /// The user cancelled the prompt.
     Cancelled,
+    /// The question changed elsewhere.
+    Over,
     /// The input is invalid.
     Invalid(ServiceError),
     Terminal(anyhow::Error),
-}
-
-impl From<InquireError> for NoChoice {
-    fn from(error: InquireError) -> Self {
-        match error {
-            InquireError::OperationCanceled | InquireError::OperationInterrupted => Self::Cancelled,
-            other => Self::Terminal(other.into()),
-        }
-    }
 }
 
 impl From<PromptError> for NoChoice {
     fn from(error: PromptError) -> Self {
         match error {
             PromptError::Cancelled => Self::Cancelled,
+            PromptError::Over => Self::Over,
             PromptError::Terminal(error) => Self::Terminal(error.into()),
         }
     }
@@ -201,205 +277,225 @@ const REJECT: &str = "reject";
 const RESPOND: &str = "supply a result instead of running the tool";
 const LATER: &str = "decide later";
 
-fn prompt_call(call: &Authorize, details: &ApprovalDetails) -> Result<Choice, NoChoice> {
-    let chosen = match call.security_level {
-        SecurityLevel::Low | SecurityLevel::Medium => {
-            let mut choices = vec![APPROVE, REJECT, EDIT, RESPOND, LATER];
-            if call.risk != RiskLevel::Irreversible {
-                choices.insert(1, ALWAYS);
-            }
-            Select::new("Approve this call?", choices)
-                .without_filtering()
-                .prompt()?
-                .to_owned()
-        }
-        // Without a default choice: the approval is typed.
-        SecurityLevel::High | SecurityLevel::Critical => typed_choice(call)?,
-    };
-    Ok(match chosen.as_str() {
-        APPROVE => Choice::Decide(PersonDecision::Approve),
-        ALWAYS => Choice::Always(PersonDecision::Approve),
-        EDIT => {
-            let arguments = new_arguments(call, details)?;
-            confirm_edited(call, &arguments)?;
-            Choice::Decide(PersonDecision::ApproveEdited { arguments })
-        }
-        RESPOND => {
-            let typed = prompt::read_text("Result for the model, instead of the tool's:", "")?;
-            let value = serde_json::from_str(&typed).unwrap_or(Value::String(typed));
-            Choice::Decide(PersonDecision::Respond { value })
-        }
-        REJECT => Choice::Decide(reject()?),
-        _ => Choice::Later,
-    })
-}
-
-/// Prompts for each field of a server's form, without default values.
-fn prompt_form(form: &FormRequest) -> Result<Choice, NoChoice> {
-    let yes = match form.url {
-        Some(_) => DONE_THERE,
-        None => FILL_IN,
-    };
-    match Select::new("Answer this request?", vec![yes, REJECT, LATER])
-        .without_filtering()
-        .prompt()?
-    {
-        REJECT => return Ok(Choice::Decide(reject()?)),
-        LATER => return Ok(Choice::Later),
-        _ => {}
-    }
-    let mut filled = Map::new();
-    for field in form.fields() {
-        let name = escape_exact_line(&field.name);
-        let prompt = format!("The server `{}` asks for `{name}`:", form.server);
-        let typed = match &field.ty {
-            Type::Enum(options) => {
-                let shown = options
-                    .iter()
-                    .map(|option| escape_exact_line(option))
-                    .collect();
-                let chosen = Select::new(&prompt, shown)
-                    .without_filtering()
-                    .raw_prompt_skippable()?;
-                chosen.and_then(|chosen| options.get(chosen.index).cloned())
-            }
-            Type::Boolean => Select::new(&prompt, vec!["true".to_owned(), "false".to_owned()])
-                .without_filtering()
-                .prompt_skippable()?,
-            _ => prompt::read_text(&prompt, "").map(Some)?,
-        };
-        let typed = typed.filter(|typed| !typed.is_empty());
-        if let Some(typed) = typed {
-            let value = match &field.ty {
-                Type::Text | Type::Enum(_) => Value::String(typed),
-                _ => serde_json::from_str(&typed).unwrap_or(Value::String(typed)),
-            };
-            filled.insert(field.name, value);
-        }
-    }
-    let value = Value::Object(filled);
-    let misfits: Vec<String> = form
-        .misfits(&value)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    match misfits.is_empty() {
-        true => Ok(Choice::Decide(PersonDecision::Respond { value })),
-        false => Err(ServiceError::invalid("does_not_fit", misfits.join("; ")).into()),
-    }
-}
-
-/// Reads the decision about a call of a high security level as typed text.
-fn typed_choice(call: &Authorize) -> Result<String, NoChoice> {
-    let tool = call.tool_name.as_str();
-    let prompt = format!("Type `{tool}` to approve, or reject, edit, respond, later:");
-    let typed = prompt::read_text(&prompt, "")?;
-    let chosen = match typed.trim() {
-        word if word == tool => APPROVE,
-        "reject" => REJECT,
-        "edit" => EDIT,
-        "respond" => RESPOND,
-        "later" => LATER,
-        "" => return Err(ServiceError::invalid("empty_text", "the input is empty").into()),
-        other => {
-            let message = format!("`{}` is not one of the choices", escape_exact(other));
-            return Err(ServiceError::invalid("not_confirmed", message).into());
-        }
-    };
-    Ok(chosen.to_owned())
-}
-
-fn new_arguments(
-    call: &Authorize,
-    details: &ApprovalDetails,
-) -> Result<Map<String, Value>, NoChoice> {
-    let current = details.approval.arguments().unwrap_or(&call.tool_args);
-    let current = json!(current).to_string();
-    // The same value, with invisible characters escaped.
-    let current = escape_json(&current, TextUse::Exact);
-    let typed = prompt::read_text("Arguments:", &current)?;
-    let arguments = details.read_arguments(&typed)?;
-    let level = details.level_with(Some(&arguments));
-    if let Some(level) = level.filter(|level| *level > call.security_level) {
-        let message = format!("these arguments raise the call to the security level {level}");
-        return Err(ServiceError::invalid("not_confirmed", message)
-            .with_hint("reject it, and tell the agent which call you want")
-            .into());
-    }
-    Ok(arguments)
-}
-
-/// Shows a call of a high security level as it was edited. The approval of it is typed, as without an edit.
-fn confirm_edited(call: &Authorize, arguments: &Map<String, Value>) -> Result<(), NoChoice> {
-    if call.security_level < SecurityLevel::High {
-        return Ok(());
-    }
-    let tool = call.tool_name.as_str();
-    let edited = show::edited(arguments);
-    eprint_line(edited.trim_end()).map_err(|error| NoChoice::Terminal(error.into()))?;
-    let prompt = format!("Type `{tool}` to approve it with these arguments:");
-    let typed = prompt::read_text(&prompt, "")?;
-    if typed.trim() == tool {
-        return Ok(());
-    }
-    let message = "the edited call is not approved";
-    Err(ServiceError::invalid("not_confirmed", message).into())
-}
-
-fn reject() -> Result<PersonDecision, NoChoice> {
-    let typed = prompt::read_text("Reason for the model (optional):", "")?;
-    let message = NonEmptyText::new(typed.trim()).ok();
-    Ok(PersonDecision::Reject { message })
-}
-
 const OTHER_ANSWER: &str = "type another answer";
 const NO_ANSWER: &str = "decline to answer";
 
-fn prompt_question(ask: &Ask) -> Result<Choice, NoChoice> {
-    let mut is_free_text = ask.options.is_empty();
-    if !is_free_text {
-        let options = ask
-            .options
-            .iter()
-            .map(|option| cut_to_terminal(escape_exact_line(option.as_str())));
-        let mut choices: Vec<String> = options.collect();
-        let count = choices.len();
-        if ask.free_text {
-            choices.push(OTHER_ANSWER.to_owned());
-        }
-        choices.extend([NO_ANSWER.to_owned(), LATER.to_owned()]);
-        let chosen = Select::new("Your answer:", choices)
-            .without_filtering()
-            .raw_prompt()?;
-        if chosen.index < count {
-            let text = ask.options[chosen.index].clone();
-            return Ok(Choice::Decide(PersonDecision::Answer { text }));
-        }
-        match chosen.value.as_str() {
-            NO_ANSWER => return Ok(Choice::Decide(PersonDecision::Reject { message: None })),
+impl Prompter<'_> {
+    fn prompt_call(
+        &mut self,
+        call: &Authorize,
+        details: &ApprovalDetails,
+    ) -> Result<Choice, NoChoice> {
+        let chosen = match call.security_level {
+            SecurityLevel::Low | SecurityLevel::Medium => {
+                let mut choices = vec![APPROVE, REJECT, EDIT, RESPOND, LATER];
+                if call.risk != RiskLevel::Irreversible {
+                    choices.insert(1, ALWAYS);
+                }
+                let chosen = self.choose("Approve this call?", &choices)?;
+                choices.get(chosen).copied().unwrap_or(LATER)
+            }
+            // Without a default choice: the approval is typed.
+            SecurityLevel::High | SecurityLevel::Critical => self.typed_choice(call)?,
+        };
+        Ok(match chosen {
+            APPROVE => Choice::Decide(PersonDecision::Approve),
+            ALWAYS => Choice::Always(PersonDecision::Approve),
+            EDIT => {
+                let arguments = self.new_arguments(call, details)?;
+                self.confirm_edited(call, &arguments)?;
+                Choice::Decide(PersonDecision::ApproveEdited { arguments })
+            }
+            RESPOND => {
+                let typed = self.read_text("Result for the model, instead of the tool's:", "")?;
+                let value = serde_json::from_str(&typed).unwrap_or(Value::String(typed));
+                Choice::Decide(PersonDecision::Respond { value })
+            }
+            REJECT => Choice::Decide(self.reject()?),
+            _ => Choice::Later,
+        })
+    }
+
+    /// Prompts for each field of a server's form, without default values.
+    fn prompt_form(&mut self, form: &FormRequest) -> Result<Choice, NoChoice> {
+        let yes = match form.url {
+            Some(_) => DONE_THERE,
+            None => FILL_IN,
+        };
+        let choices = [yes, REJECT, LATER];
+        match choices[self.choose("Answer this request?", &choices)?] {
+            REJECT => return Ok(Choice::Decide(self.reject()?)),
             LATER => return Ok(Choice::Later),
-            _ => is_free_text = true,
+            _ => {}
+        }
+        let mut filled = Map::new();
+        for field in form.fields() {
+            let name = escape_exact_line(&field.name);
+            let prompt = format!("The server `{}` asks for `{name}`:", form.server);
+            let typed = match &field.ty {
+                Type::Enum(options) => {
+                    let shown: Vec<String> = options
+                        .iter()
+                        .map(|option| escape_exact_line(option))
+                        .collect();
+                    self.choose_or_skip(&prompt, &shown)?
+                        .and_then(|chosen| options.get(chosen).cloned())
+                }
+                Type::Boolean => {
+                    let options = ["true".to_owned(), "false".to_owned()];
+                    self.choose_or_skip(&prompt, &options)?
+                        .and_then(|chosen| options.get(chosen).cloned())
+                }
+                _ => self.read_text(&prompt, "").map(Some)?,
+            };
+            let typed = typed.filter(|typed| !typed.is_empty());
+            if let Some(typed) = typed {
+                let value = match &field.ty {
+                    Type::Text | Type::Enum(_) => Value::String(typed),
+                    _ => serde_json::from_str(&typed).unwrap_or(Value::String(typed)),
+                };
+                filled.insert(field.name, value);
+            }
+        }
+        let value = Value::Object(filled);
+        let misfits: Vec<String> = form
+            .misfits(&value)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        match misfits.is_empty() {
+            true => Ok(Choice::Decide(PersonDecision::Respond { value })),
+            false => Err(ServiceError::invalid("does_not_fit", misfits.join("; ")).into()),
         }
     }
-    let typed = match is_free_text {
-        true => prompt::read_text("Your answer (empty to decide later):", "")?,
-        false => String::new(),
-    };
-    Ok(match NonEmptyText::new(typed.trim()) {
-        Ok(text) => Choice::Decide(PersonDecision::Answer { text }),
-        Err(_) => Choice::Later,
-    })
-}
 
-fn prompt_work() -> Result<Choice, NoChoice> {
-    const DONE: &str = "done";
-    const NOT_DONE: &str = "cannot be done";
-    let chosen = Select::new("Status of the manual work:", vec![DONE, NOT_DONE, LATER])
-        .without_filtering()
-        .prompt()?;
-    Ok(match chosen {
-        DONE => Choice::Decide(PersonDecision::Done { note: None }),
-        NOT_DONE => Choice::Decide(reject()?),
-        _ => Choice::Later,
-    })
+    /// Reads the decision about a call of a high security level as typed text.
+    fn typed_choice(&mut self, call: &Authorize) -> Result<&'static str, NoChoice> {
+        let tool = call.tool_name.as_str();
+        let prompt = format!("Type `{tool}` to approve, or reject, edit, respond, later:");
+        let typed = self.read_text(&prompt, "")?;
+        let chosen = match typed.trim() {
+            word if word == tool => APPROVE,
+            "reject" => REJECT,
+            "edit" => EDIT,
+            "respond" => RESPOND,
+            "later" => LATER,
+            "" => return Err(ServiceError::invalid("empty_text", "the input is empty").into()),
+            other => {
+                let message = format!("`{}` is not one of the choices", escape_exact(other));
+                return Err(ServiceError::invalid("not_confirmed", message).into());
+            }
+        };
+        Ok(chosen)
+    }
+
+    fn new_arguments(
+        &mut self,
+        call: &Authorize,
+        details: &ApprovalDetails,
+    ) -> Result<Map<String, Value>, NoChoice> {
+        let current = details.approval.arguments().unwrap_or(&call.tool_args);
+        let current = json!(current).to_string();
+        // The same value, with invisible characters escaped.
+        let current = escape_json(&current, TextUse::Exact);
+        let typed = self.read_text("Arguments:", &current)?;
+        let arguments = details.read_arguments(&typed)?;
+        let level = details.level_with(Some(&arguments));
+        if let Some(level) = level.filter(|level| *level > call.security_level) {
+            let message = format!("these arguments raise the call to the security level {level}");
+            return Err(ServiceError::invalid("not_confirmed", message)
+                .with_hint("reject it, and tell the agent which call you want")
+                .into());
+        }
+        Ok(arguments)
+    }
+
+    /// Shows a call of a high security level as it was edited. The approval of it is typed, as without an edit.
+    fn confirm_edited(
+        &mut self,
+        call: &Authorize,
+        arguments: &Map<String, Value>,
+    ) -> Result<(), NoChoice> {
+        if call.security_level < SecurityLevel::High {
+            return Ok(());
+        }
+        let tool = call.tool_name.as_str();
+        let edited = show::edited(arguments);
+        eprint_line(edited.trim_end()).map_err(|error| NoChoice::Terminal(error.into()))?;
+        let prompt = format!("Type `{tool}` to approve it with these arguments:");
+        let typed = self.read_text(&prompt, "")?;
+        if typed.trim() == tool {
+            return Ok(());
+        }
+        let message = "the edited call is not approved";
+        Err(ServiceError::invalid("not_confirmed", message).into())
+    }
+
+    fn reject(&mut self) -> Result<PersonDecision, NoChoice> {
+        let typed = self.read_text("Reason for the model (optional):", "")?;
+        let message = NonEmptyText::new(typed.trim()).ok();
+        Ok(PersonDecision::Reject { message })
+    }
+
+    fn prompt_question(&mut self, ask: &Ask) -> Result<Choice, NoChoice> {
+        let mut is_free_text = ask.options.is_empty();
+        if !is_free_text {
+            let options = ask
+                .options
+                .iter()
+                .map(|option| cut_to_terminal(escape_exact_line(option.as_str())));
+            let mut choices: Vec<String> = options.collect();
+            let count = choices.len();
+            if ask.free_text {
+                choices.push(OTHER_ANSWER.to_owned());
+            }
+            choices.extend([NO_ANSWER.to_owned(), LATER.to_owned()]);
+            let shown: Vec<&str> = choices.iter().map(String::as_str).collect();
+            let chosen = self.choose("Your answer:", &shown)?;
+            if chosen < count {
+                let text = ask.options[chosen].clone();
+                return Ok(Choice::Decide(PersonDecision::Answer { text }));
+            }
+            match choices[chosen].as_str() {
+                NO_ANSWER => return Ok(Choice::Decide(PersonDecision::Reject { message: None })),
+                LATER => return Ok(Choice::Later),
+                _ => is_free_text = true,
+            }
+        }
+        let typed = match is_free_text {
+            true => self.read_text("Your answer (empty to decide later):", "")?,
+            false => String::new(),
+        };
+        Ok(match NonEmptyText::new(typed.trim()) {
+            Ok(text) => Choice::Decide(PersonDecision::Answer { text }),
+            Err(_) => Choice::Later,
+        })
+    }
+
+    fn prompt_work(&mut self) -> Result<Choice, NoChoice> {
+        const DONE: &str = "done";
+        const NOT_DONE: &str = "cannot be done";
+        let choices = [DONE, NOT_DONE, LATER];
+        Ok(
+            match choices[self.choose("Status of the manual work:", &choices)?] {
+                DONE => Choice::Decide(PersonDecision::Done { note: None }),
+                NOT_DONE => Choice::Decide(self.reject()?),
+                _ => Choice::Later,
+            },
+        )
+    }
+
+    /// Asks for a choice that may be skipped with Escape.
+    fn choose_or_skip(
+        &mut self,
+        question: &str,
+        choices: &[String],
+    ) -> Result<Option<usize>, NoChoice> {
+        let choices: Vec<&str> = choices.iter().map(String::as_str).collect();
+        match self.choose(question, &choices) {
+            Ok(chosen) => Ok(Some(chosen)),
+            Err(PromptError::Cancelled) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
 }

@@ -16,6 +16,7 @@ use super::{ApprovalSession, is_clock_behind};
 use crate::CommandOutcome;
 use crate::arguments::OneQuestion;
 use crate::moments::{ago, left};
+use crate::paste::complete;
 use crate::rendered::{self, escape_exact, escape_exact_line, escape_indented};
 use crate::terminal::{Quote, print_json, print_line};
 
@@ -116,7 +117,7 @@ fn describe(details: &ApprovalDetails, now: Timestamp) -> String {
     if question.status() == ApprovalStatus::Pending {
         let _ = writeln!(text, "decide with");
         for command in commands(question) {
-            let _ = writeln!(text, "  {command}");
+            let _ = writeln!(text, "  {}", complete(&command));
         }
     }
     text
@@ -349,7 +350,7 @@ fn credential_use(credentials: &CredentialUse) -> String {
     }
 }
 
-fn decision(decided: &Decided) -> String {
+pub(super) fn decision(decided: &Decided) -> String {
     let Decided {
         by,
         at,

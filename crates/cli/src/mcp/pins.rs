@@ -62,6 +62,9 @@ impl PinsCommand<'_> {
             let pins = server.pins.unwrap_or_default();
             is_open |= pins.iter().any(needs_acceptance);
             show(name, &pins, command)?;
+            let changes = program_changes(service, identity, name);
+            is_open |= !changes.is_empty();
+            report_program(name, &changes)?;
         }
         Ok(CommandOutcome::from_success(!is_open))
     }
@@ -123,6 +126,29 @@ impl PinsCommand<'_> {
     }
 }
 
+/// The changes of a server's program that are not accepted, or why they are not known.
+pub(super) fn program_changes(
+    service: &Service,
+    identity: &Identity,
+    name: &ServerName,
+) -> Vec<String> {
+    match service.server_program(identity, name.as_str()) {
+        Ok(program) => program.changes,
+        Err(error) => vec![error.message().to_owned()],
+    }
+}
+
+/// Reports the changes of a server's program that are not accepted.
+pub(super) fn report_program(name: &ServerName, changes: &[String]) -> anyhow::Result<()> {
+    for change in changes {
+        eprint_line(&format!(
+            "{name}: {}; review the change, then run `windlass mcp pins {name} --accept-program`",
+            visible_line(change)
+        ))?;
+    }
+    Ok(())
+}
+
 fn confirm(command: &McpPins, question: &str) -> anyhow::Result<bool> {
     if command.yes {
         return Ok(true);
@@ -133,7 +159,7 @@ fn confirm(command: &McpPins, question: &str) -> anyhow::Result<bool> {
     );
     match read_text(&format!("{question} (y/N)"), "") {
         Ok(typed) => Ok(["y", "yes"].contains(&typed.trim().to_lowercase().as_str())),
-        Err(PromptError::Cancelled) => Ok(false),
+        Err(PromptError::Cancelled | PromptError::Over) => Ok(false),
         Err(PromptError::Terminal(error)) => Err(error.into()),
     }
 }

@@ -39,13 +39,23 @@ pub(super) fn run(
         .service
         .explain_call(&session.identity, policies, &call)?;
     let (assessment, explanation) = (&explained.assessment, &explained.explanation);
+    let refusal = explained.refusal.as_ref();
     if command.json {
         let printed = json!({
             "policies": policy.name, "risk": assessment, "explanation": explanation,
-            "request": explained.request,
+            "request": explained.request, "refusal": refusal,
         });
         print_json(&format!("{printed}\n"))?;
     } else {
+        if let Some(refusal) = refusal {
+            print_line(&format!(
+                "{}: {}\n  by the stage `{}`, before the policies: {}\nWithout that:",
+                explanation.tool,
+                refusal.verdict(),
+                refusal.stage().as_str(),
+                refusal.reason()
+            ))?;
+        }
         print_line(explanation.to_string().trim_end())?;
         print_line(&format!(
             "  risk: {} by {}",

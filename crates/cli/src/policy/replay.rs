@@ -37,10 +37,13 @@ pub(super) fn run(
     let (Some(old), Some(new)) = (old, new) else {
         return Ok(CommandOutcome::Failed);
     };
-    let replayed =
-        session
-            .service
-            .replay_policies(&session.identity, &old, &new, &recorded, &tools)?;
+    let replayed = session.service.replay_policies(
+        &session.identity,
+        (&old, command.old.is_some()),
+        &new,
+        &recorded,
+        &tools,
+    )?;
     for replayed in &replayed.differences {
         let (call, input) = (&replayed.call, &replayed.request.input);
         let difference = &replayed.difference;

@@ -45,11 +45,11 @@ impl OfficeProject {
         "scripted:answers.jsonl",
     ];
 
-    fn run(&self, extra: &[&'static str]) -> CommandOutput {
+    pub(super) fn run(&self, extra: &[&'static str]) -> CommandOutput {
         self.run_command(&[&Self::RUN[..], extra].concat())
     }
 
-    fn run_command(&self, arguments: &[&str]) -> CommandOutput {
+    pub(super) fn run_command(&self, arguments: &[&str]) -> CommandOutput {
         CommandOutput::of(&mut self.command(arguments))
     }
 
@@ -61,7 +61,7 @@ impl OfficeProject {
         command
     }
 
-    fn at_a_terminal(&self) -> Session {
+    pub(super) fn at_a_terminal(&self) -> Session {
         Session::at_a_terminal(&self.command(&Self::RUN))
     }
 }
@@ -204,7 +204,9 @@ fn at_a_terminal_the_user_can_reject_or_postpone() {
     session.send("It is needed.\r");
     session.expect("rejected by ann");
     session.expect("The draft is gone.");
-    assert_eq!(session.end(), 0);
+    // The model may say so, but the run did not do its task.
+    session.expect("`deleteFile` was not made: ann rejected the call: It is needed.");
+    assert_eq!(session.end(), 3);
     assert!(office.file("draft.txt").exists());
 }
 

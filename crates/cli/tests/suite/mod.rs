@@ -11,6 +11,7 @@ mod chat;
 mod commands;
 mod completions;
 mod configuration;
+mod decided;
 mod documentation;
 mod evidence;
 mod examples;
