@@ -205,7 +205,8 @@ fn at_a_terminal_the_user_can_reject_or_postpone() {
     session.expect("rejected by ann");
     session.expect("The draft is gone.");
     // The model may say so, but the run did not do its task.
-    session.expect("`deleteFile` was not made: ann rejected the call: It is needed.");
+    session.expect("`deleteFile` was not made: ann rejected the call:");
+    session.expect("It is needed.");
     assert_eq!(session.end(), 3);
     assert!(office.file("draft.txt").exists());
 }

@@ -112,9 +112,9 @@ fn output_names_refused_calls_and_shows_arguments() {
     let output = office.run(&[]);
     assert_eq!(output.code, 0, "{output:?}");
     for part in [
-        r#"call 0 `deleteFiles`│ {"file":"draft.txt"}"#,
-        "call 0 `deleteFiles` refused│ There is no tool `deleteFiles`.",
-        "call 0 `writeNote` refused│ The arguments do not fit the tool: - /line: expected Text",
+        r#"call 0 `deleteFiles` │ {"file":"draft.txt"}"#,
+        "call 0 `deleteFiles` refused │ There is no tool `deleteFiles`.",
+        "call 0 `writeNote` refused │ The arguments do not fit the tool: - /line: expected Text",
         "call 0: the same call as in turn 3, answered with its result",
     ] {
         assert!(output.err.contains(part), "{part}: {output:?}");
@@ -203,6 +203,8 @@ fn explanations_apply_switches_and_permissions_as_the_gate_does() {
     let office = project_that_deletes();
     let configuration = r#"
         permissions = ["files:delete"]
+        [categories.office_tools]
+        schema = "{region: Maybe Text}"
         [categories.office_tools.tools.deleteFile]
         permissions = ["files:delete"]
         [categories.office_tools.tools.writeNote.environment_overrides.production]
