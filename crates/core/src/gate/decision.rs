@@ -325,6 +325,9 @@ impl Decision {
                 false => vec![self.reason.clone()],
             },
             faults: Vec::new(),
+            // Replays compare verdicts and security levels.
+            approvers: Vec::new(),
+            expires_seconds: None,
         })
     }
 
