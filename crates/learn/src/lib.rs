@@ -14,4 +14,3 @@ pub mod ab;
 pub mod gap;
 pub mod intent;
 pub mod playbook;
-mod random;

@@ -7,8 +7,8 @@
 
 use serde::Serialize;
 
+use super::random::Random;
 use super::special::{normal_below, normal_quantile};
-use crate::random::Random;
 
 /// The number of bootstrap resamples.
 pub const RESAMPLES: usize = 2_000;

@@ -2,8 +2,8 @@
 //! rate is at most the stated one, with any number of pairs. Mid-p values have a little more power with few
 //! pairs, but may exceed that rate.
 
+use super::random::Random;
 use super::special::{chi_square_above, ln_gamma};
-use crate::random::Random;
 
 /// The number of random sign assignments in [`sign_flip`].
 const FLIPS: usize = 9_999;

@@ -17,16 +17,17 @@
 mod bootstrap;
 mod exact;
 mod guard;
+mod random;
 mod sequential;
 mod special;
 mod verdict;
 
-pub use crate::random::Random;
 pub use bootstrap::{
     Compare, Interval, Pair, RESAMPLES, ResampledUnit, group_interval, paired_interval,
 };
 pub use exact::{mcnemar, sample_ratio, sign_flip};
 pub use guard::{Guard, GuardStatus, MARGIN, guard};
+pub use random::Random;
 pub use sequential::{EProcess, Outcomes, relative_difference};
 pub use verdict::{
     Analysis, AnalysisSettings, Arm, ExperimentVerdict, Measure, SAMPLE_RATIO_ALARM, Stopping,

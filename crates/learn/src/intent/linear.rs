@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::features::Feature;
-use crate::random::Random;
 
 /// The most weights: 64 MB.
 const MAX_WEIGHTS: usize = 16_000_000;
@@ -16,9 +15,6 @@ const MANY_EXAMPLES: usize = 1_000;
 
 /// The weights of a feature are padded to a multiple of this, so that loops over them have no remainder.
 const LANES: usize = 8;
-
-/// The seed of the order in which examples are learned. It is fixed: the same examples always give the same weights.
-const SEED: u64 = 1;
 
 /// A text's known features and their values, of unit length.
 pub(super) type Sparse = Vec<(u32, f32)>;
@@ -193,7 +189,7 @@ impl Linear {
             weights: vec![0.0; features * stride],
         };
         let mut order: Vec<usize> = (0..vectors.len()).collect();
-        let mut random = Random::new(SEED);
+        let mut random = Xorshift::default();
         let mut scores = vec![0.0; stride];
         let steps = (schedule.epochs * vectors.len()) as f32;
         let mut step = 0.0;
@@ -252,5 +248,31 @@ pub(super) fn softmax(scores: &mut [f32]) {
     }
     for score in scores.iter_mut() {
         *score /= sum;
+    }
+}
+
+/// A pseudo-random generator with a fixed seed (xorshift). Another one than in `ab`, because another order of the
+/// examples would change the classifiers and their measured figures.
+struct Xorshift(u64);
+
+impl Default for Xorshift {
+    fn default() -> Self {
+        Self(0x2545_f491_4f6c_dd1d)
+    }
+}
+
+impl Xorshift {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % end.max(1) as u64) as usize
+    }
+
+    fn shuffle(&mut self, items: &mut [usize]) {
+        for last in (1..items.len()).rev() {
+            let other = self.below(last + 1);
+            items.swap(last, other);
+        }
     }
 }

@@ -13,7 +13,7 @@ fn rewording_must_not_add_facts() {
     let known = ["find", "refund", "cancel"];
     let accept = |words: &str| accept_wording(&strategy, words, known);
     assert!(accept("To refund something, use `find` and then `refund`.").is_err());
-    assert!(accept("To pay a person back, use `find` and then `refund`.").is_ok());
+    assert!(accept("To pay somebody back, use `find` and then `refund`.").is_ok());
     assert_eq!(
         accept("First `refund`, then `find`."),
         Err(WordingError::Tools)

@@ -1,5 +1,5 @@
-//! A small reproducible random number generator: SplitMix64. It orders and resamples experiments, and orders
-//! the examples of a classifier. It is not cryptographic.
+//! A small reproducible random number generator: SplitMix64. It orders and resamples experiments. It is not
+//! cryptographic.
 
 /// A random number generator with a seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
