@@ -10,6 +10,7 @@ pub mod envelope;
 mod failure;
 mod json_size;
 mod model;
+mod models;
 mod names;
 mod nearest;
 pub mod plan;
@@ -34,6 +35,7 @@ pub use envelope::{
 pub use failure::{Effect, ErrorCategory, Failure};
 pub use json_size::JsonSize;
 pub use model::{Model, Provider};
+pub use models::model_schemas;
 pub use names::{AgentName, NonEmptyText, TextError, ToolName};
 pub use nearest::{nearest, nearest_all};
 pub use read::{Reading, read};
@@ -55,7 +57,8 @@ pub use signature::{
 };
 pub use time::{NotATime, Timestamp};
 pub use tool::{
-    AttributeError, TimeoutOutOfRange, TimeoutSeconds, ToolAttributes, ToolSpecification,
+    AttributeError, EnvelopeUse, TimeoutOutOfRange, TimeoutSeconds, ToolAttributes,
+    ToolSpecification,
 };
 pub use words::UnknownWord;
 pub use write::{WriteError, write, write_agent, write_tool};

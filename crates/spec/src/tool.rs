@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::names::{NonEmptyText, ToolName};
 use crate::risk::RiskLevel;
 use crate::signature::{Signature, Type};
+use crate::words::words;
 
 /// A declared tool. Its JSON Schema is derived from its signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -123,6 +124,9 @@ pub struct ToolAttributes {
     /// The boolean parameter that makes a call a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run_argument: Option<String>,
+    /// Whether its answers are read as envelopes. By default they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<EnvelopeUse>,
     /// That the tool is deprecated, and what to use instead. Models are not shown a deprecated tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<NonEmptyText>,
@@ -153,8 +157,19 @@ impl ToolAttributes {
             undo_window_seconds: self.undo_window_seconds.or(own.undo_window_seconds),
             deferred: self.deferred.or(own.deferred),
             dry_run_argument: self.dry_run_argument.clone(),
+            envelope: self.envelope.max(own.envelope),
             deprecated: self.deprecated.clone().or_else(|| own.deprecated.clone()),
         }
+    }
+}
+
+words! {
+    /// Whether the answers of a tool are read as envelopes.
+    EnvelopeUse, "use of the envelope" {
+        /// If they are one, in its present or an older shape.
+        Auto = "auto",
+        /// Never: the data of the tool only looks like one.
+        Never = "never",
     }
 }
 

@@ -144,6 +144,10 @@ fn tool_text(tool: &Arc<ToolSpecification>) -> Result<String, WriteError> {
         "dry_run_argument",
         dry_run.map(|text| value(text, "an argument")).transpose()?,
     );
+    put(
+        "envelope",
+        attributes.envelope.map(|envelope| envelope.to_string()),
+    );
     let deprecated = attributes.deprecated.as_ref();
     put(
         "deprecated",

@@ -9,6 +9,7 @@ use super::words::{
     WorkStatus,
 };
 use crate::failure::{Effect, ErrorCategory};
+use crate::models::with_examples;
 use crate::words::Word;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -16,7 +17,7 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// The JSON Schema of [`ToolResponse`](super::ToolResponse).
 #[must_use]
 pub fn tool_response_schema() -> Value {
-    json!({
+    let schema = json!({
         "$schema": DIALECT,
         "title": "ToolResponse",
         "description": "The one shape of every tool answer.",
@@ -149,7 +150,8 @@ pub fn tool_response_schema() -> Value {
                 "data": { "type": "object", "properties": { "plan_id": false } },
             })),
         },
-    })
+    });
+    with_examples("ToolResponse", schema)
 }
 
 /// The JSON Schema of [`StreamFrame`](super::StreamFrame). A schema cannot express the rule that a
@@ -160,7 +162,7 @@ pub fn stream_frame_schema() -> Value {
         properties["type"] = json!({ "const": name });
         closed(&properties, &[])
     };
-    json!({
+    let schema = json!({
         "$schema": DIALECT,
         "title": "StreamFrame",
         "description": "One frame of a running call, sent as a server-sent event. `step` is at most `total`.",
@@ -173,7 +175,8 @@ pub fn stream_frame_schema() -> Value {
             frame("content", json!({ "content": { "type": "string" } })),
             frame("done", json!({})),
         ],
-    })
+    });
+    with_examples("StreamFrame", schema)
 }
 
 fn text() -> Value {

@@ -9,7 +9,7 @@ use crate::names::{NonEmptyText, ToolName};
 use crate::nearest::nearest;
 use crate::risk::RiskLevel;
 use crate::signature::{Signature, Type};
-use crate::tool::{TimeoutSeconds, ToolAttributes, ToolSpecification};
+use crate::tool::{EnvelopeUse, TimeoutSeconds, ToolAttributes, ToolSpecification};
 
 const PROPERTIES: [&str; 13] = [
     "description",
@@ -24,6 +24,7 @@ const PROPERTIES: [&str; 13] = [
     "undo_window_seconds",
     "deferred",
     "dry_run_argument",
+    "envelope",
     "deprecated",
 ];
 
@@ -220,6 +221,7 @@ impl<'t> Reader<'t> {
             undo_window_seconds: self.undo_window(properties),
             deferred: self.optional_boolean(properties, "deferred"),
             dry_run_argument,
+            envelope: self.envelope(properties),
             deprecated: self
                 .optional_text(properties, "deprecated")
                 .map(|(text, _)| text),
@@ -262,6 +264,20 @@ impl<'t> Reader<'t> {
             );
         }
         level
+    }
+
+    fn envelope(&mut self, properties: &Properties<'t>) -> Option<EnvelopeUse> {
+        let (word, span) = self.optional_text(properties, "envelope")?;
+        let known = word.as_str().parse().ok();
+        if known.is_none() {
+            self.error_with_hint(
+                "unknown-envelope",
+                span,
+                format!("`{word}` is not a use of the envelope"),
+                "write `never` if the data of the tool only looks like an envelope; the default is `auto`",
+            );
+        }
+        known
     }
 
     fn timeout(&mut self, properties: &Properties<'t>) -> Option<TimeoutSeconds> {

@@ -15,11 +15,12 @@ use super::{
     ToolCounters, ToolExecutionResult, ToolGapReport, ToolInvocation,
 };
 use crate::failure::ErrorCategory;
+use crate::models::with_examples;
 
 /// The JSON Schema of every record, by name.
 #[must_use]
 pub fn record_schemas() -> Vec<(&'static str, Value)> {
-    vec![
+    let schemas = vec![
         ("AgentReply", schema_of::<AgentReply>()),
         ("AgentResponse", schema_of::<AgentResponse>()),
         ("CallRecord", schema_of::<CallRecord>()),
@@ -36,7 +37,9 @@ pub fn record_schemas() -> Vec<(&'static str, Value)> {
         ("ToolGapReport", schema_of::<ToolGapReport>()),
         ("ToolInvocation", schema_of::<ToolInvocation>()),
         ("UserIntent", schema_of::<RawUserIntent>()),
-    ]
+    ];
+    let with_examples = |(name, schema)| (name, with_examples(name, schema));
+    schemas.into_iter().map(with_examples).collect()
 }
 
 /// The JSON Schema of a type, as it is written to a file.
