@@ -118,7 +118,7 @@ async fn one(driver: &Driver) -> anyhow::Result<()> {
     anyhow::ensure!(
         run.end() == Some(&RunEnd::Completed)
             && run.calls().count() == 1
-            && response.answer.as_str().contains("Bergen"),
+            && response.answer().as_str().contains("Bergen"),
         "no answer: {:?}",
         run.end()
     );

@@ -174,7 +174,7 @@ pub(super) fn show_end(
     match run.end() {
         // The answer says why there is no plan.
         Some(RunEnd::Completed) if plan.is_none() && !as_json => {
-            let answer = Quote::of(run.response().answer.as_str()).after_label("  ");
+            let answer = Quote::of(run.response().answer().as_str()).after_label("  ");
             eprint_line(&format!("error: {answer}"))?;
         }
         Some(end) if !as_json => {

@@ -154,7 +154,7 @@ pub fn during_run(run: &Run) -> Option<ToolGapReport> {
             .collect::<Vec<ToolName>>()
     };
     let report = if wanted.is_empty() {
-        let answer = run.response().answer;
+        let answer = run.response().answer().clone();
         let inability = stated_inability(answer.as_str())?;
         let detector = detector(&tools);
         let found = detector.detect_missing_tools(task.as_str());

@@ -47,7 +47,7 @@ pub fn frames(progress: Progress<'_>, settings: &Settings) -> Vec<StreamFrame> {
                 .collect()
         }
         Progress::Done(run) if run.end().is_some() => vec![
-            StreamFrame::content(run.response().answer.as_str()),
+            StreamFrame::content(run.response().answer().as_str()),
             StreamFrame::Done,
         ],
         Progress::Event(_)

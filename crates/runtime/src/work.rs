@@ -376,7 +376,7 @@ impl Completed {
     /// The answer.
     #[must_use]
     pub fn answer(&self) -> &str {
-        self.response.answer.as_str()
+        self.response.answer().as_str()
     }
 
     /// The answer with its reasoning, its calls and its confidence.

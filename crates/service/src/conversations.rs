@@ -186,7 +186,7 @@ fn reply(run: &Run) -> String {
         }
         Some(RunEnd::Failed { category, .. }) => format!("(I could not answer: {category}.)"),
         Some(RunEnd::Completed | RunEnd::IterationLimit | RunEnd::Budget { .. }) => {
-            run.response().answer.to_string()
+            run.response().answer().to_string()
         }
     }
 }

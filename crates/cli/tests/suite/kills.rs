@@ -105,7 +105,7 @@ fn check_end(operator: &Operator, stored: &StoredState) {
     if is_finished {
         assert_eq!(state(stored, "helper"), CallState::Success);
         let outermost = stored.outermost().unwrap();
-        assert_eq!(outermost.run.response().answer.as_str(), "all done");
+        assert_eq!(outermost.run.response().answer().as_str(), "all done");
     }
 }
 

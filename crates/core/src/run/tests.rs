@@ -265,10 +265,10 @@ fn run_calls_a_tool_and_finishes() {
     harness.answer_with(vec![finish("Paris")]);
     assert_eq!(harness.end(), RunEnd::Completed);
     let response = harness.run.response();
-    assert_eq!(response.answer.as_str(), "Paris");
-    assert_eq!(response.reasoning.as_str(), "Searched.");
-    assert!((response.confidence.get() - 0.95).abs() < 1e-9);
-    assert_eq!(response.tool_calls.len(), 1);
+    assert_eq!(response.answer().as_str(), "Paris");
+    assert_eq!(response.reasoning().as_str(), "Searched.");
+    assert!((response.confidence().get() - 0.95).abs() < 1e-9);
+    assert_eq!(response.tool_calls().len(), 1);
     let steps = harness.run.steps();
     assert_eq!(steps.len(), 2);
     assert_eq!(steps[0].thought(), "I should look it up.");
@@ -367,11 +367,11 @@ fn a_run_at_the_iteration_limit_answers_with_what_it_has_and_lower_confidence() 
     assert_eq!(harness.end(), RunEnd::IterationLimit);
     let response = harness.run.response();
     assert!(
-        response.answer.as_str().contains("result for"),
+        response.answer().as_str().contains("result for"),
         "{}",
-        response.answer
+        response.answer()
     );
-    assert!(response.confidence.get() < 0.5);
+    assert!(response.confidence().get() < 0.5);
     let output = harness.run.output(NonEmptyText::new("t").unwrap()).unwrap();
     assert!(output.iteration_limit_reached());
     assert_eq!(output.total_iterations(), 2);
@@ -452,7 +452,7 @@ fn calls_beyond_the_budget_are_denied_with_a_message() {
     assert_eq!(record.state(), CallState::Error);
     assert!(harness.last_observation().contains("all of its 1 calls"));
     assert_eq!(
-        harness.run.response().tool_calls.len(),
+        harness.run.response().tool_calls().len(),
         1,
         "a denied call is not listed"
     );
@@ -641,9 +641,9 @@ fn text_without_finish_is_the_answer_at_half_confidence() {
     });
     assert_eq!(harness.end(), RunEnd::Completed);
     let response = harness.run.response();
-    assert_eq!(response.answer.as_str(), "Paris.");
-    assert!((response.confidence.get() - 0.5).abs() < 1e-9);
-    assert!(!response.reasoning.as_str().is_empty());
+    assert_eq!(response.answer().as_str(), "Paris.");
+    assert!((response.confidence().get() - 0.5).abs() < 1e-9);
+    assert!(!response.reasoning().as_str().is_empty());
 }
 
 #[test]
@@ -668,7 +668,7 @@ fn confidence_out_of_range_is_clamped_and_counted() {
         "finish",
         json!({"answer": "a", "reasoning": "b", "confidence": 1.5}),
     )]);
-    assert!((harness.run.response().confidence.get() - 1.0).abs() < 1e-9);
+    assert!((harness.run.response().confidence().get() - 1.0).abs() < 1e-9);
     assert_eq!(
         harness.run.mistakes()[&MistakeKind::ConfidenceOutOfRange],
         1
@@ -685,7 +685,7 @@ fn finish_with_other_calls_is_a_mistake() {
     harness.run_open_calls(succeed);
     assert!(harness.last_observation().contains("must be the only call"));
     harness.answer_with(vec![finish("done")]);
-    assert_eq!(harness.run.response().answer.as_str(), "done");
+    assert_eq!(harness.run.response().answer().as_str(), "done");
 }
 
 #[test]
@@ -929,7 +929,7 @@ proptest! {
         }
         prop_assert!(harness.run.end().is_some());
         let response = harness.run.response();
-        prop_assert!(!response.answer.as_str().trim().is_empty());
+        prop_assert!(!response.answer().as_str().trim().is_empty());
         prop_assert!(harness.run.output(NonEmptyText::new("t").unwrap()).is_ok());
         // The serialized journal folds to the same state at every point.
         let mut replayed = Run::fold([&harness.journal[0]]).unwrap();
@@ -978,6 +978,7 @@ fn conversation_is_converted_to_the_form_providers_accept() {
 }
 
 mod allowance;
+mod asking_tools;
 mod holding;
 mod long;
 mod people;

@@ -64,7 +64,7 @@ fn summary(run: &Run) -> String {
     format!(
         "end {:?}\nanswer {}\nturns {}, calls {calls:?}\nmistakes {:?}\nusage {:?}{more}",
         run.end(),
-        run.response().answer,
+        run.response().answer(),
         run.turns().len(),
         run.mistakes(),
         run.usage(),

@@ -31,7 +31,7 @@ pub(super) async fn checked(
     let expected = run.task().metadata.get("expected");
     let expected = expected.filter(|expected| !expected.is_null());
     if let Some(expected) = expected
-        && !answer_matches(expected, run.response().answer.as_str())
+        && !answer_matches(expected, run.response().answer().as_str())
     {
         return (Some(false), None);
     }

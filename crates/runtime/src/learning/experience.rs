@@ -52,7 +52,7 @@ pub(super) fn of_known(
             false => NonEmptyText::new(run.task().description.trim()).ok(),
         },
         ended: ended(end),
-        confidence: run.response().confidence,
+        confidence: run.response().confidence(),
         checked,
         refused_by_person: refused_by_person(run),
         iterations: u32::try_from(run.turns().len()).unwrap_or(u32::MAX),

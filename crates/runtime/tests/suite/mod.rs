@@ -51,9 +51,9 @@ async fn a_run_calls_its_tool_and_answers() {
     let run = driver.start(new_task("Greet Ada.")).await.unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Completed));
     let response = run.response();
-    assert_eq!(response.answer.as_str(), "Hello, Ada! Nice to meet you.");
+    assert_eq!(response.answer().as_str(), "Hello, Ada! Nice to meet you.");
     assert_eq!(
-        response.tool_calls[0].result(),
+        response.tool_calls()[0].result(),
         Some(&json!("Hello, Ada! Nice to meet you."))
     );
     let events = kept.events(run.id());
@@ -93,7 +93,7 @@ async fn a_run_and_its_journal_are_equal_and_contain_no_secret() {
     let driver = Driver::new(crew, Arc::new(Stored::new(Arc::clone(&store), who())));
     let task = new_task("Greet hunter2-hunter2.");
     let run = driver.start(task).await.unwrap();
-    assert_eq!(run.response().answer.as_str(), "The word is [redacted].");
+    assert_eq!(run.response().answer().as_str(), "The word is [redacted].");
     let read = store.fold(run.id()).unwrap();
     assert_eq!(read.turns(), run.turns());
     let shown = format!("{:?}", model.requests());

@@ -270,7 +270,7 @@ fn is_success(run: &Run, task: &TaskInput) -> bool {
         && task
             .metadata
             .get("expected")
-            .is_none_or(|expected| answer_matches(expected, run.response().answer.as_str()))
+            .is_none_or(|expected| answer_matches(expected, run.response().answer().as_str()))
 }
 
 /// The result of a check of a run: good if the command exits with 0, bad if it exits with another code.

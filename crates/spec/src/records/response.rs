@@ -10,20 +10,20 @@ use super::schema;
 use super::views::{ToolCallRecord, ToolInvocation};
 use crate::names::NonEmptyText;
 
-/// The final answer of a run: answer, reasoning, calls and confidence.
+/// The final answer of a run: answer, reasoning, calls and confidence. It never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentResponse {
     /// The final answer.
     #[schemars(with = "schema::Text")]
-    pub answer: NonEmptyText,
+    answer: NonEmptyText,
     /// The reasoning, and why these tools were used.
     #[schemars(with = "schema::Text")]
-    pub reasoning: NonEmptyText,
+    reasoning: NonEmptyText,
     /// Every started call, in order; empty for a task without calls.
     #[serde(default)]
-    pub tool_calls: Vec<ToolCallRecord>,
+    tool_calls: Vec<ToolCallRecord>,
     /// The agent's confidence.
-    pub confidence: Confidence,
+    confidence: Confidence,
 }
 
 impl AgentResponse {
@@ -41,6 +41,30 @@ impl AgentResponse {
             tool_calls: calls.into_iter().filter_map(ToolCallRecord::of).collect(),
             confidence,
         }
+    }
+
+    /// The final answer.
+    #[must_use]
+    pub const fn answer(&self) -> &NonEmptyText {
+        &self.answer
+    }
+
+    /// The reasoning, and why these tools were used.
+    #[must_use]
+    pub const fn reasoning(&self) -> &NonEmptyText {
+        &self.reasoning
+    }
+
+    /// Every started call, in order; empty for a task without calls.
+    #[must_use]
+    pub fn tool_calls(&self) -> &[ToolCallRecord] {
+        &self.tool_calls
+    }
+
+    /// The agent's confidence.
+    #[must_use]
+    pub const fn confidence(&self) -> Confidence {
+        self.confidence
     }
 }
 

@@ -131,7 +131,7 @@ fn person_can_respond_instead_of_the_tool() {
         observation.ends_with("instead of the tool: I told her myself."),
         "{observation}"
     );
-    assert!(harness.run.response().tool_calls.is_empty());
+    assert!(harness.run.response().tool_calls().is_empty());
 }
 
 #[test]

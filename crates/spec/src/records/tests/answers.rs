@@ -198,7 +198,7 @@ fn response() -> AgentResponse {
 #[test]
 fn a_response_lists_only_permitted_calls() {
     let statuses: Vec<_> = response()
-        .tool_calls
+        .tool_calls()
         .iter()
         .map(|call| call.status().as_str())
         .collect();
@@ -219,7 +219,7 @@ fn answer_and_reasoning_are_not_empty() {
     read_error::<AgentResponse>(with(written.clone(), "confidence", json!(1.5)));
     let without_calls: AgentResponse =
         serde_json::from_value(without(written, "tool_calls")).unwrap();
-    assert!(without_calls.tool_calls.is_empty());
+    assert!(without_calls.tool_calls().is_empty());
 }
 
 #[test]

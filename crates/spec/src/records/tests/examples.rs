@@ -84,7 +84,7 @@ fn the_documented_examples_are_read() {
     assert_eq!(written, lower_case);
 
     let response: AgentResponse = serde_json::from_value(agent_response()).unwrap();
-    assert_eq!(response.tool_calls.len(), 1);
+    assert_eq!(response.tool_calls().len(), 1);
     assert!(serde_json::from_value::<AgentResponse>(agent_response_without_calls()).is_ok());
     super::read_error::<AgentResponse>(invalid_agent_response());
 
