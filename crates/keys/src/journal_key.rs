@@ -111,6 +111,15 @@ impl JournalKey {
         self
     }
 
+    /// The key pair of the installation that this key belongs to; `None` if the key is not of an installation.
+    ///
+    /// # Errors
+    /// If the key pair is damaged or readable by other users.
+    pub fn installation(&self) -> Result<Option<InstallationKey>, KeyError> {
+        let directory = self.directory.as_ref();
+        directory.map(InstallationKey::read_or_create).transpose()
+    }
+
     /// A key for one purpose, derived from this one.
     #[must_use]
     pub fn derive(&self, purpose: &str) -> Self {

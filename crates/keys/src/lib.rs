@@ -5,13 +5,17 @@
 
 mod approver;
 mod approvers;
+mod base64;
 mod directory;
 pub mod hex;
 mod installation;
 mod journal_key;
+mod seal;
+mod statement;
 
 pub use approver::{ApproverKey, KeyProtection, MIN_PASSPHRASE};
 pub use approvers::{Approver, ApproverList, Approvers, Delegation};
 pub use directory::{KeyDirectory, KeyError};
 pub use installation::{InstallationKey, PublicKey};
 pub use journal_key::{JournalKey, Tag, key_files, random_bytes, sha256};
+pub use seal::is_sealed;
