@@ -20,9 +20,9 @@ use crate::configuration::{Category, Configuration, Inner};
 use crate::restrict::Restricted;
 use crate::rules::known;
 use crate::settings::{
-    AgentSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings, GateSettings,
-    IntentDefinition, IntentSettings, LearningSettings, Library, PrincipalSettings, SearchSettings,
-    SelectionSettings, WebToolSettings, WithoutConfidence,
+    AgentSettings, ApprovalSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings,
+    GateSettings, IntentDefinition, IntentSettings, LearningSettings, Library, PrincipalSettings,
+    SearchSettings, SelectionSettings, WebToolSettings, WithoutConfidence,
 };
 use crate::show;
 use crate::tree::{Node, object};
@@ -61,6 +61,9 @@ pub(crate) fn build(tree: Node, restricted: &Restricted) -> Configuration {
         data_directory: tree.at(&["data_directory"]).and_then(path),
         vocabulary: known::known_permissions(&tree),
         gate: gate(&tree),
+        approvals: ApprovalSettings {
+            expiry: seconds(&tree, &["approvals", "expiry_seconds"]),
+        },
         risk: tree
             .entries(&["risk"])
             .filter_map(|(tool, level)| Some((tool.parse().ok()?, level.text()?.parse().ok()?)))

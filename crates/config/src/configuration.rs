@@ -16,8 +16,8 @@ use crate::keys;
 use crate::origin::Origin;
 use crate::restrict::Restricted;
 use crate::settings::{
-    AgentSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings, GateSettings,
-    IntentSettings, LearningSettings, Library, PrincipalSettings, SearchSettings,
+    AgentSettings, ApprovalSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings,
+    GateSettings, IntentSettings, LearningSettings, Library, PrincipalSettings, SearchSettings,
     SelectionSettings, WebToolSettings,
 };
 use crate::tree::Node;
@@ -47,6 +47,7 @@ pub(crate) struct Inner {
     pub(crate) data_directory: Option<PathBuf>,
     pub(crate) vocabulary: Vocabulary,
     pub(crate) gate: GateSettings,
+    pub(crate) approvals: ApprovalSettings,
     pub(crate) risk: BTreeMap<ToolName, RiskLevel>,
     pub(crate) principals: BTreeMap<String, PrincipalSettings>,
     pub(crate) approvers: BTreeMap<String, Vec<String>>,
@@ -169,6 +170,12 @@ impl Configuration {
     #[must_use]
     pub fn gate(&self) -> GateSettings {
         self.inner.gate
+    }
+
+    /// The settings of questions to people.
+    #[must_use]
+    pub fn approvals(&self) -> ApprovalSettings {
+        self.inner.approvals
     }
 
     /// How reversible tools are. Takes precedence over every other source.

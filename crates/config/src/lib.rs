@@ -37,9 +37,9 @@ pub use origin::{Layer, Origin};
 pub use restrict::{ProjectRules, UntrustedSetting};
 pub use schema::schema;
 pub use settings::{
-    AgentSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings, GateSettings,
-    IntentDefinition, IntentSettings, LearningSettings, Library, PrincipalSettings, SearchSettings,
-    SelectionSettings, WebToolSettings, WithoutConfidence,
+    AgentSettings, ApprovalSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings,
+    GateSettings, IntentDefinition, IntentSettings, LearningSettings, Library, PrincipalSettings,
+    SearchSettings, SelectionSettings, WebToolSettings, WithoutConfidence,
 };
 pub use show::ConfigEntry;
 pub use source::ConfigSource;

@@ -33,6 +33,13 @@ pub struct GateSettings {
     pub without_confidence: WithoutConfidence,
 }
 
+/// The settings of questions to people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApprovalSettings {
+    /// How long an approver has to decide.
+    pub expiry: Duration,
+}
+
 /// What happens to a call with an undo window and without a stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WithoutConfidence {

@@ -31,9 +31,6 @@ use windlass_spec::{Confidence, RiskLevel, ToolSpecification};
 
 use roles::Shape;
 
-/// Below this stated confidence a call with an undo window needs approval.
-pub const DEFAULT_CONFIDENCE_THRESHOLD: f64 = 0.8;
-
 /// A finding about the risk of a tool or call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -207,11 +204,11 @@ pub(crate) fn words_of(name: &str) -> Vec<String> {
 }
 
 /// Whether a call of that risk at that confidence needs approval: always if it is irreversible, below
-/// [`DEFAULT_CONFIDENCE_THRESHOLD`] if it has an undo window, otherwise never. Confidence never weakens
+/// [`Confidence::DEFAULT_THRESHOLD`] if it has an undo window, otherwise never. Confidence never weakens
 /// a decision.
 #[must_use]
 pub fn requires_approval(risk: RiskLevel, confidence: Confidence) -> bool {
-    requires_approval_below(risk, confidence, DEFAULT_CONFIDENCE_THRESHOLD)
+    requires_approval_below(risk, confidence, Confidence::DEFAULT_THRESHOLD.get())
 }
 
 /// [`requires_approval`] with another threshold. A threshold that is not a number always requires

@@ -238,6 +238,7 @@ fn tool(
         .signature(signature)
         .attributes(attributes)
         .annotations(annotations, trust)
+        .envelopes(settings.has_envelopes)
         .handler_with_context(move |arguments, context| {
             let (pinned, own) = (Arc::clone(&pinned), Arc::clone(&own));
             async move { own.run(&pinned, arguments, context).await }

@@ -21,8 +21,7 @@ pub struct FloorSettings {
 impl Default for FloorSettings {
     fn default() -> Self {
         Self {
-            // 0.8 is a valid confidence; otherwise the strictest threshold would be used.
-            confidence_threshold: Confidence::try_from(0.8).unwrap_or(Confidence::FULL),
+            confidence_threshold: Confidence::DEFAULT_THRESHOLD,
             unstated_confidence: Unstated::Hold,
         }
     }

@@ -103,6 +103,7 @@ impl Configured {
             restricting_policies: self.restricting_policies.clone(),
             environment: configuration.environment().to_string(),
             undo_window: configuration.gate().undo_window,
+            approval_expiry: configuration.approvals().expiry,
             floor: self.floor(),
             overrides: configuration
                 .risk()

@@ -189,6 +189,8 @@ pub struct ServerSettings {
     pub is_enabled: bool,
     /// Whether its annotations of its own tools may lower their risk.
     pub is_trusted: bool,
+    /// Whether answers of its tools are read as envelopes.
+    pub has_envelopes: bool,
     /// Whether it may send sampling requests to the model of a run.
     pub may_sample: bool,
     /// The time limit for its first answer.
@@ -204,6 +206,7 @@ impl ServerSettings {
             transport,
             is_enabled: true,
             is_trusted: false,
+            has_envelopes: false,
             may_sample: false,
             start_timeout: DEFAULT_START_TIMEOUT,
         }

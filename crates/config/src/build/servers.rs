@@ -28,6 +28,7 @@ fn server(name: ServerName, node: &Node) -> Option<ServerSettings> {
     Some(ServerSettings {
         is_enabled: boolean(node, &["enabled"]).unwrap_or(true),
         is_trusted: boolean(node, &["trusted"]).unwrap_or(false),
+        has_envelopes: boolean(node, &["envelope"]).unwrap_or(false),
         may_sample: boolean(node, &["sampling"]).unwrap_or(false),
         start_timeout: timeout.map_or(DEFAULT_START_TIMEOUT, Duration::from_secs),
         ..ServerSettings::new(name, transport)

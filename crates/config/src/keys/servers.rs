@@ -79,6 +79,13 @@ pub(super) const SERVERS: Map = Map {
             effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::False { unset: false }),
         },
         Key {
+            name: "envelope",
+            about: "Whether answers of the server's tools are read as envelopes, so that they can report errors and ask for approvals.",
+            shape: Shape::Boolean,
+            default: DefaultValue::Boolean(false),
+            effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::False { unset: false }),
+        },
+        Key {
             name: "sampling",
             about: "Whether the server may request completions from the model of a run (sampling).",
             shape: Shape::Boolean,

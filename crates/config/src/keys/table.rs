@@ -1,6 +1,8 @@
 //! The table of all keys. The keys of categories and their tools are in `categories.rs`, those of servers in
 //! `servers.rs`, and those of learning in `learning.rs`.
 
+use windlass_spec::Confidence;
+
 use super::categories::{CATEGORIES, RATE_LIMITS, TIMEOUT_RANGE};
 use super::learning::LEARNING;
 use super::servers::SERVERS;
@@ -72,6 +74,13 @@ const KEYS: &[Key] = &[
         name: "gate",
         about: "The gate that every call passes before it runs.",
         shape: Shape::Table(GATE),
+        default: DefaultValue::Nothing,
+        effect: KeyEffect::ByKey,
+    },
+    Key {
+        name: "approvals",
+        about: "Questions to people.",
+        shape: Shape::Table(APPROVALS),
         default: DefaultValue::Nothing,
         effect: KeyEffect::ByKey,
     },
@@ -220,7 +229,7 @@ const GATE: &[Key] = &[
         name: "confidence_threshold",
         about: "A call with an undo window and a stated confidence below this needs approval.",
         shape: Shape::Fraction,
-        default: DefaultValue::Number(0.8),
+        default: DefaultValue::Number(Confidence::DEFAULT_THRESHOLD.get()),
         effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::Higher),
     },
     Key {
@@ -231,6 +240,18 @@ const GATE: &[Key] = &[
         effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::LaterWord),
     },
 ];
+
+const APPROVALS: &[Key] = &[Key {
+    name: "expiry_seconds",
+    about: "How long an approver has to decide. A tool that asks may set an earlier time, not a later one.",
+    shape: Shape::Integer(Range {
+        min: 1,
+        max: 2_592_000,
+        unit: "seconds",
+    }),
+    default: DefaultValue::Integer(86_400),
+    effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::Lower),
+}];
 
 const RISK: Map = Map {
     names: Form::Tool,

@@ -34,6 +34,8 @@ pub struct Governance {
     pub environment: String,
     /// The undo window of calls whose specification sets none.
     pub undo_window: Duration,
+    /// How long an approver has to decide, unless the question sets an earlier time.
+    pub approval_expiry: Duration,
     /// The risk of tools, overriding all other sources.
     pub overrides: BTreeMap<String, RiskLevel>,
     /// The least risk of tools, whatever the other sources are.
@@ -98,6 +100,7 @@ impl Default for Governance {
             floor: FloorSettings::default(),
             environment: DEFAULT_ENVIRONMENT.to_owned(),
             undo_window: DEFAULT_UNDO_WINDOW,
+            approval_expiry: DEFAULT_EXPIRY,
             overrides: BTreeMap::new(),
             least_risks: BTreeMap::new(),
             http_methods: BTreeMap::new(),
@@ -122,6 +125,7 @@ pub struct Rules {
     risks: HashMap<ToolName, ToolRisk>,
     environment: String,
     undo_window: Duration,
+    approval_expiry: Duration,
     tools: BTreeMap<String, ToolRule>,
     category_limits: BTreeMap<CategoryName, RateLimits>,
     principals: BTreeMap<String, Entitlement>,
@@ -199,6 +203,7 @@ impl Rules {
             risks: risks.collect(),
             environment: governance.environment.clone(),
             undo_window: governance.undo_window,
+            approval_expiry: governance.approval_expiry,
             tools: governance.tools.clone(),
             category_limits: governance.category_limits.clone(),
             principals: governance.principals.clone(),
@@ -235,7 +240,7 @@ impl Rules {
             let is_stricter =
                 (decided.verdict, decided.policies) > (strictest.verdict, strictest.policies);
             let approvers = both_demands(&strictest.approvers, &decided.approvers);
-            let usual = DEFAULT_EXPIRY.as_secs();
+            let usual = self.approval_expiry.as_secs();
             let expires_seconds = match (strictest.expires_seconds, decided.expires_seconds) {
                 (set, None) => set,
                 (set, Some(other)) => Some(set.unwrap_or(usual).min(other)),
@@ -369,6 +374,11 @@ impl Rules {
     #[must_use]
     pub fn configuration(&self) -> Option<&str> {
         self.configuration.as_deref()
+    }
+
+    /// How long an approver has to decide.
+    pub(crate) const fn approval_expiry(&self) -> Duration {
+        self.approval_expiry
     }
 
     /// The undo window of a call of a tool.

@@ -36,6 +36,9 @@ pub fn to_toml(settings: &ServerSettings) -> String {
     if settings.is_trusted {
         section.line("trusted", "true");
     }
+    if settings.has_envelopes {
+        section.line("envelope", "true");
+    }
     if settings.may_sample {
         section.line("sampling", "true");
     }

@@ -233,6 +233,18 @@ impl CallRecord {
         Ok(())
     }
 
+    /// The same call before it started, to be started again: its tool did nothing but ask. The arguments are
+    /// those of the approver. A call that does not run does not change.
+    #[must_use]
+    pub fn before_start(&self, arguments: Map<String, Value>) -> Self {
+        let mut record = self.clone();
+        if record.state() == CallState::Running {
+            record.progress = CallLifecycle::Pending;
+            record.arguments = arguments;
+        }
+        record
+    }
+
     /// Counts one more attempt of a running call, and returns the number of attempts.
     ///
     /// # Errors

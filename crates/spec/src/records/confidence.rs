@@ -24,6 +24,9 @@ impl Confidence {
     pub const NONE: Self = Self(0.0);
     /// As likely correct as wrong.
     pub const HALF: Self = Self(0.5);
+    /// Below this stated confidence a call with an undo window needs approval, unless the operator sets another
+    /// threshold.
+    pub const DEFAULT_THRESHOLD: Self = Self(0.8);
     /// Certain.
     pub const FULL: Self = Self(1.0);
 
