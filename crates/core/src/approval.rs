@@ -15,6 +15,7 @@ mod identity;
 mod proof;
 mod question;
 mod quorum;
+mod secret;
 mod standing;
 
 #[cfg(test)]
@@ -25,7 +26,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use windlass_spec::{
-    AgentName, CallId, NonEmptyText, RiskLevel, RunId, SecurityLevel, Timestamp, ToolName,
+    AgentName, CallId, Deprecation, NonEmptyText, RiskLevel, RunId, SecurityLevel, Timestamp,
+    ToolName,
 };
 
 pub use decision::{ApprovalOutcome, DecideError, Decided, DecisionEffect, PersonDecision};
@@ -34,7 +36,8 @@ pub use hold::{DEFAULT_UNDO_WINDOW, Hold, HoldDecision, HoldError, HoldStatus, I
 pub use identity::{NotAPrincipal, Principal, TenantPrincipal};
 pub use proof::{Attestation, DecisionMeans, DecisionProof, Signer};
 pub use question::{
-    Ask, Authorize, CredentialUse, FormRequest, Intervene, Question, least_security_level,
+    Ask, Authorize, CredentialUse, FormRequest, Intervene, NamedCall, Question,
+    least_security_level,
 };
 pub use quorum::{Escalation, GroupQuorum, Quorum, TooFewCandidates};
 pub use standing::{
@@ -86,6 +89,16 @@ pub struct Request {
     /// The headline for the person, if it is not the reason or the question itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<NonEmptyText>,
+    /// The call that a tool names in its own request. The decision is about the call that was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named_call: Option<NamedCall>,
+    /// Whether the run resumes the call that asked: it is made again with the proof of the approval, or ended
+    /// by an event of its own. In older journals the answer itself ends it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumes_call: bool,
+    /// What the tool that asks should write differently in its answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<Deprecation>,
     /// Who may decide; every principal of the tenant if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvers: Vec<Principal>,
@@ -138,6 +151,9 @@ impl Request {
             user_id: None,
             instruction: None,
             message: None,
+            named_call: None,
+            resumes_call: false,
+            notices: Vec::new(),
             approvers: Vec::new(),
             quorum: None,
             asked_at,

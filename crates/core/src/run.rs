@@ -38,6 +38,7 @@ mod reuse;
 mod settings;
 mod single;
 mod sub_agent;
+mod tool_question;
 mod toolbox;
 mod transcript;
 mod untrusted;
@@ -79,14 +80,15 @@ pub use event::{
 };
 pub use mistake::{Mistake, MistakeKind};
 pub use outcome::{FoldError, Next, RunEnd, Waiting};
-pub use people::{GateStep, ToolQuestion, undecidable};
+pub use people::{GateStep, undecidable};
 pub use plan::{
     CREATE_EXECUTION_PLAN, GET_EXECUTION_STATUS, PlanState, PlanTaskStatus, ReplanError, TaskEnd,
     TaskState, UPDATE_TASK_STATUS,
 };
-pub use progress::{CallProgress, FormReply};
+pub use progress::{ApprovalProof, CallProgress, FormReply};
 pub use repair::{NotJson, repair_json};
 pub use settings::{Budget, Settings};
+pub use tool_question::{QuestionSubject, ToolQuestion};
 pub use toolbox::{Offer, tool_search_result};
 pub use transcript::{NO_TOOL_NOTE, STRATEGIES_NOTE, without_learned};
 pub use windlass_spec::reserved::{ASK_HUMAN, FIND_TOOLS, REQUEST_AUTHORIZATION};

@@ -44,6 +44,16 @@ pub struct Authorize {
     pub credentials: Option<CredentialUse>,
 }
 
+/// A call as a tool names it in a request of its own. It may be another call than the one that asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NamedCall {
+    /// The name of the tool.
+    pub tool_name: String,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub tool_args: Map<String, Value>,
+}
+
 /// Stored credentials that a call would use, without their secrets. Shown to the approver; the decision
 /// is about the call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

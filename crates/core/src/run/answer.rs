@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use windlass_spec::{
-    AgentResponse, CallRecord, Confidence, NonEmptyText, OutputError, ReasoningStep, TaskOutput,
+    AgentResponse, CallRecord, Confidence, Deprecation, NonEmptyText, OutputError, ReasoningStep,
+    TaskOutput, ToolName,
 };
 
 use super::{Entry, Run, TurnState};
@@ -39,6 +40,31 @@ impl Run {
             self.calls(),
             self.confidence(),
         )
+    }
+
+    /// What tools should write differently in their answers: one notice for each tool, rule and place.
+    #[must_use]
+    pub fn notices(&self) -> Vec<(&ToolName, &Deprecation)> {
+        let mut notices: Vec<(&ToolName, &Deprecation)> = Vec::new();
+        for entry in self.turns().iter().flat_map(|turn| &turn.entries) {
+            let Entry::Call {
+                record, progress, ..
+            } = entry
+            else {
+                continue;
+            };
+            for notice in progress.notices() {
+                let is_known = notices.iter().any(|(tool, known)| {
+                    *tool == record.tool_name()
+                        && known.code == notice.code
+                        && known.pointer == notice.pointer
+                });
+                if !is_known {
+                    notices.push((record.tool_name(), notice));
+                }
+            }
+        }
+        notices
     }
 
     /// The run as the output of a task.

@@ -18,12 +18,12 @@ use windlass_spec::{
     Timestamp, ToolSpecification, Turn,
 };
 
-use super::event::{CallEnd, Event, Variant};
+use super::event::{CallEnd, Event, ExecutedTool, Variant};
 use super::grants::Grant;
 use super::history::History;
 use super::mistake::Mistake;
 use super::outcome::{FoldError, Next, Waiting};
-use super::progress::{CallProgress, FormReply, Step};
+use super::progress::{ApprovalProof, CallProgress, FormReply, Step};
 use crate::approval::{Approval, Digest, Principal};
 use crate::catalog::{CallKind, PlanOperation};
 use crate::gate::{self, Decision, Permit, PermitError, Verdict};
@@ -523,8 +523,7 @@ impl Calls {
                 at,
                 ..
             } => {
-                let variant = ran.as_ref().and_then(|ran| ran.variant.as_ref());
-                self.end(call, end, variant, *tainted, *at)?;
+                self.end(call, end, ran.as_ref(), *tainted, *at)?;
             }
             Event::CallRetried { call, .. } => self.retry(call)?,
             Event::Reused { call, of, at } => self.reuse(call, of, now, *at)?,
@@ -657,7 +656,7 @@ impl Calls {
         &mut self,
         call: &CallId,
         end: &CallEnd,
-        variant: Option<&Variant>,
+        ran: Option<&ExecutedTool>,
         is_from_outside: bool,
         at: Timestamp,
     ) -> Result<(), FoldError> {
@@ -672,7 +671,7 @@ impl Calls {
         let target = self.call_mut(call)?;
         let had_started = target.record.was_permitted();
         advance(target.record, change, at)?;
-        target.progress.end(variant, is_from_outside);
+        target.progress.end(ran, is_from_outside);
         if may_change && had_started {
             self.note_change();
         }
@@ -766,6 +765,26 @@ impl Calls {
     /// The reply to the form that a call asked for when it last ran.
     pub(super) fn take_reply(&mut self, call: &CallId) -> Option<FormReply> {
         self.call_mut(call).ok()?.progress.take_reply()
+    }
+
+    /// The approval to prove to the tool of a call, if the tool asked for one.
+    pub(super) fn proof(&self, call: &CallId) -> Option<&ApprovalProof> {
+        self.progress(call)?.proof()
+    }
+
+    /// How a call ends now that a person answered its tool.
+    pub(super) fn answered_end(&self, call: &CallId) -> Option<&CallEnd> {
+        let progress = self.progress(call)?;
+        let (record, _) = self.call(call).ok()?;
+        let is_running = record.state() == CallState::Running;
+        progress.answered_end().filter(|_| is_running)
+    }
+
+    fn progress(&self, call: &CallId) -> Option<&CallProgress> {
+        match self.entry(call).ok()? {
+            Entry::Call { progress, .. } => Some(progress),
+            Entry::Mistake { .. } | Entry::Finish => None,
+        }
     }
 
     fn call_mut(&mut self, call: &CallId) -> Result<CallMut<'_>, FoldError> {

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use windlass_spec::plan::{Plan, PlanTaskId};
 use windlass_spec::registry::Permission;
 use windlass_spec::{
-    Agent, CallId, Failure, RawUserIntent, RunId, StrategyId, StrategySection, Timestamp,
-    ToolGapReport, ToolName, Turn,
+    Agent, CallId, Deprecation, Failure, RawUserIntent, RunId, StrategyId, StrategySection,
+    Timestamp, ToolGapReport, ToolName, Turn,
 };
 
 use super::plan::{PlanTaskStatus, TaskEnd};
@@ -422,6 +422,9 @@ pub struct ExecutedTool {
     /// The implementation, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<Variant>,
+    /// What it should write differently in its answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<Deprecation>,
 }
 
 /// One of several implementations in an experiment that splits principals between them.

@@ -12,9 +12,10 @@ use windlass_spec::{
 };
 
 use super::calls::{TurnState, with_set};
+use super::event::CallEnd;
 use super::history::CallCounts;
 use super::outcome::FoldError;
-use super::progress::FormReply;
+use super::progress::{ApprovalProof, FormReply};
 use super::untrusted::{UntrustedContent, visit_content};
 use super::{CallKind, Entry, PlanState, Run};
 use crate::approval::{StandingCall, TenantPrincipal};
@@ -90,6 +91,9 @@ impl Run {
     pub fn authorized_by(&self, call: &CallId) -> Option<CallId> {
         let (_, decision) = self.call(call).ok()?;
         let decision = decision?;
+        if self.calls.proof(call).is_some() {
+            return Some(call.clone());
+        }
         match (decision.verdict(), decision.covered_by()) {
             (Verdict::Ask | Verdict::Hold, _) => Some(call.clone()),
             (Verdict::Allow, Some(PriorApproval::Request(requested))) => Some(requested.clone()),
@@ -241,6 +245,18 @@ impl Run {
     /// If the call is not about to run, or already has its permit.
     pub fn permit(&mut self, call: &CallId) -> Result<Permit, PermitError> {
         self.calls.permit(call)
+    }
+
+    /// The approval that the tool of a call asked for, if it is given. The call is made again with its proof.
+    #[must_use]
+    pub fn approval_proof(&self, call: &CallId) -> Option<&ApprovalProof> {
+        self.calls.proof(call)
+    }
+
+    /// How a running call ends now that a person answered the question of its tool.
+    #[must_use]
+    pub fn answered_end(&self, call: &CallId) -> Option<&CallEnd> {
+        self.calls.answered_end(call)
     }
 
     /// The reply to the form that a call asked for when it last ran, for the process that resumes it.

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use windlass_spec::{
-    CallId, CallRecord, CallState, Effect, ErrorCategory, Failure, NonEmptyText, RiskLevel, RunId,
-    SecurityLevel, Timestamp, ToolSpecification,
+    CallId, CallRecord, CallState, Deprecation, Effect, ErrorCategory, Failure, NonEmptyText,
+    RiskLevel, RunId, SecurityLevel, Timestamp, ToolSpecification,
 };
 
 use super::outcome::FoldError;
 use super::plan::TASK_OF_PLAN;
 use super::progress::{IT_HAPPENED, NOTHING_HAPPENED, Step};
-use super::{CallKind, Entry, Run};
+use super::{CallKind, Entry, Run, ToolQuestion};
 use crate::approval::{
-    Approval, ApprovalError, Ask, Authorize, CredentialUse, Intervene, Question, QuestionAuthor,
-    Request, TenantPrincipal, TooFewCandidates, least_security_level, sorted_json,
+    Approval, ApprovalError, Ask, Authorize, Question, QuestionAuthor, Request, TenantPrincipal,
+    TooFewCandidates, least_security_level, sorted_json,
 };
 use crate::gate::{ApprovalTerms, Decision, Rules, Verdict};
 use crate::limits::Readiness;
@@ -39,24 +39,6 @@ pub enum GateStep {
     },
     /// End it: the question cannot be asked.
     Refuse(Failure),
-}
-
-/// What a tool asks a person because it cannot continue otherwise.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ToolQuestion {
-    /// A question in words.
-    Ask(Ask),
-    /// Something that has to be done by hand.
-    Intervene(Intervene),
-    /// Authorization to continue. It applies to the tool's own call.
-    Authorization {
-        /// The reason.
-        reason: NonEmptyText,
-        /// The security level of the decision, if higher than usual.
-        security_level: Option<SecurityLevel>,
-        /// The stored credentials it would use.
-        credentials: Option<CredentialUse>,
-    },
 }
 
 impl Run {
@@ -117,28 +99,13 @@ impl Run {
             // An invalid question fails here and not when it is recorded.
             Ok((question, terms)) => {
                 let asked = (question, author, terms);
-                self.ask(call, principal, asked, now, |error| {
-                    Failure::new(ErrorCategory::InvalidArguments, Effect::None, error)
-                })
+                ask(
+                    self.request_about(call, principal, rules, asked, now),
+                    |error| Failure::new(ErrorCategory::InvalidArguments, Effect::None, error),
+                )
             }
             Err(failure) => GateStep::Refuse(failure),
         })
-    }
-
-    /// Makes a question about a call, or fails the call if the question is invalid.
-    fn ask(
-        &self,
-        call: &CallId,
-        principal: &TenantPrincipal,
-        question: (Question, QuestionAuthor, ApprovalTerms),
-        now: Timestamp,
-        refused: impl FnOnce(String) -> Failure,
-    ) -> GateStep {
-        match Approval::ask(self.request_about(call, principal, question, now)) {
-            Ok(approval) => GateStep::Ask(Box::new(approval)),
-            Err(ApprovalError::TooFewCandidates(few)) => GateStep::Refuse(undecidable(&few)),
-            Err(error) => GateStep::Refuse(refused(error.to_string())),
-        }
     }
 
     /// Makes the request of a question about a call.
@@ -146,10 +113,12 @@ impl Run {
         &self,
         call: &CallId,
         principal: &TenantPrincipal,
+        rules: &Rules,
         (question, author, terms): (Question, QuestionAuthor, ApprovalTerms),
         now: Timestamp,
     ) -> Request {
         let mut request = Request::new(call.clone(), principal.clone(), question, now);
+        request.expires_at = later(now, rules.approval_expiry());
         request.parents = parents(&self.id);
         request.asked_by = Some(author);
         let turn = self.turns().get(call.turn.number() as usize - 1);
@@ -159,7 +128,7 @@ impl Run {
             (!thought.is_empty()).then(|| format!("The agent `{}`: {thought}", self.agent().name()))
         });
         if request.question.form().is_some() {
-            request.expires_at = later(now, FORM_EXPIRY);
+            request.expires_at = request.expires_at.min(later(now, FORM_EXPIRY));
         }
         if request.question.authorize().is_some() {
             terms.apply(&mut request);
@@ -176,36 +145,32 @@ impl Run {
         &self,
         call: &CallId,
         principal: &TenantPrincipal,
-        asked: ToolQuestion,
+        rules: &Rules,
+        (asked, notices): (ToolQuestion, Vec<Deprecation>),
         now: Timestamp,
     ) -> Result<GateStep, FoldError> {
         let (record, decision) = self.call(call)?;
-        let question = match asked {
-            ToolQuestion::Ask(ask) => Question::Ask(ask),
-            ToolQuestion::Intervene(work) => Question::Intervene(work),
-            ToolQuestion::Authorization {
-                reason,
-                security_level,
-                credentials,
-            } => {
-                let risk = self.risk(call);
-                let usual = decision.map_or(SecurityLevel::High, Decision::security_level);
-                let level = security_level.unwrap_or(SecurityLevel::Low).max(usual);
-                Question::Authorize(Authorize {
-                    tool_name: record.tool_name().clone(),
-                    tool_args: record.arguments().clone(),
-                    reason,
-                    risk,
-                    security_level: level.max(least_security_level(risk)),
-                    rule: None,
-                    credentials,
-                })
-            }
-        };
         let author = QuestionAuthor::Tool(record.tool_name().clone());
+        let stated = asked.clone();
+        let usual = decision.map_or(SecurityLevel::High, Decision::security_level);
         let terms = decision.map(Decision::terms).cloned().unwrap_or_default();
-        let asked = (question, author, terms);
-        Ok(self.ask(call, principal, asked, now, |error| {
+        let (tool, arguments) = (record.tool_name(), record.arguments());
+        let question = asked.into_question(tool, arguments, self.risk(call), usual);
+        let about = (question, author, terms);
+        let mut request = self.request_about(call, principal, rules, about, now);
+        // A form is answered to the process that keeps the call open.
+        request.resumes_call = request.question.form().is_none();
+        request.notices = notices;
+        request.user_id = stated.user_id;
+        request.instruction = stated.instruction;
+        request.message = stated.message;
+        request.named_call = stated
+            .named_call
+            .filter(|named| named.tool_name != tool.as_str() || named.tool_args != *arguments);
+        if let Some(sooner) = stated.expires_at {
+            request.expires_at = request.expires_at.min(sooner);
+        }
+        Ok(ask(request, |error| {
             let message = format!("the tool asked an invalid question: {error}");
             Failure::new(ErrorCategory::InvalidOutput, Effect::None, message)
         }))
@@ -285,6 +250,15 @@ pub fn undecidable(few: &TooFewCandidates) -> Failure {
         model_message: "the call needs approval, and nobody can give it; continue without it"
             .to_owned(),
         ..Failure::new(ErrorCategory::PermissionDenied, Effect::None, message)
+    }
+}
+
+/// Asks a question, or fails its call if the question is invalid.
+fn ask(request: Request, refused: impl FnOnce(String) -> Failure) -> GateStep {
+    match Approval::ask(request) {
+        Ok(approval) => GateStep::Ask(Box::new(approval)),
+        Err(ApprovalError::TooFewCandidates(few)) => GateStep::Refuse(undecidable(&few)),
+        Err(error) => GateStep::Refuse(refused(error.to_string())),
     }
 }
 

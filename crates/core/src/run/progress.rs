@@ -2,9 +2,9 @@
 //! hold, and what people reported since.
 
 use serde_json::{Map, Value};
-use windlass_spec::{CallId, CallState, SecurityLevel, Timestamp};
+use windlass_spec::{CallId, CallState, Deprecation, SecurityLevel, Timestamp};
 
-use super::event::Variant;
+use super::event::{CallEnd, ExecutedTool, Variant};
 use crate::approval::{Approval, Digest, GroupQuorum, Principal};
 use crate::catalog::CallKind;
 use crate::gate::{Decision, Verdict};
@@ -32,6 +32,12 @@ pub struct CallProgress {
     report: Option<String>,
     /// The reply to a form of the tool. The call is resumed with it.
     reply: Option<FormReply>,
+    /// The approval that the tool itself asked for, once it is given. The call is made again with its proof.
+    proof: Option<ApprovalProof>,
+    /// How the call ends now that a person answered its tool.
+    answered_end: Option<CallEnd>,
+    /// What its tool should write differently in its answers.
+    notices: Vec<Deprecation>,
     /// Whether its result is untrusted although its tool does not reach outside.
     is_from_outside: bool,
     /// The implementation that runs, if there are several.
@@ -57,6 +63,21 @@ pub enum FormReply {
     Declined,
     /// The form expired or was withdrawn.
     Unanswered,
+}
+
+/// The approval that a tool asked for, as it is proved to the tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalProof {
+    /// The call that was approved. It is the id of the approval.
+    pub call: CallId,
+    /// The digest of the approved call.
+    pub digest: Digest,
+    /// The request of the tool, by the time it was asked: a call can ask more than once.
+    pub asked_at: Timestamp,
+    /// When it was approved.
+    pub approved_at: Timestamp,
+    /// The principals who approved it.
+    pub approvers: Vec<Principal>,
 }
 
 /// The approval of a call.
@@ -156,6 +177,12 @@ impl CallProgress {
         self.variant.as_ref()
     }
 
+    /// What its tool should write differently in its answers.
+    #[must_use]
+    pub fn notices(&self) -> &[Deprecation] {
+        &self.notices
+    }
+
     /// The arguments that the model gave, if an approver edited them or the operator added to them.
     #[must_use]
     pub fn before_edit(&self) -> Option<&Map<String, Value>> {
@@ -250,6 +277,7 @@ impl CallProgress {
     pub(super) fn decide(&mut self) {
         self.approved = None;
         self.held = None;
+        self.proof = None;
     }
 
     /// Keeps the arguments that the model gave before they are replaced.
@@ -259,6 +287,8 @@ impl CallProgress {
 
     /// Records the question that waits for a person.
     pub(super) fn ask(&mut self, question: Approval) {
+        self.notices
+            .extend(question.request().notices.iter().cloned());
         self.question = Some(question);
     }
 
@@ -280,6 +310,26 @@ impl CallProgress {
     /// Records the report about a call with an unknown outcome.
     pub(super) fn record_report(&mut self, report: String) {
         self.report = Some(report);
+    }
+
+    /// Records that the tool's own request was approved.
+    pub(super) fn prove(&mut self, proof: ApprovalProof) {
+        self.proof = Some(proof);
+    }
+
+    /// The approval to prove to the tool when the call is made again.
+    pub(super) fn proof(&self) -> Option<&ApprovalProof> {
+        self.proof.as_ref()
+    }
+
+    /// Records how the call ends now that a person answered its tool.
+    pub(super) fn end_with(&mut self, end: CallEnd) {
+        self.answered_end = Some(end);
+    }
+
+    /// How the call ends now that a person answered its tool.
+    pub(super) fn answered_end(&self) -> Option<&CallEnd> {
+        self.answered_end.as_ref()
     }
 
     /// Records the reply to a form.
@@ -333,7 +383,10 @@ impl CallProgress {
     }
 
     /// Records the end of the call. Another process may have resumed it with another implementation.
-    pub(super) fn end(&mut self, variant: Option<&Variant>, is_from_outside: bool) {
+    pub(super) fn end(&mut self, ran: Option<&ExecutedTool>, is_from_outside: bool) {
+        let variant = ran.and_then(|ran| ran.variant.as_ref());
+        self.notices
+            .extend(ran.iter().flat_map(|ran| ran.notices.iter().cloned()));
         self.is_from_outside |= is_from_outside;
         if variant.is_some() {
             self.variant = variant.cloned();

@@ -8,10 +8,11 @@ use windlass_spec::{
 use super::UNDONE;
 use super::{Calls, advance};
 use crate::approval::{Approval, ApprovalOutcome, sorted_json};
+use crate::run::event::CallEnd;
 use crate::run::grants::Grant;
 use crate::run::history::{History, has_expired};
 use crate::run::outcome::FoldError;
-use crate::run::progress::{Approved, FormReply};
+use crate::run::progress::{ApprovalProof, Approved, FormReply};
 use crate::run::transcript::{EDITED, NOT_MADE};
 
 const REJECTED: &str = "rejected the call";
@@ -64,7 +65,13 @@ impl Calls {
                 // The call is still running, and runs once more to continue with the reply.
                 self.permitted.remove(call);
             }
-            CallState::Running => self.end_asking_tool(approval, &outcome, at, history)?,
+            CallState::Running if approval.request().resumes_call => {
+                self.resume_asking_tool(approval, &outcome, at, history)?;
+            }
+            CallState::Running => {
+                let end = self.end_of_asking_tool(approval, &outcome, history);
+                advance(self.call_mut(call)?.record, end, at)?;
+            }
             CallState::Pending if is_about_itself => {
                 self.take_approval(approval, outcome, at, history, show)?;
             }
@@ -79,23 +86,76 @@ impl Calls {
         Ok(grant)
     }
 
-    /// Ends a call whose tool could not continue without a person. It had no effect, as the tool itself
-    /// reported.
-    fn end_asking_tool(
+    /// Resumes a call whose tool could not continue without a person: it is made again with the proof of the
+    /// approval, or ends with the answer. The driver ends it by an event, as it ends every call.
+    fn resume_asking_tool(
         &mut self,
         approval: &Approval,
         outcome: &ApprovalOutcome,
         at: Timestamp,
         history: &History,
     ) -> Result<(), FoldError> {
+        let call = approval.call();
+        let ApprovalOutcome::Run {
+            arguments,
+            digest,
+            is_edited,
+        } = outcome
+        else {
+            let end = match self.end_of_asking_tool(approval, outcome, history) {
+                CallChange::Succeed(value) => CallEnd::Success(value),
+                CallChange::Cancel(failure) => CallEnd::Cancelled(failure),
+                CallChange::Fail(failure) => CallEnd::Error(failure),
+                _ => return Err(FoldError::AnswerMismatch(call.clone())),
+            };
+            self.call_mut(call)?.progress.end_with(end);
+            return Ok(());
+        };
+        let asked = approval.question().authorize();
+        let asked = asked.ok_or_else(|| FoldError::AnswerMismatch(call.clone()))?;
+        let approved = Approved {
+            security_level: asked.security_level,
+            digest: *digest,
+            groups: approval.groups().to_vec(),
+        };
+        let proof = ApprovalProof {
+            call: call.clone(),
+            digest: *digest,
+            asked_at: approval.request().asked_at,
+            approved_at: approval.settled_at().unwrap_or(at),
+            approvers: approval.deciders().cloned().collect(),
+        };
+        let target = self.call_mut(call)?;
+        let requested = is_edited.then(|| target.record.arguments());
+        target.progress.approve(approved, requested);
+        target.progress.prove(proof);
+        *target.record = target.record.before_start(arguments.clone());
+        // Its tool did nothing but ask, so the call may start once more.
+        self.permitted.remove(call);
+        Ok(())
+    }
+
+    /// How a call ends whose tool could not continue without a person. It had no effect, as the tool itself
+    /// reported.
+    fn end_of_asking_tool(
+        &self,
+        approval: &Approval,
+        outcome: &ApprovalOutcome,
+        history: &History,
+    ) -> CallChange {
         let asked = approval.question().headline();
+        // That a tool asked does not show that it keeps failing.
+        let category = match approval.request().resumes_call {
+            true => ErrorCategory::Cancelled,
+            false => ErrorCategory::Unavailable,
+        };
         let again = |what: String| {
             // The same call may be made again now; that does not count as a repetition.
-            let mut failure = Failure::new(ErrorCategory::Unavailable, Effect::None, what);
+            let mut failure = Failure::new(category, Effect::None, what);
             failure.retryable = true;
             CallChange::Fail(failure)
         };
-        let change = match outcome {
+        match outcome {
             ApprovalOutcome::Answered(text) => {
                 CallChange::Succeed(json!({"question": asked, "answer": text}))
             }
@@ -111,8 +171,7 @@ impl Calls {
                 "The tool asked for authorization: {asked} It was given. Call the tool again."
             )),
             other => self.refusal(approval.call(), other, history),
-        };
-        advance(self.call_mut(approval.call())?.record, change, at)
+        }
     }
 
     /// Ends a call by which the model asked a person something.
