@@ -183,7 +183,7 @@ impl Declaration {
         let wait = function.sig.asyncness.map(|_| quote!(.await));
         let call = quote!(#callee(#(#arguments),*)#wait);
         if self.fallible {
-            quote!(#call.map_err(#root::__private::ToolError::from_display))
+            quote!(#call.map_err(#root::__private::error_of_tool))
         } else {
             quote!(::core::result::Result::Ok(#call))
         }

@@ -35,6 +35,7 @@ pub struct ToolBuilder {
     http_method: Option<HttpMethod>,
     attributes: Option<ToolAttributes>,
     annotations: Option<(Annotations, Trust)>,
+    has_envelopes: bool,
 }
 
 /// Makes the handler once the declared result type is known.
@@ -53,6 +54,7 @@ impl ToolBuilder {
             http_method: None,
             attributes: None,
             annotations: None,
+            has_envelopes: true,
         }
     }
 
@@ -69,10 +71,18 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets the annotations of the MCP server that the tool comes from. Its results are then plain data and never
-    /// read as envelopes. It runs in the caller's task, so it must not block.
+    /// Sets the annotations of the MCP server that the tool comes from. Its results are then plain data and not
+    /// read as envelopes, unless [`Self::envelopes`] says so. It runs in the caller's task, so it must not block.
     pub fn annotations(mut self, annotations: Annotations, trust: Trust) -> Self {
         self.annotations = Some((annotations, trust));
+        self.has_envelopes = false;
+        self
+    }
+
+    /// Sets whether its answers are read as envelopes, if they are one. Without this call they are. Use `false` for a
+    /// tool whose own data only looks like an envelope.
+    pub fn envelopes(mut self, are_read: bool) -> Self {
+        self.has_envelopes = are_read;
         self
     }
 
@@ -242,6 +252,7 @@ impl ToolBuilder {
                     http_method: self.http_method,
                     attributes: self.attributes.map(Arc::new),
                     annotations: self.annotations,
+                    has_envelopes: self.has_envelopes,
                     implementation: None,
                     not_configured: None,
                     split: None,

@@ -25,6 +25,12 @@ pub use group::ProcessGroup;
 /// The environment variables that every program gets. All others must be listed.
 const ALWAYS_PASSED: [&str; 3] = ["PATH", "HOME", "LANG"];
 
+/// The variable with the proof of an approval that the program asked for, a signed statement.
+const APPROVAL_VARIABLE: &str = "WINDLASS_APPROVAL";
+
+/// The argument with the same statement, for programs that read only their standard input.
+const APPROVAL_ARGUMENT: &str = "windlass_approval";
+
 /// The `PATH` if the environment has none.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -120,9 +126,11 @@ impl CommandLine {
         declared: Option<&Type>,
         context: &CallContext,
     ) -> Result<Value, ToolError> {
-        let arguments = arguments.to_string();
+        let approval = context.approval.as_ref();
+        let approval = approval.and_then(|approval| approval.signed.as_deref());
+        let arguments = with_approval(arguments, approval);
         let mut child = self
-            .spawn(arguments.as_bytes())
+            .spawn(arguments.as_bytes(), approval)
             .map_err(|error| self.not_started(&error))?;
         let group = ProcessGroup::of(&child);
         let (input, stdout, stderr) =
@@ -169,7 +177,7 @@ impl CommandLine {
     }
 
     /// Starts the program. Arguments that do not fit into its input pipe are written later.
-    fn spawn(&self, arguments: &[u8]) -> io::Result<Child> {
+    fn spawn(&self, arguments: &[u8], approval: Option<&str>) -> io::Result<Child> {
         let mut command = match &self.directory {
             Some(directory) => {
                 let directory = std::path::absolute(directory)?;
@@ -187,6 +195,7 @@ impl CommandLine {
             .args(&self.arguments)
             .env_clear()
             .envs(self.variables())
+            .envs(approval.map(|statement| (APPROVAL_VARIABLE, statement)))
             .stdin(input(arguments)?)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -274,6 +283,18 @@ impl fmt::Display for CommandLine {
     }
 }
 
+/// The arguments as JSON, with the proof of an approval if there is one.
+fn with_approval(arguments: &Value, approval: Option<&str>) -> String {
+    match (arguments, approval) {
+        (Value::Object(arguments), Some(statement)) => {
+            let mut arguments = arguments.clone();
+            arguments.insert(APPROVAL_ARGUMENT.to_owned(), statement.into());
+            Value::Object(arguments).to_string()
+        }
+        _ => arguments.to_string(),
+    }
+}
+
 /// The program's input. It contains the arguments from the start if they fit into a pipe buffer. So the program
 /// reads its arguments even if this process dies.
 fn input(arguments: &[u8]) -> io::Result<Stdio> {
@@ -342,12 +363,12 @@ mod tests {
         for size in [0, 1, PIPE_BUFFER] {
             let arguments = vec![b'x'; size];
             // Nothing is written after the start, as if the caller had died.
-            let child = command.spawn(&arguments).unwrap();
+            let child = command.spawn(&arguments, None).unwrap();
             assert!(child.stdin.is_none(), "{size}");
             let output = child.wait_with_output().await.unwrap();
             assert_eq!(output.stdout, arguments);
         }
         let large = vec![b'x'; PIPE_BUFFER + 1];
-        assert!(command.spawn(&large).unwrap().stdin.is_some());
+        assert!(command.spawn(&large, None).unwrap().stdin.is_some());
     }
 }

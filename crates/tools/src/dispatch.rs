@@ -17,13 +17,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use windlass_core::gate::Permit;
 use windlass_core::run::{CallEnd, ToolQuestion};
-use windlass_spec::{Effect, ErrorCategory, Failure, RiskLevel, ToolSpecification};
+use windlass_spec::envelope::Progress;
+use windlass_spec::{
+    Deprecation, Effect, EnvelopeUse, ErrorCategory, Failure, RiskLevel, ToolSpecification,
+};
 
 use crate::bind::BoundTool;
 use crate::envelope::{self, Opened};
 use crate::error::ToolError;
 use crate::output::too_large;
-use crate::tool::{CallContext, OnProgress};
+use crate::tool::{CallContext, OnProgress, ToolProgress};
 
 /// The time limit of a call whose specification has none.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -58,6 +61,25 @@ pub struct DispatchOptions {
     pub timeout: Option<Duration>,
     /// The assessed risk of the call, if it differs from that of the specification.
     pub risk: Option<RiskLevel>,
+    /// Receives what the tool should write differently in its answer.
+    pub notices: EnvelopeNotices,
+}
+
+/// What a tool should write differently in its answer. All clones are the same list.
+#[derive(Debug, Clone, Default)]
+pub struct EnvelopeNotices(Arc<Mutex<Vec<Deprecation>>>);
+
+impl EnvelopeNotices {
+    fn add(&self, notices: Vec<Deprecation>) {
+        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        list.extend(notices);
+    }
+
+    /// The notices so far, which are removed.
+    #[must_use]
+    pub fn take(&self) -> Vec<Deprecation> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// The outcome of dispatching a call.
@@ -89,6 +111,7 @@ pub async fn dispatch(
         mut context,
         timeout,
         risk,
+        notices,
     } = options;
     // The tool is also stopped when its time is up.
     let stop = CancellationToken::new();
@@ -114,7 +137,13 @@ pub async fn dispatch(
     let effect = Effects::of(risk.or(declared), is_idempotent);
     let timeout = timeout.unwrap_or_else(|| time_limit(tool.specification()));
     let last_words = LastWords::default();
-    context.progress = Some(last_words.recording(context.progress));
+    let progress = last_words.recording(context.progress);
+    context.progress = Some(Arc::clone(&progress));
+    let report = Report {
+        last_words: last_words.clone(),
+        progress,
+        notices,
+    };
     let max_output_bytes = context.max_output_bytes;
     let implementation = tool.shared_tool();
     let cleans_up = implementation.cleans_up;
@@ -128,7 +157,7 @@ pub async fn dispatch(
     let interrupted = tokio::select! {
         biased;
         ended = &mut work.ended => {
-            return outcome_of(tool, ended, &effect, max_output_bytes, &last_words);
+            return outcome_of(tool, ended, &effect, max_output_bytes, &report);
         }
         () = cancel.cancelled() => Interruption::Cancelled,
         () = running_time(timeout) => Interruption::Timeout,
@@ -352,26 +381,66 @@ fn time_limit(specification: &ToolSpecification) -> Duration {
     })
 }
 
+/// Whether the answers of a tool are read as envelopes: the tool and its declaration may say that its data only
+/// looks like one.
+fn has_envelopes(tool: &BoundTool) -> bool {
+    let declared = tool.specification().attributes().envelope;
+    let own = tool.tool().attributes().and_then(|own| own.envelope);
+    tool.tool().has_envelopes() && declared.max(own) != Some(EnvelopeUse::Never)
+}
+
+/// What a call reports besides its outcome.
+struct Report {
+    last_words: LastWords,
+    progress: OnProgress,
+    notices: EnvelopeNotices,
+}
+
+impl Report {
+    /// Takes what an answer reports: what to write differently, and the progress so far.
+    fn take(&self, notices: Vec<Deprecation>, progress: &[Progress]) {
+        self.notices.add(notices);
+        for reported in progress {
+            (self.progress)(ToolProgress {
+                done: reported.step().into(),
+                total: Some(reported.total().into()),
+                message: Some(reported.content().to_owned()),
+            });
+        }
+    }
+}
+
 fn outcome_of(
     tool: &BoundTool,
     ended: Result<Result<Value, ToolError>, Crashed>,
     effect: &Effects,
     max_output_bytes: usize,
-    last_words: &LastWords,
+    report: &Report,
 ) -> DispatchOutcome {
+    let last_words = &report.last_words;
     let end = match ended {
         Ok(Ok(value)) => {
-            let opened = match tool.tool().annotations() {
-                None => envelope::open(tool.specification(), value),
-                Some(_) => Opened::Result(value),
+            let opened = match has_envelopes(tool) {
+                true => envelope::open(tool.specification(), value),
+                false => Opened::Result(value).into(),
             };
-            let value = match opened {
-                Opened::Result(value) => value,
+            report.take(opened.notices, &opened.progress);
+            let (value, parts) = match opened.content {
+                Opened::Result(value) => (value, Vec::new()),
+                Opened::Data { data, parts } => (data, parts),
                 Opened::End(end) => return end.into(),
                 Opened::Question(question) => return DispatchOutcome::Question(question),
             };
-            match check_output(tool.specification(), &value, max_output_bytes) {
+            let check = |value: &Value| check_output(tool.specification(), value, max_output_bytes);
+            match check(&value) {
                 None => CallEnd::Success(value),
+                // The declared result is in the data of an envelope. What is next to it is kept.
+                Some(_)
+                    if fits_in(&value, max_output_bytes)
+                        && parts.iter().any(|part| check(part).is_none()) =>
+                {
+                    CallEnd::Success(value)
+                }
                 Some(error) => CallEnd::Error(error.into_failure(effect.of_bad_output)),
             }
         }

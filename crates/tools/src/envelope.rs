@@ -1,95 +1,196 @@
-//! Envelopes around results. A tool may return its bare result, a canonical
-//! envelope, or one of the older shapes. The content must match the tool's specification.
+//! Envelopes around results. A tool may return its bare result, a canonical envelope, or one of the older shapes.
+//! The content must match the tool's specification. Nothing of it is lost: what an envelope has besides the declared
+//! result stays next to it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
-use windlass_core::approval::{Ask, CredentialUse, Intervene};
-use windlass_core::run::{CallEnd, ToolQuestion};
+use serde_json::{Map, Value};
+use windlass_core::approval::{Ask, CredentialUse, Intervene, NamedCall};
+use windlass_core::run::{CallEnd, QuestionSubject, ToolQuestion};
+use windlass_spec::envelope::{Progress, read_frames};
 use windlass_spec::{
-    Action, Answer, DeprecationCode, Effect, ErrorCategory, Failure, Timestamp, ToolResponse,
-    ToolSpecification, Type, normalise_for,
+    Action, Answer, Deprecation, DeprecationCode, NonEmptyText, SecurityLevel, StreamFrame,
+    Timestamp, ToolResponse, ToolSpecification, Type, normalise_for,
 };
 
 /// The content of a tool's answer.
 pub(crate) enum Opened {
     /// A result, to be checked against the declared type.
     Result(Value),
+    /// The data of an envelope. The parts are what the declared type may describe: all of the data, or the
+    /// result in it.
+    Data {
+        /// All of the data.
+        data: Value,
+        /// The parts of it that may be the declared result, besides all of it.
+        parts: Vec<Value>,
+    },
     /// A final end of the call without a result to check.
     End(CallEnd),
     /// A question to a person.
     Question(Box<ToolQuestion>),
 }
 
-/// Opens the envelope around a result, if there is one. A value that matches the declared type is not
-/// an envelope, unless the type is so wide that every envelope matches it. Then only the canonical
-/// shape is an envelope, because a tool's own data may resemble the older shapes.
-pub(crate) fn open(specification: &ToolSpecification, value: Value) -> Opened {
-    let declared = specification.signature().returns();
-    let response = if declared.misfits(&value).is_empty() {
-        match canonical(declared, &value) {
-            Some(response) => response,
-            None => return Opened::Result(value),
-        }
-    } else {
-        let action = Action::from(specification.name());
-        let normalised = normalise_for(&action, &value, now());
-        let mut notices = normalised.notices.iter();
-        if notices.any(|notice| notice.code == DeprecationCode::NoEnvelope) {
-            return Opened::Result(value);
-        }
-        normalised.response
-    };
-    open_response(response)
+/// A tool's answer without its envelope.
+pub(crate) struct OpenedAnswer {
+    pub(crate) content: Opened,
+    /// What the tool should write differently.
+    pub(crate) notices: Vec<Deprecation>,
+    /// The progress that the tool reported in a stream of frames.
+    pub(crate) progress: Vec<Progress>,
 }
 
-/// The canonical envelope in a value that also matches the declared type.
-fn canonical(declared: &Type, value: &Value) -> Option<ToolResponse> {
-    let json = match (declared, value) {
-        (Type::Object, Value::Object(_)) => value.clone(),
-        // A program prints text; an envelope is a JSON object in it.
-        (Type::Text, Value::String(text)) if text.trim_start().starts_with('{') => {
-            serde_json::from_str(text).ok()?
+impl From<Opened> for OpenedAnswer {
+    fn from(content: Opened) -> Self {
+        Self {
+            content,
+            notices: Vec::new(),
+            progress: Vec::new(),
         }
-        _ => return None,
+    }
+}
+
+/// Opens the envelope around a result, if there is one. A value that matches the declared type is not an
+/// envelope, unless the type is so wide that every envelope matches it.
+pub(crate) fn open(specification: &ToolSpecification, value: Value) -> OpenedAnswer {
+    let declared = specification.signature().returns();
+    let is_of_type = declared.misfits(&value).is_empty();
+    if is_of_type && !is_wide(declared) {
+        return Opened::Result(value).into();
+    }
+    // A program prints text; an envelope is a JSON object in it, or a stream of frames.
+    let object = match &value {
+        Value::Object(_) => Some(value.clone()),
+        Value::String(text) if is_of_type => match read_stream(text) {
+            Some(streamed) => return streamed,
+            None => object_in(text),
+        },
+        _ => None,
     };
-    ToolResponse::from_value(json).ok()
+    let Some(object) = object else {
+        return Opened::Result(value).into();
+    };
+    let action = Action::from(specification.name());
+    let normalised = normalise_for(&action, &object, now());
+    let mut notices = normalised.notices.iter();
+    if notices.any(|notice| notice.code == DeprecationCode::NoEnvelope) {
+        return Opened::Result(value).into();
+    }
+    OpenedAnswer {
+        content: open_response(normalised.response),
+        notices: normalised.notices.into_iter().map(without_secret).collect(),
+        progress: Vec::new(),
+    }
+}
+
+/// The fields of a request that only the person who decides may read.
+const SECRETS: [&str; 3] = ["credential_preview", "vault_id", "screenshot"];
+
+/// The notice without the value of a field that only the person who decides may read.
+fn without_secret(mut notice: Deprecation) -> Deprecation {
+    if SECRETS.iter().any(|name| notice.pointer.contains(name)) {
+        "a value that is not shown".clone_into(&mut notice.found);
+    }
+    notice
+}
+
+/// Whether a type has every envelope as a value.
+fn is_wide(declared: &Type) -> bool {
+    match declared {
+        Type::Text | Type::Object | Type::Any => true,
+        Type::Nullable(inner) => is_wide(inner),
+        _ => false,
+    }
+}
+
+fn object_in(text: &str) -> Option<Value> {
+    let text = text.trim();
+    let is_object = text.starts_with('{') && text.ends_with('}');
+    is_object.then(|| serde_json::from_str(text).ok()).flatten()
+}
+
+/// The result in a whole stream of frames: its content, without the progress. `None` if the text is none.
+fn read_stream(text: &str) -> Option<OpenedAnswer> {
+    if !text.trim_start().starts_with("data:") {
+        return None;
+    }
+    let frames: Vec<StreamFrame> = read_frames(text)
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .ok()?;
+    let (StreamFrame::Done, frames) = frames.split_last()? else {
+        return None;
+    };
+    let (mut content, mut progress) = (String::new(), Vec::new());
+    for frame in frames {
+        match frame {
+            StreamFrame::Content { content: part } => content += part,
+            StreamFrame::Progress(reported) => progress.push(reported.clone()),
+            StreamFrame::Done => return None,
+        }
+    }
+    Some(OpenedAnswer {
+        progress,
+        ..Opened::Result(Value::String(content)).into()
+    })
 }
 
 fn open_response(response: ToolResponse) -> Opened {
+    let mut written = response.for_operator();
+    let data = written.get_mut("data").map(Value::take).unwrap_or_default();
     match response.into_answer() {
-        Answer::Success { data, .. } => match serde_json::to_value(data) {
-            Ok(value) => Opened::Result(value),
-            Err(error) => Opened::End(CallEnd::Error(Failure::foreign(
-                ErrorCategory::InvalidOutput,
-                Effect::Unknown,
-                error.to_string(),
-            ))),
+        Answer::Success { .. } => Opened::Data {
+            parts: parts(&data),
+            data,
         },
         Answer::Error { failure, .. } => Opened::End(CallEnd::Error(failure)),
         // Accepted work that continues elsewhere is a result, whatever type is declared for its end.
-        answer @ (Answer::Plan { .. } | Answer::Work { .. }) => Opened::End(CallEnd::Success(
-            ToolResponse::new(answer, now()).for_model(),
-        )),
-        Answer::AskHuman(ask) => Opened::Question(Box::new(ToolQuestion::Ask(Ask {
-            question: ask.question,
-            context: ask.context,
-            options: Vec::new(),
-            free_text: true,
-            form: None,
-        }))),
-        Answer::Authorization(request) => Opened::Question(Box::new(ToolQuestion::Authorization {
-            reason: request.reason,
-            security_level: Some(request.call.security_level),
-            credentials: None,
-        })),
-        Answer::Credential(request) => Opened::Question(Box::new(ToolQuestion::Authorization {
-            reason: request.message.clone(),
-            security_level: None,
-            credentials: Some(CredentialUse::from(request)),
-        })),
+        Answer::Plan { .. } | Answer::Work { .. } => {
+            written["data"] = data;
+            Opened::End(CallEnd::Success(written))
+        }
+        Answer::AskHuman(ask) => {
+            let question = ToolQuestion {
+                message: ask.message,
+                ..ToolQuestion::new(QuestionSubject::Ask(Ask {
+                    question: ask.question,
+                    context: ask.context,
+                    options: Vec::new(),
+                    free_text: true,
+                    form: None,
+                }))
+            };
+            asked(question, &data)
+        }
+        Answer::Authorization(request) => {
+            let question = ToolQuestion {
+                message: request.message,
+                ..ToolQuestion::new(QuestionSubject::Authorization {
+                    reason: request.reason,
+                    security_level: Some(request.call.security_level),
+                    credentials: None,
+                })
+            };
+            asked(question, &data)
+        }
+        Answer::Credential(request) => {
+            let level = data.get("security_level").and_then(Value::as_str);
+            let level = level.and_then(|word| word.parse::<SecurityLevel>().ok());
+            let reason = data.get("reason").and_then(Value::as_str);
+            let reason = reason.and_then(|reason| NonEmptyText::new(reason).ok());
+            let credentials = CredentialUse::from(request.clone());
+            let question = ToolQuestion {
+                message: reason.is_some().then(|| request.message.clone()),
+                ..ToolQuestion::new(QuestionSubject::Authorization {
+                    reason: reason.unwrap_or(request.message),
+                    security_level: level,
+                    credentials: (credentials != CredentialUse::default()).then_some(credentials),
+                })
+            };
+            asked(question, &data)
+        }
         Answer::Intervention(work) => {
-            Opened::Question(Box::new(ToolQuestion::Intervene(Intervene {
+            let subject = QuestionSubject::Intervene(Intervene {
                 status: work.status,
                 intervention_type: work.intervention_type,
                 provider: work.provider,
@@ -98,9 +199,51 @@ fn open_response(response: ToolResponse) -> Opened {
                 screenshot: work.screenshot,
                 oauth_url: work.oauth_url,
                 details: work.details,
-            })))
+            });
+            asked(ToolQuestion::new(subject), &data)
         }
     }
+}
+
+/// A question with what the tool wants the person to see, from the data of its request.
+fn asked(mut question: ToolQuestion, data: &Value) -> Opened {
+    let text = |name: &str| {
+        let text = data.get(name)?.as_str()?;
+        (!text.trim().is_empty()).then(|| text.to_owned())
+    };
+    question.user_id = text("user_id");
+    question.instruction = text("instruction");
+    question.expires_at = text("expires_at").and_then(|time| time.parse().ok());
+    let tool_args = data.get("tool_args").and_then(Value::as_object).cloned();
+    question.named_call = text("tool_name").map(|tool_name| NamedCall {
+        tool_name,
+        tool_args: tool_args.unwrap_or_default(),
+    });
+    Opened::Question(Box::new(question))
+}
+
+/// The parts of data that may be the declared result: the result of a service, the results of a page or a batch,
+/// and each of these forms without the tool's further fields.
+fn parts(data: &Value) -> Vec<Value> {
+    let Value::Object(fields) = data else {
+        return Vec::new();
+    };
+    let forms: [&[&str]; 4] = [
+        &["total", "results", "aggregation"],
+        &["total", "results"],
+        &["total_processed", "successful", "failed", "results"],
+        &["result", "metadata"],
+    ];
+    let forms = forms.into_iter().filter_map(|names| {
+        let part: Map<String, Value> = names
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), fields.get(*name)?.clone())))
+            .collect();
+        (part.len() == names.len() && part.len() < fields.len()).then_some(Value::Object(part))
+    });
+    let inner = ["result", "results"].into_iter();
+    let inner = inner.filter_map(|name| fields.get(name).cloned());
+    forms.chain(inner).collect()
 }
 
 fn now() -> Timestamp {

@@ -1,6 +1,7 @@
 //! The errors of tools, and who may see them. A message by the author of a tool is shown to the
 //! model. A message from a program or a server is shown to the operator only.
 
+use std::any::Any;
 use std::fmt;
 
 use windlass_core::run::ToolQuestion;
@@ -140,6 +141,16 @@ impl ToolError {
             retry_after_seconds: self.retry_after_seconds,
             ..failure
         }
+    }
+}
+
+/// The error of a function that is a tool. A [`ToolError`] stays as it is, with its category and its question to a
+/// person; of every other error the model is shown the message.
+#[doc(hidden)]
+pub fn error_of_tool(error: impl fmt::Display + 'static) -> ToolError {
+    match (&error as &dyn Any).downcast_ref::<ToolError>() {
+        Some(own) => own.clone(),
+        None => ToolError::from_display(error),
     }
 }
 

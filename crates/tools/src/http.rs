@@ -32,6 +32,9 @@ const MAX_ERROR_BYTES: usize = 2 * 1024;
 /// The header with the key of the call, by which a server recognizes a repeated request.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
+/// The header with the proof of an approval that the server asked for, a signed statement.
+const APPROVAL: &str = "windlass-approval";
+
 windlass_spec::word_set! {
     /// A method a tool can use.
     HttpMethod, "HTTP method" {
@@ -228,6 +231,10 @@ impl HttpEndpoint {
         if self.method.has_effect() && !context.key.is_empty() && !self.has_header(IDEMPOTENCY_KEY)
         {
             request = request.header(IDEMPOTENCY_KEY, &context.key);
+        }
+        let approval = context.approval.as_ref();
+        if let Some(statement) = approval.and_then(|approval| approval.signed.as_deref()) {
+            request = request.header(APPROVAL, statement);
         }
         let mut secrets = Vec::new();
         for header in &self.headers {

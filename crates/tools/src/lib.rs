@@ -41,7 +41,8 @@ pub use builtin::{
 pub use command::{CommandLine, CommandLineError, ProcessGroup};
 pub use difference::{Difference, differences};
 pub use dispatch::{
-    DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT, DispatchOptions, DispatchOutcome, dispatch,
+    DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT, DispatchOptions, DispatchOutcome, EnvelopeNotices,
+    dispatch,
 };
 pub use error::ToolError;
 pub use failure::{BindingFailure, BindingReason, SchemaPart};
@@ -51,7 +52,7 @@ pub use library::{MergeConflict, ToolLibrary};
 pub use library_file::LibraryFileError;
 pub use memory::{Caller, FoundMemory, MemoryPort, MemoryReach, NewMemory, SavedMemory, Taint};
 pub use split::{Split, SplitError, ToolVariant};
-pub use tool::{CallContext, OnProgress, Tool, ToolFuture, ToolProgress};
+pub use tool::{ApprovalStatement, CallContext, OnProgress, Tool, ToolFuture, ToolProgress};
 pub use tool_type::{Nesting, ToolType, TypeTooDeep};
 pub use windlass_macros::{ToolType, tool};
 
@@ -62,6 +63,7 @@ pub mod __private {
     pub use serde_json::json;
     pub use windlass_spec::Type;
 
+    pub use crate::error::error_of_tool;
     pub use crate::native::{Arguments, NativeTool};
     pub use crate::tool_type::optional;
     pub use crate::{Nesting, Tool, ToolBuildError, ToolError, ToolType, TypeTooDeep};

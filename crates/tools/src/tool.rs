@@ -7,10 +7,11 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use windlass_core::approval::Digest;
 use windlass_core::gate::Permit;
 use windlass_core::risk::{Annotations, Trust};
 use windlass_core::run::FormReply;
-use windlass_spec::{ErrorCategory, NonEmptyText, ToolAttributes, ToolName};
+use windlass_spec::{CallId, ErrorCategory, NonEmptyText, ToolAttributes, ToolName};
 
 use crate::builder::ToolBuilder;
 use crate::dispatch::DEFAULT_MAX_OUTPUT_BYTES;
@@ -38,6 +39,19 @@ pub struct ToolProgress {
 /// A callback for the progress of a call. It must not block.
 pub type OnProgress = Arc<dyn Fn(ToolProgress) + Send + Sync>;
 
+/// The proof that a person approved a call whose tool had asked for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalStatement {
+    /// The id of the approval: the call that was approved.
+    pub approval: CallId,
+    /// The id of this statement. A tool that checks statements accepts each id once.
+    pub id: String,
+    /// The digest of the approved call.
+    pub call_digest: Digest,
+    /// The statement as a JWS that the key of the installation signed; `None` if the run has no key.
+    pub signed: Option<String>,
+}
+
 /// The context of a call that an implementation gets besides the arguments.
 #[derive(Clone)]
 pub struct CallContext {
@@ -50,6 +64,8 @@ pub struct CallContext {
     pub key: String,
     /// The reply to the form that the tool asked for when it last ran for this call.
     pub reply: Option<FormReply>,
+    /// The proof of the approval that the tool asked for when it last ran for this call.
+    pub approval: Option<ApprovalStatement>,
     /// The progress callback.
     pub progress: Option<OnProgress>,
     /// On whose behalf the call is made, if that is known.
@@ -76,6 +92,7 @@ impl Default for CallContext {
             max_output_bytes: DEFAULT_MAX_OUTPUT_BYTES,
             key: String::new(),
             reply: None,
+            approval: None,
             progress: None,
             caller: None,
             memory: None,
@@ -115,6 +132,8 @@ pub struct Tool {
     pub(crate) attributes: Option<Arc<ToolAttributes>>,
     /// The annotations of the MCP server it comes from, if it comes from one.
     pub(crate) annotations: Option<(Annotations, Trust)>,
+    /// Whether its answers may be envelopes.
+    pub(crate) has_envelopes: bool,
     /// A description of its implementation, if it is known.
     pub(crate) implementation: Option<Arc<str>>,
     /// What must be configured before it can be used, if it cannot.
@@ -140,6 +159,12 @@ impl Tool {
     #[must_use]
     pub fn annotations(&self) -> Option<(Annotations, Trust)> {
         self.annotations
+    }
+
+    /// Whether its answers are read as envelopes, if they are one.
+    #[must_use]
+    pub fn has_envelopes(&self) -> bool {
+        self.has_envelopes
     }
 
     /// Its name.

@@ -2,7 +2,7 @@
 //! reads and writes for a type.
 
 use serde_json::{Map, Value};
-use windlass_spec::{Field, MAX_DEPTH, Presence, Type};
+use windlass_spec::{Field, MAX_DEPTH, Presence, ToolResponse, Type};
 
 /// A Rust type that can be a parameter or result of a tool. Derive it for structs with named fields and for
 /// enums of variants without data.
@@ -77,6 +77,13 @@ macro_rules! plain {
             }
         }
     )+)+};
+}
+
+/// An envelope around the result, an error, or a question to a person.
+impl ToolType for ToolResponse {
+    fn tool_type(_: Nesting) -> Result<Type, TypeTooDeep> {
+        Ok(Type::Any)
+    }
 }
 
 plain! {

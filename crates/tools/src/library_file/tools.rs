@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use windlass_gram::LineIndex;
 use windlass_spec::reserved::check_name;
-use windlass_spec::{NonEmptyText, Signature, ToolName, nearest};
+use windlass_spec::{EnvelopeUse, NonEmptyText, Signature, ToolName, nearest};
 
 use super::reader::{FileLocation, Reader, quoted};
 use super::variants::SharedParts;
@@ -18,7 +18,7 @@ use crate::http::{HttpEndpoint, HttpMethod};
 use crate::tool::Tool;
 
 /// The keys of a tool.
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     "description",
     "signature",
     "command",
@@ -28,6 +28,7 @@ const KEYS: [&str; 9] = [
     "experiment",
     "environment",
     "directory",
+    "envelope",
 ];
 
 /// The keys for implementations. A tool has one of them.
@@ -158,12 +159,34 @@ impl<'e, 'i> Entry<'e, 'i> {
         let built = builder
             .description(description)
             .signature(signature)
+            .envelopes(self.has_envelopes(reader))
             .build();
         let mut tool = built
             .map_err(|error| reader.error(self.location, error.to_string(), None))
             .ok()?;
         tool.implementation = Some(self.describe_implementation().into());
         Some(tool)
+    }
+
+    /// Whether the answers of the tool are read as envelopes.
+    fn has_envelopes(&self, reader: &mut Reader<'_>) -> bool {
+        let Some((location, value)) = self.value("envelope") else {
+            return true;
+        };
+        let word = reader.text(value, &location);
+        match word.map(|word| word.parse::<EnvelopeUse>()) {
+            Some(Ok(envelope)) => envelope == EnvelopeUse::Auto,
+            Some(Err(error)) => {
+                let hint = "write \"never\" if the data of the tool only looks like an envelope";
+                reader.error(
+                    &location,
+                    format!("is not valid: {error}"),
+                    Some(hint.to_owned()),
+                );
+                true
+            }
+            None => true,
+        }
     }
 
     /// A description of the implementation.
@@ -427,6 +450,7 @@ impl<'e, 'i> Entry<'e, 'i> {
         };
         let mut tool = tool.clone().renamed(name);
         tool.implementation = Some(format!("built-in {wanted}").into());
+        tool.has_envelopes &= self.has_envelopes(reader);
         if let Some((location, value)) = self.value("description") {
             let description = NonEmptyText::new(reader.text(value, &location)?);
             tool.description = description

@@ -6,7 +6,7 @@ mod files;
 mod governing;
 mod researcher;
 mod search;
-mod server;
+pub(super) mod server;
 mod settings;
 mod status;
 mod web;

@@ -5,6 +5,7 @@ mod builtin;
 mod commands;
 mod differences;
 mod dispatching;
+mod envelopes;
 mod http;
 mod interrupted;
 mod libraries;

@@ -1,7 +1,7 @@
 //! Tests of `web_automation` with a configured service.
 
 use serde_json::json;
-use windlass_core::run::ToolQuestion;
+use windlass_core::run::QuestionSubject;
 use windlass_tools::{
     AutomationSettings, BuiltinSettings, DispatchOptions, DispatchOutcome, dispatch,
 };
@@ -51,8 +51,8 @@ async fn use_of_credentials_asks_a_person() {
     };
     assert!(
         matches!(
-            *question,
-            ToolQuestion::Authorization {
+            question.subject,
+            QuestionSubject::Authorization {
                 credentials: Some(_),
                 ..
             }

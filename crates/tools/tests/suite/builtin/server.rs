@@ -8,16 +8,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// The responses by path, including headers.
-pub(super) type Pages = HashMap<String, String>;
+pub(in crate::suite) type Pages = HashMap<String, String>;
 
-pub(super) struct MockServer {
-    pub(super) address: SocketAddr,
+pub(in crate::suite) struct MockServer {
+    pub(in crate::suite) address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl MockServer {
     /// A server that answers with the result of `answer`.
-    pub(super) async fn answering(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+    pub(in crate::suite) async fn answering(
+        answer: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -47,7 +49,7 @@ impl MockServer {
     }
 
     /// A server with these pages, by path.
-    pub(super) async fn with(pages: Pages) -> Self {
+    pub(in crate::suite) async fn with(pages: Pages) -> Self {
         Self::answering(move |request| {
             let path = path(request);
             let page = pages.get(&path).cloned();
@@ -57,7 +59,7 @@ impl MockServer {
     }
 
     /// A search engine that answers like `SearxNG`, with one result about every query.
-    pub(super) async fn searxng() -> Self {
+    pub(in crate::suite) async fn searxng() -> Self {
         Self::answering(|request| {
             let url = reqwest::Url::parse(&format!("http://search.test{}", path(request))).unwrap();
             let parameter = |name: &str| {
@@ -86,18 +88,18 @@ impl MockServer {
         .await
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub(in crate::suite) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// The requested paths, in order.
-    pub(super) fn paths(&self) -> Vec<String> {
+    pub(in crate::suite) fn paths(&self) -> Vec<String> {
         let requests = self.requests.lock().unwrap();
         requests.iter().map(|request| path(request)).collect()
     }
 
     /// The requests, in order.
-    pub(super) fn requests(&self) -> Vec<String> {
+    pub(in crate::suite) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
 }
@@ -118,7 +120,7 @@ fn path(request: &str) -> String {
     request.split(' ').nth(1).unwrap_or_default().to_owned()
 }
 
-pub(super) fn response(status: &str, content_type: &str, body: &str) -> String {
+pub(in crate::suite) fn response(status: &str, content_type: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\
@@ -126,11 +128,11 @@ pub(super) fn response(status: &str, content_type: &str, body: &str) -> String {
     )
 }
 
-pub(super) fn html(body: &str) -> String {
+pub(in crate::suite) fn html(body: &str) -> String {
     response("200 OK", "text/html; charset=utf-8", body)
 }
 
-pub(super) fn redirect(to: &str) -> String {
+pub(in crate::suite) fn redirect(to: &str) -> String {
     format!(
         "HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     )
