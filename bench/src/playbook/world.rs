@@ -198,7 +198,7 @@ impl World {
                 content: text.clone(),
             });
             conversation.push(ChatMessage::Assistant {
-                content: run.response().answer.as_str().to_owned(),
+                content: run.response().answer().as_str().to_owned(),
                 calls: Vec::new(),
             });
             turns.push(TurnOutcome {
@@ -262,6 +262,7 @@ impl World {
             progress: None,
             output_schema: None,
             max_output_bytes: 1 << 24,
+            approval: None,
         };
         match self.governed.server().call(request).await {
             Ok(CallOutcome::Answered(answered)) if !answered.is_error => Ok(answered.value),

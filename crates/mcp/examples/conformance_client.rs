@@ -132,6 +132,7 @@ fn request(key: String, tool: String, arguments: Map<String, Value>) -> CallRequ
         progress: None,
         output_schema: None,
         max_output_bytes: 1024 * 1024,
+        approval: None,
     }
 }
 

@@ -80,6 +80,7 @@ async fn main() -> anyhow::Result<()> {
             progress: None,
             output_schema: Some(promised.clone()),
             max_output_bytes: 1 << 20,
+            approval: None,
         };
         let outcome = server.call(request).await?;
         let took_server = begun.elapsed();

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::RwLock;
 use tokio_util::sync::CancellationToken;
 use windlass_core::approval::{Ask, Digest, FormRequest};
-use windlass_core::run::{self, ToolQuestion};
+use windlass_core::run::{self, QuestionSubject, ToolQuestion};
 use windlass_spec::server::{ServerSettings, Transport};
 use windlass_spec::{Effect, ErrorCategory, NonEmptyText};
 use windlass_tools::{CallContext, ToolError, ToolProgress};
@@ -267,6 +267,7 @@ impl GovernedServer {
             }),
             output_schema: pinned.definition.output_schema().cloned(),
             max_output_bytes: context.max_output_bytes,
+            approval: context.approval.and_then(|approval| approval.signed),
             arguments,
         };
         let outcome = match context.reply {
@@ -377,7 +378,7 @@ impl GovernedServer {
         let question = format!("The MCP server `{name}` asks: {text}");
         let warning =
             "The server wrote this text, not Windlass. Your answer is sent to the server.";
-        ToolQuestion::Ask(Ask {
+        ToolQuestion::new(QuestionSubject::Ask(Ask {
             question: NonEmptyText::or(&question, "An MCP server asks."),
             context: Some(warning.to_owned()),
             options: Vec::new(),
@@ -387,7 +388,7 @@ impl GovernedServer {
                 schema,
                 url,
             })),
-        })
+        }))
     }
 }
 

@@ -258,6 +258,8 @@ pub struct CallRequest {
     pub output_schema: Option<Value>,
     /// The most bytes of the answer.
     pub max_output_bytes: usize,
+    /// The proof of an approval that the tool asked for, as a signed statement.
+    pub approval: Option<String>,
 }
 
 impl fmt::Debug for CallRequest {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
-    ClientNotification, ClientRequest, ErrorCode, ErrorData, RequestId, ServerResult,
+    ClientNotification, ClientRequest, ErrorCode, ErrorData, RequestId, RequestMetaObject,
+    ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use serde_json::Value;
@@ -21,6 +22,9 @@ use super::connection::Connection;
 use super::output::OutputSchemas;
 use super::wire::{PendingElicitation, PendingRequest};
 use super::{elicitation, shown};
+
+/// The key in `_meta` of the proof of an approval that the tool asked for.
+const APPROVAL_META: &str = "windlass/approval";
 
 /// A call whose request is in flight, or that waits for the user.
 pub(crate) struct Call {
@@ -137,6 +141,11 @@ impl Call {
         params.request_state = inputs.state;
         params.input_responses = Some(inputs.responses).filter(|responses| !responses.is_empty());
         let (pending, elicitations) = PendingRequest::new(true, self.request.progress.clone());
+        if let Some(statement) = &self.request.approval {
+            let mut meta = RequestMetaObject::default();
+            meta.insert(APPROVAL_META.to_owned(), statement.as_str().into());
+            params.meta = Some(meta);
+        }
         let mut request = CallToolRequest::new(params);
         request.extensions.insert(Arc::clone(&pending));
         let peer = self.connection.peer.clone();

@@ -147,6 +147,7 @@ pub(super) fn request(tool: &str, arguments: Value) -> CallRequest {
         progress: None,
         output_schema: None,
         max_output_bytes: 1 << 20,
+        approval: None,
     }
 }
 
