@@ -93,6 +93,8 @@ pub struct ToolStatistics {
     pub last_at: Timestamp,
     /// The category of the latest error, if there was one.
     pub last_error: Option<ErrorCategory>,
+    /// How often its answers violated a rule of the envelope, at any time.
+    pub notice_count: u64,
 }
 
 impl ToolStatistics {
@@ -155,7 +157,18 @@ impl Store {
                     last.count(row)?;
                 }
             }
-            Ok(all.into_iter().map(StatisticsBuilder::statistics).collect())
+            let mut statistics: Vec<ToolStatistics> =
+                all.into_iter().map(StatisticsBuilder::statistics).collect();
+            let mut notices = connection.prepare_cached(
+                "SELECT coalesce(sum(count), 0) FROM answer_notices
+                 WHERE tool = ?1 AND (?2 IS NULL OR tenant = ?2)",
+            )?;
+            for of in &mut statistics {
+                let count: i64 =
+                    notices.query_row(params![of.tool.as_str(), filter.tenant], |row| row.get(0))?;
+                of.notice_count = u64::try_from(count).unwrap_or_default();
+            }
+            Ok(statistics)
         })
     }
 
@@ -354,6 +367,7 @@ impl StatisticsBuilder {
             p95_ms: percentile(95),
             last_at: self.last_at,
             last_error: self.last_error,
+            notice_count: 0,
             tool: self.tool,
         }
     }

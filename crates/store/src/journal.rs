@@ -8,6 +8,7 @@ use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::{Event, RunEnd};
 use windlass_spec::RunId;
 
+use crate::answer_notice::AnswerNotices;
 use crate::connection::Readers;
 use crate::crash::CrashPoints;
 use crate::error::Error;
@@ -142,6 +143,7 @@ impl RunJournal {
         let points = CrashPoints::of_event(&payload);
         let ended = EndedExecution::of(event.event());
         let noticed = NoticedGap::of(event.event());
+        let notices = AnswerNotices::of(event.event());
         move |seq| {
             Work::new(points, move |connection| {
                 let row = EventRow {
@@ -157,6 +159,9 @@ impl RunJournal {
                 }
                 if let Some(noticed) = &noticed {
                     noticed.insert(connection, &run)?;
+                }
+                if let Some(notices) = &notices {
+                    notices.insert(connection)?;
                 }
                 Ok(seq)
             })

@@ -10,6 +10,7 @@
 //! completion callback (`*_then`).
 
 mod admin;
+mod answer_notice;
 mod approval;
 mod atomic;
 mod conditions;
@@ -37,12 +38,14 @@ mod read;
 mod resumable;
 mod rows;
 mod schema;
+mod secret;
 mod standing;
 mod store;
 mod variant;
 mod writer;
 
 pub use admin::{AdminChange, RecordedAdminChange};
+pub use answer_notice::AnswerNoticeCount;
 pub use approval::{ApprovalFilter, ApprovalSummary};
 pub use conversation::StoredConversation;
 pub use decision::{DecisionSigner, NewDecision};

@@ -25,6 +25,7 @@ fn run(store: &Store, name: &str, ends: &[CallEnd]) {
                 tool: record.tool_name().clone(),
                 started_at: record.started_at().unwrap(),
                 variant: None,
+                notices: Vec::new(),
             });
             ended += 1;
         }
