@@ -13,6 +13,7 @@ mod gate;
 mod learning;
 mod offering;
 mod plans;
+mod proof;
 mod spans;
 mod waiting;
 

@@ -21,7 +21,8 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures::future::BoxFuture;
-use windlass_core::approval::{Principal, StandingCall, TenantPrincipal};
+use serde_json::Value;
+use windlass_core::approval::{Approval, Principal, StandingCall, TenantPrincipal};
 use windlass_core::durable::{AtomicWrite, CallEvidence, Durability, InboxCommand, ResumableRun};
 use windlass_core::limits::{ExhaustedLimit, Limit};
 use windlass_core::redact::{RedactError, RedactedEvent};
@@ -280,6 +281,15 @@ pub trait Journal: Send + Sync {
     /// # Errors
     /// If it would not be a valid event without the secret.
     fn redact(&self, event: Event) -> Result<RedactedEvent, DurableError>;
+
+    /// A text that may be stored in place of a secret one, which is shown only to the person who decides.
+    fn seal(&self, secret: &str) -> String;
+
+    /// A question with the sealed texts in it in clear, to be shown to the person who decides.
+    fn opened(&self, question: &Approval) -> Approval;
+
+    /// A statement of a kind with these claims, signed by this installation as a JWS; `None` if it has no key.
+    fn statement(&self, kind: &str, claims: &Value) -> Option<String>;
 
     /// Stores an event, after all that were appended before. With [`Durability::Synced`] it is safe
     /// from a crash when this returns; with [`Durability::Relaxed`] a crash may lose it, with all that

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::Value;
 use windlass_core::approval::{
     Approval, ApprovalOutcome, DecideError, DecisionEffect, Hold, HoldError, PersonDecision,
     Principal, StandingCall, TenantPrincipal,
@@ -386,6 +387,19 @@ struct MemoryJournal {
 impl Journal for MemoryJournal {
     fn who(&self) -> &TenantPrincipal {
         &self.who
+    }
+
+    /// Nothing is stored, so nothing is sealed.
+    fn seal(&self, secret: &str) -> String {
+        secret.to_owned()
+    }
+
+    fn opened(&self, question: &Approval) -> Approval {
+        question.clone()
+    }
+
+    fn statement(&self, _: &str, _: &Value) -> Option<String> {
+        None
     }
 
     fn redact(&self, event: Event) -> Result<RedactedEvent, DurableError> {

@@ -6,8 +6,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::sync::oneshot;
-use windlass_core::approval::{ApprovalOutcome, Principal, StandingCall, TenantPrincipal};
+use windlass_core::approval::{
+    Approval, ApprovalOutcome, Principal, StandingCall, TenantPrincipal,
+};
 use windlass_core::durable::{
     AtomicWrite, CallEvidence, Durability, InboxAction, InboxCommand, ResumableRun,
 };
@@ -465,6 +468,18 @@ struct StoredJournal {
 impl Journal for StoredJournal {
     fn who(&self) -> &TenantPrincipal {
         &self.who
+    }
+
+    fn seal(&self, secret: &str) -> String {
+        self.store.seal(secret)
+    }
+
+    fn opened(&self, question: &Approval) -> Approval {
+        self.store.opened(question)
+    }
+
+    fn statement(&self, kind: &str, claims: &Value) -> Option<String> {
+        self.store.statement(kind, claims)
     }
 
     fn append_with<'j>(

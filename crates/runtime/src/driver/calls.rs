@@ -17,13 +17,15 @@ use windlass_core::run::{
     CallEnd, CallKind, Event, ExecutedTool, FormReply, Run, RunEnd, TaskEnd, ToolQuestion, Variant,
 };
 use windlass_spec::plan::PlanTaskId;
-use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel};
+use windlass_spec::{CallId, Deprecation, Effect, ErrorCategory, Failure, RiskLevel};
 use windlass_store::{crash_point, indicates_tool_failure, state_and_category};
 use windlass_tools::{
-    BoundTool, CallContext, Caller, DispatchOptions, DispatchOutcome, OnProgress, Taint, dispatch,
+    ApprovalStatement, BoundTool, CallContext, Caller, DispatchOptions, DispatchOutcome,
+    EnvelopeNotices, OnProgress, Taint, dispatch,
 };
 
 use super::plans::Plans;
+use super::proof::approval_statement;
 use super::waiting::{Flow, INBOX_POLL};
 use super::{Drive, DriveError, Driver, Stop, spans};
 use crate::limiter::Admitted;
@@ -34,8 +36,8 @@ pub(super) type Outcome = Result<CallOutcome, DriveError>;
 
 pub(super) enum CallOutcome {
     Ended(Box<Ended>),
-    /// The tool asks a person.
-    NeedsAnswer(Box<ToolQuestion>),
+    /// The tool asks a person, and what it should write differently.
+    NeedsAnswer(Box<ToolQuestion>, Vec<Deprecation>),
     /// The child run of a sub-agent was stopped after a step, or waits for an approval or answer. The call is
     /// still running and continues when the run is resumed.
     Suspended {
@@ -78,6 +80,8 @@ pub(super) struct Ended {
     is_tainted: bool,
     /// The variant that ran, if it is not the one the call started with.
     variant: Option<Variant>,
+    /// What the tool should write differently in its answer.
+    notices: Vec<Deprecation>,
 }
 
 impl Ended {
@@ -93,6 +97,7 @@ impl From<CallEnd> for Ended {
             spent: Spent::default(),
             is_tainted: false,
             variant: None,
+            notices: Vec::new(),
         }
     }
 }
@@ -121,7 +126,9 @@ impl<'d> Drive<'d> {
                 continue;
             }
             let span = spans::tool_call(&self.run, call);
-            let work = self.execute(call.clone(), permit, &cancel, reply);
+            let now = self.driver.durable.now();
+            let approval = approval_statement(&self.run, call, &*self.journal, now);
+            let work = self.execute(call.clone(), permit, &cancel, (reply, approval));
             running.push(Box::pin(async move {
                 let (call, outcome) = work.instrument(span.clone()).await;
                 spans::record_outcome(&span, &outcome);
@@ -168,8 +175,8 @@ impl<'d> Drive<'d> {
                             cancel.cancel();
                         }
                     }
-                    CallOutcome::NeedsAnswer(question) => {
-                        self.ask_for_tool(&call, *question).await?;
+                    CallOutcome::NeedsAnswer(question, notices) => {
+                        self.ask_for_tool(&call, *question, notices).await?;
                     }
                     CallOutcome::Suspended { for_person } => {
                         *suspended.get_or_insert(false) |= for_person;
@@ -242,7 +249,7 @@ impl<'d> Drive<'d> {
         call: CallId,
         permit: Permit,
         cancel: &CancellationToken,
-        reply: Option<FormReply>,
+        (reply, approval): (Option<FormReply>, Option<ApprovalStatement>),
     ) -> BoxFuture<'d, (CallId, Outcome)> {
         let cancel = cancel.clone();
         let kind = self.run.kind(&call);
@@ -286,16 +293,19 @@ impl<'d> Drive<'d> {
                     stop: cancel,
                     key,
                     reply,
+                    approval,
                     progress: Some(progress),
                     caller: Some(caller),
                     memory,
                     variant: variant.as_ref().map(|variant| variant.name.clone()),
                     ..CallContext::default()
                 };
+                let notices = EnvelopeNotices::default();
                 let options = DispatchOptions {
                     context,
                     timeout,
                     risk: Some(risk),
+                    notices: notices.clone(),
                 };
                 crash_point!("effect.before");
                 let dispatched = dispatch(&tool, permit, options).await;
@@ -304,9 +314,12 @@ impl<'d> Drive<'d> {
                     DispatchOutcome::Ended(end) => CallOutcome::Ended(Box::new(Ended {
                         is_tainted: taint.is_tainted(),
                         variant,
+                        notices: notices.take(),
                         ..end.into()
                     })),
-                    DispatchOutcome::Question(question) => CallOutcome::NeedsAnswer(question),
+                    DispatchOutcome::Question(question) => {
+                        CallOutcome::NeedsAnswer(question, notices.take())
+                    }
                 };
                 (call, Ok(outcome))
             }),
@@ -379,6 +392,7 @@ impl<'d> Drive<'d> {
             started_at,
             // If the executor does not report a variant, the assigned one ran.
             variant: ended.variant.or_else(|| self.run.variant(call).cloned()),
+            notices: ended.notices,
         });
         let (state, category) = state_and_category(&ended.end);
         if let (Some(ran), Some(has_failed)) = (&ran, indicates_tool_failure(state, category)) {
@@ -416,6 +430,7 @@ async fn work_as_child(driver: Driver, first: Option<Event>) -> Outcome {
             spent: Spent::by(&run),
             is_tainted: run.is_tainted(),
             variant: None,
+            notices: Vec::new(),
         })),
         None => CallOutcome::Suspended {
             for_person: run.end_or_waiting().is_some(),
@@ -450,7 +465,7 @@ pub(super) fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
         false => effect(run),
     };
     let failed = |category, why: &str| {
-        let message = format!("{why}; its answer so far: {}", response.answer);
+        let message = format!("{why}; its answer so far: {}", response.answer());
         let failure = Failure::new(category, possible_effect, message);
         match is_unknown {
             true => CallEnd::Unknown(failure),
@@ -458,7 +473,7 @@ pub(super) fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
         }
     };
     match end {
-        RunEnd::Completed => CallEnd::Success(Value::String(response.answer.to_string())),
+        RunEnd::Completed => CallEnd::Success(Value::String(response.answer().to_string())),
         RunEnd::IterationLimit => failed(
             ErrorCategory::BudgetExceeded,
             "the sub-agent ran out of turns",

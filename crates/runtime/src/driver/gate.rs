@@ -11,7 +11,7 @@ use windlass_core::gate::{Decision, Verdict};
 use windlass_core::limits::Readiness;
 use windlass_core::run::{CallEnd, CallKind, Event, GateStep, ToolQuestion, undecidable};
 use windlass_spec::{
-    CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel, Timestamp, ToolName,
+    CallId, CallState, Deprecation, Effect, ErrorCategory, Failure, RiskLevel, Timestamp, ToolName,
 };
 
 use super::waiting::{INBOX_POLL_IDLE, InboxState};
@@ -72,11 +72,16 @@ impl Drive<'_> {
     pub(super) async fn ask_for_tool(
         &mut self,
         call: &CallId,
-        asked: ToolQuestion,
+        mut asked: ToolQuestion,
+        notices: Vec<Deprecation>,
     ) -> Result<(), DriveError> {
         let at = self.driver.durable.now();
         let who = self.journal.who();
-        match self.run.tool_question(call, who, asked, at)? {
+        asked.seal(|secret| self.journal.seal(secret));
+        match self
+            .run
+            .tool_question(call, who, &self.rules, (asked, notices), at)?
+        {
             GateStep::Ask(question) => {
                 if question.question().form().is_some() {
                     self.parked.insert(call.clone());
@@ -347,6 +352,10 @@ impl Drive<'_> {
         if self.run.end().is_some() {
             return Ok(None);
         }
+        if let Some(end) = self.run.answered_end(call).cloned() {
+            self.end_call(call, end.into()).await?;
+            return Ok(None);
+        }
         self.take_rules()?;
         let (record, _) = self.run.call(call)?;
         let risk = self.run.risk(call);
@@ -397,7 +406,9 @@ impl Drive<'_> {
         let Some(decision) = decision else {
             return Ok(None);
         };
-        let is_held = decision.verdict() == Verdict::Hold;
+        // A call that is made again for its tool was released before.
+        let is_held =
+            decision.verdict() == Verdict::Hold && self.run.approval_proof(call).is_none();
         // A fresh decision is not repeated. All others are: the rules may have changed since, and only a
         // stricter decision counts.
         let mut is_trial = self.fresh.get(call).copied();

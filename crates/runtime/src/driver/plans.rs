@@ -292,7 +292,7 @@ impl<'d> Drive<'d> {
             CallOutcome::Suspended { for_person } => {
                 plans.suspended.insert((plan, task), for_person);
             }
-            CallOutcome::Ended(_) | CallOutcome::NeedsAnswer(_) => {}
+            CallOutcome::Ended(_) | CallOutcome::NeedsAnswer(..) => {}
         }
         Ok(())
     }

@@ -142,7 +142,7 @@ pub(super) fn record_outcome(span: &Span, outcome: &Outcome) {
                 CallState::Error | CallState::Pending | CallState::Running => "error",
             }
         }
-        Ok(CallOutcome::NeedsAnswer(_)) => "needs_answer",
+        Ok(CallOutcome::NeedsAnswer(..)) => "needs_answer",
         Ok(CallOutcome::Suspended { .. }) => "suspended",
         Ok(CallOutcome::TaskEnded(..)) => "task_ended",
         Err(error) => {

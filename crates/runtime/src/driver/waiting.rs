@@ -115,7 +115,7 @@ impl Drive<'_> {
             return Ok(AskOutcome::NotDecided);
         };
         let call = question.call().clone();
-        let asked = asker(question).await;
+        let asked = asker(self.journal.opened(&question)).await;
         if asked == AskOutcome::NotDecided {
             self.declined.insert(call);
         }

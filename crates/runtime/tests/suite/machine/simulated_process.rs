@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt as _;
+use serde_json::Value;
 use tokio::sync::Notify;
-use windlass_core::approval::{Principal, StandingCall, TenantPrincipal};
+use windlass_core::approval::{Approval, Principal, StandingCall, TenantPrincipal};
 use windlass_core::durable::CallEvidence;
 use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
 use windlass_runtime::{
@@ -284,6 +285,18 @@ impl Journal for SimulatedJournal {
 
     fn redact(&self, event: Event) -> Result<RedactedEvent, DurableError> {
         self.inner.redact(event)
+    }
+
+    fn seal(&self, secret: &str) -> String {
+        self.inner.seal(secret)
+    }
+
+    fn opened(&self, question: &Approval) -> Approval {
+        self.inner.opened(question)
+    }
+
+    fn statement(&self, kind: &str, claims: &Value) -> Option<String> {
+        self.inner.statement(kind, claims)
     }
 
     fn append<'j>(
