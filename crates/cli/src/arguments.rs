@@ -109,8 +109,10 @@ pub(crate) enum Command {
     Check(Check),
     /// Rewrite gram files in the canonical layout.
     Fmt(Fmt),
-    /// Print the JSON Schema of the tools a file declares.
+    /// Print the JSON Schema of the tools a file declares, or of a public model.
     Schema(Schema),
+    /// Check what a tool answers.
+    Envelope(Envelope),
     /// Bind the tools a file declares to the implementations in a library.
     Bind(Bind),
     /// Run an agent on a task and print its answer.
@@ -197,16 +199,50 @@ pub(crate) struct Fmt {
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// The file that declares the tools; `-` reads standard input.
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "model")]
+    pub(crate) file: Option<PathBuf>,
 
     /// Print only this tool's schema. Default: one object with a schema for every tool.
     #[arg(value_name = "TOOL")]
     pub(crate) tool: Option<String>,
 
+    /// Print the schema of a public model, such as `ToolResponse`, with examples.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "returns"])]
+    pub(crate) model: Option<String>,
+
     /// Print the schema of the result instead of the parameters.
     #[arg(long)]
     pub(crate) returns: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Envelope {
+    #[command(subcommand)]
+    pub(crate) command: EnvelopeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EnvelopeCommand {
+    /// Print an answer in the present shape, and what the tool should write differently.
+    Check(EnvelopeCheck),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit code: 0 if the answer is in the present shape, 1 otherwise, 2 for wrong usage."
+)]
+pub(crate) struct EnvelopeCheck {
+    /// The file with the answer as JSON; `-` reads standard input.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// The tool that answered, for an answer that does not name it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+
+    /// Print one JSON object with the answer and the notices.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

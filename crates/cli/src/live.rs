@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use serde_json::Value;
-use windlass_core::approval::{Approval, PersonDecision, Principal};
+use windlass_core::approval::{Approval, PersonDecision, Principal, QuestionAuthor};
 use windlass_core::model::{FINISH, RequestedArguments};
 use windlass_core::run::{CallEnd, Event, TaskEnd};
 use windlass_runtime::{Progress, now};
-use windlass_spec::{RunId, Timestamp};
+use windlass_spec::{Deprecation, RunId, Timestamp, ToolName};
 use windlass_tools::ToolProgress;
 
 use super::moments::left;
@@ -28,6 +28,8 @@ pub(super) struct Live {
     single: Mutex<HashSet<RunId>>,
     /// The tools of the calls of each run's last turn.
     requested: Mutex<HashMap<RunId, Vec<String>>>,
+    /// The tools whose older shape of answers was reported.
+    noticed: Mutex<HashSet<ToolName>>,
 }
 
 impl Live {
@@ -57,6 +59,7 @@ impl Live {
             held_until,
             single: Mutex::default(),
             requested: Mutex::default(),
+            noticed: Mutex::default(),
         }
     }
 
@@ -67,6 +70,7 @@ impl Live {
             held_until: Arc::default(),
             single: Mutex::default(),
             requested: Mutex::default(),
+            noticed: Mutex::default(),
         }
     }
 
@@ -84,6 +88,9 @@ impl Live {
                 let lines = event_lines(run, event, tool.as_deref());
                 for line in lines.iter().filter(|_| !is_redundant) {
                     self.line(line.trim_end());
+                }
+                if let Some(line) = self.notice_line(event) {
+                    self.line(&line);
                 }
                 self.spinner.set_message(activity(event));
                 let until = match event {
@@ -146,6 +153,22 @@ impl Live {
         }
     }
 
+    /// The line about a tool that answers in an older shape, once for each tool.
+    fn notice_line(&self, event: &Event) -> Option<String> {
+        let (tool, notices) = match event {
+            Event::CallEnded { ran: Some(ran), .. } => (&ran.tool, &ran.notices),
+            Event::Asked { approval, .. } => match &approval.request().asked_by {
+                Some(QuestionAuthor::Tool(tool)) => (tool, &approval.request().notices),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let first = notices.first()?;
+        let mut noticed = self.noticed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = noticed.insert(tool.clone());
+        is_new.then(|| notice_line(tool, first, notices.len()))
+    }
+
     /// Writes one line, even if a model or tool put line breaks into the text. On a terminal it is cut, so
     /// that the end of it does not begin another line.
     fn line(&self, text: &str) {
@@ -159,6 +182,18 @@ impl Live {
             false => self.spinner.println(line),
         }
     }
+}
+
+/// The line about a tool that answers in an older shape: the first of its notices.
+pub(super) fn notice_line(tool: &ToolName, first: &Deprecation, count: usize) -> String {
+    let more = match count {
+        0 | 1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    format!(
+        "warning: `{tool}` answers in an older shape: {first}{more}; check an answer with \
+         `windlass envelope check FILE`"
+    )
 }
 
 /// Describes the progress of a tool on one line.

@@ -13,6 +13,7 @@ mod completions;
 mod config;
 mod doctor;
 mod ending;
+mod envelope;
 mod eval;
 mod format;
 mod gaps;
@@ -119,6 +120,7 @@ fn run() -> anyhow::Result<CommandOutcome> {
         Command::Check(command) => check::run(&command, &reporter),
         Command::Fmt(command) => format::run(&command, &reporter),
         Command::Schema(command) => schema::run(&command, &reporter),
+        Command::Envelope(command) => envelope::run(&command),
         Command::Bind(command) => bind::run(&program, &command, &reporter),
         Command::Run(command) => run::run(&program, &command, &reporter),
         Command::Chat(command) => chat::run(&program, &command, &reporter),

@@ -3,13 +3,15 @@
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use serde_json::json;
-use windlass_core::run::{Run, Task};
-use windlass_runtime::{Progress, Watch};
-use windlass_service::{Attachment, DeclaredAgent, Identity, NewRun, RunOptions, Service};
+use windlass_core::run::{Event, Run, Settings, Task};
+use windlass_runtime::{Progress, Watch, frames};
+use windlass_service::{
+    Attachment, DeclaredAgent, Identity, NewRun, RunOptions, Service, notices_to_json,
+};
 use windlass_spec::RunId;
 use windlass_tools::ToolProgress;
 
@@ -153,7 +155,16 @@ pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
         let live = Arc::clone(live);
         return Arc::new(move |run: &RunId, progress: Progress<'_>| live.show(run, progress));
     }
-    Arc::new(|_: &RunId, progress: Progress<'_>| {
+    let settings = Mutex::new(Settings::default());
+    Arc::new(move |run: &RunId, progress: Progress<'_>| {
+        let mut settings = settings.lock().unwrap_or_else(PoisonError::into_inner);
+        // The runs of sub-agents and tasks are named after the outermost one.
+        let is_outermost = !run.as_str().contains('.');
+        if let (true, Progress::Event(Event::Started { settings: own, .. })) =
+            (is_outermost, progress)
+        {
+            settings.clone_from(own);
+        }
         let line = match progress {
             Progress::Event(event) => serde_json::to_string(event).ok(),
             Progress::Tool(
@@ -189,8 +200,15 @@ pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
             ),
             Progress::Model(_) | Progress::Done(_) => None,
         };
+        let frames = match is_outermost {
+            true => frames(progress, &settings),
+            false => Vec::new(),
+        };
+        let frames = frames
+            .iter()
+            .filter_map(|frame| serde_json::to_string(frame).ok());
         // A closed output does not stop the run.
-        if let Some(line) = line {
+        for line in line.into_iter().chain(frames) {
             let _ = print_json(&format!("{line}\n"));
         }
     })
@@ -199,7 +217,7 @@ pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
 /// Prints the final answer of a run: plain to a file or a program, and quoted on a terminal.
 pub(super) fn print_answer(run: &Run) -> std::io::Result<()> {
     let author = format!("the agent `{}` answers", run.agent().name());
-    print_result(&author, run.response().answer.as_str(), false)
+    print_result(&author, run.response().answer().as_str(), false)
 }
 
 /// Prints the result of a run.
@@ -216,6 +234,14 @@ pub(super) fn show_end(
         let mut object = json!({"run": run.id(), "end": standing, "response": response});
         if !gaps.is_empty() {
             object["gaps"] = json!(gaps);
+        }
+        let notices = notices_to_json(run);
+        if !notices.is_empty() {
+            object["notices"] = json!(notices);
+        }
+        if run.end().is_none() {
+            // What the run waits for, in the shape of a tool that asks for it.
+            object["questions"] = json!(service.pending_responses(identity, run.id())?);
         }
         print_json(&format!("{object}\n"))?;
     }

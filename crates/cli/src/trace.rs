@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use windlass_core::approval::ApprovalStatus;
 use windlass_core::run::{CallProgress, Entry, LeftOutReason, Offer, Run};
 use windlass_runtime::followed;
-use windlass_service::{Identity, RunQuery, Service, run_to_json};
+use windlass_service::{Identity, RunQuery, Service, notices_to_json, run_to_json};
 use windlass_spec::{CallRecord, CallState, ToolGapReport};
 
 use super::CommandOutcome;
@@ -95,6 +95,7 @@ fn as_json(run: &Run) -> Value {
         "steps": run.steps(),
         "variants": variants(run),
         "decisions": decisions(run),
+        "notices": notices_to_json(run),
     })
 }
 
@@ -279,6 +280,10 @@ pub(super) fn draw_trace(run: &Run) -> String {
                     });
                     let _ = writeln!(text, "   {} {decision}{variant}", describe_call(record));
                     text.push_str(&describe_decisions(record, progress));
+                    for notice in progress.notices() {
+                        let notice = visible_line(&notice.to_string());
+                        let _ = writeln!(text, "      answers in an older shape: {notice}");
+                    }
                 }
                 Entry::Mistake { mistake, record } => {
                     let _ = writeln!(text, "   {} refused", describe_call(record));
@@ -297,8 +302,8 @@ pub(super) fn draw_trace(run: &Run) -> String {
     let _ = writeln!(
         text,
         "answer ({:.2}): {}",
-        response.confidence.get(),
-        Quote::of(response.answer.as_str()).after_label("  ")
+        response.confidence().get(),
+        Quote::of(response.answer().as_str()).after_label("  ")
     );
     if let Some(end) = run.end() {
         let _ = writeln!(text, "end: {}", runs::end_word(end));

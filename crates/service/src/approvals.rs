@@ -10,7 +10,10 @@ use windlass_core::approval::{
 };
 use windlass_core::risk::{Assessment, ToolRisk};
 use windlass_core::run::Run;
-use windlass_spec::{CallId, NonEmptyText, RiskLevel, SecurityLevel, Timestamp, ToolSpecification};
+use windlass_spec::{
+    CallId, NonEmptyText, RiskLevel, RunId, SecurityLevel, Timestamp, ToolResponse,
+    ToolSpecification,
+};
 use windlass_store::{ApprovalFilter, Error, NewDecision, StandingId, Store};
 
 use crate::call_ids::{Candidate, Sought, pick};
@@ -272,6 +275,14 @@ impl ApprovalDetails {
     }
 }
 
+/// The question with its sealed texts in clear, if the identity may decide.
+fn opened(store: &Store, identity: &Identity, question: Approval) -> Approval {
+    match identity.require(Scope::Approve) {
+        Ok(()) => store.opened(&question),
+        Err(_) => question,
+    }
+}
+
 /// The text of a field. `advice` is what to do if it is empty.
 fn filled(field: &str, text: &str, advice: &str) -> Result<NonEmptyText, ServiceError> {
     NonEmptyText::new(text).map_err(|_| {
@@ -404,7 +415,28 @@ impl Service {
         let store = self.store()?;
         let approval = store.approval(&call, self.now())?;
         let run = store.fold(approval.run()).ok();
+        let approval = opened(&store, identity, approval);
         Ok(ApprovalDetails { approval, run })
+    }
+
+    /// The open questions of a run and its sub-agents, as the responses that report them.
+    ///
+    /// # Errors
+    /// If the identity may not read, or there is no such run.
+    pub fn pending_responses(
+        &self,
+        identity: &Identity,
+        run: &RunId,
+    ) -> Result<Vec<ToolResponse>, ServiceError> {
+        let pending = ApprovalQuery {
+            status: Some(ApprovalStatus::Pending),
+            run: Some(run.to_string()),
+            ..ApprovalQuery::default()
+        };
+        let store = self.store()?;
+        let questions = self.list_approvals(identity, &pending)?.into_iter();
+        let response = |question| opened(&store, identity, question).response();
+        Ok(questions.map(response).collect())
     }
 
     /// Decides a question.

@@ -59,6 +59,20 @@ impl RunCall {
     }
 }
 
+/// What the tools of a run should write differently in their answers, one entry for each tool, rule and place.
+#[must_use]
+pub fn notices_to_json(run: &Run) -> Vec<Value> {
+    let notices = run.notices().into_iter();
+    let entry = |(tool, notice)| {
+        let mut entry = json!({"tool": tool});
+        if let (Some(entry), Value::Object(notice)) = (entry.as_object_mut(), json!(notice)) {
+            entry.extend(notice);
+        }
+        entry
+    };
+    notices.map(entry).collect()
+}
+
 /// A run in a list as JSON.
 #[must_use]
 pub fn run_to_json(run: &RunSummary) -> Value {

@@ -139,7 +139,7 @@ pub use governing::GoverningFiles;
 pub use health::{ExaminedFile, FileContent, FindingStatus, HealthFinding, HealthRequest};
 pub use holds::HoldChange;
 pub use identity::{Identity, Scope};
-pub use json::{RunCall, run_to_json, subject_of};
+pub use json::{RunCall, notices_to_json, run_to_json, subject_of};
 pub use libraries::unknown_name_message;
 pub use mcp::{
     AddedServer, ImportedServers, InspectedServer, RemovedServer, ServerConnection, ServerFile,

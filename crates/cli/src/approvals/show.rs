@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use windlass_core::approval::{
     Approval, ApprovalStatus, Ask, Attestation, CredentialUse, Decided, DecisionMeans, Escalation,
-    FormRequest, GroupQuorum, Intervene, PersonDecision, Principal, Question, Signer,
+    FormRequest, GroupQuorum, Intervene, NamedCall, PersonDecision, Principal, Question, Signer,
 };
 use windlass_core::risk::Assessment;
 use windlass_runtime::now;
@@ -37,6 +37,7 @@ pub(super) fn run(
         object["assessment"] = json!(details.assessment());
         object["added_by_default"] = json!(run.map(|_| details.defaults()));
         object["commands"] = json!(commands(question));
+        object["response"] = json!(question.response());
         print_json(&format!("{object}\n"))?;
     } else {
         print_line(describe(&details, now()).trim_end())?;
@@ -148,6 +149,20 @@ pub(super) fn body(details: &ApprovalDetails) -> String {
             if let Some(credentials) = &call.credentials {
                 field("credentials", &credential_use(credentials));
             }
+            let named = question.request().named_call.as_ref();
+            if let Some(NamedCall {
+                tool_name,
+                tool_args,
+            }) = named
+            {
+                let name = escape_exact_line(tool_name);
+                write_quoted(
+                    &mut text,
+                    "names the call",
+                    &format!("{name} {}", object(tool_args)),
+                );
+            }
+            let mut field = |name: &str, value: &str| write_field(&mut text, name, value);
             let current = question.arguments().unwrap_or(&call.tool_args);
             field("arguments", &object(current));
             if current != &call.tool_args {
@@ -216,15 +231,27 @@ fn write_form(text: &mut String, form: &FormRequest) {
     }
 }
 
+/// The most characters of a screenshot that are shown. A longer one is an image, not a place.
+const MAX_SCREENSHOT: usize = 500;
+
+/// A screenshot as a terminal can show it: where it is, or how large it is.
+fn screenshot(text: &str) -> String {
+    match text.len() {
+        0..=MAX_SCREENSHOT => text.to_owned(),
+        bytes => format!("an image of {bytes} bytes; `--json` has it"),
+    }
+}
+
 fn write_work(text: &mut String, work: &Intervene) {
     write_quoted(text, "to be done", work.message.as_str());
     let kind = json!(work.intervention_type);
     write_field(text, "kind", kind.as_str().unwrap_or_default());
     write_quoted(text, "at", work.provider.as_str());
+    let screenshot = work.screenshot.as_deref().map(screenshot);
     let places = [
         ("url", &work.url),
         ("log in at", &work.oauth_url),
-        ("screenshot", &work.screenshot),
+        ("screenshot", &screenshot),
     ];
     for (name, place) in places {
         if let Some(place) = place {
@@ -344,7 +371,9 @@ fn authentication(attestation: &Attestation) -> String {
 }
 
 fn credential_use(credentials: &CredentialUse) -> String {
-    match serde_json::to_value(credentials) {
+    let mut credentials = credentials.clone();
+    credentials.screenshot = credentials.screenshot.as_deref().map(screenshot);
+    match serde_json::to_value(&credentials) {
         Ok(value) => rendered::json(&value),
         Err(error) => error.to_string(),
     }

@@ -16,11 +16,11 @@ use super::find;
 use super::typed::arguments;
 use crate::arguments::ToolsCall;
 use crate::ending::describe_pending;
-use crate::live::Live;
+use crate::live::{Live, notice_line};
 use crate::program::Program;
 use crate::report::Reporter;
 use crate::run::block_on;
-use crate::terminal::{Quote, eprint_line, print_json, print_result};
+use crate::terminal::{Quote, eprint_line, print_json, print_result, visible_line};
 use crate::{CommandOutcome, approvals, paste};
 
 pub(crate) fn run(
@@ -46,7 +46,16 @@ pub(crate) fn run(
         is_approved: command.yes,
     };
     let run = block_on(&service, drive(&service, &identity, call, command.json))??;
+    if let (Some((tool, first)), false) = (run.notices().first(), command.json) {
+        let line = notice_line(tool, first, run.notices().len());
+        eprint_line(&visible_line(&line))?;
+    }
     if let (None, Some(standing)) = (run.end(), run.end_or_waiting()) {
+        if command.json {
+            for response in service.pending_responses(&identity, run.id())? {
+                print_json(&format!("{}\n", response.for_operator()))?;
+            }
+        }
         eprint_line("the call waits for an approval or answer")?;
         eprint_line(&describe_pending(&run, &service, &identity)?)?;
         return Ok(CommandOutcome::Code(standing.exit_code()));

@@ -27,10 +27,10 @@ pub(super) fn stats(program: &Program, command: &ToolsStats) -> anyhow::Result<C
         eprint_line("no tools have been called")?;
     } else {
         let now = service.now();
-        let rows: Vec<[String; 8]> = statistics.iter().map(|of| row(of, now)).collect();
+        let rows: Vec<[String; 9]> = statistics.iter().map(|of| row(of, now)).collect();
         print_table(
             [
-                "TOOL", "CALLS", "OK", "FAILED", "RATE", "MEDIAN", "P95", "LAST",
+                "TOOL", "CALLS", "OK", "FAILED", "RATE", "MEDIAN", "P95", "NOTICES", "LAST",
             ],
             &rows,
         )?;
@@ -88,7 +88,7 @@ fn as_object(of: &ToolStatistics) -> anyhow::Result<Value> {
     Ok(object)
 }
 
-fn row(of: &ToolStatistics, now: Timestamp) -> [String; 8] {
+fn row(of: &ToolStatistics, now: Timestamp) -> [String; 9] {
     let last = match of.last_error {
         Some(error) => format!("{} (last failure: {error})", ago(of.last_at, now)),
         None => ago(of.last_at, now),
@@ -101,6 +101,7 @@ fn row(of: &ToolStatistics, now: Timestamp) -> [String; 8] {
         format!("{:.0} %", of.success_rate() * 100.0),
         format!("{} ms", of.median_ms),
         format!("{} ms", of.p95_ms),
+        of.notice_count.to_string(),
         last,
     ]
 }

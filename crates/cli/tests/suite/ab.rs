@@ -418,6 +418,7 @@ fn record_call(store: &Store, number: u32, variant: &str, is_success: bool) {
                 name: variant.to_owned(),
                 share_millionths: 500_000,
             }),
+            notices: Vec::new(),
         }),
         tainted: false,
         at: at(second + 3),

@@ -13,6 +13,7 @@ mod completions;
 mod configuration;
 mod decided;
 mod documentation;
+mod envelopes;
 mod evidence;
 mod examples;
 mod gaps;

@@ -9,7 +9,7 @@ use windlass_config::{Library, Severity};
 use windlass_model::{check_reach, provider_statuses};
 use windlass_policy::Policies;
 use windlass_runtime::{ConfigurationError, Configured, FileTexts, choose_model};
-use windlass_spec::{Agent, ToolSpecification};
+use windlass_spec::{Agent, ToolName, ToolSpecification};
 use windlass_store::RunFilter;
 use windlass_tools::{BindingMode, ToolLibrary, bind};
 
@@ -182,6 +182,21 @@ impl<'s> Examination<'s> {
                     latest.started_at
                 ),
                 "the clock was set back; correct it, or holds and limits last too long",
+            ));
+        }
+        let mut noticed: Vec<(ToolName, u64)> = Vec::new();
+        let notices = store.answer_notices(self.identity.tenant().as_str());
+        for notice in notices.unwrap_or_default() {
+            match noticed.last_mut() {
+                Some((tool, count)) if *tool == notice.tool => *count += notice.count,
+                _ => noticed.push((notice.tool, notice.count)),
+            }
+        }
+        for (tool, count) in noticed {
+            self.add(HealthFinding::warning(
+                "tools",
+                format!("`{tool}` answers in an older shape ({count} notices so far)"),
+                "check an answer with `windlass envelope check FILE`, and change the tool; docs/envelope.md has each shape",
             ));
         }
         let who = self.identity.principal();
