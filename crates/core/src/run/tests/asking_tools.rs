@@ -24,7 +24,7 @@ fn asking(question: ToolQuestion) -> (RunHarness, CallId) {
         variant: None,
         at,
     });
-    harness.run.permit(&call).unwrap();
+    drop(harness.run.permit(&call).unwrap());
     let at = harness.now();
     let notices = normalise(&json!({"status": "SUCCESS"}), at).notices;
     let step = harness
