@@ -164,8 +164,8 @@ impl Store {
                  WHERE tool = ?1 AND (?2 IS NULL OR tenant = ?2)",
             )?;
             for of in &mut statistics {
-                let count: i64 =
-                    notices.query_row(params![of.tool.as_str(), filter.tenant], |row| row.get(0))?;
+                let count: i64 = notices
+                    .query_row(params![of.tool.as_str(), filter.tenant], |row| row.get(0))?;
                 of.notice_count = u64::try_from(count).unwrap_or_default();
             }
             Ok(statistics)
