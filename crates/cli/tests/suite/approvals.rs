@@ -440,7 +440,7 @@ fn watch_prints_requests_and_decisions() {
 
 #[test]
 fn watch_prints_one_json_object_per_line() {
-    let project = project_with_pending_mail();
+    let project = project_with_pending_mail().with_approvers(&["bea"]);
     let mut session = Session::start(project.command(&["approvals", "watch", "--json"]));
     session.expect("}}\n");
     let asked: Value = serde_json::from_str(session.last_line()).unwrap();

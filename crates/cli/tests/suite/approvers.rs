@@ -43,17 +43,21 @@ fn waiting(project: &TestProject) -> (String, String) {
     (run, call)
 }
 
-/// A project whose policies and configuration are these, with these approvers. The first one is `ann`.
+/// A project whose policies and configuration are these, with `ann` and these approvers.
 fn governed(policies: &str, configuration: &str, approvers: &[&str]) -> TestProject {
     let all = "@id(\"all\") permit(principal, action, resource);\n";
-    office(&[pay(5), finish("Done.")])
+    let project = office(&[pay(5), finish("Done.")])
         .with("policy.cedar", format!("{all}{policies}"))
         .with(
             "windlass.toml",
             format!("policies = \"policy.cedar\"\n{configuration}"),
         )
         .with_approvers(&["ann"])
-        .with_approvers(approvers)
+        .with_approvers(approvers);
+    // The installation of the project belongs to another user.
+    let removed = run_as(&project, "ann", &["approvers", "remove", "operator"]);
+    assert_eq!(removed.code, 0, "{removed:?}");
+    project
 }
 
 const CRITICAL: &str = r#"
@@ -136,7 +140,7 @@ fn approvers_are_added_shown_and_removed_and_each_change_is_recorded() {
         .out
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .filter_map(|line| line["decision"].as_str().map(str::to_owned))
+        .filter_map(|line| line["content"]["decision"].as_str().map(str::to_owned))
         .filter(|kind| kind.starts_with("approver"))
         .collect();
     let expected = [
@@ -324,7 +328,8 @@ fn a_question_that_nobody_may_decide_is_an_error_and_not_a_wait() {
         assert_eq!(project.read("effects"), "");
         let listed = run_as(&project, "ann", &["approvals", "list", "--all"]);
         assert_eq!(listed.out, "", "nothing was asked");
-        let run = output.json()["run"].as_str().unwrap().to_owned();
+        let runs = run_as(&project, "ann", &["runs", "list", "--json"]).json();
+        let run = runs["run"].as_str().unwrap().to_owned();
         let trace = run_as(&project, "ann", &["trace", "export", &run]);
         assert!(trace.out.contains(why), "{why}: {trace:?}");
         // With one more approver it is asked.

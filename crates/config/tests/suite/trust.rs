@@ -415,3 +415,22 @@ fn an_untrusted_project_cannot_shrink_or_pollute_the_playbook() {
     );
     assert_eq!(trusted("", text).learning().max_strategies, 1);
 }
+
+#[test]
+fn a_project_can_only_remove_approvers_of_a_group() {
+    let user = "[approvers.finance]\nmembers = [\"ann\", \"bob\"]\n";
+    let project =
+        "[approvers.finance]\nmembers = [\"bob\", \"eve\"]\n[approvers.own]\nmembers = [\"eve\"]\n";
+    let members = |configuration: &Configuration, group: &str| -> Vec<String> {
+        let group = configuration.approvers().get(group);
+        group.cloned().unwrap_or_default()
+    };
+    for configuration in [untrusted(user, project), trusted(user, project)] {
+        assert_eq!(members(&configuration, "finance"), ["bob"]);
+    }
+    assert!(members(&untrusted(user, project), "own").is_empty());
+    assert_eq!(members(&trusted(user, project), "own"), ["eve"]);
+    let keys = untrusted_keys(project);
+    assert_eq!(keys, ["approvers.finance.members", "approvers.own.members"]);
+    assert_eq!(members(&untrusted(user, ""), "finance"), ["ann", "bob"]);
+}
