@@ -225,7 +225,9 @@ impl<'d> Drive<'d> {
         };
         let permit = self.run.permit(call)?;
         let span = spans::tool_call(&self.run, call);
-        let work = self.execute(call.clone(), permit, cancel, None);
+        let now = self.driver.durable.now();
+        let approval = approval_statement(&self.run, call, &*self.journal, now);
+        let work = self.execute(call.clone(), permit, cancel, (None, approval));
         let (call, stop, failed) = (call.clone(), cancel.clone(), ended.end().clone());
         Ok(Some(Box::pin(async move {
             tokio::select! {

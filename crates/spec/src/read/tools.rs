@@ -11,7 +11,7 @@ use crate::risk::RiskLevel;
 use crate::signature::{Signature, Type};
 use crate::tool::{EnvelopeUse, TimeoutSeconds, ToolAttributes, ToolSpecification};
 
-const PROPERTIES: [&str; 13] = [
+const PROPERTIES: [&str; 14] = [
     "description",
     "typeSignature",
     "risk",
