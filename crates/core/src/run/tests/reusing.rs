@@ -71,7 +71,7 @@ fn identical_reversible_calls_of_one_turn_run_once() {
     });
     assert_eq!(count.get(), 1);
     assert!(harness.run.mistakes().is_empty());
-    assert_eq!(harness.run.response().tool_calls.len(), 2);
+    assert_eq!(harness.run.response().tool_calls().len(), 2);
 }
 
 #[test]
