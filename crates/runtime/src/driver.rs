@@ -101,6 +101,8 @@ pub struct Stop {
 /// A task to start a run for.
 #[derive(Debug, Clone, Default)]
 pub struct NewTask {
+    /// The id of the run, if it was chosen before; a new one otherwise.
+    pub run: Option<RunId>,
     /// The task's id, if its sender gave it one.
     pub task_id: Option<String>,
     /// The task.
@@ -253,7 +255,10 @@ impl Driver {
     pub async fn begin(&self, new: NewTask) -> Result<RecordedStart, DriveError> {
         let lead = self.crew.lead();
         let started = Event::Started {
-            run: self.durable.new_id()?,
+            run: match new.run {
+                Some(run) => run,
+                None => self.durable.new_id()?,
+            },
             agent: Box::new(lead.agent.clone()),
             agents: self.crew.declarations(),
             assembly: new.assembly,

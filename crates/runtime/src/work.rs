@@ -254,6 +254,7 @@ impl Work {
     async fn finish(self, watch: crate::Watch) -> Result<Completed, Error> {
         let driver = self.driver()?.watched_by(watch);
         let new = NewTask {
+            run: None,
             task_id: None,
             task: self.task,
             settings: self.settings,

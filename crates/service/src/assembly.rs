@@ -17,6 +17,7 @@ use windlass_runtime::{
 };
 use windlass_spec::server::ServerName;
 use windlass_spec::{Agent, AgentFile, AgentName, Model, RunId};
+use windlass_store::Store;
 use windlass_tools::{Tool, ToolLibrary};
 
 use crate::binding::{BindingRecord, StoredBinding};
@@ -153,6 +154,8 @@ impl std::fmt::Debug for BoundAgent {
 /// A task for an agent.
 #[derive(Debug, Clone, Default)]
 pub struct NewRun {
+    /// The id of the run, if [`Service::reserve_run`] gave it one; a new one otherwise.
+    pub run: Option<RunId>,
     /// The task's id, if the caller gives it one.
     pub task_id: Option<String>,
     /// The task.
@@ -238,6 +241,7 @@ impl BoundAgent {
     #[must_use]
     pub(crate) fn task(&self, new: NewRun) -> NewTask {
         NewTask {
+            run: new.run,
             task_id: new.task_id,
             task: new.task,
             settings: new.settings,
@@ -275,6 +279,25 @@ impl BegunRun {
         Ok(self.driver.drive(self.begun).await?)
     }
 
+    /// Drives the run as [`BegunRun::drive`] does. One that is stopped is left to the next worker that can bind it,
+    /// also if the returned future is dropped: for a process that ends.
+    ///
+    /// # Errors
+    /// If the journal cannot be written. The run can be resumed later.
+    pub async fn drive_or_leave(self) -> Result<Run, ServiceError> {
+        // Dropped last, when the run has no owner any more.
+        let mut left = LeftToWorker {
+            run: self.begun.id().clone(),
+            store: self.service.store()?,
+            is_settled: false,
+        };
+        let driven = self.driver.drive(self.begun).await;
+        left.is_settled = driven
+            .as_ref()
+            .is_ok_and(|run| run.end_or_waiting().is_some());
+        Ok(driven?)
+    }
+
     /// Leaves the run to the next worker that can bind it.
     ///
     /// # Errors
@@ -284,6 +307,22 @@ impl BegunRun {
         drop(self.begun);
         self.service.store()?.mark_abandoned(&run)?;
         Ok(run)
+    }
+}
+
+/// A run that is left to the next worker when this is dropped.
+struct LeftToWorker {
+    run: RunId,
+    store: Arc<Store>,
+    is_settled: bool,
+}
+
+impl Drop for LeftToWorker {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            // Without the mark, the run waits for `windlass runs resume`.
+            let _ = self.store.mark_abandoned(&self.run);
+        }
     }
 }
 

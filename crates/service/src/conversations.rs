@@ -166,6 +166,7 @@ impl NewRun {
         settings: Settings,
     ) -> Self {
         Self {
+            run: None,
             task_id: None,
             task: Task {
                 description: message.to_owned(),

@@ -438,6 +438,7 @@ impl ExperimentDriver<'_> {
             Arm::B => b,
         };
         agent.task(NewRun {
+            run: None,
             task_id: Some(id),
             task: Task {
                 description: task.description.to_string(),

@@ -1,17 +1,22 @@
-//! The JSON of runs, approvals and holds, the same for every front end: the stored fields, and what follows
+//! The JSON of runs, approvals, tools, plans and more, the same for every front end: the stored fields, and what follows
 //! from them.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use windlass_core::approval::{Approval, ApprovalStatus, Hold, HoldStatus, Question};
 use windlass_core::risk::ToolRisk;
-use windlass_core::run::{Entry, Run};
+use windlass_core::run::{Entry, PlanState, Run};
+use windlass_learn::playbook::{KeptStrategy, StrategyStatus};
 use windlass_spec::{CallId, RiskLevel, Timestamp, ToolName};
-use windlass_store::RunSummary;
+use windlass_store::{RunSummary, StoredPlan};
 
+use crate::gaps::MissingTool;
 use crate::identity::Identity;
 use crate::runs::{ListedRun, RunStatus};
 use crate::service::Service;
+use crate::tools::{FoundTool, ToolDetails, ToolStatus};
 
 /// A call of a run with its risk and the gate's decision.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -149,6 +154,146 @@ impl Service {
         if hold.status() == HoldStatus::Held {
             object["seconds_left"] = json!(seconds_left(hold.due_at(), self.now()));
         }
+        object
+    }
+}
+
+impl ToolStatus {
+    /// The tool as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let (entry, settings) = (&self.entry, &self.settings);
+        let statistics = self.statistics.as_ref();
+        json!({
+            "name": entry.name,
+            "library": entry.library,
+            "signature": entry.signature.as_ref().ok().map(ToString::to_string),
+            "inexpressible": entry.signature.as_ref().err(),
+            "risk": self.risk.map(|risk| risk.to_string()),
+            "state": self.stage.as_str(),
+            "category": settings.category,
+            "enabled": settings.switched_off.is_none(),
+            "switched_off": settings.switched_off,
+            "permissions": settings.demands,
+            "timeout_seconds": settings.timeout,
+            "rate_limits": settings.rate_limits,
+            "success_count": statistics.map_or(0, |of| of.success_count),
+            "failure_count": statistics.map_or(0, |of| of.failure_count),
+            "description": entry.description,
+        })
+    }
+}
+
+impl FoundTool {
+    /// The tool as JSON, with how well it fits.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({
+            "name": self.entry.name, "library": self.entry.library, "score": self.score,
+            "description": self.entry.description,
+        })
+    }
+}
+
+impl ToolDetails {
+    /// The tool as JSON, with its schemas and its declared properties.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let signature = self.signature();
+        json!({
+            "name": self.tool.name(),
+            "library": self.library.name(),
+            "description": self.tool.description(),
+            "signature": signature.as_ref().ok().map(ToString::to_string),
+            "inexpressible": signature.as_ref().err(),
+            "schema": self.tool.schema(),
+            "returns": self.tool.returns_schema(),
+            "attributes": self.declared.as_ref().map(|declared| declared.attributes()),
+        })
+    }
+}
+
+/// A plan as JSON: the fields that a model gets, with times.
+#[must_use]
+pub fn plan_to_json(plan: &PlanState) -> Value {
+    let mut object = plan.to_json();
+    object["goal"] = json!(plan.plan().goal());
+    object["made_at"] = json!(plan.made_at());
+    for (index, (task, state)) in plan.tasks().enumerate() {
+        let entry = &mut object["tasks"][index];
+        entry["depends_on"] = json!(task.depends_on);
+        entry["attempts"] = json!(state.attempts);
+        entry["started_at"] = json!(state.started_at);
+        entry["ended_at"] = json!(state.ended_at);
+        if let Some(failure) = &state.failure {
+            entry["error"] = json!(failure.operator_message);
+        }
+    }
+    object
+}
+
+/// A plan in a list as JSON.
+#[must_use]
+pub fn stored_plan_to_json(plan: &StoredPlan) -> Value {
+    json!({
+        "plan": plan.plan, "run": plan.plan.run, "goal": plan.goal, "tasks": plan.tasks,
+        "made_at": plan.made_at, "run_state": plan.run_state.as_str(),
+    })
+}
+
+/// A strategy of the playbook of a domain as JSON.
+#[must_use]
+pub fn strategy_to_json(domain: &str, kept: &KeptStrategy) -> Value {
+    let mut object = json!(kept.strategy);
+    object["domain"] = json!(domain);
+    object["standing"] = json!(match &kept.status {
+        StrategyStatus::Active => "active",
+        StrategyStatus::Disabled => "disabled",
+        StrategyStatus::Retired(_) => "retired",
+    });
+    object["lower_bound"] = json!((kept.lower_bound() * 1e4).round() / 1e4);
+    object["recalled"] = json!(kept.tally.recalled());
+    object
+}
+
+impl MissingTool {
+    /// The missing capability as JSON.
+    #[must_use]
+    pub fn to_json(&self, now: Timestamp) -> Value {
+        let times = &self.occurrences;
+        let agents: BTreeSet<&str> = times.iter().map(|time| time.agent.as_str()).collect();
+        let mut moments: BTreeMap<&str, usize> = BTreeMap::new();
+        for time in times {
+            *moments.entry(time.moment.as_str()).or_default() += 1;
+        }
+        json!({
+            "tool": self.name,
+            "wish": self.description,
+            "count": times.len(),
+            "this_week": self.this_week(now),
+            "first_at": times.iter().map(|time| time.at).min(),
+            "last_at": self.last_at(),
+            "agents": agents,
+            "moments": moments,
+        })
+    }
+
+    /// The missing capability as JSON, with every occurrence.
+    #[must_use]
+    pub fn to_json_in_full(&self, now: Timestamp) -> Value {
+        let mut object = self.to_json(now);
+        let times = self.occurrences.iter().map(|time| {
+            json!({
+                "at": time.at,
+                "run": time.run,
+                "agent": time.agent,
+                "moment": time.moment,
+                "task": time.task,
+                "missing": time.missing,
+            })
+        });
+        object["times"] = times.collect();
+        object["proposed_tool"] = json!(self.proposal());
         object
     }
 }

@@ -26,14 +26,15 @@
 //! |---|---|
 //! | life of a front end | [`Service::open`], [`check`](Service::check), [`reload`](Service::reload), [`close`](Service::close) |
 //! | agents | [`Service::list_agents`], [`show_agent`](Service::show_agent), [`bind`](Service::bind) |
-//! | new runs | [`BoundAgent::begin`] returns the id before anything is done, [`BegunRun::drive`] or [`BegunRun::leave_to_worker`]; [`BoundAgent::start`] does both |
-//! | runs | [`Service::list_runs`], [`show_run`](Service::show_run), [`run`](Service::run), [`events`](Service::events), [`resume`](Service::resume), [`cancel_run`](Service::cancel_run), [`export_run`](Service::export_run), [`purge_runs`](Service::purge_runs) |
+//! | new runs | [`BoundAgent::begin`] returns the id before anything is done, [`BegunRun::drive`], [`BegunRun::drive_or_leave`] or [`BegunRun::leave_to_worker`]; [`BoundAgent::start`] does both |
+//! | runs | [`Service::list_runs`], [`show_run`](Service::show_run), [`run`](Service::run), [`events`](Service::events), [`resume`](Service::resume), [`cancel_run`](Service::cancel_run), [`leave_to_worker`](Service::leave_to_worker), [`export_run`](Service::export_run), [`purge_runs`](Service::purge_runs) |
+//! | live events of many listeners | [`Service::store_changes`], [`stored_events`](Service::stored_events), [`tenant_news`](Service::tenant_news), [`newest_event`](Service::newest_event) |
 //! | many tasks | [`DeclaredAgent::read_tasks`], [`BoundAgent::run_batch`] |
 //! | conversations | [`Service::conversation`], [`NewRun::of_message`], [`extend_conversation`](Service::extend_conversation), [`list_conversations`](Service::list_conversations), [`show_conversation`](Service::show_conversation), [`delete_conversation`](Service::delete_conversation) |
 //! | approvals | [`Service::list_approvals`], [`show_approval`](Service::show_approval), [`decide`](Service::decide), [`approval_changes`](Service::approval_changes) |
 //! | approvers | [`Service::list_approvers`], [`add_approver`](Service::add_approver), [`remove_approver`](Service::remove_approver), [`delegate_approvals`](Service::delegate_approvals), [`unlock_approver`](Service::unlock_approver) |
 //! | holds | [`Service::list_holds`], [`show_hold`](Service::show_hold), [`change_hold`](Service::change_hold) |
-//! | tools | [`Service::list_tools`], [`find_tools`](Service::find_tools), [`describe_tool`](Service::describe_tool), [`call_tool`](Service::call_tool), [`check_binding`](Service::check_binding), [`tool_statistics`](Service::tool_statistics), [`tool_executions`](Service::tool_executions), [`show_execution`](Service::show_execution) |
+//! | tools | [`Service::list_tools`], [`find_tools`](Service::find_tools), [`describe_tool`](Service::describe_tool), [`call_tool`](Service::call_tool), [`bind_tool_call`](Service::bind_tool_call), [`check_binding`](Service::check_binding), [`tool_statistics`](Service::tool_statistics), [`tool_executions`](Service::tool_executions), [`show_execution`](Service::show_execution) |
 //! | plans | [`read_plan`], [`BoundAgent::start_plan`], [`Service::list_plans`], [`show_plan`](Service::show_plan), [`mark_plan_task`](Service::mark_plan_task), [`edit_plan`](Service::edit_plan) |
 //! | policies | [`Service::active_policies`], [`load_policies`](Service::load_policies), [`explain_call`](Service::explain_call), [`recorded_calls`](Service::recorded_calls), [`replay_policies`](Service::replay_policies) |
 //! | memory | [`Service::search_memory`], [`list_memory`](Service::list_memory), [`show_memory`](Service::show_memory), [`add_memory`](Service::add_memory), [`forget_memory`](Service::forget_memory), [`import_memory`](Service::import_memory), [`export_memory`](Service::export_memory), [`memory_statistics`](Service::memory_statistics) |
@@ -42,6 +43,8 @@
 //! | experiments | [`Service::prepare_experiment`], [`Experiment::run`], [`Service::compare_variants`] |
 //! | MCP servers | [`Service::list_servers`], [`show_server`](Service::show_server), [`inspect_server`](Service::inspect_server), [`add_server`](Service::add_server), [`accept_definition`](Service::accept_definition) |
 //! | configuration | [`Service::configuration_values`] with origins, [`check_configuration`](Service::check_configuration), [`list_configuration_files`](Service::list_configuration_files), [`list_models`](Service::list_models), [`init_project`](Service::init_project) |
+//! | tokens | [`Service::create_token`], [`list_tokens`](Service::list_tokens), [`revoke_token`](Service::revoke_token), [`authenticate`](Service::authenticate), [`record_audit_read`](Service::record_audit_read) |
+//! | repeated requests | [`Service::reserve_run`] |
 //! | evidence | [`Service::verify_runs`], [`admin_changes`](Service::admin_changes), [`export_audit`](Service::export_audit), [`audit_key`](Service::audit_key), [`check_audit_file`] |
 //! | health | [`Service::examine`], [`has_worker`](Service::has_worker) |
 //! | worker | [`Service::work`] resumes every run that can continue, so that a decision is enough |
@@ -93,6 +96,7 @@ mod holds;
 mod identity;
 mod json;
 mod libraries;
+mod live;
 mod mcp;
 mod memory;
 mod models;
@@ -103,10 +107,12 @@ mod outermost;
 mod plans;
 mod playbook;
 mod policies;
+mod request_keys;
 mod runs;
 mod sampling;
 mod servers;
 mod service;
+mod tokens;
 mod tools;
 mod trust;
 pub mod types;
@@ -139,8 +145,12 @@ pub use governing::GoverningFiles;
 pub use health::{ExaminedFile, FileContent, FindingStatus, HealthFinding, HealthRequest};
 pub use holds::HoldChange;
 pub use identity::{Identity, Scope};
-pub use json::{RunCall, notices_to_json, run_to_json, subject_of};
+pub use json::{
+    RunCall, notices_to_json, plan_to_json, run_to_json, stored_plan_to_json, strategy_to_json,
+    subject_of,
+};
 pub use libraries::unknown_name_message;
+pub use live::{NewestEvent, StoreChanges, StoredEvents, TenantEvent, TenantNews, TenantRunEnd};
 pub use mcp::{
     AddedServer, ImportedServers, InspectedServer, RemovedServer, ServerConnection, ServerFile,
     ServerImport, ServerProgram, ServerStatus, ServerTool, needs_acceptance,
@@ -168,9 +178,12 @@ pub use runs::{
 };
 pub use servers::{environment_lookup, server_of};
 pub use service::Service;
+pub use tokens::{
+    AccessToken, AuthenticatedCaller, CreatedToken, NewToken, TokenSecret, TokenState,
+};
 pub use tools::{
     BindingReport, DeclaredTools, ExecutionQuery, FoundTool, ToolCallRequest, ToolDetails,
     ToolEntry, ToolQuery, ToolStage, ToolStatus, execution_result,
 };
 pub use trust::{TrustReview, TrustState, TrustedProject};
-pub use worker::WorkerOptions;
+pub use worker::{WorkerOptions, WorkerTenants};

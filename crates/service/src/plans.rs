@@ -63,6 +63,7 @@ impl NewRun {
             settings.max_calls = settings.max_calls.max(calls_for(plan));
         }
         Ok(Self {
+            run: None,
             task_id: None,
             task: Task {
                 description: plan.goal().unwrap_or("Carry out a plan.").to_owned(),

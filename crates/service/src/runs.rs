@@ -329,6 +329,32 @@ impl Service {
         Ok(Resumption::Bound(id, Box::new(bound), accepted))
     }
 
+    /// Leaves a run that was stopped to the next worker, which resumes it. Nothing happens to a run that waits for a person
+    /// or that another process drives. Returns the id of the run.
+    ///
+    /// # Errors
+    /// If the identity may not run agents, the id matches no run or several, it has ended, or it is a child run.
+    pub fn leave_to_worker(&self, identity: &Identity, id: &str) -> Result<RunId, ServiceError> {
+        identity.require(Scope::Run)?;
+        let (summary, store) = self.find_run(identity, id)?;
+        let outermost = outermost::of(&store, &summary.run)?;
+        if outermost != summary.run {
+            let message = format!("the run {} is a child of another run", summary.run);
+            return Err(ServiceError::conflict("child_run", message)
+                .with_hint(format!("resume the run `{outermost}`")));
+        }
+        match summary.state {
+            RunState::Ended => Err(Error::Ended(summary.run).into()),
+            RunState::Waiting => Ok(summary.run),
+            RunState::Open => {
+                if !store.is_owned(&summary.run)? {
+                    store.mark_abandoned(&summary.run)?;
+                }
+                Ok(summary.run)
+            }
+        }
+    }
+
     /// Cancels a run and its child runs. A process that owns it gets a command and has [`CANCEL_TIMEOUT`] to
     /// stop; a run without an owner is ended here.
     ///

@@ -57,8 +57,20 @@ pub struct WorkerOptions {
     pub stop: Stop,
     /// Whether it stops when there is nothing to do.
     pub until_idle: bool,
+    /// Whose runs it drives.
+    pub tenants: WorkerTenants,
     /// Receives the progress of the runs it drives.
     pub watch: Option<Watch>,
+}
+
+/// The tenants whose runs a worker drives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WorkerTenants {
+    /// That of its identity.
+    #[default]
+    Own,
+    /// All: its identity is an administrator.
+    All,
 }
 
 impl Default for WorkerOptions {
@@ -67,6 +79,7 @@ impl Default for WorkerOptions {
             jobs: 4,
             stop: Stop::default(),
             until_idle: false,
+            tenants: WorkerTenants::Own,
             watch: None,
         }
     }
@@ -105,6 +118,9 @@ impl Service {
     ) -> Result<(), ServiceError> {
         identity.require(Scope::Operate)?;
         identity.require(Scope::Run)?;
+        if options.tenants == WorkerTenants::All {
+            identity.require(Scope::Admin)?;
+        }
         // The store creates the directory.
         let store = self.store()?;
         if let Some(error) = store.authentication_error() {
@@ -321,7 +337,8 @@ impl Worker {
                 .get(&found.run)
                 .is_some_and(|left| left.reason == found.reason && Instant::now() < left.until);
             if is_backing_off
-                || found.tenant != self.tenant.as_str()
+                || (self.options.tenants == WorkerTenants::Own
+                    && found.tenant != self.tenant.as_str())
                 || self.driving.values().any(|(run, _)| *run == found.run)
                 || self.was_stopped(&found)?
             {

@@ -315,6 +315,25 @@ pub(crate) const STANDING: SealedTable = SealedTable {
     key: &[0],
 };
 
+pub(crate) const TOKENS: SealedTable = SealedTable {
+    name: "tokens",
+    what: "the access token",
+    columns: &[
+        "id",
+        "digest",
+        "tenant",
+        "principal",
+        "name",
+        "scopes",
+        "created_by",
+        "created_at",
+        "expires_at",
+        "revoked_at",
+        "revoked_by",
+    ],
+    key: &[0],
+};
+
 impl SealedTable {
     /// Selects the columns that the MAC covers, in order, then the MAC and the number of the row.
     pub(crate) fn select(&self) -> String {

@@ -28,6 +28,7 @@ mod inbox;
 mod journal;
 mod lease;
 mod limits;
+mod live;
 #[cfg(feature = "memory")]
 mod memory;
 mod pin;
@@ -35,12 +36,14 @@ mod plan;
 mod purge;
 mod queue;
 mod read;
+mod request_key;
 mod resumable;
 mod rows;
 mod schema;
 mod secret;
 mod standing;
 mod store;
+mod token;
 mod variant;
 mod writer;
 
@@ -60,6 +63,7 @@ pub use gap::{GapFilter, NewGap, StoredGap};
 pub use hold::HoldFilter;
 pub use journal::RunJournal;
 pub use lease::RunLease;
+pub use live::{ChangeWatch, EventPlace, NewestPlace, RunEnding};
 #[cfg(feature = "memory")]
 pub use memory::{
     DEFAULT_MAX_DOCUMENT_BYTES, Memory, MemoryError, MemoryHit, MemoryScope, MemoryStatistics,
@@ -70,8 +74,10 @@ pub use pin::{PinsRevision, StoredDefinition, StoredPin, StoredPins, StoredServe
 pub use plan::StoredPlan;
 pub use purge::{KeepReason, KeptRun, Purged, PurgedRun};
 pub use read::{EventRecord, RunFilter, RunState, RunSummary, Tombstone};
+pub use request_key::RequestKey;
 pub use standing::{StandingFilter, StandingId, StoredStanding};
 pub use store::{NewRun, Options, Store};
+pub use token::{StoredToken, TokenDigest};
 pub use variant::{StoppedCalls, VariantExecution};
 
 // Re-exported so that users of a store need no second crate for them.

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0015_files.sql"),
     include_str!("migrations/0016_evidence.sql"),
     include_str!("migrations/0017_answer_notices.sql"),
+    include_str!("migrations/0018_serving.sql"),
 ];
 
 /// Marks the file as a Windlass database, for `file` and for the check below: "Wndl".

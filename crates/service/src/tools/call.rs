@@ -11,7 +11,7 @@ use windlass_spec::{Agent, AgentName, NonEmptyText, ToolSpecification};
 
 use super::ToolDetails;
 use crate::approvals::{Confirmation, DecisionRequest};
-use crate::assembly::{NO_MODEL, NewRun};
+use crate::assembly::{BoundAgent, NO_MODEL, NewRun};
 use crate::error::{ServiceError, with_sources};
 use crate::identity::{Identity, Scope};
 use crate::options::{Attachment, RunOptions};
@@ -47,6 +47,24 @@ impl Service {
             identity.require(Scope::Approve)?;
             attachment.asker = Some(self.approving(identity));
         }
+        let (service, caller) = (self.clone(), identity.clone());
+        let prepared = blocking(move || service.bind_tool_call(&caller, call));
+        let (bound, new) = prepared.await?;
+        bound.start(identity, new, attachment).await
+    }
+
+    /// Binds the run whose task is a call, for [`BoundAgent::begin`]. Nobody approves it in advance. Blocks while the
+    /// library is loaded.
+    ///
+    /// # Errors
+    /// If the identity may not run tools; if the tool cannot be called without a declaration; or if the
+    /// configuration or the policies cannot be used.
+    pub fn bind_tool_call(
+        &self,
+        identity: &Identity,
+        call: ToolCallRequest,
+    ) -> Result<(BoundAgent, NewRun), ServiceError> {
+        identity.require(Scope::Run)?;
         let name = call.tool.tool.name().clone();
         let specification = call.tool.callable()?;
         let agent = agent_with(specification)
@@ -56,8 +74,7 @@ impl Service {
             model: Some(NO_MODEL.to_owned()),
             ..RunOptions::default()
         };
-        let (service, caller) = (self.clone(), identity.clone());
-        let bound = blocking(move || service.bind_tool(&caller, &agent, &options)).await?;
+        let bound = self.bind_tool(identity, &agent, &options)?;
         let task = Task {
             description: format!("Call `{name}` by hand."),
             call: Some(Box::new(RequestedCall {
@@ -72,7 +89,7 @@ impl Service {
             task,
             ..NewRun::default()
         };
-        bound.start(identity, new, attachment).await
+        Ok((bound, new))
     }
 
     /// An asker that approves every question on behalf of the identity.

@@ -13,7 +13,7 @@ use super::chain::sign_all;
 use super::position;
 use super::{
     APPROVALS, Authentication, Belonging, COMMANDS, Database, Evidence, HOLDS, RUNS, Record,
-    STANDING, SealedTable,
+    STANDING, SealedTable, TOKENS,
 };
 use crate::error::Error;
 use crate::read::run_id;
@@ -106,7 +106,8 @@ fn derived(key: &JournalKey, journal: &str) -> JournalKey {
 
 fn has_rows(connection: &Connection) -> Result<bool, Error> {
     let query = "SELECT EXISTS (SELECT 1 FROM runs) OR EXISTS (SELECT 1 FROM standing_approvals)
-                     OR EXISTS (SELECT 1 FROM admin_changes)";
+                     OR EXISTS (SELECT 1 FROM admin_changes)
+                     OR EXISTS (SELECT 1 FROM tokens)";
     Ok(connection.query_row(query, [], |row| row.get(0))?)
 }
 
@@ -148,7 +149,7 @@ fn sign_database(database: &Database, key: &JournalKey, journal: &str) -> Result
     )?;
     sign_open_runs(database)?;
     sign_bodies(database)?;
-    for table in [&APPROVALS, &HOLDS, &COMMANDS, &STANDING, &RUNS] {
+    for table in [&APPROVALS, &HOLDS, &COMMANDS, &STANDING, &TOKENS, &RUNS] {
         seal_all(database, table)?;
     }
     crate::admin::sign_all(database)?;

@@ -195,6 +195,7 @@ fn verify_rest(database: &Database) -> Result<Vec<Alteration>, Error> {
         return Err(error);
     }
     let (_, mut alterations) = check_rows(database, &super::STANDING, None)?;
+    alterations.extend(check_rows(database, &super::TOKENS, None)?.1);
     for error in admin::check_all(database)? {
         alterations.push(Alteration::of(error)?);
     }
