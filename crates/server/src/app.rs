@@ -1,0 +1,98 @@
+//! What all requests share.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::http::HeaderMap;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use windlass_service::types::{ModelEvent, Progress, RunId, Stop, Watch};
+use windlass_service::{AuthenticatedCaller, Service, ServiceError};
+
+use crate::authentication::bearer;
+use crate::events::Hub;
+use crate::hosts::Hosts;
+use crate::options::ServerOptions;
+use crate::problem::Problem;
+use crate::rate::Rates;
+
+/// What all requests share.
+pub(crate) struct App {
+    pub(crate) service: Service,
+    pub(crate) hosts: Hosts,
+    pub(crate) rates: Rates,
+    /// Stops the runs that requests started.
+    pub(crate) stop: Stop,
+    /// Ends streams and waiting requests when the server stops.
+    pub(crate) closing: CancellationToken,
+    /// One permit for each run that requests may have under way.
+    pub(crate) run_permits: Arc<Semaphore>,
+    /// The runs that requests started.
+    pub(crate) runs: tokio::sync::Mutex<JoinSet<()>>,
+    pub(crate) hub: Hub,
+    pub(crate) openapi: String,
+}
+
+impl App {
+    pub(crate) fn new(service: Service, options: &ServerOptions, openapi: String) -> Arc<Self> {
+        let closing = CancellationToken::new();
+        Arc::new(Self {
+            hosts: Hosts::new(&options.hosts, !options.is_behind_proxy),
+            rates: Rates::new(options.requests_per_second),
+            stop: Stop::default(),
+            run_permits: Arc::new(Semaphore::new(options.concurrent_runs)),
+            runs: tokio::sync::Mutex::default(),
+            hub: Hub::new(service.clone(), closing.clone()),
+            closing,
+            service,
+            openapi,
+        })
+    }
+
+    /// Passes text of models on to those who listen.
+    pub(crate) fn watch(self: &Arc<Self>) -> Watch {
+        let app = Arc::clone(self);
+        Arc::new(move |run: &RunId, progress: Progress<'_>| {
+            if let Progress::Model(ModelEvent::Text { text }) = progress {
+                app.hub.send_text(run, text);
+            }
+        })
+    }
+
+    /// The caller of a request, which is counted against its rate. `operation` is recorded for auditors.
+    pub(crate) async fn caller(
+        &self,
+        headers: &HeaderMap,
+        operation: String,
+    ) -> Result<AuthenticatedCaller, Problem> {
+        let token = bearer(headers)?.to_owned();
+        let service = self.service.clone();
+        let caller = blocking(move || {
+            let caller = service.authenticate(&token)?;
+            service.record_audit_read(&caller, &operation)?;
+            Ok(caller)
+        })
+        .await?;
+        match self.rates.take(&caller.token, Instant::now()) {
+            Ok(()) => Ok(caller),
+            Err(wait) => Err(Problem::new(
+                429,
+                "too_many_requests",
+                "Too many requests with this token",
+            )
+            .with_hint("wait as long as `Retry-After` says")
+            .retry_after(wait.as_secs() + 1)),
+        }
+    }
+}
+
+/// Runs an operation of the service that blocks.
+pub(crate) async fn blocking<T: Send + 'static>(
+    operation: impl FnOnce() -> Result<T, ServiceError> + Send + 'static,
+) -> Result<T, Problem> {
+    match tokio::task::spawn_blocking(operation).await {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(Problem::internal(&error)),
+    }
+}

@@ -1,0 +1,35 @@
+//! All routes of the API, by subject.
+
+mod agents;
+mod approvals;
+mod configuration;
+mod conversations;
+mod events;
+mod health;
+mod learning;
+mod memory;
+mod plans;
+mod policies;
+mod runs;
+mod tools;
+
+use crate::route::Route;
+
+/// All routes.
+pub(crate) fn routes() -> Vec<Route> {
+    [
+        health::routes(),
+        agents::routes(),
+        runs::routes(),
+        events::routes(),
+        conversations::routes(),
+        approvals::routes(),
+        tools::routes(),
+        policies::routes(),
+        plans::routes(),
+        memory::routes(),
+        learning::routes(),
+        configuration::routes(),
+    ]
+    .concat()
+}
