@@ -14,6 +14,9 @@ mod plan;
 mod playbook;
 mod policy;
 mod runs;
+#[cfg(feature = "server")]
+mod serve;
+mod token;
 mod tools;
 mod trust;
 mod worker;
@@ -54,6 +57,9 @@ pub(crate) use playbook::{
 };
 pub(crate) use policy::{Policy, PolicyCheck, PolicyCommand, PolicyExplain, PolicyReplay};
 pub(crate) use runs::{OneRun, RunsList, RunsVerify};
+#[cfg(feature = "server")]
+pub(crate) use serve::Serve;
+pub(crate) use token::{Lifetime, Token, TokenCommand, TokenCreate};
 pub(crate) use tools::{
     Argument, Executions, OneTool, Tools, ToolsCall, ToolsCommand, ToolsDescribe, ToolsFind,
     ToolsList, ToolsResults, ToolsStats, WhichTools,
@@ -123,6 +129,14 @@ pub(crate) enum Command {
     Runs(Runs),
     /// Resume every run that can continue, until interrupted.
     Worker(Worker),
+    /// Serve the HTTP API, and resume every run that can continue.
+    #[cfg(feature = "server")]
+    Serve(Serve),
+    /// Create, list and revoke the tokens of the HTTP API.
+    Token(Token),
+    /// Print the OpenAPI document of the HTTP API.
+    #[cfg(feature = "server")]
+    Openapi,
     /// Run plans (tasks with dependencies), show their progress, and edit them.
     Plan(Plan),
     /// Show the recorded steps of runs.

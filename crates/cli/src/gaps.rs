@@ -4,8 +4,6 @@
 mod check;
 mod propose;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Value, json};
 use windlass_service::{Identity, MissingTool, Service};
 use windlass_spec::{GapMoment, Timestamp, ToolGapReport};
@@ -49,7 +47,7 @@ fn list(
     let now = service.now();
     if command.json {
         for missing in &all {
-            print_json(&format!("{}\n", as_object(missing, now)))?;
+            print_json(&format!("{}\n", missing.to_json(now)))?;
         }
     } else if all.is_empty() {
         eprint_line("no missing capabilities are recorded")?;
@@ -79,7 +77,7 @@ fn show(
     let missing = service.show_missing_tool(identity, &command.capability)?;
     let now = service.now();
     if command.json {
-        print_json(&format!("{}\n", in_full(&missing, now)))?;
+        print_json(&format!("{}\n", missing.to_json_in_full(now)))?;
         return Ok(CommandOutcome::Done);
     }
     let description = one_line(&missing.description, 400);
@@ -134,44 +132,6 @@ fn describe_frequency(missing: &MissingTool, now: Timestamp) -> String {
         true => format!("missing {} this week", times(week)),
         false => format!("missing {} this week, {} in total", times(week), times(all)),
     }
-}
-
-/// A missing capability as JSON.
-fn as_object(missing: &MissingTool, now: Timestamp) -> Value {
-    let times = &missing.occurrences;
-    let agents: BTreeSet<&str> = times.iter().map(|time| time.agent.as_str()).collect();
-    let mut moments: BTreeMap<&str, usize> = BTreeMap::new();
-    for time in times {
-        *moments.entry(time.moment.as_str()).or_default() += 1;
-    }
-    json!({
-        "tool": missing.name,
-        "wish": missing.description,
-        "count": times.len(),
-        "this_week": missing.this_week(now),
-        "first_at": times.iter().map(|time| time.at).min(),
-        "last_at": missing.last_at(),
-        "agents": agents,
-        "moments": moments,
-    })
-}
-
-/// A missing capability as JSON, with every occurrence.
-fn in_full(missing: &MissingTool, now: Timestamp) -> Value {
-    let mut object = as_object(missing, now);
-    let times = missing.occurrences.iter().map(|time| {
-        json!({
-            "at": time.at,
-            "run": time.run,
-            "agent": time.agent,
-            "moment": time.moment,
-            "task": time.task,
-            "missing": time.missing,
-        })
-    });
-    object["times"] = times.collect();
-    object["proposed_tool"] = json!(missing.proposal());
-    object
 }
 
 /// The message about a gap, with a hint.

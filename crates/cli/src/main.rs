@@ -38,11 +38,14 @@ mod report;
 mod run;
 mod runs;
 mod schema;
+#[cfg(feature = "server")]
+mod serve;
 mod signals;
 mod source;
 mod table;
 mod tasks;
 mod terminal;
+mod token;
 mod tools;
 mod trace;
 mod trust;
@@ -126,6 +129,11 @@ fn run() -> anyhow::Result<CommandOutcome> {
         Command::Chat(command) => chat::run(&program, &command, &reporter),
         Command::Runs(command) => runs::run(&program, &command),
         Command::Worker(command) => worker::run(&program, &command),
+        #[cfg(feature = "server")]
+        Command::Serve(command) => serve::run(&program, &command),
+        Command::Token(command) => token::run(&program, &command),
+        #[cfg(feature = "server")]
+        Command::Openapi => serve::print_openapi(),
         Command::Plan(command) => plan::run(&program, &command, &reporter),
         Command::Trace(command) => trace::run(&program, &command),
         Command::Audit(command) => audit::run(&program, &command),

@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use windlass_core::run::{PlanState, PlanTaskStatus, Run, RunEnd};
 use windlass_runtime::now;
 use windlass_service::types::RunState;
-use windlass_service::{BoundAgent, Identity, PlanChange, PlanDetails, Service, read_plan};
+use windlass_service::{
+    BoundAgent, Identity, PlanChange, PlanDetails, Service, plan_to_json, read_plan,
+    stored_plan_to_json,
+};
 use windlass_spec::plan::Plan;
 
 use super::CommandOutcome;
@@ -216,29 +219,11 @@ fn show(
     let details = service.show_plan(identity, &command.plan.plan)?;
     let plan = details.state().context("the plan no longer exists")?;
     match (command.json, command.graph) {
-        (true, _) => print_json(&format!("{}\n", as_object(plan)))?,
+        (true, _) => print_json(&format!("{}\n", plan_to_json(plan)))?,
         (false, Some(graph)) => print_content(&graph::draw_graph(plan, graph))?,
         (false, None) => print_line(draw::draw_plan(plan, now()).trim_end())?,
     }
     Ok(CommandOutcome::Done)
-}
-
-/// A plan as JSON: the fields that a model gets, with times.
-fn as_object(plan: &PlanState) -> Value {
-    let mut object = plan.to_json();
-    object["goal"] = json!(plan.plan().goal());
-    object["made_at"] = json!(plan.made_at());
-    for (index, (task, state)) in plan.tasks().enumerate() {
-        let entry = &mut object["tasks"][index];
-        entry["depends_on"] = json!(task.depends_on);
-        entry["attempts"] = json!(state.attempts);
-        entry["started_at"] = json!(state.started_at);
-        entry["ended_at"] = json!(state.ended_at);
-        if let Some(failure) = &state.failure {
-            entry["error"] = json!(failure.operator_message);
-        }
-    }
-    object
 }
 
 fn list(
@@ -249,13 +234,7 @@ fn list(
     let plans = service.list_plans(identity, command.limit, None)?;
     if command.json {
         for plan in plans {
-            print_json(&format!(
-                "{}\n",
-                json!({
-                    "plan": plan.plan, "run": plan.plan.run, "goal": plan.goal, "tasks": plan.tasks,
-                    "made_at": plan.made_at, "run_state": plan.run_state.as_str(),
-                })
-            ))?;
+            print_json(&format!("{}\n", stored_plan_to_json(&plan)))?;
         }
         return Ok(CommandOutcome::Done);
     }

@@ -4,9 +4,9 @@ mod change;
 mod difference;
 mod stats;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use windlass_learn::playbook::{KeptStrategy, StrategyStatus};
-use windlass_service::{Identity, Service, StrategyChange, StrategyFilter};
+use windlass_service::{Identity, Service, StrategyChange, StrategyFilter, strategy_to_json};
 use windlass_spec::{AgentFile, ToolName};
 
 use super::CommandOutcome;
@@ -102,7 +102,7 @@ fn list(
         let domain = &found.domain;
         if command.json {
             for kept in strategies {
-                print_json(&format!("{}\n", as_object(domain, kept)))?;
+                print_json(&format!("{}\n", strategy_to_json(domain, kept)))?;
             }
             continue;
         }
@@ -141,20 +141,6 @@ fn row(kept: &KeptStrategy) -> [String; 5] {
     ]
 }
 
-/// A strategy as JSON.
-fn as_object(domain: &str, kept: &KeptStrategy) -> Value {
-    let mut object = json!(kept.strategy);
-    object["domain"] = json!(domain);
-    object["standing"] = json!(match &kept.status {
-        StrategyStatus::Active => "active",
-        StrategyStatus::Disabled => "disabled",
-        StrategyStatus::Retired(_) => "retired",
-    });
-    object["lower_bound"] = json!((kept.lower_bound() * 1e4).round() / 1e4);
-    object["recalled"] = json!(kept.tally.recalled());
-    object
-}
-
 fn show(session: &PlaybookSession<'_>, command: &PlaybookShow) -> anyhow::Result<CommandOutcome> {
     let (domain, kept) =
         session
@@ -162,7 +148,7 @@ fn show(session: &PlaybookSession<'_>, command: &PlaybookShow) -> anyhow::Result
             .show_strategy(&session.identity, session.domain, &command.strategy)?;
     let votes = || kept.tally.votes().rev();
     if command.json {
-        let mut object = as_object(&domain, &kept);
+        let mut object = strategy_to_json(&domain, &kept);
         object["votes"] = votes()
             .map(|(run, vote)| json!({"run": run, "vote": vote}))
             .collect();

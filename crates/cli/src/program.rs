@@ -148,7 +148,7 @@ pub(crate) fn ended(
     };
     let code = match error.kind() {
         ErrorKind::Invalid => 2,
-        ErrorKind::Denied => 3,
+        ErrorKind::Unauthenticated | ErrorKind::Denied => 3,
         ErrorKind::NotFound => 7,
         ErrorKind::Conflict => 8,
         ErrorKind::Unavailable | ErrorKind::Failed => return Err(error.into()),

@@ -40,6 +40,7 @@ pub(super) fn run(
         return batch::run(program, command, tasks, &declared);
     }
     let new = NewRun {
+        run: None,
         task_id: None,
         task: task(command, &declared)?,
         settings: command.run.limits.settings(),

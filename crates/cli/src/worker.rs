@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use windlass_service::WorkerOptions;
+use windlass_service::{WorkerOptions, WorkerTenants};
 
 use super::CommandOutcome;
 use super::arguments::Worker;
@@ -26,6 +26,7 @@ pub(super) fn run(program: &Program, command: &Worker) -> anyhow::Result<Command
             jobs: usize::from(command.jobs),
             stop: stop_on_interrupt(),
             until_idle: command.until_idle,
+            tenants: WorkerTenants::Own,
             watch: Some(watch(command.jsonl, &live)),
         };
         let data = service.data_directory()?;

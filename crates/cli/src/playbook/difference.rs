@@ -2,8 +2,9 @@
 
 use serde_json::json;
 use windlass_learn::playbook::{KeptStrategy, StrategyStatus};
+use windlass_service::strategy_to_json;
 
-use super::{CommandOutcome, PlaybookSession, as_object};
+use super::{CommandOutcome, PlaybookSession};
 use crate::arguments::PlaybookDiff;
 use crate::table::one_line;
 use crate::terminal::{print_json, print_line, visible_line};
@@ -21,8 +22,9 @@ pub(super) fn diff(
     let domain = &difference.domain;
     if command.json {
         for changed in &difference.strategies {
-            let object =
-                |kept: &Option<KeptStrategy>| kept.as_ref().map(|kept| as_object(domain, kept));
+            let object = |kept: &Option<KeptStrategy>| {
+                kept.as_ref().map(|kept| strategy_to_json(domain, kept))
+            };
             let (before, after) = (object(&changed.before), object(&changed.after));
             print_json(&format!("{}\n", json!({"before": before, "after": after})))?;
         }

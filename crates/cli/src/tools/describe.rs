@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use windlass_service::ToolDetails;
 use windlass_spec::{Field, Presence, ToolAttributes, write_tool};
 
@@ -28,24 +28,10 @@ pub(super) fn run(
         return Ok(CommandOutcome::Done);
     }
     match command.json {
-        true => print_json(&format!("{}\n", as_json(&details)))?,
+        true => print_json(&format!("{}\n", details.to_json()))?,
         false => print_line(text(&details).trim_end())?,
     }
     Ok(CommandOutcome::Done)
-}
-
-fn as_json(details: &ToolDetails) -> Value {
-    let signature = details.signature();
-    json!({
-        "name": details.tool.name(),
-        "library": details.library.name(),
-        "description": details.tool.description(),
-        "signature": signature.as_ref().ok().map(ToString::to_string),
-        "inexpressible": signature.as_ref().err(),
-        "schema": details.tool.schema(),
-        "returns": details.tool.returns_schema(),
-        "attributes": details.declared.as_ref().map(|declared| attributes(declared.attributes())),
-    })
 }
 
 fn text(details: &ToolDetails) -> String {

@@ -1,7 +1,6 @@
 //! `windlass tools list`: lists tools, sorted by name. `windlass tools find`: searches tools by what they do.
 
-use serde_json::{Value, json};
-use windlass_service::{ToolQuery, ToolStatus};
+use windlass_service::ToolQuery;
 
 use crate::CommandOutcome;
 use crate::arguments::{ToolsFind, ToolsList, WhichTools};
@@ -29,7 +28,7 @@ pub(super) fn run(
     let tools = service.list_tools(&identity, &query)?;
     if command.which.json {
         for tool in &tools {
-            print_json(&format!("{}\n", as_json(tool)))?;
+            print_json(&format!("{}\n", tool.to_json()))?;
         }
         return Ok(CommandOutcome::Done);
     }
@@ -66,11 +65,7 @@ pub(super) fn find(
     let found = service.find_tools(&identity, &command.query, command.limit, &query)?;
     if command.which.json {
         for tool in &found {
-            let printed = json!({
-                "name": tool.entry.name, "library": tool.entry.library, "score": tool.score,
-                "description": tool.entry.description,
-            });
-            print_json(&format!("{printed}\n"))?;
+            print_json(&format!("{}\n", tool.to_json()))?;
         }
         return Ok(CommandOutcome::Done);
     }
@@ -112,26 +107,4 @@ fn query(which: &WhichTools, reporter: &Reporter) -> anyhow::Result<Option<ToolQ
 
 fn library(name: Option<&str>) -> String {
     name.unwrap_or("-").to_owned()
-}
-
-fn as_json(tool: &ToolStatus) -> Value {
-    let (entry, settings) = (&tool.entry, &tool.settings);
-    let statistics = tool.statistics.as_ref();
-    json!({
-        "name": entry.name,
-        "library": entry.library,
-        "signature": entry.signature.as_ref().ok().map(ToString::to_string),
-        "inexpressible": entry.signature.as_ref().err(),
-        "risk": tool.risk.map(|risk| risk.to_string()),
-        "state": tool.stage.as_str(),
-        "category": settings.category,
-        "enabled": settings.switched_off.is_none(),
-        "switched_off": settings.switched_off,
-        "permissions": settings.demands,
-        "timeout_seconds": settings.timeout,
-        "rate_limits": settings.rate_limits,
-        "success_count": statistics.map_or(0, |of| of.success_count),
-        "failure_count": statistics.map_or(0, |of| of.failure_count),
-        "description": entry.description,
-    })
 }

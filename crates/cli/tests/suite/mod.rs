@@ -35,6 +35,7 @@ mod run_list;
 mod runs;
 mod security_page;
 mod seeded;
+mod serve;
 mod session;
 mod tools;
 mod trust;

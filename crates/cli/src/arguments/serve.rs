@@ -1,0 +1,42 @@
+//! The arguments of `windlass serve` and `windlass openapi`.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+
+use super::agent::DataDirectory;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Every request needs a token of `windlass token create`. The first interrupt lets requests and steps of \
+                  runs end; the second aborts them. No run is cancelled: the next worker or server resumes it.\n\n\
+                  Exit code: 0 if it was stopped, 1 if it failed, 2 for wrong usage."
+)]
+pub(crate) struct Serve {
+    /// Where to listen. Other addresses than loopback ones need --behind-proxy.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4747")]
+    pub(crate) listen: SocketAddr,
+
+    /// A proxy in front of this server adds TLS.
+    #[arg(long)]
+    pub(crate) behind_proxy: bool,
+
+    /// A name that clients reach the server by. Can be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Vec<String>,
+
+    /// How many runs the worker of the server resumes at the same time.
+    #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: u16,
+
+    /// How many requests a token may make in a second.
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rate: u32,
+
+    /// Resume no runs: `windlass worker` does that elsewhere.
+    #[arg(long)]
+    pub(crate) no_worker: bool,
+
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
+}
