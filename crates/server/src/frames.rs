@@ -56,7 +56,7 @@ pub(crate) enum Frame {
     Call {
         /// The call.
         call: String,
-        /// `decided`, `started`, `success`, `error`, `timeout`, `cancelled` or `unknown`.
+        /// `decided`, `started`, `retried`, `reused`, `success`, `error`, `timeout`, `cancelled` or `unknown`.
         state: String,
         /// The decision of the gate and its reason.
         decision: Option<String>,
@@ -236,6 +236,17 @@ impl Frame {
                     .frame(),
                 ]
             }
+            Event::CallRetried {
+                call: id, failure, ..
+            } => {
+                let error = Some(failure.model_message.clone());
+                let frame = CallFrame {
+                    error,
+                    ..call(id, "retried")
+                };
+                vec![frame.frame()]
+            }
+            Event::Reused { call: id, .. } => vec![call(id, "reused").frame()],
             Event::Asked { approval, .. } | Event::Settled { approval, .. } => {
                 vec![Self::of_approval(approval, at)]
             }

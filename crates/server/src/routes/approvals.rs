@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use windlass_service::types::{ApprovalStatus, CallId, Digest, PersonDecision, Timestamp};
 use windlass_service::{
-    Always, ApprovalQuery, DecisionRequest, HoldChange, QuestionId, Scope, ServiceError,
+    Always, ApprovalQuery, Confirmation, DecisionRequest, HoldChange, QuestionId, Scope,
+    ServiceError,
 };
 
 use crate::call::{Call, Nothing, Reply};
@@ -273,7 +274,8 @@ impl Decision {
         Ok(DecisionRequest {
             decision,
             digest: digest.map_err(|error| invalid(error.to_string()))?,
-            is_unseen: false,
+            confirmation: Confirmation::Stated,
+            on_behalf_of: None,
             always: self.always.map(|always| match always {
                 AlwaysName::Call => Always::Call,
                 AlwaysName::Tool => Always::Tool,

@@ -185,7 +185,8 @@ async fn replay(call: Call<Nothing, ChangedPolicies>) -> Result<Reply<Shape<Repl
             let source = service.active_policies(identity)?;
             let old = loaded(service.load_policies(identity, &source, &tools)?)?;
             let new = loaded(service.load_policies(identity, &changed, &tools)?)?;
-            let replay = service.replay_policies(identity, &old, &new, &recorded, &tools)?;
+            let replay =
+                service.replay_policies(identity, (&old, true), &new, &recorded, &tools)?;
             let differences = replay.differences.iter().map(|one| {
                 let difference = &one.difference;
                 json!({
