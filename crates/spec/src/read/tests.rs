@@ -288,7 +288,7 @@ fn integers_beyond_64_bits_are_not_valid_defaults() {
 fn every_attribute_of_a_tool_is_read() {
     let text = tool_with(
         ", risk: REVERSIBLE_WITH_DELAY, category: \"mail\", timeout_seconds: 300, idempotent: true, \
-         open_world: false, sensitive: true, undo_window_seconds: 0, deferred: true, dry_run_argument: dry",
+         cacheable: false, open_world: false, sensitive: true, undo_window_seconds: 0, deferred: true, dry_run_argument: dry",
         " | (dry::Bool {default: false})==>(::Text)",
     );
     insta::assert_snapshot!(serde_json::to_string_pretty(&file(&text).tools()[0]).unwrap());
