@@ -104,6 +104,8 @@ fn main() -> ExitCode {
 /// Runs the command. Usage errors give the exit code 2.
 fn run() -> anyhow::Result<CommandOutcome> {
     print_panics();
+    // Programs that tools start must not read keys in the memory of this one. A system that does not allow that is old.
+    let _ = windlass_spawn::protect_memory();
     let parsed = Arguments::command().try_get_matches();
     let parsed = parsed.and_then(|matches| {
         paste::remember(&matches);

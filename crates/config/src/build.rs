@@ -14,7 +14,7 @@ use windlass_spec::registry::{
     Window,
 };
 use windlass_spec::server::ServerName;
-use windlass_spec::{Confidence, TimeoutSeconds};
+use windlass_spec::{Confidence, IsolationLevel, TimeoutSeconds};
 
 use crate::configuration::{Category, Configuration, Inner};
 use crate::restrict::Restricted;
@@ -59,6 +59,9 @@ pub(crate) fn build(tree: Node, restricted: &Restricted) -> Configuration {
             .filter_map(path)
             .collect(),
         data_directory: tree.at(&["data_directory"]).and_then(path),
+        isolation: text(&tree, &["isolation"])
+            .and_then(|word| IsolationLevel::of_word(&word))
+            .unwrap_or_default(),
         vocabulary: known::known_permissions(&tree),
         gate: gate(&tree),
         approvals: ApprovalSettings {
@@ -115,6 +118,7 @@ pub(crate) fn build(tree: Node, restricted: &Restricted) -> Configuration {
                 .at(&["learning", "checker"])
                 .map(|node| node.origin.directory().to_owned())
                 .unwrap_or_default(),
+            checker_environment: texts(tree.items(&["learning", "checker_environment"])),
             wording: boolean(&tree, &["learning", "wording"]).unwrap_or(false),
             max_strategies: integer(&tree, &["learning", "max_strategies"]),
             max_tokens: integer(&tree, &["learning", "max_tokens"]),

@@ -9,7 +9,7 @@ use windlass_spec::registry::{
     Vocabulary,
 };
 use windlass_spec::server::ServerSettings;
-use windlass_spec::{AgentName, RiskLevel, ToolName};
+use windlass_spec::{AgentName, IsolationLevel, RiskLevel, ToolName};
 
 use crate::build::build;
 use crate::keys;
@@ -45,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) categorized_by_project: BTreeSet<ToolName>,
     pub(crate) trusted_directories: Vec<PathBuf>,
     pub(crate) data_directory: Option<PathBuf>,
+    pub(crate) isolation: IsolationLevel,
     pub(crate) vocabulary: Vocabulary,
     pub(crate) gate: GateSettings,
     pub(crate) approvals: ApprovalSettings,
@@ -158,6 +159,12 @@ impl Configuration {
     #[must_use]
     pub fn data_directory(&self) -> Option<&Path> {
         self.inner.data_directory.as_deref()
+    }
+
+    /// How strictly programs are isolated.
+    #[must_use]
+    pub fn isolation(&self) -> IsolationLevel {
+        self.inner.isolation
     }
 
     /// The permissions that exist.

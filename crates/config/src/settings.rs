@@ -122,6 +122,8 @@ pub struct LearningSettings {
     pub checker: Vec<String>,
     /// The directory that the command runs in: that of the file that sets it. Empty for the current directory.
     pub checker_directory: PathBuf,
+    /// The names of the environment variables that the command gets, besides `PATH`, `HOME` and `LANG`.
+    pub checker_environment: Vec<String>,
     /// Whether the model rewords what is learned.
     pub wording: bool,
     /// The most strategies of a domain that are in use.

@@ -51,6 +51,7 @@ async fn main() -> anyhow::Result<()> {
         directory: None,
         environment: Default::default(),
         parts: Vec::new(),
+        access: Default::default(),
     };
     let settings = ServerSettings::new(ServerName::new("fixture")?, Transport::Command(command));
     let options = ServerOptions {

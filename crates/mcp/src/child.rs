@@ -1,9 +1,10 @@
-//! The stdio transport: a program that is started without a shell in its own process group with a minimal
-//! environment, and stopped with everything it started. Messages are lines of JSON.
+//! The stdio transport: a program that is started without a shell in its own session with a minimal
+//! environment, isolated from keys and journals, and stopped with everything it started. Messages are lines of JSON.
 
 use std::collections::VecDeque;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,13 +13,13 @@ use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId, ServerJ
 use rmcp::transport::Transport;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use windlass_spawn::{Isolation, ProcessGroup};
 use windlass_spec::server::{CommandTransport, EnvTemplate};
 use windlass_spec::{Effect, ErrorCategory};
-use windlass_tools::ProcessGroup;
 
 use crate::client::{CallError, Inbound, Lookup, ServerError, Wire, lock, shown};
 use crate::program;
@@ -102,6 +103,7 @@ impl StdioTransport {
         settings: &CommandTransport,
         executable: &Path,
         lookup: &Lookup,
+        isolation: &Isolation,
         wire: Arc<Wire>,
     ) -> Result<Self, ServerError> {
         let mut command = Command::new(executable);
@@ -113,9 +115,7 @@ impl StdioTransport {
             .env("PATH", DEFAULT_PATH)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true);
+            .stderr(Stdio::piped());
         for name in ALWAYS_PASSED {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
@@ -127,11 +127,19 @@ impl StdioTransport {
         if let Some(directory) = &settings.directory {
             command.current_dir(directory);
         }
-        let mut child = command.spawn().map_err(|error| {
+        let failed = |error: &dyn std::error::Error| {
             let program = &settings.program;
             ServerError::unavailable(format!("cannot start `{program}`: {error}"))
-        })?;
-        let group = Arc::new(ProcessGroup::of(&child));
+        };
+        isolation
+            .confine(&mut command, &settings.access)
+            .map_err(|error| failed(&error))?;
+        let mut command = tokio::process::Command::from(command);
+        let mut child = command
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| failed(&error))?;
+        let group = Arc::new(ProcessGroup::of(child.id()));
         let (Some(input), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -400,11 +408,11 @@ impl Transport<RoleClient> for StdioTransport {
             self.child.wait().await
         });
         if closed.await.is_err() {
-            self.group.terminate().await;
+            self.group.terminate();
             let _ = tokio::time::timeout(limits.terminate_grace, self.child.wait()).await;
         }
         // Also if the program ended by itself: its child processes may still run.
-        self.group.kill().await;
+        self.group.kill();
         let _ = tokio::time::timeout(limits.terminate_grace, self.child.wait()).await;
         Ok(())
     }

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde_json::{Map, Value};
+use windlass_spec::ProgramAccess;
 use windlass_spec::server::{
     CommandTransport, EnvTemplate, HttpTransport, ServerName, ServerSettings, Transport,
     is_unencrypted, secret_arguments,
@@ -253,6 +254,7 @@ impl ServerImport<'_, '_> {
             directory: directory.map(PathBuf::from),
             environment: self.given(entry.get("env"), Names::Variables),
             parts: Vec::new(),
+            access: ProgramAccess::default(),
         })
     }
 

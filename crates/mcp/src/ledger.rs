@@ -7,10 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use windlass_core::approval::Digest;
-use windlass_spec::Timestamp;
 use windlass_spec::server::{
     CommandTransport, HttpTransport, OAuth, ServerName, ServerSettings, Transport,
 };
+use windlass_spec::{ProgramAccess, Timestamp};
 use windlass_store::{Error, Store, StoredDefinition, StoredPin, StoredPins, StoredServer};
 
 use crate::definition::Definition;
@@ -275,15 +275,21 @@ fn command_json(command: &CommandTransport) -> Value {
         directory,
         environment,
         parts,
+        access,
     } = command;
     let path = |path: &PathBuf| path.to_string_lossy().into_owned();
-    serde_json::json!({
+    let mut json = serde_json::json!({
         "command": program,
         "arguments": arguments,
         "directory": directory.as_ref().map(path),
         "environment": environment,
         "parts": parts.iter().map(path).collect::<Vec<_>>(),
-    })
+    });
+    // Only if something is declared: settings that were accepted before keep their digest.
+    if *access != ProgramAccess::default() {
+        json["access"] = Value::String(access.to_string());
+    }
+    json
 }
 
 fn http_json(http: &HttpTransport) -> Value {

@@ -34,6 +34,7 @@ use windlass_core::run::{
     Entry, Event, FoldError, KeptTurns, Next, PermitError, Run, Settings, Task,
 };
 use windlass_model::ModelEvent;
+use windlass_spawn::Isolation;
 use windlass_spec::{AgentName, CallId, CallState, RunId};
 use windlass_store::crash_point;
 
@@ -42,6 +43,7 @@ use self::waiting::{DeclinedQuestions, Flow, INBOX_POLL};
 use crate::crew::{Crew, CrewError, CrewMember};
 use crate::durable::{AppendOutcome, Durable, DurableError, Journal, TakenOver};
 use crate::gap::during_run;
+use crate::isolation::isolation;
 use crate::limiter::Limiter;
 use crate::playbook::PlaybookPort;
 use crate::progress::{Progress, Watch, watch_nothing};
@@ -166,6 +168,11 @@ impl fmt::Debug for Driver {
 }
 
 impl Driver {
+    /// How the programs of its crew are isolated.
+    pub(crate) fn isolation(&self) -> Isolation {
+        isolation(self.crew.intake().isolation, self.durable.data())
+    }
+
     /// A driver without a watcher.
     pub fn new(crew: impl Into<Arc<Crew>>, durable: Arc<dyn Durable>) -> Self {
         Self {

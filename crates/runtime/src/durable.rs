@@ -17,6 +17,7 @@
 //! - **No secrets.** What is stored was redacted first ([`Journal::redact`]).
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -147,6 +148,11 @@ pub trait Durable: RateLimitPort {
     /// Where the agents' memory is stored; `None` if this stores no memory, and the memory tools are
     /// refused.
     fn memory(&self) -> Option<Arc<dyn MemoryPort>>;
+
+    /// The directory of everything that is stored, which no program may reach; `None` if nothing is.
+    fn data(&self) -> Option<&Path> {
+        None
+    }
 
     /// Where playbooks are stored; `None` if this stores none, and nothing is learned.
     fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>>;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use windlass_core::gate::Rules;
 use windlass_core::run::{LeftOut, LeftOutReason, Run};
-use windlass_spec::{ToolName, ToolSpecification};
+use windlass_spec::{IsolationLevel, ToolName, ToolSpecification};
 
 use crate::gap::GapCheck;
 use crate::intents::Intents;
@@ -28,6 +28,8 @@ pub(crate) struct Intake {
     pub(crate) learning: Option<Learning>,
     /// The search indexes of the tools.
     pub(crate) indexes: ToolIndexes,
+    /// How strictly programs are isolated.
+    pub(crate) isolation: IsolationLevel,
 }
 
 impl Default for Intake {
@@ -40,6 +42,7 @@ impl Default for Intake {
             gaps: None,
             learning: None,
             indexes: ToolIndexes::default(),
+            isolation: IsolationLevel::default(),
         }
     }
 }

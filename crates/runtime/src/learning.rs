@@ -18,6 +18,7 @@ use windlass_learn::playbook::{
     accept_wording,
 };
 use windlass_model::ModelClient;
+use windlass_spawn::Isolation;
 use windlass_spec::{AgentName, Confidence, DEFAULT_DOMAIN, StrategySection, Timestamp};
 
 use crate::playbook::{KeptPlaybook, PlaybookError, PlaybookPort, PlaybookUpdate};
@@ -71,6 +72,7 @@ impl Learning {
             checker: (!set.checker.is_empty()).then(|| Checker {
                 command: set.checker.clone(),
                 directory: set.checker_directory.clone(),
+                environment: set.checker_environment.clone(),
             }),
             wording: set.wording,
             curation: CurationSettings {
@@ -152,7 +154,7 @@ pub struct Learned {
 }
 
 /// Updates the playbook of a run's domain with a run that is over. Learning from the same run again changes
-/// nothing. `None` if the run teaches nothing about tools.
+/// nothing. `None` if the run teaches nothing about tools. The checker is isolated like a tool.
 ///
 /// # Errors
 /// If the playbook cannot be written.
@@ -161,9 +163,10 @@ pub async fn learn(
     learning: &Learning,
     run: &Run,
     model: Option<&dyn ModelClient>,
+    isolation: &Isolation,
     now: Timestamp,
 ) -> Result<Option<Learned>, PlaybookError> {
-    let (checked, warning) = check::checked(learning.checker.as_ref(), run).await;
+    let (checked, warning) = check::checked(learning.checker.as_ref(), run, isolation).await;
     if !experience::is_learnable(run) {
         return Ok(None);
     }

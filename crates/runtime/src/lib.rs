@@ -18,6 +18,7 @@ mod gap_at_load;
 mod intake;
 #[cfg_attr(not(feature = "learn"), path = "without_learn/intents.rs")]
 mod intents;
+mod isolation;
 #[cfg_attr(not(feature = "learn"), path = "without_learn/learning.rs")]
 mod learning;
 mod limiter;
@@ -46,6 +47,7 @@ pub use durable::{
 };
 pub use gap::during_run as gap_during_run;
 pub use gap_at_load::GapAtLoad;
+pub use isolation::isolation;
 pub use learning::Learning;
 #[cfg(feature = "learn")]
 pub use learning::{Checker, Learned, answer_matches, experience, followed, learn};

@@ -209,6 +209,7 @@ impl Configured {
             gaps: GapCheck::of(&self.configuration),
             learning: self.learning(),
             indexes: ToolIndexes::default(),
+            isolation: self.configuration.isolation(),
         }
     }
 

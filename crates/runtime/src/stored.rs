@@ -229,6 +229,10 @@ impl Durable for Stored {
         None
     }
 
+    fn data(&self) -> Option<&Path> {
+        self.store.path().parent()
+    }
+
     fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>> {
         let playbooks = self.playbooks.clone();
         playbooks.map(|playbooks| playbooks as Arc<dyn PlaybookPort>)

@@ -1,6 +1,7 @@
 //! The health of an installation: checks everything an agent needs, with a fix for each problem.
 
 mod examination;
+mod isolation;
 mod servers;
 
 use std::path::{Path, PathBuf};
@@ -109,6 +110,7 @@ impl Service {
         examination.configuration();
         examination.clock();
         examination.store();
+        examination.isolation();
         examination.files();
         for file in &request.agent_files {
             examination.agents(file);

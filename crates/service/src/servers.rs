@@ -9,6 +9,7 @@ use windlass_mcp::{
     Authorizer, BoxFuture, GovernedServer, Lookup, OAuthTokens, Pin, Refusal, Secret, ServerInfo,
     ServerOptions, Servers,
 };
+use windlass_spawn::Isolation;
 use windlass_spec::server::{SEPARATOR, ServerName, ServerSettings, Transport};
 use windlass_tools::ToolLibrary;
 
@@ -69,7 +70,10 @@ impl Service {
         settings: &ServerSettings,
         configuration: &Configuration,
     ) -> Result<ServerOptions, ServiceError> {
-        let mut options = ServerOptions::default();
+        let mut options = ServerOptions {
+            isolation: self.isolation(configuration),
+            ..ServerOptions::default()
+        };
         if settings.may_sample {
             options.sampler = Some(Arc::new(ConfiguredModel::of(configuration)));
         }
@@ -93,8 +97,15 @@ impl Service {
         let options = self.server_options(settings, configuration);
         options.unwrap_or_else(|error| ServerOptions {
             authorizer: Some(Arc::new(NoToken(error.to_string()))),
+            isolation: self.isolation(configuration),
             ..ServerOptions::default()
         })
+    }
+
+    /// How the programs of an installation are isolated.
+    pub(crate) fn isolation(&self, configuration: &Configuration) -> Isolation {
+        let data = self.data_directory().ok();
+        windlass_runtime::isolation(configuration.isolation(), data.as_deref())
     }
 
     /// The directory of the tokens of authorization servers.

@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod access;
 mod agent;
 pub mod envelope;
 mod failure;
@@ -27,6 +28,7 @@ mod tool;
 mod words;
 mod write;
 
+pub use access::{IsolationLevel, ProgramAccess};
 pub use agent::{Agent, AgentError, AgentFile, FlowStep};
 pub use envelope::{
     Action, Answer, Deprecation, DeprecationCode, EnvelopeError, Normalised, SecurityLevel,

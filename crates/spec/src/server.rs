@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
+use crate::access::ProgramAccess;
 use crate::{checked_text, parsed_text};
 
 /// The separator between the name of a server and the name of one of its tools.
@@ -154,6 +155,8 @@ pub struct CommandTransport {
     /// Files and directories whose content is part of the program, besides the program itself and the
     /// files among its arguments.
     pub parts: Vec<PathBuf>,
+    /// What it needs of the machine.
+    pub access: ProgramAccess,
 }
 
 /// A server at a URL.

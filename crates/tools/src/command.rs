@@ -1,26 +1,24 @@
 //! Tools that are programs. A program is started from a list of words, never through a shell, so no
 //! argument of a model can become a command. It reads the arguments as JSON from its standard input
-//! and writes the result to its standard output. It gets few environment variables and its own process
-//! group, and no process of that group outlives the call.
-
-mod group;
+//! and writes the result to its standard output. It gets few environment variables, its own session, and no
+//! access to keys and journals ([`Isolation`]). No process of its group outlives the call.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, Command};
-use windlass_spec::{ErrorCategory, Type};
+use tokio::process::{Child, ChildStdin};
+use windlass_spawn::{ConfinementError, Isolation, ProcessGroup};
+use windlass_spec::{ErrorCategory, ProgramAccess, Type};
 
 use crate::error::ToolError;
 use crate::output::{redacted, too_large, value};
 use crate::tool::CallContext;
-pub use group::ProcessGroup;
 
 /// The environment variables that every program gets. All others must be listed.
 const ALWAYS_PASSED: [&str; 3] = ["PATH", "HOME", "LANG"];
@@ -63,6 +61,16 @@ pub struct CommandLine {
     arguments: Vec<String>,
     directory: Option<PathBuf>,
     environment: Vec<String>,
+    access: ProgramAccess,
+}
+
+/// Why a program did not start.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Confinement(#[from] ConfinementError),
 }
 
 /// An invalid list of command words.
@@ -100,6 +108,7 @@ impl CommandLine {
                 arguments,
                 directory: None,
                 environment: Vec::new(),
+                access: ProgramAccess::default(),
             }),
         }
     }
@@ -119,6 +128,13 @@ impl CommandLine {
         self
     }
 
+    /// Sets what it needs of the machine. Files are relative to the working directory.
+    #[must_use]
+    pub fn access(mut self, access: ProgramAccess) -> Self {
+        self.access = access;
+        self
+    }
+
     /// Runs it once.
     pub(crate) async fn run(
         &self,
@@ -130,9 +146,9 @@ impl CommandLine {
         let approval = approval.and_then(|approval| approval.signed.as_deref());
         let arguments = with_approval(arguments, approval);
         let mut child = self
-            .spawn(arguments.as_bytes(), approval)
+            .spawn(arguments.as_bytes(), approval, &context.isolation)
             .map_err(|error| self.not_started(&error))?;
-        let group = ProcessGroup::of(&child);
+        let group = ProcessGroup::of(child.id());
         let (input, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (mut output, mut stderr_text) = (Vec::new(), Vec::new());
@@ -140,7 +156,7 @@ impl CommandLine {
             let wait = async {
                 let status = child.wait().await;
                 // Processes that it left behind would keep the pipes open and outlive the call.
-                group.kill().await;
+                group.kill();
                 status.map_err(|error| self.wait_failed(&error))
             };
             let write = async {
@@ -158,7 +174,7 @@ impl CommandLine {
                 biased;
                 ended = &mut all => ended.map(|(status, ..)| status).map_err(Some),
                 () = context.stop.cancelled() => {
-                    group.terminate().await;
+                    group.terminate();
                     // Processes that are left after this time are killed below.
                     let _ = tokio::time::timeout(GRACE, &mut all).await;
                     Err(None)
@@ -168,7 +184,7 @@ impl CommandLine {
         match ended {
             Ok(status) => self.result_of(status, &output, &stderr_text, declared),
             Err(error) => {
-                group.kill().await;
+                group.kill();
                 // It is dead; this only reaps the process.
                 let _ = child.wait().await;
                 Err(error.unwrap_or_else(|| self.stopped(&output, &stderr_text)))
@@ -177,7 +193,12 @@ impl CommandLine {
     }
 
     /// Starts the program. Arguments that do not fit into its input pipe are written later.
-    fn spawn(&self, arguments: &[u8], approval: Option<&str>) -> io::Result<Child> {
+    fn spawn(
+        &self,
+        arguments: &[u8],
+        approval: Option<&str>,
+        isolation: &Isolation,
+    ) -> Result<Child, StartError> {
         let mut command = match &self.directory {
             Some(directory) => {
                 let directory = std::path::absolute(directory)?;
@@ -198,10 +219,10 @@ impl CommandLine {
             .envs(approval.map(|statement| (APPROVAL_VARIABLE, statement)))
             .stdin(input(arguments)?)
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
+            .stderr(Stdio::piped());
+        isolation.confine(&mut command, &self.access)?;
+        let mut command = tokio::process::Command::from(command);
+        Ok(command.kill_on_drop(true).spawn()?)
     }
 
     fn variables(&self) -> Vec<(&str, OsString)> {
@@ -258,12 +279,14 @@ impl CommandLine {
         ToolError::foreign(ErrorCategory::Cancelled, message)
     }
 
-    fn not_started(&self, error: &io::Error) -> ToolError {
-        let advice = match error.kind() {
-            io::ErrorKind::NotFound => {
+    fn not_started(&self, error: &StartError) -> ToolError {
+        let advice = match error {
+            StartError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
                 "; check that the program is installed and that its directory exists"
             }
-            io::ErrorKind::PermissionDenied => "; check that the file is executable",
+            StartError::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                "; check that the file is executable, and that it is not outside the files it declares"
+            }
             _ => "",
         };
         let message = format!("`{self}` could not be started: {error}{advice}");
@@ -360,15 +383,17 @@ mod tests {
     #[tokio::test]
     async fn a_program_reads_its_arguments_even_if_its_caller_dies() {
         let command = CommandLine::new(["cat"]).unwrap();
+        let isolation = Isolation::default();
         for size in [0, 1, PIPE_BUFFER] {
             let arguments = vec![b'x'; size];
             // Nothing is written after the start, as if the caller had died.
-            let child = command.spawn(&arguments, None).unwrap();
+            let child = command.spawn(&arguments, None, &isolation).unwrap();
             assert!(child.stdin.is_none(), "{size}");
             let output = child.wait_with_output().await.unwrap();
             assert_eq!(output.stdout, arguments);
         }
         let large = vec![b'x'; PIPE_BUFFER + 1];
-        assert!(command.spawn(&large, None).unwrap().stdin.is_some());
+        let child = command.spawn(&large, None, &isolation).unwrap();
+        assert!(child.stdin.is_some());
     }
 }

@@ -38,7 +38,7 @@ pub use builtin::{
     HttpSettings, NotConfigured, SecurityFact, SettingsError, WebSearchSettings, WriteRecorder,
     builtin, builtin_specifications, html_to_text,
 };
-pub use command::{CommandLine, CommandLineError, ProcessGroup};
+pub use command::{CommandLine, CommandLineError};
 pub use difference::{Difference, differences};
 pub use dispatch::{
     DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT, DispatchOptions, DispatchOutcome, EnvelopeNotices,

@@ -11,6 +11,7 @@ use windlass_core::approval::Digest;
 use windlass_core::gate::Permit;
 use windlass_core::risk::{Annotations, Trust};
 use windlass_core::run::FormReply;
+use windlass_spawn::Isolation;
 use windlass_spec::{CallId, ErrorCategory, NonEmptyText, ToolAttributes, ToolName};
 
 use crate::builder::ToolBuilder;
@@ -74,6 +75,8 @@ pub struct CallContext {
     pub memory: Option<Arc<dyn MemoryPort>>,
     /// The implementation to run, if there are several and one is assigned.
     pub variant: Option<String>,
+    /// How a program is isolated, if it is one.
+    pub isolation: Isolation,
 }
 
 impl fmt::Debug for CallContext {
@@ -97,6 +100,7 @@ impl Default for CallContext {
             caller: None,
             memory: None,
             variant: None,
+            isolation: Isolation::default(),
         }
     }
 }

@@ -142,6 +142,7 @@ fn settings(command: &McpAdd) -> anyhow::Result<ServerSettings> {
                     .iter()
                     .map(|part| absolute(part))
                     .collect::<Result<_, _>>()?,
+                access: Default::default(),
             })
         }
         (None, None) => anyhow::bail!("neither a command nor a URL is given"),

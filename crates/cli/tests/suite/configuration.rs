@@ -142,7 +142,12 @@ fn initialized_project_runs_without_findings() {
     let line = examined.lines().find(|line| line.starts_with('{')).unwrap();
     let examined: Value = serde_json::from_str(line).unwrap();
     assert_eq!(examined["ok"], true, "{examined}");
-    assert_eq!(examined["warnings"], 0, "{examined}");
+    // What the system gives to isolate programs depends on the machine.
+    let findings = examined["findings"].as_array().unwrap();
+    let wrong = findings
+        .iter()
+        .filter(|finding| finding["status"] != "ok" && finding["about"] != "isolation");
+    assert_eq!(wrong.count(), 0, "{examined}");
     let about = |about: &str| {
         let findings = examined["findings"].as_array().unwrap();
         findings.iter().any(|finding| finding["about"] == about)
@@ -151,6 +156,7 @@ fn initialized_project_runs_without_findings() {
         "configuration",
         "clock",
         "store",
+        "isolation",
         "files",
         "agents",
         "policies",

@@ -20,6 +20,7 @@ mod gaps;
 mod hidden_text;
 mod holds;
 mod interrupted;
+mod isolation;
 mod kills;
 mod logging;
 mod mcp;

@@ -1,8 +1,10 @@
 //! Builds the settings of servers from a checked tree.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use windlass_spec::ProgramAccess;
 use windlass_spec::server::{
     CommandTransport, DEFAULT_START_TIMEOUT, EnvTemplate, HttpTransport, OAuth, ServerName,
     ServerSettings, Transport,
@@ -46,8 +48,17 @@ fn command_transport(command: &Node, node: &Node) -> Option<CommandTransport> {
         arguments: texts(node.items(&["arguments"])),
         directory: node.get("directory").and_then(path),
         environment: given(node, "environment"),
-        parts: node.items(&["parts"]).iter().filter_map(path).collect(),
+        parts: paths(node, "parts"),
+        access: ProgramAccess {
+            files: node.get("files").map(|_| paths(node, "files")),
+            writable_files: paths(node, "writable_files"),
+            is_offline: boolean(node, &["offline"]).unwrap_or(false),
+        },
     })
+}
+
+fn paths(node: &Node, key: &str) -> Vec<PathBuf> {
+    node.items(&[key]).iter().filter_map(path).collect()
 }
 
 fn http(url: String, node: &Node) -> HttpTransport {

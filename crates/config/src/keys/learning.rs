@@ -1,7 +1,7 @@
 //! The keys of `learning`.
 
 use super::{DefaultValue, Key, Range, Shape};
-use crate::effect::{KeyEffect, KeyPower, Stricter};
+use crate::effect::{KeyEffect, KeyPower, Stricter, Unset};
 use crate::form::Form;
 
 pub(super) const LEARNING: &[Key] = &[
@@ -50,6 +50,18 @@ pub(super) const LEARNING: &[Key] = &[
         shape: Shape::Texts(Form::Text),
         default: DefaultValue::Texts(&[]),
         effect: KeyEffect::Needs(KeyPower::RunsPrograms, Stricter::Never),
+    },
+    Key {
+        name: "checker_environment",
+        about: "The names of the environment variables that the command gets, in addition to PATH, HOME and LANG.",
+        shape: Shape::Texts(Form::Variable),
+        default: DefaultValue::Texts(&[]),
+        effect: KeyEffect::Needs(
+            KeyPower::SendsData,
+            Stricter::Fewer {
+                unset: Unset::Nothing,
+            },
+        ),
     },
     Key {
         name: "wording",

@@ -1,7 +1,7 @@
 //! The keys of servers.
 
 use super::{DefaultValue, Key, Map, Range, Shape};
-use crate::effect::{KeyEffect, KeyPower, Stricter};
+use crate::effect::{KeyEffect, KeyPower, Stricter, Unset};
 use crate::form::Form;
 
 pub(super) const SERVERS: Map = Map {
@@ -42,6 +42,37 @@ pub(super) const SERVERS: Map = Map {
             shape: Shape::Texts(Form::Path),
             default: DefaultValue::Nothing,
             effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::More),
+        },
+        Key {
+            name: "files",
+            about: "The files and directories that the program reads, relative to the directory of this file. It can open no others, besides its working directory and those of the system.",
+            shape: Shape::Texts(Form::Path),
+            default: DefaultValue::Nothing,
+            effect: KeyEffect::Needs(
+                KeyPower::RunsPrograms,
+                Stricter::Fewer {
+                    unset: Unset::Everything,
+                },
+            ),
+        },
+        Key {
+            name: "writable_files",
+            about: "The files and directories that the program also writes, relative to the directory of this file.",
+            shape: Shape::Texts(Form::Path),
+            default: DefaultValue::Nothing,
+            effect: KeyEffect::Needs(
+                KeyPower::RunsPrograms,
+                Stricter::Fewer {
+                    unset: Unset::Everything,
+                },
+            ),
+        },
+        Key {
+            name: "offline",
+            about: "Whether the program starts without a network.",
+            shape: Shape::Boolean,
+            default: DefaultValue::Boolean(false),
+            effect: KeyEffect::Needs(KeyPower::RunsPrograms, Stricter::True { unset: false }),
         },
         Key {
             name: "url",

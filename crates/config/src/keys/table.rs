@@ -64,6 +64,13 @@ const KEYS: &[Key] = &[
         effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::Never),
     },
     Key {
+        name: "isolation",
+        about: "How programs of tools, MCP servers and the checker are isolated: `declared` refuses one that declares `files` or `offline` if the system cannot enforce it, `best_effort` starts it anyway, `strict` also refuses all if keys and data cannot be covered, and `off` isolates none.",
+        shape: Shape::Words(&["off", "best_effort", "declared", "strict"]),
+        default: DefaultValue::Text("declared"),
+        effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::LaterWord),
+    },
+    Key {
         name: "permissions",
         about: "Permissions in addition to the built-in ones and Slack's scopes, such as `crm:read`.",
         shape: Shape::Texts(Form::Permission),

@@ -8,7 +8,15 @@ use crate::mistake::{ConfigMistake, did_you_mean, quoted};
 use crate::tree::{Node, dotted};
 
 /// Keys that only a server with a `command` can have.
-const COMMAND_KEYS: [&str; 4] = ["arguments", "directory", "environment", "parts"];
+const COMMAND_KEYS: [&str; 7] = [
+    "arguments",
+    "directory",
+    "environment",
+    "parts",
+    "files",
+    "writable_files",
+    "offline",
+];
 
 /// Keys that only a server with a `url` can have.
 const URL_KEYS: [&str; 2] = ["headers", "oauth"];

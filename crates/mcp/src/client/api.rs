@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 pub use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
+use windlass_spawn::Isolation;
 use windlass_spec::{Effect, ErrorCategory};
 
 /// Returns the values of environment variables.
@@ -191,6 +192,8 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// Checked before and after every start.
     pub before_start: Option<BeforeStart>,
+    /// How it is isolated, if it is a program.
+    pub isolation: Isolation,
 }
 
 /// Checks a server before it is started. Takes the executable, if the server is a program. An error is the
@@ -211,6 +214,7 @@ impl Default for ServerOptions {
             authorizer: None,
             limits: Limits::default(),
             before_start: None,
+            isolation: Isolation::default(),
         }
     }
 }

@@ -19,9 +19,9 @@ use rmcp::service::{
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
 use tracing::instrument;
+use windlass_spawn::ProcessGroup;
 use windlass_spec::ErrorCategory;
 use windlass_spec::server::{ServerSettings, Transport};
-use windlass_tools::ProcessGroup;
 
 use super::api::{AfterStart, Era, ServerError, ServerInfo, ServerOptions};
 use super::handler::Handler;
@@ -120,9 +120,14 @@ impl Connection {
         let (served, stderr, group) = match &settings.transport {
             Transport::Command(command) => {
                 let executable = executable.unwrap_or(Path::new(&command.program));
-                let transport =
-                    StdioTransport::start(command, executable, &options.lookup, Arc::clone(&wire))
-                        .map_err(failed)?;
+                let transport = StdioTransport::start(
+                    command,
+                    executable,
+                    &options.lookup,
+                    &options.isolation,
+                    Arc::clone(&wire),
+                )
+                .map_err(failed)?;
                 let stderr = Some(transport.stderr_tail());
                 let group = Some(transport.group());
                 let served = handler.clone().serve_with_lifecycle(transport, mode);
@@ -387,7 +392,7 @@ async fn check_after_start(
         (started, Err(error)) => {
             if let Ok(StartedServer { connection, group }) = started {
                 if let Some(group) = group {
-                    group.kill().await;
+                    group.kill();
                 }
                 connection.close().await;
             }

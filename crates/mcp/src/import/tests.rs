@@ -281,6 +281,7 @@ fn any_settings() -> impl Strategy<Value = ServerSettings> {
             directory: directory.map(PathBuf::from),
             environment,
             parts: parts.into_iter().map(PathBuf::from).collect(),
+            access: Default::default(),
         })
     });
     let oauth = (

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use windlass_spec::ProgramAccess;
 use windlass_spec::server::{DEFAULT_START_TIMEOUT, EnvTemplate, OAuth, ServerSettings, Transport};
 
 /// The section `[servers.NAME]` to append to a configuration. Relative paths start from the directory of
@@ -23,6 +24,7 @@ pub fn to_toml(settings: &ServerSettings) -> String {
             }
             let parts: Vec<String> = command.parts.iter().map(|part| path(part)).collect();
             section.texts("parts", &parts);
+            section.access(&command.access);
             tables.push(("environment", &command.environment));
         }
         Transport::Http(http) => {
@@ -60,6 +62,20 @@ pub fn to_toml(settings: &ServerSettings) -> String {
 struct Section(String);
 
 impl Section {
+    fn access(&mut self, access: &ProgramAccess) {
+        let paths = |paths: &[PathBuf]| paths.iter().map(|listed| path(listed)).collect::<Vec<_>>();
+        if let Some(files) = &access.files {
+            match files.as_slice() {
+                [] => self.line("files", "[]"),
+                files => self.texts("files", &paths(files)),
+            }
+        }
+        self.texts("writable_files", &paths(&access.writable_files));
+        if access.is_offline {
+            self.line("offline", "true");
+        }
+    }
+
     fn line(&mut self, key: &str, value: &str) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.0, "{key} = {value}");

@@ -10,6 +10,7 @@ fn settings() -> ServerSettings {
         directory: None,
         environment: BTreeMap::default(),
         parts: Vec::new(),
+        access: Default::default(),
     };
     let name = ServerName::new("time").unwrap();
     ServerSettings::new(name, Transport::Command(command))

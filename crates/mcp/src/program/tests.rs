@@ -39,6 +39,7 @@ impl TestDirectory {
             directory: Some(self.path("")),
             environment: BTreeMap::new(),
             parts: Vec::new(),
+            access: Default::default(),
         }
     }
 

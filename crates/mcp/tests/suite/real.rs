@@ -118,6 +118,7 @@ impl TestWorkspace {
             directory: None,
             environment,
             parts: Vec::new(),
+            access: Default::default(),
         };
         let name = ServerName::new(name).unwrap();
         let mut settings = ServerSettings::new(name, Transport::Command(command));

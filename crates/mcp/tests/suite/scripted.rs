@@ -129,6 +129,7 @@ pub(super) fn settings(program: &str, words: &[&str]) -> ServerSettings {
         directory: None,
         environment: Default::default(),
         parts: Vec::new(),
+        access: Default::default(),
     };
     let name = ServerName::new("fixture").unwrap();
     ServerSettings::new(name, Transport::Command(command))

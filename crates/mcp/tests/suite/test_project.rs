@@ -72,6 +72,7 @@ impl TestProject {
             directory: None,
             environment: std::collections::BTreeMap::new(),
             parts: Vec::new(),
+            access: Default::default(),
         });
         ServerSettings::new(ServerName::new(name).unwrap(), transport)
     }

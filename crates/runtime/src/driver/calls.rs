@@ -277,6 +277,7 @@ impl<'d> Drive<'d> {
         let irreversible_lock = self.driver.irreversible_lock.clone();
         let caller = self.caller(&call);
         let memory = self.driver.durable.memory();
+        let isolation = self.driver.isolation();
         let began_with = self.run.variant(&call).cloned();
         let key = self.run.idempotency_key(&call).to_string();
         match self.bound_tool(&permit) {
@@ -299,6 +300,7 @@ impl<'d> Drive<'d> {
                     progress: Some(progress),
                     caller: Some(caller),
                     memory,
+                    isolation,
                     variant: variant.as_ref().map(|variant| variant.name.clone()),
                     ..CallContext::default()
                 };

@@ -27,7 +27,16 @@ impl Driver {
             .filter(|learning| learning.learns)?;
         let model = self.crew.get(run.agent().name());
         let model = model.map(|member| &*member.model);
-        match learn(&**playbooks, learning, run, model, self.durable.now()).await {
+        let isolation = self.isolation();
+        let learned = learn(
+            &**playbooks,
+            learning,
+            run,
+            model,
+            &isolation,
+            self.durable.now(),
+        );
+        match learned.await {
             Ok(learned) => {
                 for warning in learned.iter().flat_map(|learned| &learned.warnings) {
                     (self.watch)(run.id(), Progress::Warning(warning));

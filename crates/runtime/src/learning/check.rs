@@ -2,13 +2,17 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
 use windlass_core::run::Run;
+use windlass_spawn::{Isolation, ProcessGroup};
+use windlass_spec::ProgramAccess;
+
+/// The environment variables that every checker gets. All others must be listed.
+const ALWAYS_PASSED: [&str; 3] = ["PATH", "HOME", "LANG"];
 
 /// The timeout of a checker command.
 const CHECKER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -21,12 +25,15 @@ pub struct Checker {
     pub command: Vec<String>,
     /// Where it runs; the current directory if it is empty. A program with a slash in its name is found from there.
     pub directory: PathBuf,
+    /// The names of the environment variables it gets, besides `PATH`, `HOME` and `LANG`.
+    pub environment: Vec<String>,
 }
 
 /// Whether the answer of a run is right, if known, and why the operator's command could not run.
 pub(super) async fn checked(
     checker: Option<&Checker>,
     run: &Run,
+    isolation: &Isolation,
 ) -> (Option<bool>, Option<String>) {
     let expected = run.task().metadata.get("expected");
     let expected = expected.filter(|expected| !expected.is_null());
@@ -36,7 +43,7 @@ pub(super) async fn checked(
         return (Some(false), None);
     }
     let verdict = match checker {
-        Some(checker) => checker.check(run).await,
+        Some(checker) => checker.check(run, isolation).await,
         None => Ok(None),
     };
     let (verdict, warning) = match verdict {
@@ -84,7 +91,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 impl Checker {
-    async fn check(&self, run: &Run) -> io::Result<Option<bool>> {
+    async fn check(&self, run: &Run, isolation: &Isolation) -> io::Result<Option<bool>> {
         let Some((program, arguments)) = self.command.split_first() else {
             return Ok(None);
         };
@@ -107,13 +114,22 @@ impl Checker {
                 command
             }
         };
-        let mut child = command
+        let named = self.environment.iter().map(String::as_str);
+        let passed = ALWAYS_PASSED.into_iter().chain(named);
+        command
             .args(arguments)
+            .env_clear()
+            .envs(passed.filter_map(|name| Some((name, std::env::var_os(name)?))))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()?;
+            .stderr(Stdio::null());
+        isolation
+            .confine(&mut command, &ProgramAccess::default())
+            .map_err(io::Error::other)?;
+        let mut command = tokio::process::Command::from(command);
+        let mut child = command.kill_on_drop(true).spawn()?;
+        // What it started ends with it.
+        let _group = ProcessGroup::of(child.id());
         let stdin = child.stdin.take();
         let exited = async {
             if let Some(mut stdin) = stdin {

@@ -1,5 +1,5 @@
-//! A write-ahead log that was damaged, cut or deleted after a call had its effect. The call is not made again before a
-//! person knows that it may have been made.
+//! A write-ahead log or a database that was damaged, cut or deleted after a call had its effect. The call is not made again
+//! before a person knows that it may have been made, and no call is made that nobody decided about.
 
 use serde_json::json;
 use windlass_core::approval::PersonDecision;
@@ -165,4 +165,72 @@ async fn the_approver_learns_that_a_call_may_have_been_made() {
     let is_told = |text: &String| text.contains("the journal lost entries");
     assert!(outcomes.iter().any(is_told), "{outcomes:?}");
     drop(open);
+}
+
+/// Every position class of a database of this length: the header of the file, the header of each page, its cell pointers,
+/// its free space and its cells.
+fn places_in_database(length: usize) -> Vec<usize> {
+    const PAGE: usize = 4096;
+    let header = [0, 16, 18, 24, 28, 32, 40, 44, 56, 60, 68, 92, 96];
+    let pages = (0..length).step_by(PAGE).flat_map(|page| {
+        let start = if page == 0 { 100 } else { 0 };
+        let within = [0, 1, 3, 5, 8, 12, 700, 1_900, 3_100, 3_700, 4_000, 4_080];
+        within.map(|place| page + start.max(place))
+    });
+    let mut places: Vec<usize> = header.into_iter().chain(pages).collect();
+    places.retain(|place| *place < length);
+    places.dedup();
+    places
+}
+
+/// Damages the database at each place, or cuts it there, resumes the run, and checks what was done.
+async fn assert_effects(fixture: &RunFixture, run: &Run, answer: &ModelAnswer, made: &[&str]) {
+    let whole = std::fs::read(fixture.path()).unwrap();
+    let places = places_in_database(whole.len());
+    let cuts = places.iter().step_by(60).map(|place| (*place, true));
+    let flips = places.iter().map(|place| (*place, false));
+    let mut refused = 0;
+    for (place, is_cut) in flips.chain(cuts) {
+        let copy = fixture.copy_of_database(|database| match is_cut {
+            true => database.truncate(place),
+            false => database[place] ^= 0x11,
+        });
+        let Some(store) = copy.try_store() else {
+            refused += 1;
+            continue;
+        };
+        drop(store);
+        let model = ScriptedModel::answers([answer.clone()]);
+        let Some(driver) = copy.try_driver(model) else {
+            refused += 1;
+            continue;
+        };
+        refused += usize::from(driver.resume(run.id()).await.is_err());
+        assert_eq!(fixture.effects(), made, "{place} {is_cut}");
+    }
+    assert!(refused > 0, "no damage is noticed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_database_makes_no_call_that_nobody_decided_about() {
+    let fixture = RunFixture::signed();
+    let run = fixture
+        .start(ScriptedModel::answers([pay("Bob")]), new_task("Pay Bob."))
+        .await;
+    assert_effects(&fixture, &run, &pay("Bob"), &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_database_makes_no_payment_twice() {
+    let fixture = RunFixture::signed();
+    let run = fixture
+        .start(ScriptedModel::answers([pay("Bob")]), new_task("Pay Bob."))
+        .await;
+    fixture.decide("bob", PersonDecision::Approve);
+    let run = fixture
+        .resume(ScriptedModel::answers([pay("Eve")]), run.id())
+        .await;
+    let made = r#"pay {"amount":5,"to":"Bob"}"#;
+    assert_eq!(fixture.effects(), [made]);
+    assert_effects(&fixture, &run, &pay("Bob"), &[made]).await;
 }

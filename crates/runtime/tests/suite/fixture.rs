@@ -93,11 +93,37 @@ impl RunFixture {
         copy
     }
 
+    /// A fixture with the same effects, and a copy of the database, which no process has open. `change` changes it.
+    pub(crate) fn copy_of_database(&self, change: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let copy = Self {
+            effects: Arc::clone(&self.effects),
+            governance: self.governance.clone(),
+            key: self.key.clone(),
+            ..Self::new()
+        };
+        let position = "windlass.db-position";
+        let [from, to] = [self, &copy].map(|fixture| fixture.directory.path().join(position));
+        std::fs::copy(from, to).unwrap();
+        let mut database = std::fs::read(self.path()).unwrap();
+        change(&mut database);
+        std::fs::write(copy.path(), database).unwrap();
+        copy
+    }
+
     pub(crate) fn path(&self) -> PathBuf {
         Path::new(self.directory.path()).join("windlass.db")
     }
 
     pub(crate) fn store(&self) -> Arc<Store> {
+        self.opened().unwrap()
+    }
+
+    /// `None` if the database cannot be opened.
+    pub(crate) fn try_store(&self) -> Option<Arc<Store>> {
+        self.opened().ok()
+    }
+
+    fn opened(&self) -> Result<Arc<Store>, windlass_store::Error> {
         let authentication = match &self.key {
             Some(key) => Authentication::Key(key.clone()),
             None => Authentication::None,
@@ -106,7 +132,7 @@ impl RunFixture {
             authentication,
             ..Options::default()
         };
-        Arc::new(Store::open_with(self.path(), options).unwrap())
+        Ok(Arc::new(Store::open_with(self.path(), options)?))
     }
 
     pub(crate) fn effects(&self) -> Vec<String> {
@@ -181,9 +207,19 @@ impl RunFixture {
         self.driver_with(crew)
     }
 
+    /// As [`RunFixture::driver`]; `None` if the database cannot be opened.
+    pub(crate) fn try_driver(&self, model: ScriptedModel) -> Option<Driver> {
+        let crew = Crew::new(self.member("clerk", model));
+        Some(self.driver_on(self.try_store()?, crew))
+    }
+
     pub(crate) fn driver_with(&self, crew: Crew) -> Driver {
+        self.driver_on(self.store(), crew)
+    }
+
+    fn driver_on(&self, store: Arc<Store>, crew: Crew) -> Driver {
         let ahead = Arc::clone(&self.ahead);
-        let stored = Stored::new(self.store(), identity("ann")).with_clock(Arc::new(move || {
+        let stored = Stored::new(store, identity("ann")).with_clock(Arc::new(move || {
             let ahead = ahead.load(Ordering::SeqCst);
             Timestamp::from_microseconds(now().as_microseconds() + ahead)
         }));

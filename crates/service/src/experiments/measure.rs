@@ -1,17 +1,18 @@
 //! Measures runs: success, effort, and guard rails.
 
-use std::process::{ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::{ChildStderr, Command};
+use tokio::process::ChildStderr;
 use windlass_core::run::{Entry, Event, Run, RunEnd};
 use windlass_learn::ab::Measure;
 use windlass_policy::Verdict;
 use windlass_runtime::answer_matches;
-use windlass_spec::{ErrorCategory, TaskInput};
+use windlass_spawn::Isolation;
+use windlass_spec::{ErrorCategory, IsolationLevel, ProgramAccess, TaskInput};
 use windlass_store::Store;
 
 use crate::error::ServiceError;
@@ -296,11 +297,17 @@ async fn check(
             run.id()
         ))
     };
-    let mut child = Command::new("sh")
+    // It is the user's own command line, so it may read what the user may read.
+    let mut shell = Command::new("sh");
+    shell
         .args(["-c", command])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .stderr(Stdio::piped())
+        .stderr(Stdio::piped());
+    Isolation::new(IsolationLevel::Off)
+        .confine(&mut shell, &ProgramAccess::default())
+        .map_err(|error| failed(format!("cannot be started: {error}")))?;
+    let mut child = tokio::process::Command::from(shell)
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| failed(format!("cannot be started: {error}")))?;

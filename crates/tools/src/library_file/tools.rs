@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use windlass_gram::LineIndex;
 use windlass_spec::reserved::check_name;
-use windlass_spec::{EnvelopeUse, NonEmptyText, Signature, ToolName, nearest};
+use windlass_spec::{EnvelopeUse, NonEmptyText, ProgramAccess, Signature, ToolName, nearest};
 
 use super::reader::{FileLocation, Reader, quoted};
 use super::variants::SharedParts;
@@ -18,7 +18,7 @@ use crate::http::{HttpEndpoint, HttpMethod};
 use crate::tool::Tool;
 
 /// The keys of a tool.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 13] = [
     "description",
     "signature",
     "command",
@@ -28,6 +28,9 @@ const KEYS: [&str; 10] = [
     "experiment",
     "environment",
     "directory",
+    "files",
+    "writable_files",
+    "offline",
     "envelope",
 ];
 
@@ -35,7 +38,13 @@ const KEYS: [&str; 10] = [
 pub(super) const IMPLEMENTATION_KEYS: [&str; 4] = ["command", "http", "builtin", "variants"];
 
 /// The keys that only a command has.
-const COMMAND_KEYS: [&str; 2] = ["environment", "directory"];
+const COMMAND_KEYS: [&str; 5] = [
+    "environment",
+    "directory",
+    "files",
+    "writable_files",
+    "offline",
+];
 
 /// The keys of `http`.
 const HTTP_KEYS: [&str; 4] = ["method", "url", "allowed_hosts", "headers"];
@@ -219,9 +228,20 @@ impl<'e, 'i> Entry<'e, 'i> {
         if directory != Path::new(".") {
             description = format!("{description} (in {})", directory.display());
         }
-        match words("environment").as_slice() {
-            [] => description,
-            passed => format!("{description} (with {})", passed.join(", ")),
+        let passed = words("environment");
+        if !passed.is_empty() {
+            description = format!("{description} (with {})", passed.join(", "));
+        }
+        let paths = |key: &str| words(key).into_iter().map(PathBuf::from).collect();
+        let offline = self.table.get("offline");
+        let access = ProgramAccess {
+            files: self.table.get("files").map(|_| paths("files")),
+            writable_files: paths("writable_files"),
+            is_offline: offline.and_then(|value| value.get_ref().as_bool()) == Some(true),
+        };
+        match access == ProgramAccess::default() {
+            true => description,
+            false => format!("{description} ({access})"),
         }
     }
 
@@ -315,8 +335,47 @@ impl<'e, 'i> Entry<'e, 'i> {
                 let message = format!("has `{name}` in it, which is not a valid variable name");
                 reader.error(&location, message, Some(hint.to_owned()));
             }
+            for name in environment.iter().filter(|name| is_of_windlass(name)) {
+                let message = format!("has `{name}` in it, which no tool may have");
+                reader.error(&location, message, None);
+            }
         }
-        Some(command?.directory(directory).environment(environment))
+        let access = self.access(reader);
+        let command = command?.directory(directory).environment(environment);
+        Some(command.access(access))
+    }
+
+    /// What a command declares that it needs of the machine. Its files are relative to the library file.
+    fn access(&self, reader: &mut Reader<'_>) -> ProgramAccess {
+        let hint = "list files and directories: files = [\"archive\"]";
+        let mut paths = |key: &str| {
+            let (location, value) = self.value(key)?;
+            let listed = reader.texts(value, &location, hint).unwrap_or_default();
+            for path in listed
+                .iter()
+                .filter(|path| path.is_empty() || path.contains('\0'))
+            {
+                let message = format!("has `{path}` in it, which is not a path");
+                reader.error(&location, message, Some(hint.to_owned()));
+            }
+            let base = std::path::absolute(self.base_directory);
+            let base = base.unwrap_or_else(|_| self.base_directory.to_path_buf());
+            Some(listed.into_iter().map(|path| base.join(path)).collect())
+        };
+        let (files, writable_files) = (paths("files"), paths("writable_files"));
+        let is_offline = self.value("offline").is_some_and(|(location, value)| {
+            let given = value.get_ref().as_bool();
+            if given.is_none() {
+                let hint = Some("offline = true".to_owned());
+                reader.error(&location, "must be `true` or `false`", hint);
+            }
+            given.unwrap_or(false)
+        });
+        ProgramAccess {
+            files,
+            writable_files: writable_files.unwrap_or_default(),
+            is_offline,
+        }
     }
 
     fn endpoint(
@@ -470,6 +529,12 @@ impl<'e, 'i> Entry<'e, 'i> {
         }
         Some(tool)
     }
+}
+
+/// Whether a variable holds a key or a passphrase of Windlass.
+fn is_of_windlass(name: &str) -> bool {
+    let is_secret = name.contains("KEY") || name.contains("PASS");
+    name.starts_with("WINDLASS_") && is_secret
 }
 
 fn is_variable(name: &str) -> bool {

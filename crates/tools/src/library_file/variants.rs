@@ -12,7 +12,7 @@ use crate::split::{Split, ToolVariant};
 use crate::tool::Tool;
 
 /// The keys of a variant.
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 10] = [
     "name",
     "weight",
     "command",
@@ -20,6 +20,9 @@ const KEYS: [&str; 7] = [
     "builtin",
     "environment",
     "directory",
+    "files",
+    "writable_files",
+    "offline",
 ];
 
 const HINT: &str =

@@ -1,0 +1,3 @@
+//! Tests with real programs, as the user that runs them and, if that is root, as an ordinary user too.
+
+mod suite;
