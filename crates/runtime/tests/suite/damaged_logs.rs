@@ -172,11 +172,20 @@ async fn the_approver_learns_that_a_call_may_have_been_made() {
 fn places_in_database(length: usize) -> Vec<usize> {
     const PAGE: usize = 4096;
     let header = [0, 16, 18, 24, 28, 32, 40, 44, 56, 60, 68, 92, 96];
-    let pages = (0..length).step_by(PAGE).flat_map(|page| {
-        let start = if page == 0 { 100 } else { 0 };
-        let within = [0, 1, 3, 5, 8, 12, 700, 1_900, 3_100, 3_700, 4_000, 4_080];
-        within.map(|place| page + start.max(place))
-    });
+    let within = [1, 5, 8, 12, 700, 1_900, 3_100, 3_700, 4_000, 4_080];
+    let pages = (0..length)
+        .step_by(PAGE)
+        .zip(0..)
+        .flat_map(|(page, number)| {
+            let start = if page == 0 { 100 } else { 0 };
+            // The first bytes of each page, and others in turn.
+            let others = [number * 3, number * 3 + 1, number * 3 + 2]
+                .map(|turn| within[turn % within.len()]);
+            [0, 3]
+                .into_iter()
+                .chain(others)
+                .map(move |place| page + start.max(place))
+        });
     let mut places: Vec<usize> = header.into_iter().chain(pages).collect();
     places.retain(|place| *place < length);
     places.dedup();
