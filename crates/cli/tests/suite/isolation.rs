@@ -150,10 +150,8 @@ fn attack(mut command: impl FnMut(&TestProject, &[&str]) -> Command) {
     arm(&project, "none", "");
     let waiting = CommandOutput::of(&mut command(&project, &RUN));
     assert_eq!(waiting.code, 4, "{waiting:?}");
-    arm(
-        &project,
-        word_after(&waiting.err, "windlass approvals show "),
-    );
+    let call_id = word_after(&waiting.err, "windlass approvals show ");
+    arm(&project, call_id, &format!("{READ}{CHANGE}"));
     let turns = [call("look", json!({})), finish("Done.")];
     let script: String = turns.iter().map(|turn| format!("{turn}\n")).collect();
     std::fs::write(project.path("script.jsonl"), script).unwrap();
