@@ -121,6 +121,7 @@ impl World {
             directory: None,
             environment: Default::default(),
             parts: Vec::new(),
+            access: Default::default(),
         };
         let name = ServerName::new(SERVER)?;
         let mut settings = ServerSettings::new(name.clone(), Transport::Command(command));
