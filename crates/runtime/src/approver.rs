@@ -2,7 +2,6 @@
 //! process that a tool started cannot use it.
 
 use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use windlass_core::approval::{Approval, DecisionMeans, PersonDecision};
@@ -104,7 +103,7 @@ impl Stored {
 #[must_use]
 pub fn is_inside_tool() -> bool {
     let is_program = |process: u32| {
-        let path = fs::read_link(format!("/proc/{process}/exe")).unwrap_or_else(|_| PathBuf::new());
+        let path = fs::read_link(format!("/proc/{process}/exe")).unwrap_or_default();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.trim_end_matches(" (deleted)") == PROGRAM
     };
