@@ -25,7 +25,7 @@ impl OfficeProject {
             .with("tools.toml", example("office/tools.toml"))
             .with("office.py", example("office/office.py"))
             .with("answers.jsonl", script)
-            .with_approvers(&["ann", "bob"]);
+            .with_approvers(&["ann", "bob", "ben"]);
         std::fs::create_dir(project.path("files")).unwrap();
         Self { project }
     }
