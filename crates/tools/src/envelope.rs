@@ -77,9 +77,27 @@ pub(crate) fn open(specification: &ToolSpecification, value: Value) -> OpenedAns
         return Opened::Result(value).into();
     }
     OpenedAnswer {
-        content: open_response(normalised.response),
+        content: as_declared(open_response(normalised.response), declared),
         notices: normalised.notices.into_iter().map(without_secret).collect(),
         progress: Vec::new(),
+    }
+}
+
+/// The content for a tool that declares a text: the JSON of its data, as its program would have printed it.
+fn as_declared(content: Opened, declared: &Type) -> Opened {
+    match content {
+        Opened::Data { data, .. } if is_text(declared) && (data.is_object() || data.is_array()) => {
+            Opened::Result(Value::String(data.to_string()))
+        }
+        other => other,
+    }
+}
+
+fn is_text(declared: &Type) -> bool {
+    match declared {
+        Type::Text => true,
+        Type::Nullable(inner) => is_text(inner),
+        _ => false,
     }
 }
 
@@ -180,7 +198,10 @@ fn open_response(response: ToolResponse) -> Opened {
             let reason = reason.and_then(|reason| NonEmptyText::new(reason).ok());
             let credentials = CredentialUse::from(request.clone());
             let question = ToolQuestion {
-                message: reason.is_some().then(|| request.message.clone()),
+                message: reason
+                    .as_ref()
+                    .filter(|reason| **reason != request.message)
+                    .map(|_| request.message.clone()),
                 ..ToolQuestion::new(QuestionSubject::Authorization {
                     reason: reason.unwrap_or(request.message),
                     security_level: level,

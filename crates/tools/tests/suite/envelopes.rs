@@ -209,6 +209,10 @@ async fn at_every_edge(answer: &Value) -> Vec<DispatchOutcome> {
 
 async fn results(answer: &Value) -> Vec<Value> {
     let result = |outcome| match outcome {
+        // The JSON of the data, where a text is declared.
+        DispatchOutcome::Ended(CallEnd::Success(Value::String(text))) => {
+            serde_json::from_str(&text).unwrap()
+        }
         DispatchOutcome::Ended(CallEnd::Success(value)) => value,
         other => panic!("{other:?}"),
     };
