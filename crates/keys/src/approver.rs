@@ -11,7 +11,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 
 use crate::directory::{KeyDirectory, KeyError};
 use crate::hex;
-use crate::installation::PublicKey;
+use crate::installation::{PublicKey, signature};
 use crate::journal_key::{random_bytes, sha256};
 
 /// What a key file begins with.
@@ -169,9 +169,7 @@ impl ApproverKey {
     /// The signature of a message.
     #[must_use]
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
-        let mut bytes = [0; 64];
-        bytes.copy_from_slice(self.pair.sign(message).as_ref());
-        bytes
+        signature(&self.pair, message)
     }
 }
 
@@ -295,15 +293,9 @@ mod tests {
 
     use super::*;
 
-    fn directory() -> (tempfile::TempDir, KeyDirectory) {
-        let directory = tempfile::tempdir().unwrap();
-        let keys = KeyDirectory::new(directory.path().join("keys"));
-        (directory, keys)
-    }
-
     #[test]
     fn a_key_signs_and_is_read_back() {
-        let (_directory, keys) = directory();
+        let (_directory, keys) = KeyDirectory::temporary();
         let made = ApproverKey::create(&keys, "ada", None).unwrap().unwrap();
         let read = ApproverKey::read(&keys, "Ada", None).unwrap().unwrap();
         assert_eq!(made.public(), read.public());
@@ -316,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_protected_key_needs_its_passphrase() {
-        let (_directory, keys) = directory();
+        let (_directory, keys) = KeyDirectory::temporary();
         let passphrase = Some("correct horse");
         let short = ApproverKey::create(&keys, "ada", Some("short"));
         assert!(matches!(short, Err(KeyError::ShortPassphrase)), "{short:?}");
@@ -348,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_key_that_others_can_read_or_that_is_damaged_is_refused() {
-        let (_directory, keys) = directory();
+        let (_directory, keys) = KeyDirectory::temporary();
         ApproverKey::create(&keys, "ada", None).unwrap();
         let path = keys.path().join("approver-ada.key");
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();

@@ -213,4 +213,13 @@ impl KeyDirectory {
         file.lock().map_err(failed)?;
         Ok(file)
     }
+
+    /// A directory for a test, which is removed with the first part.
+    #[cfg(test)]
+    #[allow(clippy::unwrap_used)]
+    pub(crate) fn temporary() -> (tempfile::TempDir, Self) {
+        let directory = tempfile::tempdir().unwrap();
+        let keys = Self::new(directory.path().join("keys"));
+        (directory, keys)
+    }
 }

@@ -80,10 +80,15 @@ impl InstallationKey {
     /// The signature of a message.
     #[must_use]
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
-        let mut bytes = [0; 64];
-        bytes.copy_from_slice(self.pair.sign(message).as_ref());
-        bytes
+        signature(&self.pair, message)
     }
+}
+
+/// The signature of a message with a key pair.
+pub(crate) fn signature(pair: &Ed25519KeyPair, message: &[u8]) -> [u8; 64] {
+    let mut bytes = [0; 64];
+    bytes.copy_from_slice(pair.sign(message).as_ref());
+    bytes
 }
 
 /// The public key of an installation. Its text is `windlass-ed25519` and 64 hexadecimal digits.

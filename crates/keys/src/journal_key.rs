@@ -241,15 +241,9 @@ mod tests {
 
     use super::*;
 
-    fn directory() -> (tempfile::TempDir, KeyDirectory) {
-        let directory = tempfile::tempdir().unwrap();
-        let keys = KeyDirectory::new(directory.path().join("keys"));
-        (directory, keys)
-    }
-
     #[test]
     fn a_key_is_made_once_and_stays_the_same() {
-        let (_directory, keys) = directory();
+        let (_directory, keys) = KeyDirectory::temporary();
         let one = JournalKey::of_installation(&keys).unwrap();
         let other = JournalKey::of_installation(&keys).unwrap();
         let tag = one.authenticate(b"record");
@@ -271,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_missing_key_is_not_replaced() {
-        let (_directory, keys) = directory();
+        let (_directory, keys) = KeyDirectory::temporary();
         JournalKey::of_installation(&keys).unwrap();
         fs::remove_file(keys.path().join(FILE)).unwrap();
         let error = JournalKey::of_installation(&keys).unwrap_err();
@@ -281,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_key_that_others_can_read_is_refused() {
-        let (_directory, keys) = directory();
+        let (_directory, keys) = KeyDirectory::temporary();
         JournalKey::of_installation(&keys).unwrap();
         fs::set_permissions(keys.path().join(FILE), Permissions::from_mode(0o640)).unwrap();
         let error = JournalKey::of_installation(&keys).unwrap_err();
@@ -290,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_damaged_key_is_refused() {
-        let (_directory, keys) = directory();
+        let (_directory, keys) = KeyDirectory::temporary();
         JournalKey::of_installation(&keys).unwrap();
         for content in [
             &b""[..],
@@ -306,7 +300,7 @@ mod tests {
 
     #[test]
     fn journals_are_listed_by_path() {
-        let (_directory, keys) = directory();
+        let (_directory, keys) = KeyDirectory::temporary();
         let key = JournalKey::of_installation(&keys).unwrap();
         let (one, other) = (Path::new("/data/one.db"), Path::new("/data/other.db"));
         assert!(!key.knows_journal(one).unwrap());
