@@ -180,10 +180,8 @@ impl Approval {
                 }),
             }
         };
-        let groups = self.groups().iter();
-        groups
-            .map(|group| enough(Some(group), group.count))
-            .collect::<Result<(), TooFewCandidates>>()?;
+        let mut groups = self.groups().iter();
+        groups.try_for_each(|group| enough(Some(group), group.count))?;
         enough(None, self.question().needed())
     }
 }
