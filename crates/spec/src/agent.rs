@@ -182,6 +182,17 @@ pub struct AgentFile {
 }
 
 impl AgentFile {
+    /// A file with these agents and their tools.
+    ///
+    /// # Errors
+    /// If they do not fit together by the rules of an agent file: what is wrong.
+    pub fn of_agents(agents: Vec<Agent>) -> Result<Self, Vec<String>> {
+        let reading = crate::read::read_agents(agents, Vec::new());
+        let errors = reading.diagnostics.iter().filter(|found| found.is_error());
+        let errors: Vec<String> = errors.map(|found| found.message.clone()).collect();
+        reading.file.ok_or(errors)
+    }
+
     /// All agents.
     #[must_use]
     pub fn agents(&self) -> &[Agent] {

@@ -59,7 +59,8 @@ pub use signature::{
 };
 pub use time::{NotATime, Timestamp};
 pub use tool::{
-    AttributeError, EnvelopeUse, TimeoutOutOfRange, TimeoutSeconds, ToolAttributes,
+    AttributeError, DescriptionLength, EnvelopeUse, TimeoutOutOfRange, TimeoutSeconds,
+    ToolAttributes,
     ToolSpecification,
 };
 pub use words::UnknownWord;

@@ -6,6 +6,7 @@
 
 mod agents;
 mod definitions;
+mod json;
 mod properties;
 mod signatures;
 mod tools;
@@ -20,9 +21,15 @@ use crate::agent::AgentFile;
 use crate::nearest::nearest_all;
 use crate::tool::ToolSpecification;
 use definitions::{Definition, Kind};
+use json::read_json;
+
+pub(crate) use json::read_agents;
 
 /// The largest number of errors, and of warnings, kept for one text, as in the parser.
 const MAX_DIAGNOSTICS: usize = 100;
+
+/// How to write a tool specification.
+const OTHER_NOTATION: &str = "write a tool as a pattern: `[name:Tool {description: \"…\", typeSignature: \"(name: Text) --> IO Text\"}]`";
 
 /// The result of reading a text: the declared file unless there are errors, and all diagnostics.
 #[derive(Debug, Clone)]
@@ -33,7 +40,7 @@ pub struct Reading {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads agents and tools from gram text.
+/// Reads agents and tools from gram text, or from a JSON object as `AgentFile` and `Agent` are serialized.
 ///
 /// ```
 /// let reading = windlass_spec::read(r#"
@@ -46,6 +53,9 @@ pub struct Reading {
 /// ```
 #[must_use]
 pub fn read(text: &str) -> Reading {
+    if let Some(reading) = read_json(text) {
+        return reading;
+    }
     let tree = windlass_gram::parse(text);
     let mut reader = Reader {
         source: text,
@@ -53,6 +63,9 @@ pub fn read(text: &str) -> Reading {
         diagnostics: tree.diagnostics().to_vec(),
         has_errors: !tree.is_valid(),
     };
+    if !tree.is_valid() {
+        reader.explain_other_notation();
+    }
     let file = tree.is_valid().then(|| reader.file(&tree));
     reader.diagnostics.sort_by_key(|diagnostic| diagnostic.span);
     Reading {
@@ -100,6 +113,22 @@ impl<'t> Reader<'t> {
             .filter_map(|(index, _)| read.get(&index).cloned())
             .collect();
         AgentFile { agents, tools }
+    }
+
+    /// Explains how to write what other notations write as `toolSpecification: name`.
+    fn explain_other_notation(&mut self) {
+        let Some(first) = self.diagnostics.iter_mut().find(|found| found.is_error()) else {
+            return;
+        };
+        let at = (first.span.start as usize).min(self.source.len());
+        let line = self.source.get(at..).unwrap_or_default();
+        let word = "toolSpecification";
+        if line
+            .get(..word.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(word))
+        {
+            first.hint = Some(OTHER_NOTATION.into());
+        }
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {

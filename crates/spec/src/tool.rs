@@ -4,7 +4,7 @@
 use std::num::NonZeroU16;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::names::{NonEmptyText, ToolName};
 use crate::risk::RiskLevel;
@@ -22,7 +22,30 @@ pub struct ToolSpecification {
     schema: Value,
 }
 
+/// A description that is too short or too long for a model to choose by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the description has {0} characters; it must have {least} to {most}",
+    least = ToolSpecification::DESCRIPTION_LENGTH.start(),
+    most = ToolSpecification::DESCRIPTION_LENGTH.end()
+)]
+pub struct DescriptionLength(pub usize);
+
 impl ToolSpecification {
+    /// The allowed length of a description that an operator writes, in characters.
+    pub const DESCRIPTION_LENGTH: std::ops::RangeInclusive<usize> = 10..=500;
+
+    /// Checks the length of a description. Those of imported tools can have any.
+    ///
+    /// # Errors
+    /// If it is too short or too long.
+    pub fn check_description(description: &str) -> Result<(), DescriptionLength> {
+        match description.chars().count() {
+            length if Self::DESCRIPTION_LENGTH.contains(&length) => Ok(()),
+            length => Err(DescriptionLength(length)),
+        }
+    }
+
     /// A specification without attributes.
     #[must_use]
     pub fn new(name: ToolName, description: NonEmptyText, signature: Signature) -> Self {
@@ -92,6 +115,7 @@ impl ToolSpecification {
 
 /// The attributes that a specification may declare. `None` means not declared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ToolAttributes {
     /// How reversible a call is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,6 +154,9 @@ pub struct ToolAttributes {
     /// That the tool is deprecated, and what to use instead. Models are not shown a deprecated tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<NonEmptyText>,
+    /// Data of the author for people and programs. It has no effect.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
 }
 
 impl ToolAttributes {
@@ -159,6 +186,11 @@ impl ToolAttributes {
             dry_run_argument: self.dry_run_argument.clone(),
             envelope: self.envelope.max(own.envelope),
             deprecated: self.deprecated.clone().or_else(|| own.deprecated.clone()),
+            metadata: {
+                let mut metadata = own.metadata.clone();
+                metadata.extend(self.metadata.clone());
+                metadata
+            },
         }
     }
 }

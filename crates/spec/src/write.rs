@@ -155,6 +155,15 @@ fn tool_text(tool: &Arc<ToolSpecification>) -> Result<String, WriteError> {
             .map(|text| value(text.as_str(), "a deprecation note"))
             .transpose()?,
     );
+    if !attributes.metadata.is_empty() {
+        let metadata = Json::Object(attributes.metadata.clone());
+        let text = match gram_value(&metadata) {
+            Some(map) => map,
+            // What a map of gram cannot hold, such as maps in maps.
+            None => value(&metadata.to_string(), "the metadata")?,
+        };
+        put("metadata", Some(text));
+    }
     let path = path(tool.signature());
     if path.is_none() {
         put(

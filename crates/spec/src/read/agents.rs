@@ -10,7 +10,7 @@ use crate::agent::{Agent, FlowStep};
 use crate::model::{Model, Provider};
 use crate::names::AgentName;
 
-const PROPERTIES: [&str; 3] = ["description", "instruction", "model"];
+const PROPERTIES: [&str; 4] = ["name", "description", "instruction", "model"];
 
 /// The definitions that an agent's elements refer to, with the places of the references.
 #[derive(Debug, Default)]
@@ -54,6 +54,7 @@ impl<'t> Reader<'t> {
         let owner = format!("agent `{}`", definition.name.text);
         let place = definition.name.span;
         let properties = self.properties(owner, place, definition.subject.record(), &PROPERTIES);
+        self.check_stated_name(definition, &properties);
         let description = self.optional_text(&properties, "description");
         let instruction = self.required_text(
             &properties,

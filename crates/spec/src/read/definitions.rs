@@ -231,6 +231,18 @@ impl<'t> Reader<'t> {
 
     /// Reports a pattern that is neither an agent nor a tool; an error if its label looks like a typo.
     fn report_unknown_pattern(&mut self, subject: Subject<'t>, span: Span) {
+        // The words of other notations for the same.
+        let other_word = subject
+            .labels()
+            .find(|label| label.text.eq_ignore_ascii_case("ToolSpecification"));
+        if let Some(label) = other_word {
+            return self.error_with_hint(
+                "unknown-label",
+                label.span,
+                format!("`{}` is neither an Agent nor a Tool", label.text),
+                "a tool specification has the label `Tool`: `[name:Tool {description: \"…\"} | (query::Text)==>(::Text)]`",
+            );
+        }
         let typo = subject
             .labels()
             .find_map(|label| nearest(&label.text, LABELS).map(|meant| (label, meant)));

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use windlass_gram::{Diagnostic, Record, Span, Value, ValueData};
 
 use super::Reader;
+use super::definitions::Definition;
 use crate::names::NonEmptyText;
 use crate::nearest::nearest;
 
@@ -101,6 +102,25 @@ impl<'t> Reader<'t> {
             return None;
         }
         self.optional_text(properties, key)
+    }
+
+    /// Checks that a stated `name` is the identifier of the definition.
+    pub(super) fn check_stated_name(
+        &mut self,
+        definition: &Definition<'t>,
+        properties: &Properties<'t>,
+    ) {
+        let Some((stated, span)) = self.optional_text(properties, "name") else {
+            return;
+        };
+        let identifier = &*definition.name.text;
+        if stated.as_str() != identifier {
+            let message = format!("the `name` of {} is `{stated}`", properties.owner);
+            let hint = format!(
+                "the identifier is its name: write `{stated}` instead of `{identifier}`, or remove `name`"
+            );
+            self.error_with_hint("other-name", span, message, hint);
+        }
     }
 
     /// An optional property of type text.

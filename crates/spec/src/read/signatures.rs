@@ -317,7 +317,7 @@ fn type_source<'t>(value: &Value<'t>) -> Option<(std::borrow::Cow<'t, str>, Span
     }
 }
 
-fn json(data: &ValueData<'_>) -> Option<Json> {
+pub(super) fn json(data: &ValueData<'_>) -> Option<Json> {
     Some(match data {
         ValueData::Boolean(boolean) => Json::Bool(*boolean),
         ValueData::Number(number) => json_number(*number)?,

@@ -1,5 +1,7 @@
 //! The rules of agent files, one test each, and snapshots of the diagnostics for invalid files.
 
+mod json;
+
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 

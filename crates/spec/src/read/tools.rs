@@ -1,17 +1,22 @@
 //! Reads one tool: its description, its signature in either form, and its attributes.
 
+use serde_json::{Map, Value as Json};
 use windlass_gram::{Element, Span, ValueData};
 
 use super::Reader;
 use super::definitions::Definition;
-use super::properties::{Properties, list};
+use super::properties::{Properties, list, text_of};
+use super::signatures::json;
 use crate::names::{NonEmptyText, ToolName};
 use crate::nearest::nearest;
 use crate::risk::RiskLevel;
 use crate::signature::{Signature, Type};
-use crate::tool::{EnvelopeUse, TimeoutSeconds, ToolAttributes, ToolSpecification};
+use crate::tool::{
+    DescriptionLength, EnvelopeUse, TimeoutSeconds, ToolAttributes, ToolSpecification,
+};
 
-const PROPERTIES: [&str; 14] = [
+const PROPERTIES: [&str; 16] = [
+    "name",
     "description",
     "typeSignature",
     "risk",
@@ -26,10 +31,8 @@ const PROPERTIES: [&str; 14] = [
     "dry_run_argument",
     "envelope",
     "deprecated",
+    "metadata",
 ];
-
-/// The allowed length of a description, in characters.
-const DESCRIPTION_LENGTH: std::ops::RangeInclusive<usize> = 10..=500;
 
 impl<'t> Reader<'t> {
     /// The tool that a definition declares; `None` if it has errors.
@@ -38,6 +41,7 @@ impl<'t> Reader<'t> {
         let owner = format!("tool `{}`", definition.name.text);
         let place = definition.name.span;
         let properties = self.properties(owner, place, definition.subject.record(), &PROPERTIES);
+        self.check_stated_name(definition, &properties);
         let description = self.tool_description(&properties);
         let signature = self.tool_signature(definition, &properties);
         let attributes = self.attributes(&properties, signature.as_ref());
@@ -69,22 +73,43 @@ impl<'t> Reader<'t> {
     fn tool_description(&mut self, properties: &Properties<'t>) -> Option<NonEmptyText> {
         let example = "What it does, for the model that chooses it";
         let (description, span) = self.required_text(properties, "description", example)?;
-        let length = description.as_str().chars().count();
-        if !DESCRIPTION_LENGTH.contains(&length) {
+        if let Err(DescriptionLength(length)) =
+            ToolSpecification::check_description(description.as_str())
+        {
+            let allowed = ToolSpecification::DESCRIPTION_LENGTH;
             self.error_with_hint(
                 "description-length",
                 span,
                 format!(
                     "the description of {} has {length} characters; it must have {} to {}",
                     properties.owner,
-                    DESCRIPTION_LENGTH.start(),
-                    DESCRIPTION_LENGTH.end()
+                    allowed.start(),
+                    allowed.end()
                 ),
                 "describe what the tool does and when to use it",
             );
             return None;
         }
         Some(description)
+    }
+
+    /// The author's data: a map, or a text with a JSON object, which can nest.
+    fn metadata(&mut self, properties: &Properties<'t>) -> Map<String, Json> {
+        let Some(value) = properties.get("metadata") else {
+            return Map::new();
+        };
+        let found = match &value.data {
+            data @ ValueData::Map(_) => json(data),
+            data => text_of(data).and_then(|text| serde_json::from_str(text).ok()),
+        };
+        match found {
+            Some(Json::Object(metadata)) => metadata,
+            _ => {
+                let expected = "a map such as `{owner: \"docs\"}`, or a text with a JSON object";
+                self.wrong_kind(properties, "metadata", value, expected);
+                Map::new()
+            }
+        }
     }
 
     /// The signature, from a path among the elements or from the property `typeSignature`. Both may
@@ -225,6 +250,7 @@ impl<'t> Reader<'t> {
             deprecated: self
                 .optional_text(properties, "deprecated")
                 .map(|(text, _)| text),
+            metadata: self.metadata(properties),
         }
     }
 

@@ -56,6 +56,10 @@ pub struct MissingCapability {
     /// The missing capability; one of the report's `missing_tools`.
     #[schemars(with = "schema::Text")]
     pub capability: NonEmptyText,
+    /// The words of the task that ask for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::Text>")]
+    pub request: Option<NonEmptyText>,
     /// The name of a tool that would have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Name>")]
@@ -74,6 +78,14 @@ pub struct MissingCapability {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Text>")]
     pub because: Option<NonEmptyText>,
+}
+
+impl MissingCapability {
+    /// What is missing, in the words of the task if they are known.
+    #[must_use]
+    pub fn words(&self) -> &NonEmptyText {
+        self.request.as_ref().unwrap_or(&self.capability)
+    }
 }
 
 /// A report of missing tools, with at least one.
@@ -171,7 +183,32 @@ impl ToolGapReport {
         &self.capabilities
     }
 
-    /// What is missing: names of tools, or descriptions of capabilities.
+    /// What is missing, in the words of the task where they are known.
+    pub fn requests(&self) -> impl Iterator<Item = &NonEmptyText> {
+        self.missing_tools.iter().map(|missing| {
+            self.detail(missing)
+                .map_or(missing, MissingCapability::words)
+        })
+    }
+
+    /// The details of a missing capability.
+    #[must_use]
+    pub fn detail(&self, missing: &NonEmptyText) -> Option<&MissingCapability> {
+        let mut details = self.capabilities.iter();
+        details.find(|detail| detail.capability == *missing)
+    }
+
+    /// The same report with only the capabilities for which `keep` is true; `None` if none is left.
+    #[must_use]
+    pub fn retain(mut self, keep: impl Fn(&MissingCapability) -> bool) -> Option<Self> {
+        let (kept, dropped): (Vec<_>, Vec<_>) = self.capabilities.into_iter().partition(keep);
+        self.missing_tools
+            .retain(|name| dropped.iter().all(|dropped| dropped.capability != *name));
+        self.capabilities = kept;
+        (!self.missing_tools.is_empty()).then_some(self)
+    }
+
+    /// What is missing: short names of capabilities.
     #[must_use]
     pub fn missing_tools(&self) -> &[NonEmptyText] {
         &self.missing_tools
@@ -194,7 +231,7 @@ impl ToolGapReport {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ToolGapReport")]
 struct Raw {
-    /// What is missing: names of tools, or descriptions of capabilities.
+    /// What is missing: short names of capabilities, one for each.
     #[schemars(with = "Vec<schema::Text>", length(min = 1))]
     missing_tools: Vec<NonEmptyText>,
     /// The task that needs it.

@@ -75,6 +75,20 @@ impl TaskOutput {
         Self::new(task_id, answer.into(), confidence, structured_trace, false)
     }
 
+    /// The output of a run that ended without an answer of its own and before its limit of turns. It says what is
+    /// known, because only an output at the limit may be empty.
+    ///
+    /// # Errors
+    /// If the steps are not in order, or another than the last finishes.
+    pub fn unfinished(
+        task_id: NonEmptyText,
+        known: NonEmptyText,
+        confidence: Confidence,
+        structured_trace: Vec<ReasoningStep>,
+    ) -> Result<Self, OutputError> {
+        Self::new(task_id, known.into(), confidence, structured_trace, false)
+    }
+
     /// The output of a run that reached its limit of turns, with the answer so far.
     ///
     /// # Errors

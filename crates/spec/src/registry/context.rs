@@ -2,9 +2,12 @@
 //! and the available tools.
 
 use std::collections::HashSet;
+use std::fmt;
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::environment::{Environment, Environments, UnknownEnvironment};
 use super::schema;
@@ -143,6 +146,14 @@ pub enum ContextError {
         "a conversation history must have at most {max} messages, not {0}", max = ToolExecutionContext::MAX_MESSAGES
     )]
     TooManyMessages(usize),
+    /// The channel, user or thread is malformed.
+    #[error("`{key}` of the task's metadata cannot be used: {reason}")]
+    Origin {
+        /// Its key.
+        key: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 impl ToolExecutionContext {
@@ -185,6 +196,18 @@ impl ToolExecutionContext {
     pub fn in_thread(mut self, thread: ThreadTimestamp) -> Self {
         self.thread_ts = Some(thread);
         self
+    }
+
+    /// The same context with the channel, the user and the thread that the metadata of a task states as
+    /// `channel_id`, `user_id` and `thread_ts`.
+    ///
+    /// # Errors
+    /// If one of them is malformed.
+    pub fn with_origin(mut self, metadata: &Map<String, Value>) -> Result<Self, ContextError> {
+        self.channel_id = stated(metadata, "channel_id")?;
+        self.user_id = stated(metadata, "user_id")?;
+        self.thread_ts = stated(metadata, "thread_ts")?;
+        Ok(self)
     }
 
     /// The same context with these available tools, without duplicates.
@@ -251,6 +274,22 @@ impl ToolExecutionContext {
     /// If it is not.
     pub fn check_environment(&self, known: &Environments) -> Result<(), UnknownEnvironment> {
         known.require(self.environment.as_str()).map(drop)
+    }
+}
+
+/// A part of the origin that metadata states; `None` if it is missing or null.
+fn stated<T>(metadata: &Map<String, Value>, key: &'static str) -> Result<Option<T>, ContextError>
+where
+    T: FromStr<Err: fmt::Display>,
+{
+    let malformed = |reason: String| ContextError::Origin { key, reason };
+    match metadata.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => {
+            let parsed = text.parse().map(Some);
+            parsed.map_err(|error: T::Err| malformed(error.to_string()))
+        }
+        Some(other) => Err(malformed(format!("it must be a text, not {other}"))),
     }
 }
 

@@ -299,6 +299,7 @@ fn an_older_report_reads_and_is_written_unchanged() {
 #[test]
 fn capabilities_must_be_among_the_missing_tools() {
     let missing = MissingCapability {
+        request: None,
         capability: text("send an SMS"),
         wanted_tool: Some("send_sms".parse().unwrap()),
         confidence: Some(Confidence::HALF),
