@@ -63,6 +63,7 @@ pub(crate) fn build(tree: Node, restricted: &Restricted) -> Configuration {
             .and_then(|word| IsolationLevel::of_word(&word))
             .unwrap_or_default(),
         vocabulary: known::known_permissions(&tree),
+        binds_compatible: text(&tree, &["binding", "mode"]).as_deref() == Some("compatible"),
         gate: gate(&tree),
         approvals: ApprovalSettings {
             expiry: seconds(&tree, &["approvals", "expiry_seconds"]),

@@ -47,6 +47,7 @@ pub(crate) struct Inner {
     pub(crate) data_directory: Option<PathBuf>,
     pub(crate) isolation: IsolationLevel,
     pub(crate) vocabulary: Vocabulary,
+    pub(crate) binds_compatible: bool,
     pub(crate) gate: GateSettings,
     pub(crate) approvals: ApprovalSettings,
     pub(crate) risk: BTreeMap<ToolName, RiskLevel>,
@@ -171,6 +172,13 @@ impl Configuration {
     #[must_use]
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.inner.vocabulary
+    }
+
+    /// Whether an implementation may accept more than its specification allows. Otherwise their schemas must be
+    /// equal.
+    #[must_use]
+    pub fn binds_compatible(&self) -> bool {
+        self.inner.binds_compatible
     }
 
     /// The settings of the gate that every call passes before it runs.

@@ -116,7 +116,7 @@ pub struct LearningSettings {
     pub recall: u32,
     /// The least similarity of a shown strategy to the task.
     pub similarity_floor: Confidence,
-    /// The least confidence of a run that counts as a success.
+    /// A run counts as a success only if its confidence is above this.
     pub min_confidence: Confidence,
     /// A command that checks whether an answer is correct; empty if there is none.
     pub checker: Vec<String>,

@@ -39,7 +39,7 @@ pub(super) const LEARNING: &[Key] = &[
     },
     Key {
         name: "min_confidence",
-        about: "The least confidence of a run that counts as a success.",
+        about: "A run counts as a success only if its confidence is above this.",
         shape: Shape::Fraction,
         default: DefaultValue::Number(0.5),
         effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::Higher),

@@ -78,6 +78,13 @@ const KEYS: &[Key] = &[
         effect: KeyEffect::Harmless,
     },
     Key {
+        name: "binding",
+        about: "How tools are bound to their implementations.",
+        shape: Shape::Table(BINDING),
+        default: DefaultValue::Nothing,
+        effect: KeyEffect::ByKey,
+    },
+    Key {
         name: "gate",
         about: "The gate that every call passes before it runs.",
         shape: Shape::Table(GATE),
@@ -218,6 +225,14 @@ const TRUST: &[Key] = &[Key {
     shape: Shape::Texts(Form::Path),
     default: DefaultValue::Nothing,
     effect: KeyEffect::OwnerOnly,
+}];
+
+const BINDING: &[Key] = &[Key {
+    name: "mode",
+    about: "How closely an implementation must match its specification: it accepts everything that the specification allows, or their schemas are equal.",
+    shape: Shape::Words(&["compatible", "exact"]),
+    default: DefaultValue::Text("exact"),
+    effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::LaterWord),
 }];
 
 const GATE: &[Key] = &[
