@@ -361,7 +361,7 @@ mod tests {
     use windlass_spec::{Agent, AgentName, NonEmptyText, RunId};
 
     use super::*;
-    use crate::policy::HEADING;
+    use windlass_core::run::STRATEGIES_HEADING;
 
     #[test]
     fn advice_is_in_the_prompt_below_the_heading_that_the_policy_reads() {
@@ -392,7 +392,7 @@ mod tests {
             panic!("{request:?}");
         };
         assert!(
-            content.contains(&format!("\n{HEADING}\n- one\n- two")),
+            content.contains(&format!("\n{STRATEGIES_HEADING}\n- one\n- two")),
             "{content}"
         );
     }

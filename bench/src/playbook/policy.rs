@@ -19,9 +19,10 @@
 //! expected call has succeeded. Once all tools were called without success, it starts again from the top, until
 //! the run's turns are used up. It never gives up by finishing.
 //!
-//! Strategies are read only from the system prompt: the lines below [`HEADING`]. A line names tools in the
-//! order in which to call them, may quote a task that it worked for in double quotes, and may begin with
-//! "Avoid", which is a warning against the tool it names last. The worth of a line is its similarity to the task's
+//! Strategies are read only from the system prompt: the lines below [`STRATEGIES_HEADING`] and
+//! [`PITFALLS_HEADING`]. A line names tools in the order in which to call them, may quote a task that it worked
+//! for in double quotes, and may begin with "Avoid", which is a warning against the tool it names last. The worth
+//! of a line is its similarity to the task's
 //! text plus [`PLACE`] divided by its position in the list. Its progress is the longest prefix of its tools that is a
 //! subsequence of the calls that succeeded. The next tool gains [`NEXT`] times the worth of the line, each later one
 //! [`LATER`] times.
@@ -38,13 +39,11 @@ use serde_json::{Map, Value, json};
 use windlass_core::model::{
     ChatMessage, FINISH, ModelAnswer, ModelRequest, RequestedArguments, RequestedCall, Usage,
 };
+use windlass_core::run::{PITFALLS_HEADING, STRATEGIES_HEADING};
 use windlass_model::{ImmediateModel, ModelError};
 use windlass_spec::ToolSpecification;
 
 use words::{Lexicon, cosine, identifier_words, words};
-
-/// The heading of the strategies in the system prompt.
-pub const HEADING: &str = "What worked before for tasks like this:";
 
 // The weights were set once, for the following reasons, and not tuned.
 
@@ -241,14 +240,15 @@ impl<'r> RunView<'r> {
     }
 }
 
-/// The lines below the heading.
+/// The lines below the headings of the strategies and of the pitfalls.
 fn strategies(system: &str) -> Vec<&str> {
-    let mut lines = system.lines().skip_while(|line| *line != HEADING).skip(1);
-    let mut found = Vec::new();
-    while let Some(line) = lines.next().and_then(|line| line.strip_prefix("- ")) {
-        found.push(line);
-    }
-    found
+    let below = |heading: &'static str| {
+        let lines = system.lines().skip_while(move |line| *line != heading);
+        lines.skip(1).map_while(|line| line.strip_prefix("- "))
+    };
+    below(STRATEGIES_HEADING)
+        .chain(below(PITFALLS_HEADING))
+        .collect()
 }
 
 /// The tool with the highest score.

@@ -1,6 +1,7 @@
 //! Requests to models and their answers, independent of any provider. Clients convert provider formats
 //! to and from these types; nothing here does IO.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ pub struct ModelRequest {
 }
 
 /// One message of a request.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum ChatMessage {
     /// The system prompt.
@@ -48,7 +49,42 @@ pub enum ChatMessage {
         tool: String,
         /// The observation.
         content: String,
+        /// Whether the observation has untrusted content. Used for the results in an earlier conversation; the
+        /// results of a run's own calls are judged by its events.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        untrusted: bool,
     },
+}
+
+impl fmt::Debug for ChatMessage {
+    /// Only an untrusted result says what it is, as in its JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System { content } => f.debug_struct("System").field("content", content).finish(),
+            Self::User { content } => f.debug_struct("User").field("content", content).finish(),
+            Self::Assistant { content, calls } => f
+                .debug_struct("Assistant")
+                .field("content", content)
+                .field("calls", calls)
+                .finish(),
+            Self::Tool {
+                call_id,
+                tool,
+                content,
+                untrusted,
+            } => {
+                let mut shown = f.debug_struct("Tool");
+                shown
+                    .field("call_id", call_id)
+                    .field("tool", tool)
+                    .field("content", content);
+                if *untrusted {
+                    shown.field("untrusted", untrusted);
+                }
+                shown.finish()
+            }
+        }
+    }
 }
 
 impl ChatMessage {
@@ -99,6 +135,8 @@ impl From<Message> for ChatMessage {
                 call_id: call.to_string(),
                 tool: name.into(),
                 content,
+                // It is not known where the caller has it from.
+                untrusted: true,
             },
             MessageRole::Function {
                 name,

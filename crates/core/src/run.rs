@@ -23,6 +23,7 @@ mod context;
 mod damage;
 mod doubt;
 mod event;
+mod exchange;
 mod gating;
 mod grants;
 mod history;
@@ -76,7 +77,8 @@ pub use answer::Answer;
 pub use calls::is_refused_by_person;
 pub use calls::{Entry, TurnState};
 pub use event::{
-    CallEnd, Event, ExecutedTool, LeftOut, LeftOutReason, RecalledStrategy, Task, Variant,
+    CallEnd, DisabledTool, Event, ExecutedTool, IntentAdvice, LeftOut, LeftOutReason,
+    RecalledStrategy, Task, Variant,
 };
 pub use mistake::{Mistake, MistakeKind};
 pub use outcome::{FoldError, Next, RunEnd, Waiting};
@@ -90,7 +92,10 @@ pub use repair::{NotJson, repair_json};
 pub use settings::{Budget, Settings};
 pub use tool_question::{QuestionSubject, ToolQuestion};
 pub use toolbox::{Offer, tool_search_result};
-pub use transcript::{NO_TOOL_NOTE, STRATEGIES_NOTE, without_learned};
+pub use transcript::{
+    ALTERNATIVES, INTENT_HEADING, NO_TOOL_NOTE, OBSERVATIONS_HEADING, PITFALLS_HEADING,
+    STRATEGIES_HEADING, without_learned,
+};
 pub use windlass_spec::reserved::{ASK_HUMAN, FIND_TOOLS, REQUEST_AUTHORIZATION};
 
 /// The state of a run, folded from its events.
@@ -336,7 +341,9 @@ impl Run {
     /// Sets the system prompt, after something in it has changed.
     pub(super) fn set_system(&mut self) {
         let (agent, missing) = (self.toolbox.agent(), self.toolbox.missing());
-        self.transcript.set_system(agent, &self.task, &missing);
+        let can_ask = self.toolbox.can_ask();
+        let transcript = &mut self.transcript;
+        transcript.set_system(agent, &self.task, &missing, can_ask);
     }
 
     /// Takes the turns into the history whose calls are all over, and leaves out what the model is not shown

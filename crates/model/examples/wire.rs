@@ -113,6 +113,7 @@ fn turn_messages(turn: usize) -> [ChatMessage; 2] {
             call_id: id,
             tool: "search".to_owned(),
             content: "{\"title\": \"A line of a result\", \"body\": \"Some words.\"}\n".repeat(18),
+            untrusted: false,
         },
     ]
 }

@@ -224,7 +224,7 @@ impl<'a> ParsedRequest<'a> {
                     let observed = after.iter().find_map(|message| match &**message {
                         ChatMessage::Tool {
                             call_id, content, ..
-                        } if *call_id == call.id => Some(content.as_str()),
+                        } if *call_id == call.id => Some(observation::returned(content)),
                         _ => None,
                     });
                     done.push(CompletedCall {

@@ -25,6 +25,7 @@ mod search;
 mod split;
 mod strategy;
 mod text;
+mod world;
 
 pub use choose::{Choice, Reflex, Settings, ToolView};
 pub use fit::{
@@ -32,5 +33,6 @@ pub use fit::{
     mentioned_values, task_parts,
 };
 pub use search::{Hit, ToolIndex, ToolSelection, estimated_tokens};
+pub use world::{is_web_search, is_world_question};
 
 pub(crate) use parameter::written as parameter_text;

@@ -2,10 +2,16 @@
 //! for later calls.
 
 use serde_json::{Map, Value};
-use windlass_core::run::is_refused_by_person;
+use windlass_core::run::{ALTERNATIVES, is_refused_by_person};
 
 /// The longest observation that is parsed, in bytes.
 const LONGEST: usize = 200_000;
+
+/// What a call returned, without what the runtime says about it.
+pub(crate) fn returned(content: &str) -> &str {
+    let before = content.rsplit_once(ALTERNATIVES);
+    before.map_or(content, |(before, _)| before.trim_end())
+}
 
 /// The error message of an observation, if the call failed.
 pub(crate) fn failure(content: &str) -> Option<String> {

@@ -4,6 +4,7 @@ use crate::choose::{Decision, Reflex, ToolView};
 use crate::extract::Reading;
 use crate::fill::Filling;
 use crate::split::split;
+use crate::world::{is_web_search, is_world_question};
 
 /// One step.
 #[derive(Debug, Clone)]
@@ -54,6 +55,9 @@ impl Plan {
         {
             steps = vec![step(whole, task.to_owned())];
         }
+        if steps.is_empty() {
+            steps.extend(web_search(task, tools));
+        }
         let confidence = match &whole {
             Some(whole) => whole.confidence(),
             None => steps.iter().map(|step| step.certainty).product(),
@@ -87,6 +91,17 @@ fn step(decision: &Decision, text: String) -> Step {
         from_strategy: false,
         certainty: crate::calibrate::tool(decision),
     }
+}
+
+/// The search that looks up a question about the world, which has no word of the tool.
+fn web_search(task: &str, tools: &[ToolView<'_>]) -> Option<Step> {
+    let tool = tools.iter().position(is_web_search)?;
+    is_world_question(task).then(|| Step {
+        tool,
+        text: task.to_owned(),
+        from_strategy: false,
+        certainty: 0.7,
+    })
 }
 
 /// The steps of the first strategy that fits. A strategy fits if it uses the best tool for the task, its first

@@ -1,19 +1,20 @@
 //! Tool sequences from the strategies in a prompt. A strategy is prose. Only the order in which it names the
-//! offered tools is used.
+//! offered tools is used. Pitfalls and observations have headings of their own and are never followed, whatever
+//! their words.
 
 use std::collections::HashSet;
 
-/// The heading of the strategies in a prompt.
-const HEADING: &str = "What worked before for tasks like this:";
+use windlass_core::run::{
+    INTENT_HEADING, OBSERVATIONS_HEADING, PITFALLS_HEADING, STRATEGIES_HEADING,
+};
 
 /// The tool sequences of the strategies in a system message, as positions of the offered tools.
 pub(crate) fn sequences(system: &str, tools: &[&str]) -> Vec<Vec<usize>> {
-    let Some((_, listed)) = system.split_once(HEADING) else {
-        return Vec::new();
-    };
-    listed
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("- "))
+    let lines = system.lines().map(str::trim);
+    lines
+        .skip_while(|line| *line != STRATEGIES_HEADING)
+        .skip(1)
+        .map_while(|line| line.strip_prefix("- "))
         .take(20)
         .filter(|line| !advises_against(line))
         .map(|line| sequence(line, tools))
@@ -21,11 +22,16 @@ pub(crate) fn sequences(system: &str, tools: &[&str]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// The instruction without the strategies below it.
+/// The instruction without the strategies, pitfalls and observations below it.
 pub(crate) fn instruction(system: &str) -> &str {
-    system
-        .split_once(HEADING)
-        .map_or(system, |(before, _)| before)
+    let headings = [
+        STRATEGIES_HEADING,
+        PITFALLS_HEADING,
+        OBSERVATIONS_HEADING,
+        INTENT_HEADING,
+    ];
+    let first = headings.iter().filter_map(|heading| system.find(heading));
+    first.min().map_or(system, |end| &system[..end])
 }
 
 fn advises_against(line: &str) -> bool {
@@ -76,13 +82,27 @@ mod tests {
     #[test]
     fn sequences_follow_the_order_of_names() {
         let system = format!(
-            "You help.\n\n{HEADING}\n- For trips: first `find_hotel`, then book_room -> send_mail\n- Avoid find_hotel for day trips\n- Be kind"
+            "You help.\n\n{STRATEGIES_HEADING}\n- For trips: first `find_hotel`, then book_room -> send_mail\n- Avoid find_hotel for day trips\n- Be kind"
         );
         assert_eq!(
             sequences(&system, &["send_mail", "book_room", "find_hotel", "book"]),
             [vec![2, 1, 0]]
         );
         assert_eq!(instruction(&system).trim(), "You help.");
+    }
+
+    #[test]
+    fn only_lines_below_the_heading_of_strategies_are_followed() {
+        let tools = ["search_db", "filter"];
+        for heading in [PITFALLS_HEADING, OBSERVATIONS_HEADING] {
+            let below = format!("{heading}\n- First `search_db`, then `filter` answers this.");
+            let alone = format!("You help.\n\n{below}");
+            assert!(sequences(&alone, &tools).is_empty(), "{heading}");
+            assert_eq!(instruction(&alone).trim(), "You help.");
+            let after = format!("You help.\n\n{STRATEGIES_HEADING}\n- `filter`\n\n{below}");
+            assert_eq!(sequences(&after, &tools), [vec![1]]);
+            assert_eq!(instruction(&after).trim(), "You help.");
+        }
     }
 
     #[test]

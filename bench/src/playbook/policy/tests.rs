@@ -31,7 +31,7 @@ fn tools() -> Vec<Arc<ToolSpecification>> {
 fn request(strategies: &[&str], calls: &[(&str, Value, &str)]) -> ModelRequest {
     let mut system = "You help.".to_owned();
     if !strategies.is_empty() {
-        system += &format!("\n\n{HEADING}\n- {}", strategies.join("\n- "));
+        system += &format!("\n\n{STRATEGIES_HEADING}\n- {}", strategies.join("\n- "));
     }
     system += "\n\nSomething else:\n- `t__wash_car`";
     let mut messages = vec![
@@ -61,6 +61,7 @@ fn request(strategies: &[&str], calls: &[(&str, Value, &str)]) -> ModelRequest {
             call_id: id,
             tool: (*tool).to_owned(),
             content: (*observed).to_owned(),
+            untrusted: false,
         });
     }
     ModelRequest {

@@ -8,10 +8,13 @@ use windlass_spec::{
     TaskOutput, ToolName,
 };
 
-use super::{Entry, Run, TurnState};
+use super::{Entry, Run, RunEnd, TurnState};
 
 /// The confidence of a response that the model did not give as its answer.
 const CONFIDENCE_WITHOUT_FINISH: f64 = 0.2;
+
+/// The answer of a run that has none.
+const NO_ANSWER: &str = "No answer was found.";
 
 /// An answer as a model gave it.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,14 +31,13 @@ impl Run {
     /// The response of the run as of now. If there is no answer, the response says so.
     #[must_use]
     pub fn response(&self) -> AgentResponse {
-        let nothing = "No answer was found.";
-        let answer = self.best_answer().unwrap_or_else(|| nothing.to_owned());
+        let answer = self.best_answer().unwrap_or_default();
         let stated = self.transcript.answer();
         let stated = stated.map_or("", |answer| answer.reasoning.as_str());
-        let reasoning =
-            non_empty(stated).unwrap_or_else(|| NonEmptyText::or(&self.describe_steps(), nothing));
+        let reasoning = non_empty(stated)
+            .unwrap_or_else(|| NonEmptyText::or(&self.describe_steps(), NO_ANSWER));
         AgentResponse::new(
-            NonEmptyText::or(&answer, nothing),
+            NonEmptyText::or(&answer, NO_ANSWER),
             reasoning,
             self.calls(),
             self.confidence(),
@@ -76,9 +78,13 @@ impl Run {
         let answer = self.transcript.answer();
         match answer.and_then(|answer| non_empty(&answer.answer)) {
             Some(answer) => TaskOutput::finished(task_id, answer, self.confidence(), steps),
-            None => {
+            None if self.end() == Some(&RunEnd::IterationLimit) => {
                 let answer = self.best_answer().unwrap_or_default();
                 TaskOutput::at_limit(task_id, answer, self.confidence(), steps)
+            }
+            None => {
+                let known = NonEmptyText::or(&self.best_answer().unwrap_or_default(), NO_ANSWER);
+                TaskOutput::unfinished(task_id, known, self.confidence(), steps)
             }
         }
     }

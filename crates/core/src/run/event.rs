@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use windlass_spec::plan::{Plan, PlanTaskId};
 use windlass_spec::registry::Permission;
 use windlass_spec::{
-    Agent, CallId, Deprecation, Failure, RawUserIntent, RunId, StrategyId, StrategySection,
+    Agent, CallId, Deprecation, Failure, NonEmptyText, RawUserIntent, RunId, StrategyId,
+    StrategySection,
     Timestamp, ToolGapReport, ToolName, Turn,
 };
 
@@ -93,6 +94,15 @@ pub enum Event {
         /// What the task needs and no tool provides.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gap: Option<Box<ToolGapReport>>,
+        /// The tools that the task needs and that are switched off.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        disabled: Vec<DisabledTool>,
+        /// What the model is told about the intent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        advice: Option<Box<IntentAdvice>>,
+        /// The environment in which the tools were chosen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        environment: Option<String>,
         /// When.
         at: Timestamp,
     },
@@ -389,6 +399,31 @@ pub struct RecalledStrategy {
     pub similarity: f64,
     /// A lower bound of its success rate.
     pub lower_bound: f64,
+}
+
+/// What a model is told about the intent of its task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntentAdvice {
+    /// The tools that suit the task, best first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolName>,
+    /// What has to be known for the task, as far as the task does not state it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<NonEmptyText>,
+    /// What to try if one of the tools fails.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<NonEmptyText>,
+}
+
+/// A tool that a task needs and that is switched off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DisabledTool {
+    /// The tool.
+    pub tool: ToolName,
+    /// Why it is switched off.
+    pub because: String,
+    /// The words of the task that it would do.
+    pub request: NonEmptyText,
 }
 
 /// A tool that a model is not shown.

@@ -313,7 +313,7 @@ impl Run {
     fn is_tainted_before(&self, record: &CallRecord) -> bool {
         let turn = record.id().turn;
         let first = self.history.untrusted().first();
-        self.task.tainted
+        self.is_task_tainted()
             || first.is_some_and(|first| first < turn)
             || self
                 .untrusted_between(self.calls.open_turns(), record)
@@ -325,9 +325,14 @@ impl Run {
     #[must_use]
     pub fn is_tainted(&self) -> bool {
         let mut open = self.calls.open_entries();
-        self.task.tainted
+        self.is_task_tainted()
             || self.history.untrusted().first().is_some()
             || open.any(|entry| self.untrusted_content(entry).is_some())
+    }
+
+    /// Whether the task is based on untrusted content, or comes after results with such content.
+    fn is_task_tainted(&self) -> bool {
+        self.task.tainted || self.task.untrusted_results().next().is_some()
     }
 
     /// What the run did before a call.
@@ -406,6 +411,10 @@ impl Run {
                 newer.push_str(text);
                 newer.push('\n');
             });
+        }
+        for result in self.task.untrusted_results() {
+            newer.push_str(result);
+            newer.push('\n');
         }
         if newer.is_empty() && ended.first().is_none() {
             return Vec::new();

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_spec::reserved::FINISH;
+use windlass_spec::reserved::{ASK_HUMAN, FINISH};
 use windlass_spec::{
     Agent, NonEmptyText, RawUserIntent, ToolGapReport, ToolName, ToolSpecification,
 };
 
-use super::event::{Event, LeftOut, LeftOutReason, Task};
+use super::event::{DisabledTool, Event, IntentAdvice, LeftOut, LeftOutReason, Task};
 use super::settings::Settings;
 use crate::catalog::{CallKind, Callable, callable};
 
@@ -28,6 +28,12 @@ pub struct Offer {
     pub set: BTreeMap<ToolName, Vec<String>>,
     /// What the task needs and no tool provides.
     pub gap: Option<ToolGapReport>,
+    /// The tools that the task needs and that are switched off.
+    pub disabled: Vec<DisabledTool>,
+    /// What the model is told about the intent.
+    pub advice: Option<IntentAdvice>,
+    /// The environment in which the tools were chosen; `None` in old journals.
+    pub environment: Option<String>,
 }
 
 impl Offer {
@@ -138,8 +144,8 @@ impl Toolbox {
         self.offer.as_ref()
     }
 
-    /// Applies an event: an offer sets the chosen tools. The intent and the gaps of a task are kept from
-    /// the first offer.
+    /// Applies an event: an offer sets the chosen tools. The intent and the gaps of a task, and the advice
+    /// about it, are kept from the first offer.
     pub(super) fn apply(&mut self, event: &Event) {
         let Event::Offered {
             intent,
@@ -147,21 +153,29 @@ impl Toolbox {
             left_out,
             set,
             gap,
+            disabled,
+            advice,
+            environment,
             ..
         } = event
         else {
             return;
         };
-        let (known_intent, known_gap) = match self.offer.take() {
-            Some(known) => (known.intent, known.gap),
-            None => (None, None),
+        let known = self.offer.take();
+        let (known_intent, known_gap, known_advice, mut known_disabled) = match known {
+            Some(known) => (known.intent, known.gap, known.advice, known.disabled),
+            None => (None, None, None, Vec::new()),
         };
+        known_disabled.extend(disabled.iter().cloned());
         self.offer = Some(Offer {
             intent: intent.as_deref().cloned().or(known_intent),
             tools: tools.clone(),
             left_out: left_out.clone(),
             set: set.clone(),
             gap: gap.as_deref().cloned().or(known_gap),
+            disabled: known_disabled,
+            advice: advice.as_deref().cloned().or(known_advice),
+            environment: environment.clone(),
         });
     }
 
@@ -171,20 +185,29 @@ impl Toolbox {
         set.is_some_and(|set| set.iter().any(|name| name == argument))
     }
 
-    /// What the task needs and no tool provides. A tool that exists but is not configured does not
-    /// count: a call of it returns what to set.
+    /// What the task needs and no tool does that the model can call, in the words of the task. A tool that
+    /// exists but is not configured does not count: a call of it returns what to set.
     pub(super) fn missing(&self) -> Vec<&NonEmptyText> {
-        let Some(gap) = self.offer.as_ref().and_then(|offer| offer.gap.as_ref()) else {
+        let Some(offer) = &self.offer else {
             return Vec::new();
         };
-        let is_unconfigured = |missing: &NonEmptyText| {
-            let mut capabilities = gap.capabilities().iter();
-            capabilities.any(|known| known.capability == *missing && known.because.is_some())
-        };
-        let missing = gap.missing_tools().iter();
-        missing
-            .filter(|missing| !is_unconfigured(missing))
-            .collect()
+        let gap = offer.gap.iter();
+        let missing = gap.flat_map(|gap| {
+            let missing = gap.missing_tools().iter().zip(gap.requests());
+            missing.filter_map(|(missing, request)| {
+                let detail = gap.detail(missing);
+                let is_unconfigured = detail.is_some_and(|detail| detail.because.is_some());
+                (!is_unconfigured).then_some(request)
+            })
+        });
+        let disabled = offer.disabled.iter().map(|disabled| &disabled.request);
+        missing.chain(disabled).collect()
+    }
+
+    /// Whether the model can ask a person.
+    pub(super) fn can_ask(&self) -> bool {
+        let asking = self.resolve(ASK_HUMAN);
+        asking.is_some_and(|(_, tool)| self.is_available(tool))
     }
 
     fn is_available(&self, tool: &ToolSpecification) -> bool {

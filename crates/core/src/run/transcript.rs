@@ -11,12 +11,15 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_spec::reserved::ASK_HUMAN;
 use windlass_spec::text::{TextUse, escape};
-use windlass_spec::{Agent, CallRecord, NonEmptyText, ToolSpecification};
+use windlass_spec::{
+    Agent, CallRecord, CallState, NonEmptyText, StrategySection, ToolSpecification,
+};
 
 use super::answer::Answer;
 use super::calls::{Entry, TurnState};
-use super::event::{Event, RecalledStrategy, Task};
+use super::event::{Event, IntentAdvice, RecalledStrategy, Task};
 use super::mistake::MistakeKind;
 use super::progress::CallProgress;
 use super::reading::TurnSummary;
@@ -36,16 +39,13 @@ const ROOM: (usize, usize) = (1, 1);
 /// The share that they use after some were left out.
 const ROOM_AFTER_CUT: (usize, usize) = (3, 4);
 
-/// The heading before the strategies that worked. Reflex parses it, too.
-pub const STRATEGIES_NOTE: &str = "What worked before for tasks like this:";
-
 /// The instructions for a model without what was learned from earlier runs, which differs from day to day.
 #[must_use]
 pub fn without_learned(system: &str) -> String {
     let parts = system.split("\n\n");
-    let kept: Vec<&str> = parts
-        .filter(|part| !part.starts_with(STRATEGIES_NOTE))
-        .collect();
+    let learned = [STRATEGIES_HEADING, PITFALLS_HEADING, OBSERVATIONS_HEADING];
+    let is_learned = |part: &&str| learned.iter().any(|heading| part.starts_with(heading));
+    let kept: Vec<&str> = parts.filter(|part| !is_learned(part)).collect();
     kept.join("\n\n")
 }
 
@@ -59,8 +59,23 @@ const HOW_TO_WORK: &str = "\
 Work step by step: think, call a tool, look at what it returns, and go on. When you are done, call \
 `finish` alone, with your answer, your reasoning, and your confidence from 0 to 1.";
 
+/// The heading before the strategies that worked. Reflex parses it, too.
+pub const STRATEGIES_HEADING: &str = "What worked before for tasks like this:";
+
+/// The heading before the pitfalls: what to avoid. Reflex parses it, too.
+pub const PITFALLS_HEADING: &str = "What failed before for tasks like this, and is to be avoided:";
+
+/// The heading before the observations, which advise neither for nor against tools. Reflex parses it, too.
+pub const OBSERVATIONS_HEADING: &str = "What was observed before in tasks like this:";
+
+/// The heading before what the intent of the task suggests. Reflex parses it, too.
+pub const INTENT_HEADING: &str = "What a task like this needs:";
+
 /// The heading before the list of what no tool provides. Reflex parses it, too.
 pub const NO_TOOL_NOTE: &str = "No tool here seems to do this:";
+
+/// The words before what to try instead of a call that failed. Reflex parses them, too.
+pub const ALTERNATIVES: &str = "If this way does not work:";
 
 const NO_TOOL_INSTRUCTION: &str = "\
 If you cannot do it without a tool, say in your answer plainly what could not be done for want of one. \
@@ -79,6 +94,8 @@ pub(super) struct Transcript {
     shortenings: u32,
     /// The strategies that the model is shown; `None` before they are recalled.
     recalled: Option<Vec<RecalledStrategy>>,
+    /// What the model is told about the intent of the task.
+    advice: Option<IntentAdvice>,
     mistakes: BTreeMap<MistakeKind, u32>,
     /// Turns in a row with only mistakes.
     mistaken_turns: u32,
@@ -115,10 +132,9 @@ impl Shown {
 impl Transcript {
     pub(super) fn new(settings: &Settings, task: &Task) -> Self {
         let content = task.description.clone();
-        let before = task.conversation.iter();
         Self {
             head: Shown::default(),
-            conversation: before.map(|one| Shown::new(vec![one.clone()])).collect(),
+            conversation: grouped(&task.conversation),
             task: Shown::new(vec![ChatMessage::User { content }]),
             ended: VecDeque::new(),
             left_out: 0,
@@ -128,6 +144,7 @@ impl Transcript {
             max_observation: settings.max_observation,
             shortenings: 0,
             recalled: None,
+            advice: None,
             mistakes: BTreeMap::new(),
             mistaken_turns: 0,
             answer: None,
@@ -155,6 +172,11 @@ impl Transcript {
     pub(super) fn apply(&mut self, event: &Event, summary: Option<TurnSummary>) {
         match event {
             Event::Recalled { strategies, .. } => self.recalled = Some(strategies.clone()),
+            // The first one counts.
+            Event::Offered {
+                advice: Some(advice),
+                ..
+            } if self.advice.is_none() => self.advice = Some((**advice).clone()),
             Event::ModelFailed {
                 kind: ModelErrorKind::ContextTooLong,
                 ..
@@ -188,9 +210,16 @@ impl Transcript {
         self.ended = ended.iter().map(|turn| self.show_turn(turn)).collect();
     }
 
-    /// Sets the system prompt: the instructions of `agent` for `task`. `missing` is what no tool provides.
-    pub(super) fn set_system(&mut self, agent: &Agent, task: &Task, missing: &[&NonEmptyText]) {
-        let content = self.system(agent, task, missing);
+    /// Sets the system prompt: the instructions of `agent` for `task`. `missing` is what no tool provides, and
+    /// `can_ask` whether the model can ask a person.
+    pub(super) fn set_system(
+        &mut self,
+        agent: &Agent,
+        task: &Task,
+        missing: &[&NonEmptyText],
+        can_ask: bool,
+    ) {
+        let content = self.system(agent, task, missing, can_ask);
         self.head = Shown::new(vec![ChatMessage::System { content }]);
     }
 
@@ -286,7 +315,13 @@ impl Transcript {
         })
     }
 
-    fn system(&self, agent: &Agent, task: &Task, missing: &[&NonEmptyText]) -> String {
+    fn system(
+        &self,
+        agent: &Agent,
+        task: &Task,
+        missing: &[&NonEmptyText],
+        can_ask: bool,
+    ) -> String {
         let mut text = agent.instruction().trim().to_owned();
         text.push_str("\n\n");
         text.push_str(HOW_TO_WORK);
@@ -296,23 +331,28 @@ impl Transcript {
                 let _ = write!(text, "\n- `{}`, then `{}`", step.from, step.to);
             }
         }
-        let given = task.strategies.iter().map(|given| given.trim());
-        let recalled = self.recalled.iter().flatten();
-        let strategies: Vec<&str> = given
-            .chain(recalled.map(|recalled| recalled.text.as_str()))
-            .collect();
-        if !strategies.is_empty() {
-            let _ = write!(text, "\n\n{STRATEGIES_NOTE}");
-            for strategy in strategies {
-                let _ = write!(text, "\n- {strategy}");
-            }
-        }
+        let given = task.strategies.iter().map(|given| one_line(given));
+        let recalled = |section| {
+            let recalled = self.recalled.iter().flatten();
+            recalled
+                .filter(move |recalled| recalled.section == section)
+                .map(naming_its_tools)
+        };
+        let worked = given.chain(recalled(StrategySection::Strategies));
+        list(&mut text, STRATEGIES_HEADING, worked);
+        let failed = recalled(StrategySection::Pitfalls);
+        list(&mut text, PITFALLS_HEADING, failed);
+        let observed = recalled(StrategySection::Observations);
+        list(&mut text, OBSERVATIONS_HEADING, observed);
+        let advice = self
+            .advice
+            .iter()
+            .flat_map(|advice| describe(advice, can_ask));
+        list(&mut text, INTENT_HEADING, advice);
         if !missing.is_empty() {
             let _ = write!(text, "\n\n{NO_TOOL_NOTE}");
             for missing in missing {
-                // One line each, even if the text has line breaks.
-                let words: Vec<&str> = missing.as_str().split_whitespace().collect();
-                let _ = write!(text, "\n- {}", words.join(" "));
+                let _ = write!(text, "\n- {}", one_line(missing.as_str()));
             }
             let _ = write!(text, "\n{NO_TOOL_INSTRUCTION}");
         }
@@ -355,6 +395,7 @@ impl Transcript {
                 call_id: id(index),
                 tool: call.tool.clone(),
                 content: self.observation(entry),
+                untrusted: false,
             });
         }
         messages
@@ -375,7 +416,10 @@ impl Transcript {
         let until = progress.held_until().filter(|_| progress.is_deferred());
         let mut text = match (record.outcome(), until) {
             (Some(Ok(result)), _) => self.shown(result),
-            (Some(Err(failure)), _) => failure.model_message.clone(),
+            (Some(Err(failure)), _) => {
+                let alternatives = self.alternatives(record);
+                format!("{}{alternatives}", failure.model_message)
+            }
             (None, Some(until)) => {
                 return format!(
                     "The call is scheduled: it runs at {until} unless a person undoes it. Continue."
@@ -412,6 +456,23 @@ impl Transcript {
         text
     }
 
+    /// What to try instead of a call that failed, if the intent of the task suggests its tool.
+    fn alternatives(&self, record: &CallRecord) -> String {
+        let has_failed = record.was_permitted()
+            && matches!(record.state(), CallState::Error | CallState::Timeout);
+        let advice = self.advice.as_ref().filter(|advice| {
+            has_failed && advice.tools.contains(record.tool_name()) && !advice.fallbacks.is_empty()
+        });
+        advice.map_or_else(String::new, |advice| {
+            let fallbacks = advice
+                .fallbacks
+                .iter()
+                .map(|other| one_line(other.as_str()));
+            let fallbacks: Vec<String> = fallbacks.collect();
+            format!(" {ALTERNATIVES} {}.", fallbacks.join("; "))
+        })
+    }
+
     /// A result as a model is shown it: text as it is, other values as JSON, cut if too long.
     pub(super) fn shown(&self, result: &Value) -> String {
         let text = match result {
@@ -427,6 +488,74 @@ impl Transcript {
             }
         }
     }
+}
+
+/// Adds a heading and the texts below it, if there are any.
+fn list(text: &mut String, heading: &str, texts: impl Iterator<Item = String>) {
+    for (place, one) in texts.enumerate() {
+        if place == 0 {
+            let _ = write!(text, "\n\n{heading}");
+        }
+        let _ = write!(text, "\n- {one}");
+    }
+}
+
+/// What the intent of a task suggests, as items of a list.
+fn describe(advice: &IntentAdvice, can_ask: bool) -> impl Iterator<Item = String> {
+    // With one tool there is nothing to choose.
+    let tools = (advice.tools.len() > 1).then(|| {
+        let names = advice.tools.iter().map(|tool| format!("`{tool}`"));
+        let names: Vec<String> = names.collect();
+        format!("Tools that suit it, best first: {}.", names.join(", "))
+    });
+    let needs = (!advice.needs.is_empty()).then(|| {
+        let needs: Vec<String> = advice
+            .needs
+            .iter()
+            .map(|need| one_line(need.as_str()))
+            .collect();
+        let what = match can_ask {
+            true => format!("Ask with `{ASK_HUMAN}` for what is stated nowhere."),
+            false => "Name in your answer what is stated nowhere.".to_owned(),
+        };
+        format!("To know: {}. {what}", needs.join("; "))
+    });
+    tools.into_iter().chain(needs)
+}
+
+/// A text in one line, so that it cannot look like several items of a list or like another heading.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The text of a strategy, followed by its tools unless the text names all of them in their order.
+fn naming_its_tools(recalled: &RecalledStrategy) -> String {
+    let text = one_line(&recalled.text);
+    let names = recalled.sequence.iter().map(|tool| format!("`{tool}`"));
+    let names: Vec<String> = names.collect();
+    let mut rest = text.as_str();
+    let is_named = names.iter().all(|name| {
+        let found = rest.split_once(name.as_str());
+        rest = found.map_or("", |(_, after)| after);
+        found.is_some()
+    });
+    match is_named {
+        true => text,
+        false => format!("{text} Tools: {}.", names.join(", then ")),
+    }
+}
+
+/// The messages of a conversation in groups: calls and their results are shown together or not at all,
+/// because providers refuse one without the other.
+fn grouped(conversation: &[ChatMessage]) -> Vec<Shown> {
+    let mut groups: Vec<Vec<ChatMessage>> = Vec::new();
+    for message in conversation {
+        match (message, groups.last_mut()) {
+            (ChatMessage::Tool { .. }, Some(group)) => group.push(message.clone()),
+            _ => groups.push(vec![message.clone()]),
+        }
+    }
+    groups.into_iter().map(Shown::new).collect()
 }
 
 /// The message that turns are left out, if there are any.

@@ -1,10 +1,11 @@
 //! Detects which capabilities a task needs and whether any available tool has them.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use serde_json::Value;
 use windlass_embed::split_identifier;
-use windlass_reflex::{Reflex, ToolIndex, ToolView, task_parts};
+use windlass_reflex::{Reflex, ToolIndex, ToolView, is_web_search, is_world_question, task_parts};
 use windlass_spec::{
     Confidence, MissingCapability, NearestTool, NonEmptyText, ToolGapReport, ToolName,
     ToolSpecification,
@@ -27,6 +28,9 @@ const LONGEST_TASK: usize = 8_000;
 /// The longest description of a capability, in bytes.
 const LONGEST_CAPABILITY: usize = 300;
 
+/// The probability that a search of the web answers a question about the world.
+const SEARCH_ANSWERS: f64 = 0.95;
+
 /// From this probability on, a part of a task counts as missing although the task as a whole matches a tool.
 const MISSING_PART: f64 = 0.97;
 
@@ -42,7 +46,7 @@ const MISSING_PART: f64 = 0.97;
 /// let detector = ToolGapDetector::new([weather]);
 /// assert!(detector.detect_missing_tools("What is the weather in Paris?").is_none());
 /// let report = detector.detect_missing_tools("Translate this letter into French").expect("a gap");
-/// assert_eq!(report.missing_tools()[0].as_str(), "Translate this letter into French");
+/// assert_eq!(report.missing_tools()[0].as_str(), "translate_letter");
 /// ```
 #[derive(Debug, Clone)]
 pub struct ToolGapDetector<'a> {
@@ -131,6 +135,7 @@ impl<'a> ToolGapDetector<'a> {
             .and_then(|name| propose::specification_of_call(name, arguments));
         Some(MissingCapability {
             capability: NonEmptyText::new(beginning(name, LONGEST_CAPABILITY)).ok()?,
+            request: None,
             wanted_tool,
             confidence: named.as_ref().map(|named| rounded(named.probability)),
             nearest_tools: named.map_or_else(Vec::new, |named| self.nearest_tools(&named)),
@@ -217,6 +222,15 @@ impl<'a> ToolGapDetector<'a> {
                 (index, 1.0 - self.calibration.logistic.probability(&numbers))
             })
             .collect();
+        if is_world_question(text) {
+            let tools = self.tools.iter().enumerate();
+            for (index, _) in tools.filter(|(_, tool)| is_web_search(tool)) {
+                nearest.retain(|(known, does)| *known != index || *does > SEARCH_ANSWERS);
+                if nearest.iter().all(|(known, _)| *known != index) {
+                    nearest.push((index, SEARCH_ANSWERS));
+                }
+            }
+        }
         nearest.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
         Some(Capability {
             text: text.to_owned(),
@@ -233,9 +247,11 @@ impl<'a> ToolGapDetector<'a> {
             .capabilities
             .iter()
             .filter(|one| one.probability >= least);
-        let missing: Vec<MissingCapability> = missing
+        let mut missing: Vec<MissingCapability> = missing
             .filter_map(|capability| self.missing(capability))
             .collect();
+        missing.extend(self.missing_account(&missing));
+        distinct(&mut missing);
         let checked = self
             .tools
             .iter()
@@ -262,8 +278,10 @@ impl<'a> ToolGapDetector<'a> {
     fn missing(&self, capability: &Capability) -> Option<MissingCapability> {
         let text = beginning(&capability.text, LONGEST_CAPABILITY).trim();
         let proposed = propose::specification(text);
+        let name = proposed.as_ref().map(|tool| tool.name().as_str());
         Some(MissingCapability {
-            capability: NonEmptyText::new(text).ok()?,
+            capability: NonEmptyText::new(name.unwrap_or(text)).ok()?,
+            request: NonEmptyText::new(text).ok(),
             wanted_tool: proposed.as_ref().map(|tool| tool.name().clone()),
             confidence: Some(rounded(capability.probability)),
             nearest_tools: self.nearest_tools(capability),
@@ -271,6 +289,36 @@ impl<'a> ToolGapDetector<'a> {
             because: None,
         })
     }
+}
+
+impl ToolGapDetector<'_> {
+    /// The access to the user's account, if what is missing is in it and no tool has to do with accounts.
+    fn missing_account(&self, missing: &[MissingCapability]) -> Option<MissingCapability> {
+        let in_account = missing.iter().find(|one| {
+            let request = one.request.as_ref();
+            request.is_some_and(|request| propose::is_in_account(request.as_str()))
+        })?;
+        let has_tool = self.tools.iter().any(|tool| {
+            let words = split_identifier(tool.name).to_lowercase();
+            words.split_whitespace().any(|word| word == "account")
+        });
+        let name = propose::ACCOUNT_ACCESS;
+        (!has_tool).then(|| MissingCapability {
+            capability: NonEmptyText::or(name, name),
+            request: None,
+            wanted_tool: ToolName::new(name).ok(),
+            confidence: in_account.confidence,
+            nearest_tools: Vec::new(),
+            proposed_tool: None,
+            because: None,
+        })
+    }
+}
+
+/// Keeps one of the capabilities with the same name.
+fn distinct(missing: &mut Vec<MissingCapability>) {
+    let mut seen = HashSet::new();
+    missing.retain(|one| seen.insert(one.capability.clone()));
 }
 
 /// Rounds to two decimals, because more would suggest a precision that the model does not have.

@@ -13,7 +13,76 @@ use windlass_spec::{
 };
 
 /// The most words of a name.
-const NAME_WORDS: usize = 4;
+const NAME_WORDS: usize = 3;
+
+/// The most words of a name for something that is only looked up.
+const LOOKED_UP_WORDS: usize = 2;
+
+/// The capability to access what is in the user's account.
+pub(super) const ACCOUNT_ACCESS: &str = "account_access";
+
+/// Whether a request is about something in an account of the user.
+pub(super) fn is_in_account(request: &str) -> bool {
+    let lower = request.to_lowercase();
+    let mut words = lower
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
+    let is_own = |word: &str| matches!(word, "my" | "our");
+    let is_kept = |word: &str| {
+        let word = word.strip_suffix('s').unwrap_or(word);
+        matches!(
+            word,
+            "account"
+                | "balance"
+                | "bank"
+                | "portfolio"
+                | "subscription"
+                | "transaction"
+                | "invoice"
+                | "payroll"
+                | "salary"
+                | "pension"
+                | "mortgage"
+                | "loan"
+                | "insurance"
+                | "membership"
+                | "wallet"
+                | "bill"
+        )
+    };
+    // What the user has comes soon after "my".
+    while words.by_ref().any(is_own) {
+        if words.clone().take(4).any(is_kept) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a word only asks to be shown something.
+fn is_lookup(word: &str) -> bool {
+    matches!(
+        word,
+        "retrieve"
+            | "get"
+            | "show"
+            | "fetch"
+            | "give"
+            | "tell"
+            | "display"
+            | "list"
+            | "see"
+            | "look"
+            | "check"
+            | "obtain"
+            | "provide"
+            | "find"
+            | "know"
+            | "want"
+            | "need"
+            | "view"
+    )
+}
 
 /// The longest word of a name, in bytes.
 const LONGEST_WORD: usize = 24;
@@ -101,12 +170,19 @@ fn name(words: &[ContentWord], values: &[MentionedValue]) -> Option<ToolName> {
         .copied()
         .filter(|word| !is_value(word))
         .collect();
+    let mut own = if own.is_empty() { usable } else { own };
+    let mut most = NAME_WORDS;
+    // What is looked up is named, not that it is.
+    if own.len() > LOOKED_UP_WORDS && own.first().is_some_and(|word| is_lookup(&word.lower)) {
+        own.remove(0);
+        most = LOOKED_UP_WORDS;
+    }
     let mut chosen: Vec<&str> = Vec::new();
-    for word in if own.is_empty() { usable } else { own } {
+    for word in own {
         let known = chosen.contains(&word.lower.as_str());
         // `want to find` has two words that only ask; one is enough.
         let repeats = word.asks && !chosen.is_empty();
-        if !known && !repeats && chosen.len() < NAME_WORDS {
+        if !known && !repeats && chosen.len() < most {
             chosen.push(&word.lower);
         }
     }

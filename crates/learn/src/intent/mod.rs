@@ -25,4 +25,4 @@ pub use definitions::{DefinitionError, IntentDefinition, IntentDefinitions};
 pub use evaluate::{
     EvaluateError, IntentReport, LabelledText, LabelledTexts, OUT_OF_SCOPE, evaluate,
 };
-pub use understand::understand;
+pub use understand::{understand, understand_as, unmet_context};

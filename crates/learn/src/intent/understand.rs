@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 use windlass_reflex::{Reflex, ToolIndex, ToolView};
-use windlass_spec::{RawUserIntent, ToolSpecification, Type, UserIntent};
+use windlass_spec::{NonEmptyText, RawUserIntent, ToolSpecification, Type, UserIntent};
 
-use super::classifier::IntentClassifier;
+use super::classifier::{Classification, IntentClassifier};
 use super::definitions::{IntentDefinition, IntentDefinitions};
 
 /// The most suggested tools.
@@ -35,7 +35,18 @@ pub fn understand<'a>(
     tools: impl IntoIterator<Item = &'a ToolSpecification>,
     index: &ToolIndex,
 ) -> Option<UserIntent> {
-    let found = classifier.classify(text);
+    understand_as(&classifier.classify(text), text, definitions, tools, index)
+}
+
+/// Like [`understand`], for a text that is classified already.
+#[must_use]
+pub fn understand_as<'a>(
+    found: &Classification<'_>,
+    text: &str,
+    definitions: &IntentDefinitions,
+    tools: impl IntoIterator<Item = &'a ToolSpecification>,
+    index: &ToolIndex,
+) -> Option<UserIntent> {
     let intent = found.intent?;
     let definition = definitions.get(intent)?;
     let tools: HashMap<&str, &ToolSpecification> = tools
@@ -66,6 +77,22 @@ pub fn understand<'a>(
     let types = definitions.iter().map(|(name, _)| name);
     // The intent is always valid. If it were not, it would be dropped.
     raw.check(types, tools.into_values()).ok()
+}
+
+/// What has to be known for an intent, as far as its text does not state it. Parameters of the first suggested
+/// tool are looked for in the text. The context that a definition declares in words cannot be looked for: it counts
+/// as stated if the text states all that the first suggested tool requires.
+#[must_use]
+pub fn unmet_context(intent: &UserIntent, definitions: &IntentDefinitions) -> Vec<NonEmptyText> {
+    let definition = definitions.get(intent.intent_type());
+    let declared = definition.map_or(&[][..], |definition| &definition.context);
+    let required = intent.context_requirements();
+    let has_all_parameters = !intent.suggested_tools().is_empty()
+        && required.iter().all(|required| declared.contains(required));
+    match has_all_parameters {
+        true => Vec::new(),
+        false => required.to_vec(),
+    }
 }
 
 /// The tools declared for the intent and those most similar to the text, best first.

@@ -79,7 +79,7 @@ pub struct ShownStrategy {
 /// Derives evidence from finished runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GroundedReflector {
-    /// A run with a lower confidence of the model does not count as a success.
+    /// A run counts as a success only if the model's confidence is above this.
     pub min_confidence: Confidence,
 }
 
@@ -152,9 +152,9 @@ impl GroundedReflector {
         if let ExperienceEnd::Incomplete(why) = &experience.ended {
             return failed(why.clone());
         }
-        if experience.confidence < self.min_confidence {
+        if experience.confidence <= self.min_confidence {
             return unclear(format!(
-                "the model's confidence ({}) is below the minimum ({})",
+                "the model's confidence ({}) is not above the threshold ({})",
                 experience.confidence, self.min_confidence
             ));
         }

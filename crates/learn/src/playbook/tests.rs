@@ -161,6 +161,13 @@ fn verdict_depends_on_events_and_not_on_confidence_alone() {
         verdict(&|e| e.confidence = Confidence::NONE),
         RunVerdict::Unclear
     );
+    // It must be above the threshold: text without `finish`, at 0.5, teaches nothing.
+    assert_eq!(
+        verdict(&|e| e.confidence = Confidence::HALF),
+        RunVerdict::Unclear
+    );
+    let above = Confidence::clamped(0.51).0;
+    assert_eq!(verdict(&|e| e.confidence = above), RunVerdict::Succeeded);
     assert_eq!(verdict(&|e| e.checked = Some(false)), RunVerdict::Failed);
     assert_eq!(
         verdict(&|e| e.calls[0].outcome = FAILED),

@@ -7,7 +7,7 @@ use windlass_learn::gap::{
     GapCaseError, ToolGapDetector, evaluate, fit, proposed_specification, read_cases,
 };
 use windlass_reflex::ToolView;
-use windlass_spec::{read, write_tool};
+use windlass_spec::{ToolName, read, write_tool};
 
 const SAMPLE: &str = include_str!("../data/gap.sample.jsonl");
 
@@ -76,7 +76,9 @@ fn task_that_no_tool_fits_is_a_gap() {
     ] {
         let report = detector.detect_missing_tools(task).expect(task);
         assert_eq!(report.missing_tools().len(), 1);
-        assert_eq!(report.missing_tools()[0].as_str(), task);
+        let name = report.missing_tools()[0].as_str();
+        assert!(ToolName::new(name).is_ok() && name.len() < 30, "{name}");
+        assert_eq!(report.requests().next().unwrap().as_str(), task);
         assert_eq!(report.attempted_task(), task);
         assert_eq!(report.existing_tools_checked().len(), 2);
         let confidence = report.confidence().expect("a confidence").get();
@@ -99,8 +101,7 @@ fn task_whose_parts_fit_two_tools_has_no_gap() {
         .detect_missing_tools(task)
         .expect("half is missing");
     let missing: Vec<&str> = report
-        .missing_tools()
-        .iter()
+        .requests()
         .map(windlass_spec::NonEmptyText::as_str)
         .collect();
     assert_eq!(
@@ -151,7 +152,7 @@ fn capabilities_named_by_a_model_are_checked() {
     let report = detector.check_capabilities("Tell me about Paris", &named, 0.6);
     let report = report.expect("one of them is missing");
     assert_eq!(report.missing_tools().len(), 1);
-    assert_eq!(report.missing_tools()[0].as_str(), named[1]);
+    assert_eq!(report.requests().next().unwrap().as_str(), named[1]);
     assert_eq!(
         detector.check_capabilities("Tell me", &named[..1], 0.6),
         None

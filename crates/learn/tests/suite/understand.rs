@@ -1,7 +1,7 @@
 //! From a text to a user intent.
 
 use serde_json::json;
-use windlass_learn::intent::{IntentDefinitions, understand};
+use windlass_learn::intent::{IntentDefinitions, understand, unmet_context};
 use windlass_reflex::{ToolIndex, ToolView};
 use windlass_spec::{NonEmptyText, Signature, ToolName, ToolSpecification, UserIntent};
 
@@ -114,4 +114,28 @@ fn intent_is_found_without_tools() {
     let intent = understand_with("summarize this document for me", &[]).unwrap();
     assert_eq!(intent.intent_type(), "summarize");
     assert!(intent.suggested_tools().is_empty() && intent.parameters().is_empty());
+}
+
+#[test]
+fn context_that_the_text_states_is_not_asked_for() {
+    let definitions = IntentDefinitions::shipped().unwrap();
+    let unmet = |text: &str| -> Vec<String> {
+        let intent = understand_text(text);
+        let unmet = unmet_context(&intent, &definitions);
+        unmet.iter().map(ToString::to_string).collect()
+    };
+    let stated = "Download the page at https://example.org/report";
+    assert!(unmet(stated).is_empty(), "{:?}", unmet(stated));
+    // Neither the address nor what it belongs to is stated: both are to be asked for.
+    let vague = unmet("Download the latest report");
+    assert!(
+        vague
+            .iter()
+            .any(|need| need.starts_with("what is to be fetched")),
+        "{vague:?}"
+    );
+    assert!(
+        vague.iter().any(|need| need.contains("for the tool `")),
+        "{vague:?}"
+    );
 }

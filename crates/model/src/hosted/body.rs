@@ -287,6 +287,7 @@ fn results_at(messages: &[Arc<ChatMessage>]) -> Vec<CallResult<'_>> {
             call_id,
             tool,
             content,
+            ..
         } => Some(CallResult {
             id: call_id,
             tool,

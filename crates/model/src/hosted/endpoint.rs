@@ -134,7 +134,8 @@ impl Endpoint {
             .first()
             .map(|name| (*name).to_owned())
             .unwrap_or_default();
-        if key.is_none() && needs_key {
+        // A server on this machine decides by itself whether it needs a key.
+        if key.is_none() && needs_key && !is_local(&base_url) {
             let message = format!(
                 "The key for {} is missing. Set `{key_variable}`.",
                 model.provider().as_str()

@@ -113,6 +113,7 @@ async fn a_different_request_is_refused_and_consumes_no_exchange() {
         call_id: "call_1_0".to_owned(),
         tool: "search".to_owned(),
         content: "A lathe.".to_owned(),
+        untrusted: false,
     }
     .into();
     let mut fewer = longer_request();

@@ -58,6 +58,7 @@ pub(crate) fn longer_request() -> ModelRequest {
         call_id: id.to_owned(),
         tool: "search".to_owned(),
         content: content.to_owned(),
+        untrusted: false,
     };
     let more = [
         ChatMessage::Assistant {

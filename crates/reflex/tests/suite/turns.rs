@@ -80,6 +80,7 @@ impl TestConversation {
             call_id: id,
             tool: name.clone(),
             content: observation.to_owned(),
+            untrusted: false,
         });
         (name, arguments)
     }

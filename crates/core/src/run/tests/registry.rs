@@ -274,6 +274,9 @@ fn model_is_shown_the_offered_tools_and_a_search() {
         ],
         set: BTreeMap::new(),
         gap: None,
+        disabled: Vec::new(),
+        advice: None,
+        environment: None,
         at,
     });
     assert_eq!(
@@ -299,6 +302,9 @@ fn model_is_shown_the_offered_tools_and_a_search() {
         left_out: vec![left_out("send", LeftOutReason::SwitchedOff)],
         set: BTreeMap::new(),
         gap: None,
+        disabled: Vec::new(),
+        advice: None,
+        environment: None,
         at,
     });
     assert_eq!(
@@ -343,6 +349,9 @@ fn required_argument_set_by_the_operator_can_be_omitted() {
         left_out: Vec::new(),
         set,
         gap: None,
+        disabled: Vec::new(),
+        advice: None,
+        environment: None,
         at,
     });
     harness.answer_with(vec![call("search", json!({}))]);

@@ -43,6 +43,9 @@ fn offer(tools: &[&str], left_out: &[&str]) -> Event {
         left_out: left_out.collect(),
         set: BTreeMap::new(),
         gap: None,
+        disabled: Vec::new(),
+        advice: None,
+        environment: None,
         at: Timestamp::from_microseconds(0),
     }
 }

@@ -50,6 +50,7 @@ fn message() -> impl Strategy<Value = ChatMessage> {
             call_id: format!("c{call}"),
             tool: "search".to_owned(),
             content,
+            untrusted: false,
         }),
     ]
 }
