@@ -20,8 +20,8 @@ use crate::tool::Tool;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BindingMode {
-    /// Both are equal: description, schema, and return schema if the implementation has
-    /// one. Order within a schema does not matter.
+    /// The schemas are equal, also that of the result if the implementation has one. Order within a schema does
+    /// not matter. Differences between descriptions are notes.
     #[default]
     Exact,
     /// The implementation accepts all arguments that the specification allows and, if it has a return
@@ -34,6 +34,7 @@ pub enum BindingMode {
 pub struct BoundTool {
     specification: Arc<ToolSpecification>,
     tool: Arc<Tool>,
+    notes: Vec<BindingReason>,
 }
 
 impl BoundTool {
@@ -53,6 +54,12 @@ impl BoundTool {
     #[must_use]
     pub fn tool(&self) -> &Tool {
         &self.tool
+    }
+
+    /// Differences between the two that do not matter for calls: those of descriptions.
+    #[must_use]
+    pub fn notes(&self) -> &[BindingReason] {
+        &self.notes
     }
 
     /// The implementation, for tasks that may outlive this value.
@@ -157,13 +164,13 @@ impl ToolLibrary {
                 }
             }));
         }
-        if reasons.is_empty() {
-            Ok(BoundTool {
+        match reasons.iter().all(BindingReason::is_note) {
+            true => Ok(BoundTool {
                 specification: Arc::clone(specification),
                 tool: Arc::new(tool.clone()),
-            })
-        } else {
-            Err(failure(reasons))
+                notes: reasons,
+            }),
+            false => Err(failure(reasons)),
         }
     }
 

@@ -17,6 +17,15 @@ pub struct Difference {
     pub implementation: Option<Value>,
 }
 
+impl Difference {
+    /// Whether it is a difference of texts that describe a part of the schema.
+    #[must_use]
+    pub fn is_of_descriptions(&self) -> bool {
+        // A property can have that name, too.
+        self.pointer.ends_with("/description") && !self.pointer.ends_with("/properties/description")
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The empty pointer means the whole schema. It is abbreviated as `/`, because people overlook an empty text.

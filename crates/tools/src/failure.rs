@@ -78,6 +78,24 @@ pub enum BindingReason {
     },
 }
 
+impl BindingReason {
+    /// Whether it does not prevent the binding by itself: only descriptions differ.
+    #[must_use]
+    pub fn is_note(&self) -> bool {
+        match self {
+            Self::DescriptionDiffers { .. } => true,
+            Self::SchemaDiffers { differences } | Self::ReturnDiffers { differences } => {
+                differences.iter().all(Difference::is_of_descriptions)
+            }
+            Self::InVariant { reason, .. } => reason.is_note(),
+            Self::Missing { .. }
+            | Self::Incompatible { .. }
+            | Self::ReturnIncompatible { .. }
+            | Self::Undecidable { .. } => false,
+        }
+    }
+}
+
 /// One of the two schemas of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaPart {

@@ -6,7 +6,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use windlass_gram::LineIndex;
 use windlass_spec::reserved::check_name;
-use windlass_spec::{EnvelopeUse, NonEmptyText, ProgramAccess, Signature, ToolName, nearest};
+use windlass_spec::{
+    DescriptionLength, EnvelopeUse, NonEmptyText, ProgramAccess, Signature, ToolName,
+    ToolSpecification, nearest,
+};
 
 use super::reader::{FileLocation, Reader, quoted};
 use super::variants::SharedParts;
@@ -115,6 +118,7 @@ impl<'e, 'i> Entry<'e, 'i> {
             return self.builtin(reader, name?);
         }
         let description = reader.required_text(self.table, self.location, "description");
+        let description = description.filter(|text| self.check_description(reader, text));
         let signature = reader.required_text(self.table, self.location, "signature");
         let signature = signature.and_then(|text| self.signature(reader, &text));
         if implementation_key == Some("variants") {
@@ -155,6 +159,28 @@ impl<'e, 'i> Entry<'e, 'i> {
             }
             _ => None,
         }
+    }
+
+    /// Whether a description has an allowed length. If not, that is reported.
+    fn check_description(&self, reader: &mut Reader<'_>, description: &str) -> bool {
+        let checked = ToolSpecification::check_description(description);
+        let Err(DescriptionLength(length)) = checked else {
+            return true;
+        };
+        let location = self.value("description").map(|(location, _)| location);
+        let allowed = ToolSpecification::DESCRIPTION_LENGTH;
+        let message = format!(
+            "has {length} characters; it must have {} to {}",
+            allowed.start(),
+            allowed.end()
+        );
+        let hint = "describe what the tool does and when to use it".to_owned();
+        reader.error(
+            location.as_ref().unwrap_or(self.location),
+            message,
+            Some(hint),
+        );
+        false
     }
 
     /// Builds the tool with its description and signature.
@@ -515,6 +541,9 @@ impl<'e, 'i> Entry<'e, 'i> {
             tool.description = description
                 .map_err(|error| reader.error(&location, format!("is refused: {error}"), None))
                 .ok()?;
+            if !self.check_description(reader, tool.description.as_str()) {
+                return None;
+            }
         }
         if let Some((location, value)) = self.value("signature") {
             let text = reader.text(value, &location)?;

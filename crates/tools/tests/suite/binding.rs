@@ -46,6 +46,38 @@ fn exact_binding_reports_description_and_schemas_together() {
 }
 
 #[test]
+fn descriptions_alone_do_not_stop_an_exact_binding_and_are_noted() {
+    let specification = described("t", "Says hello", r#"(a: Text "Whom") --> IO Text"#);
+    let bound = library([tool("t", r#"(a: Text "The name") --> IO Text"#)])
+        .bind_tool(&specification, BindingMode::Exact)
+        .unwrap();
+    assert!(matches!(
+        bound.notes(),
+        [
+            BindingReason::DescriptionDiffers { .. },
+            BindingReason::SchemaDiffers { .. }
+        ]
+    ));
+    // A property that is called `description` is part of the schema.
+    let reasons = reasons(
+        "(description: Text) --> IO Text",
+        tool("t", "(description: Int) --> IO Text"),
+        BindingMode::Exact,
+    );
+    assert!(matches!(reasons[..], [BindingReason::SchemaDiffers { .. }]));
+    let same = specification_without_notes();
+    assert_eq!(same, 0);
+}
+
+/// How many notes there are about equal tools.
+fn specification_without_notes() -> usize {
+    let specification = specification("t", "(a: Text) --> IO Text");
+    let bound =
+        library([tool("t", "(a: Text) --> IO Text")]).bind_tool(&specification, BindingMode::Exact);
+    bound.unwrap().notes().len()
+}
+
+#[test]
 fn exact_binding_compares_the_return_schema_only_if_there_is_one() {
     let without_return_schema = |name| {
         let schema = tool(name, "(a: Text) --> IO Text").schema().clone();

@@ -56,9 +56,9 @@ fn tools_keep_the_order_of_the_file() {
         r#"
         name = "desk"
         [tools]
-        search = { description = "Searches", signature = "(query: Text) --> IO Text", http = { method = "GET", url = "https://api.example.org/search/{query}", allowed_hosts = ["api.example.org"], headers = { Authorization = "env:SEARCH_TOKEN", Accept = "text/plain" } } }
+        search = { description = "Searches documents", signature = "(query: Text) --> IO Text", http = { method = "GET", url = "https://api.example.org/search/{query}", allowed_hosts = ["api.example.org"], headers = { Authorization = "env:SEARCH_TOKEN", Accept = "text/plain" } } }
         greet = { builtin = "hello/sayHello", description = "Greets someone", signature = "(name: Text) --> IO Text" }
-        count = { description = "Counts", signature = "() --> IO Int", command = ["wc", "-l"], environment = ["LC_ALL"], directory = "tmp" }
+        count = { description = "Counts lines", signature = "() --> IO Int", command = ["wc", "-l"], environment = ["LC_ALL"], directory = "tmp" }
         "#,
     )
     .unwrap();
@@ -82,7 +82,7 @@ signature = "(query: Txt) --> IO Text"
 comand = ["python3", "search.py"]
 
 [tools.shell]
-description = "Runs"
+description = "Runs a script"
 signature = "() --> IO Text"
 command = "python3 search.py"
 environment = ["A=B"]
@@ -93,18 +93,18 @@ command = ["a", 1]
 builtin = "hello/sayHello"
 
 [tools.ask]
-description = "Asks"
+description = "Asks a server"
 signature = "(query: Text) --> IO Text"
 directory = "/tmp"
 http = { method = "get", url = "https://{query}.example.org/", allowed_hosts = [], header = {}, headers = { "a b" = "x" } }
 
 [tools.fetch]
-description = "Fetches"
+description = "Fetches a page"
 signature = "(query: Text) --> IO Text"
 http = { method = "GET", url = "https://example.org/{qery}", allowed_hosts = ["example.org"], headers = { Authorization = "Bearer abc", Host = "x" } }
 
 [tools.other]
-description = "Other"
+description = "Another server"
 signature = "(query: Text) --> IO Text"
 http = { url = "https://example.org/", allowed_hosts = ["example.com"] }
 
@@ -112,7 +112,7 @@ http = { url = "https://example.org/", allowed_hosts = ["example.com"] }
 builtin = "hello/sayHelo"
 
 [tools."bad name"]
-description = "Bad"
+description = "Has a bad name"
 signature = "() --> IO Text"
 command = []
 "#,
@@ -160,11 +160,44 @@ fn the_name_of_a_library_is_on_one_line() {
 }
 
 #[test]
+fn description_outside_10_to_500_characters_is_refused() {
+    let read_described = |description: &str| {
+        read(&format!(
+            r#"
+            name = "desk"
+            [tools.greet]
+            description = "{description}"
+            signature = "(name: Text) --> IO Text"
+            command = ["true"]
+            "#
+        ))
+    };
+    for length in [10, 500] {
+        assert!(read_described(&"x".repeat(length)).is_ok(), "{length}");
+    }
+    for length in [9, 501] {
+        let error = read_described(&"x".repeat(length)).unwrap_err();
+        assert!(error.contains("tools.greet.description"), "{error}");
+        assert!(
+            error.contains(&format!("has {length} characters; it must have 10 to 500")),
+            "{error}"
+        );
+    }
+    let builtin = read(
+        r#"
+        name = "desk"
+        tools.greet = { builtin = "hello/sayHello", description = "Greets" }
+        "#,
+    );
+    assert!(builtin.unwrap_err().contains("has 6 characters"));
+}
+
+#[test]
 fn reserved_name_is_refused_once_with_its_location() {
     let error = read(
         r#"
         name = "desk"
-        tools.finish = { description = "Finishes", signature = "() --> IO Text", command = ["true"] }
+        tools.finish = { description = "Finishes the work", signature = "() --> IO Text", command = ["true"] }
     "#,
     )
     .unwrap_err();

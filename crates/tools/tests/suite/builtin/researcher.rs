@@ -114,6 +114,7 @@ async fn run_task(settings: &BuiltinSettings, task: &str) -> (Vec<String>, Strin
             call_id: id,
             tool: requested.tool.clone(),
             content,
+            untrusted: false,
         };
         request.messages.extend([asked, observed].map(Arc::new));
         called.push(requested.tool.clone());
