@@ -79,14 +79,14 @@ pub enum Error {
     /// There is no such run.
     #[error("there is no run `{0}`")]
     NoSuchRun(RunId),
-    /// No run id begins with this prefix.
-    #[error("no run has an id that begins with `{0}`")]
+    /// No run id begins or ends with this.
+    #[error("no run has an id that begins with `{0}`, or ends with it")]
     NoMatch(String),
-    /// Several run ids begin with this prefix.
-    #[error("several runs have an id that begins with `{prefix}`: {}", join_ids(.runs))]
+    /// Several run ids begin or end with this.
+    #[error("several runs have an id that begins with `{part}`, or ends with it: {}", join_ids(.runs))]
     SeveralMatch {
-        /// The prefix that was searched for.
-        prefix: String,
+        /// The part of the id that was searched for.
+        part: String,
         /// The first matches.
         runs: Vec<RunId>,
     },

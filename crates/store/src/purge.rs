@@ -17,7 +17,7 @@ use crate::writer::Work;
 
 /// The kinds of events that are removed. All others stay, including kinds that this version does not know,
 /// because they may be decisions.
-const REMOVED: &str = "'started', 'offered', 'model_answered', 'model_failed', 'call_ended', \
+const REMOVED: &str = "'started', 'offered', 'recalled', 'model_answered', 'model_failed', 'call_ended', \
      'planned', 'replanned', 'task_ended', 'task_marked', 'time_passed'";
 
 /// Replaces the body of an inbox command about a plan.
@@ -76,6 +76,27 @@ impl Store {
     /// # Errors
     /// If the database fails. Runs that were purged before the failure stay purged.
     pub fn purge(&self, older_than: Duration, now: Timestamp) -> Result<Purged, Error> {
+        let purged = self.purge_with(older_than, now, |run| self.remove_events(run, now))?;
+        if !purged.removed.is_empty() {
+            self.shrink_file()?;
+        }
+        Ok(purged)
+    }
+
+    /// What [`Store::purge`] would remove and keep. Nothing is changed.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn preview_purge(&self, older_than: Duration, now: Timestamp) -> Result<Purged, Error> {
+        self.purge_with(older_than, now, |run| self.count_events(run))
+    }
+
+    fn purge_with(
+        &self,
+        older_than: Duration,
+        now: Timestamp,
+        remove: impl Fn(RunId) -> Result<PurgedRun, Error>,
+    ) -> Result<Purged, Error> {
         let age = i64::try_from(older_than.as_micros()).unwrap_or(i64::MAX);
         let ended_before = now.as_microseconds().saturating_sub(age);
         let candidates: Vec<String> = self.readers.read(|connection| {
@@ -91,13 +112,27 @@ impl Store {
             let run = run_id(candidate)?;
             match self.reason_to_keep(&run)? {
                 Some(reason) => purged.kept.push(KeptRun { run, reason }),
-                None => purged.removed.push(self.remove_events(run, now)?),
+                None => purged.removed.push(remove(run)?),
             }
         }
-        if !purged.removed.is_empty() {
-            self.shrink_file()?;
-        }
         Ok(purged)
+    }
+
+    /// The events that a purge would remove from a run.
+    fn count_events(&self, run: RunId) -> Result<PurgedRun, Error> {
+        let (events, bytes) = self.readers.read(|connection| {
+            let query = format!(
+                "SELECT count(*), coalesce(sum(octet_length(payload)), 0)
+                 FROM events WHERE run = ?1 AND kind IN ({REMOVED})"
+            );
+            let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            Ok(connection.query_row(&query, [run.as_str()], row)?)
+        })?;
+        Ok(PurgedRun {
+            run,
+            events: count(events),
+            bytes: count(bytes),
+        })
     }
 
     fn reason_to_keep(&self, run: &RunId) -> Result<Option<KeepReason>, Error> {
@@ -208,6 +243,8 @@ mod tests {
     fn purging_removes_content_and_keeps_decisions() {
         let content = [
             "started",
+            "offered",
+            "recalled",
             "model_answered",
             "model_failed",
             "call_ended",

@@ -376,35 +376,62 @@ impl Store {
         })
     }
 
-    /// The one run of a tenant whose id is `prefix` or, if there is none, begins with it. The runs of other
-    /// tenants are not searched, so an error names none of them.
+    /// The run of a tenant with the id `part`; else the latest run of the task with that id; else the one run
+    /// whose id begins with `part`; else the one run whose id ends with it, if it has at least
+    /// [`MIN_SUFFIX`](Self::MIN_SUFFIX) characters. The runs of other tenants are not searched, so an error
+    /// names none of them.
     ///
     /// # Errors
     /// If there is none, or there are several.
-    pub fn find(&self, tenant: &str, prefix: &str) -> Result<RunId, Error> {
-        const SHOWN: usize = 5;
-        let texts: Vec<String> = self.readers.read(|connection| {
-            // `~` sorts after every character of an id. An exact match sorts first.
-            let mut select = connection.prepare_cached(
-                "SELECT run FROM runs WHERE run >= ?1 AND run < ?1 || '~' AND tenant = ?2
-                 ORDER BY run LIMIT ?3",
-            )?;
-            let rows = select.query_map((prefix, tenant, SHOWN as i64), |row| row.get(0))?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })?;
-        let mut runs = texts
-            .into_iter()
-            .map(run_id)
-            .collect::<Result<Vec<_>, _>>()?;
-        let is_exact = runs.first().is_some_and(|run| run.as_str() == prefix);
+    pub fn find(&self, tenant: &str, part: &str) -> Result<RunId, Error> {
+        // `~` sorts after every character of an id. An exact match sorts first.
+        let beginning = "run >= ?1 AND run < ?1 || '~' AND tenant = ?2 ORDER BY run";
+        let begins = self.runs_where(beginning, part, tenant)?;
+        if let Some(exact) = begins.first().filter(|run| run.as_str() == part) {
+            return Ok(exact.clone());
+        }
+        let task = "task_id = ?1 AND tenant = ?2 ORDER BY started_at DESC, run DESC";
+        if let Some(latest) = self.runs_where(task, part, tenant)?.into_iter().next() {
+            return Ok(latest);
+        }
+        let mut runs = begins;
+        if runs.is_empty() && part.len() >= Self::MIN_SUFFIX {
+            let end = "substr(run, -length(?1)) = ?1 AND tenant = ?2 ORDER BY run DESC";
+            runs = self.runs_where(end, part, tenant)?;
+        }
         match runs.len() {
-            0 => Err(Error::NoMatch(prefix.to_owned())),
-            count if count > 1 && !is_exact => Err(Error::SeveralMatch {
-                prefix: prefix.to_owned(),
+            0 => Err(Error::NoMatch(part.to_owned())),
+            1 => Ok(runs.swap_remove(0)),
+            _ => Err(Error::SeveralMatch {
+                part: part.to_owned(),
                 runs,
             }),
-            _ => Ok(runs.swap_remove(0)),
         }
+    }
+
+    /// The shortest end of an id by which a run is found.
+    pub const MIN_SUFFIX: usize = 4;
+
+    /// The outermost run of a tenant that started last, if there is any.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn latest_run(&self, tenant: &str) -> Result<Option<RunId>, Error> {
+        // Child runs have a dot in their ids.
+        let latest = "instr(run, ?1) = 0 AND tenant = ?2 ORDER BY started_at DESC, run DESC";
+        Ok(self.runs_where(latest, ".", tenant)?.into_iter().next())
+    }
+
+    /// The first runs that fit a condition on a text and a tenant.
+    fn runs_where(&self, condition: &str, text: &str, tenant: &str) -> Result<Vec<RunId>, Error> {
+        const SHOWN: i64 = 5;
+        let texts: Vec<String> = self.readers.read(|connection| {
+            let query = format!("SELECT run FROM runs WHERE {condition} LIMIT ?3");
+            let mut select = connection.prepare_cached(&query)?;
+            let rows = select.query_map((text, tenant, SHOWN), |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })?;
+        texts.into_iter().map(run_id).collect()
     }
 
     fn each_payload(

@@ -39,6 +39,9 @@ fn offered(report: &ToolGapReport, second: i64) -> Event {
         left_out: Vec::new(),
         set: BTreeMap::new(),
         gap: Some(Box::new(report.clone().at_moment(GapMoment::BeforeRun))),
+        disabled: Vec::new(),
+        advice: None,
+        environment: None,
         at: at(second),
     }
 }
