@@ -84,7 +84,7 @@ pub enum Error {
 }
 
 impl Agent {
-    /// The top-level agent that a file declares.
+    /// The top-level agent that a file declares, as gram text or JSON.
     ///
     /// # Errors
     /// If the file cannot be read, has mistakes, or declares several top-level agents. Then use
@@ -110,7 +110,16 @@ impl Agent {
         Ok(Self { file, name })
     }
 
-    /// The agent that a text declares.
+    /// The agent that a text declares, as gram text or JSON.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let text = r#"{"name": "poet", "model": "OpenAI/gpt-4o-mini", "instruction": "Write a poem."}"#;
+    /// let agent = windlass::Agent::from_text(text)?;
+    /// assert_eq!(agent.declaration().name().as_str(), "poet");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// If the text has mistakes or declares several agents.
@@ -133,6 +142,41 @@ impl Agent {
             }
         };
         drop(roots);
+        let file = Arc::new(file);
+        Ok(Self { file, name })
+    }
+
+    /// An agent that is declared in code, with the other agents that it may delegate to.
+    ///
+    /// ```
+    /// use windlass::{Agent, NonEmptyText, Signature, ToolName, ToolSpecification, spec};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let greet = ToolSpecification::new(
+    ///     ToolName::new("sayHello")?,
+    ///     NonEmptyText::new("Returns a friendly greeting message for the given name")?,
+    ///     Signature::parse("(name: Text) --> IO Text").map_err(|_| "a wrong signature")?,
+    /// );
+    /// let declaration = spec::Agent::new(
+    ///     spec::AgentName::new("hello_world_agent")?,
+    ///     "OpenAI/gpt-3.5-turbo".parse()?,
+    ///     NonEmptyText::new("Have friendly conversations with the user.")?,
+    /// );
+    /// let agent = Agent::declared(declaration.with_tool(greet)?, [])?;
+    /// assert_eq!(agent.declaration().tools().len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the agents do not fit together, as in a file.
+    pub fn declared(
+        agent: windlass_spec::Agent,
+        others: impl IntoIterator<Item = windlass_spec::Agent>,
+    ) -> Result<Self, Error> {
+        let name = agent.name().clone();
+        let agents = [agent].into_iter().chain(others).collect();
+        let file = AgentFile::of_agents(agents).map_err(Error::Text)?;
         let file = Arc::new(file);
         Ok(Self { file, name })
     }

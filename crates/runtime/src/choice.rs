@@ -18,6 +18,8 @@ pub struct ModelChoice {
     pub override_model: Option<Arc<dyn ModelClient>>,
     /// One line for people that names the model.
     pub description: String,
+    /// Whether the embedded model answers because a declared one cannot be used.
+    pub is_fallback: bool,
 }
 
 impl std::fmt::Debug for ModelChoice {
@@ -49,7 +51,7 @@ pub fn choose_model(
     let declares_reflex = |member: &&Agent| member.model().id() == REFLEX;
     if members.iter().all(declares_reflex) {
         let description = "reflex, as the agent declares".to_owned();
-        return reflex(description).ok_or_else(|| NoModel {
+        return reflex(description, false).ok_or_else(|| NoModel {
             model: lead.model().clone(),
             why: "this program is built without the feature `learn`".to_owned(),
         });
@@ -63,6 +65,7 @@ pub fn choose_model(
         return Ok(ModelChoice {
             override_model: None,
             description: lead.model().to_string(),
+            is_fallback: false,
         });
     };
     let mut tools = members.iter().flat_map(|member| member.tools());
@@ -70,7 +73,7 @@ pub fn choose_model(
     {
         let description =
             format!("reflex, the embedded one, because `{model}` cannot be used: {why}");
-        if let Some(choice) = reflex(description) {
+        if let Some(choice) = reflex(description, true) {
             return Ok(choice);
         }
     }
@@ -82,15 +85,16 @@ pub fn choose_model(
 
 /// The embedded model, if it is built in.
 #[cfg(feature = "learn")]
-fn reflex(description: String) -> Option<ModelChoice> {
+fn reflex(description: String, is_fallback: bool) -> Option<ModelChoice> {
     Some(ModelChoice {
         override_model: Some(Arc::new(ReflexModel::new())),
         description,
+        is_fallback,
     })
 }
 
 #[cfg(not(feature = "learn"))]
-fn reflex(_: String) -> Option<ModelChoice> {
+fn reflex(_: String, _: bool) -> Option<ModelChoice> {
     None
 }
 

@@ -13,6 +13,7 @@ use windlass_spec::{Agent, AgentName, ToolSpecification};
 use windlass_tools::{BindingFailure, BindingMode, BoundTool, BoundTools, Tool, ToolLibrary, bind};
 
 use crate::intake::Intake;
+use crate::intents::Intents;
 use crate::learning::Learning;
 use crate::registry::Configured;
 
@@ -252,12 +253,29 @@ impl Crew {
     /// The same crew with learning: strategies are recalled for its tasks and its runs are learned from, if
     /// the runs are stored where there is a playbook. A configuration overrides this.
     #[must_use]
-    pub fn learning(mut self, learning: Learning) -> Self {
+    pub fn learning(self, learning: Learning) -> Self {
         let before = self.active.load();
         let intake = Intake {
             learning: Some(learning),
             ..(*before.intake).clone()
         };
+        self.with_intake(intake)
+    }
+
+    /// The same crew, which classifies its tasks by the shipped intents. A configuration overrides this.
+    #[must_use]
+    pub(crate) fn with_usual_intents(self) -> Self {
+        let before = self.active.load();
+        let intake = Intake {
+            intents: Intents::usual(),
+            ..(*before.intake).clone()
+        };
+        self.with_intake(intake)
+    }
+
+    /// The same crew with other settings of the intake.
+    fn with_intake(mut self, intake: Intake) -> Self {
+        let before = self.active.load();
         let active = ActiveConfig {
             governance: before.governance.clone(),
             intake: Arc::new(intake),

@@ -35,6 +35,7 @@ use windlass_core::run::{
 };
 use windlass_model::ModelEvent;
 use windlass_spawn::Isolation;
+use windlass_spec::registry::{ContextError, Environment};
 use windlass_spec::{AgentName, CallId, CallState, RunId};
 use windlass_store::crash_point;
 
@@ -70,6 +71,9 @@ pub enum DriveError {
     /// The machine refused an event, which is a defect, or the journal is damaged.
     #[error("the run refused an event: {0}")]
     Fold(FoldError),
+    /// The task's context is invalid.
+    #[error(transparent)]
+    Context(#[from] ContextError),
     /// The rules for the agent's calls cannot be used.
     #[error(transparent)]
     Rules(#[from] CrewError),
@@ -250,7 +254,7 @@ impl Driver {
     /// Drives a new run to its end, or until it is stopped after a step. A stopped run has no end.
     ///
     /// # Errors
-    /// If the journal cannot be written. The run can be resumed later.
+    /// As [`Driver::begin`]. A run whose journal could not be written can be resumed later.
     pub async fn start(&self, new: NewTask) -> Result<Run, DriveError> {
         self.drive(self.begin(new).await?).await
     }
@@ -258,9 +262,10 @@ impl Driver {
     /// Records the start of a new run, which has an id from then on. [`Driver::drive`] drives it.
     ///
     /// # Errors
-    /// If the journal cannot be written.
+    /// If the channel, the user or the thread of the task is malformed, or the journal cannot be written.
     pub async fn begin(&self, new: NewTask) -> Result<RecordedStart, DriveError> {
         let lead = self.crew.lead();
+        new.task.context(Environment::DEVELOPMENT, [])?;
         let started = Event::Started {
             run: match new.run {
                 Some(run) => run,

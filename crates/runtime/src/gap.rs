@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_config::Configuration;
 use windlass_core::gate::Rules;
 use windlass_core::model::{ChatMessage, FINISH, ModelRequest, RequestedArguments};
-use windlass_core::run::{Entry, Mistake, Run, RunEnd, repair_json};
+use windlass_core::run::{DisabledTool, Entry, LeftOutReason, Mistake, Run, RunEnd, repair_json};
 use windlass_learn::gap::ToolGapDetector;
 use windlass_model::ModelClient;
 use windlass_reflex::ToolView;
@@ -63,17 +63,28 @@ have to be looked up, calculated, sent or changed. One capability a line, each a
 with the values the task states, such as `send an e-mail to Ann`. Say `nothing` if it needs none. Answer \
 with that list and nothing else.";
 
-/// The capabilities that the task of a run needs and no tool of it seems to have.
+/// What the task of a run needs and cannot have.
+#[derive(Debug, Default)]
+pub(crate) struct Lacking {
+    /// The capabilities that no tool of the run seems to have.
+    pub(crate) gap: Option<ToolGapReport>,
+    /// The tools that have a capability and are switched off.
+    pub(crate) disabled: Vec<DisabledTool>,
+}
+
+/// What the task of a run needs and cannot have, before it starts.
 pub(crate) fn before_run(
     run: &Run,
     rules: &Rules,
     check: GapCheck,
     unconfigured: &[UnconfiguredTool],
-) -> Option<ToolGapReport> {
-    let tools = RunTools::of(run, rules, unconfigured)?;
+) -> Lacking {
+    let Some(tools) = RunTools::of(run, rules, unconfigured) else {
+        return Lacking::default();
+    };
     let detector = detector(&tools.usable);
-    let report = detector.detect_above(&run.task().description, check.threshold.get())?;
-    Some(tools.explain(report).at_moment(GapMoment::BeforeRun))
+    let report = detector.detect_above(&run.task().description, check.threshold.get());
+    report.map_or_else(Lacking::default, |report| tools.explain(report))
 }
 
 /// Like [`before_run`], but the model names the needed capabilities, which are then checked. `None` if it
@@ -85,10 +96,10 @@ pub(crate) async fn before_run_by_model(
     unconfigured: &[UnconfiguredTool],
     model: &dyn ModelClient,
     cancel: &CancellationToken,
-) -> Option<Option<ToolGapReport>> {
+) -> Option<Lacking> {
     let task = &run.task().description;
     let Some(tools) = RunTools::of(run, rules, unconfigured) else {
-        return Some(None);
+        return Some(Lacking::default());
     };
     let request = ModelRequest {
         messages: vec![
@@ -113,7 +124,7 @@ pub(crate) async fn before_run_by_model(
     let named = capabilities(&list);
     let detector = detector(&tools.usable);
     let report = detector.check_capabilities(task, &named, check.threshold.get());
-    Some(report.map(|report| tools.explain(report).at_moment(GapMoment::BeforeRun)))
+    Some(report.map_or_else(Lacking::default, |report| tools.explain(report)))
 }
 
 fn answer_text(arguments: &Value) -> String {
@@ -156,6 +167,11 @@ pub fn during_run(run: &Run) -> Option<ToolGapReport> {
     let report = if wanted.is_empty() {
         let answer = run.response().answer().clone();
         let inability = stated_inability(answer.as_str())?;
+        // A tool that is switched off is not missing.
+        let off = switched_off(run);
+        if detector(&off).tool_for(task.as_str()).is_some() {
+            return None;
+        }
         let detector = detector(&tools);
         let found = detector.detect_missing_tools(task.as_str());
         match (found, inability) {
@@ -180,6 +196,16 @@ pub fn during_run(run: &Run) -> Option<ToolGapReport> {
         ToolGapReport::of_capabilities(missing.collect(), task, checked())?
     };
     Some(report.at_moment(GapMoment::DuringRun))
+}
+
+/// The tools of a run that are switched off.
+fn switched_off(run: &Run) -> Vec<&ToolSpecification> {
+    let left_out = run.offer().map_or(&[][..], |offer| &offer.left_out);
+    let off = left_out
+        .iter()
+        .filter(|left_out| left_out.because == LeftOutReason::SwitchedOff);
+    let off = off.filter_map(|left_out| run.specification(left_out.tool.as_str()));
+    off.map(|tool| &**tool).collect()
 }
 
 /// A tool that a model called and could not use.
@@ -268,6 +294,7 @@ pub(crate) fn at_load(
         let query = format!("{}. {}", failure.tool, tool.description());
         Some(MissingCapability {
             capability: NonEmptyText::new(failure.tool.as_str()).ok()?,
+            request: None,
             wanted_tool: Some(failure.tool.clone()),
             confidence: Some(Confidence::FULL),
             nearest_tools: detector.nearest(&query),
@@ -295,39 +322,74 @@ fn detector<'t>(tools: &[&'t ToolSpecification]) -> ToolGapDetector<'t> {
 struct RunTools<'r> {
     /// Those that are configured.
     usable: Vec<&'r ToolSpecification>,
-    /// The others, and why.
+    /// Those that are not, and why.
     unconfigured: Vec<(&'r ToolSpecification, &'r str)>,
+    /// Those that are switched off, and why.
+    switched_off: Vec<(&'r ToolSpecification, String)>,
 }
 
 impl<'r> RunTools<'r> {
     /// `None` if there are no tools at all: an agent without tools only talks and has no gaps.
     fn of(run: &'r Run, rules: &Rules, unconfigured: &'r [UnconfiguredTool]) -> Option<Self> {
-        let is_allowed = |tool: &&Arc<ToolSpecification>| {
-            rules.switched_off(tool.name().as_str()).is_none()
-                && tool.attributes().deprecated.is_none()
-        };
+        let is_current = |tool: &&Arc<ToolSpecification>| tool.attributes().deprecated.is_none();
         let mut tools = Self {
             usable: Vec::new(),
             unconfigured: Vec::new(),
+            switched_off: Vec::new(),
         };
-        for tool in run.allowed_tools().filter(is_allowed) {
+        for tool in run.allowed_tools().filter(is_current) {
+            if let Some(because) = rules.switched_off(tool.name().as_str()) {
+                tools.switched_off.push((&**tool, because.to_owned()));
+                continue;
+            }
             let mut found = unconfigured.iter();
             match found.find(|found| found.tool == *tool.name()) {
                 Some(found) => tools.unconfigured.push((&**tool, found.because.as_str())),
                 None => tools.usable.push(&**tool),
             }
         }
-        let has_some = !tools.usable.is_empty() || !tools.unconfigured.is_empty();
+        let has_some = !tools.usable.is_empty()
+            || !tools.unconfigured.is_empty()
+            || !tools.switched_off.is_empty();
         has_some.then_some(tools)
     }
 
+    /// What a report of missing capabilities means: one that a switched-off tool has is not missing, and one
+    /// that an unconfigured tool would have names it.
+    fn explain(&self, report: ToolGapReport) -> Lacking {
+        let specifications: Vec<&ToolSpecification> =
+            self.switched_off.iter().map(|(tool, _)| *tool).collect();
+        let off = detector(&specifications);
+        let disabled_for = |missing: &MissingCapability| {
+            let does = off.tool_for(missing.words().as_str())?.name;
+            let mut switched_off = self.switched_off.iter();
+            let (tool, because) = switched_off.find(|(tool, _)| tool.name().as_str() == does)?;
+            Some(DisabledTool {
+                tool: tool.name().clone(),
+                because: because.clone(),
+                request: missing.words().clone(),
+            })
+        };
+        let disabled = report
+            .capabilities()
+            .iter()
+            .filter_map(disabled_for)
+            .collect();
+        let missing = report.retain(|missing| disabled_for(missing).is_none());
+        Lacking {
+            gap: missing.map(|missing| self.name_unconfigured(missing)),
+            disabled,
+        }
+    }
+
     /// Adds to each missing capability the unconfigured tool that would have it.
-    fn explain(&self, report: ToolGapReport) -> ToolGapReport {
+    fn name_unconfigured(&self, report: ToolGapReport) -> ToolGapReport {
         let tools: Vec<&ToolSpecification> =
             self.unconfigured.iter().map(|(tool, _)| *tool).collect();
         let detector = detector(&tools);
+        let report = report.at_moment(GapMoment::BeforeRun);
         report.with_each(|missing| {
-            let Some(does) = detector.tool_for(missing.capability.as_str()) else {
+            let Some(does) = detector.tool_for(missing.words().as_str()) else {
                 return;
             };
             let mut unconfigured = self.unconfigured.iter();

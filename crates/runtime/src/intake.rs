@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use windlass_core::gate::Rules;
 use windlass_core::run::{LeftOut, LeftOutReason, Run};
+use windlass_spec::registry::ToolExecutionContext;
 use windlass_spec::{IsolationLevel, ToolName, ToolSpecification};
 
 use crate::gap::GapCheck;
@@ -56,9 +57,15 @@ pub(crate) struct ToolSelection {
 }
 
 impl ToolSelection {
-    /// Selects the tools for the model of a run under these rules. `suggested` are the tools that suit the
-    /// task's intent.
-    pub(crate) fn of(run: &Run, rules: &Rules, intake: &Intake, suggested: &[&str]) -> Self {
+    /// Selects the tools for the model of a run in this context, under these rules. `suggested` are the tools
+    /// that suit the task's intent.
+    pub(crate) fn of(
+        run: &Run,
+        context: Option<&ToolExecutionContext>,
+        rules: &Rules,
+        intake: &Intake,
+        suggested: &[&str],
+    ) -> Self {
         let set = rules.set_arguments().filter_map(|(name, set)| {
             let tool = run
                 .allowed_tools()
@@ -100,7 +107,7 @@ impl ToolSelection {
         let always = intake.always.iter().map(ToolName::as_str);
         let suggested = suggested.iter().copied();
         let always: Vec<&str> = found.chain(always).chain(suggested).collect();
-        let task = &run.task().description;
+        let task = context.map_or("", ToolExecutionContext::user_request);
         let (shown, hidden) = intake
             .indexes
             .select(&usable, task, intake.token_budget, &always);

@@ -35,7 +35,7 @@ pub struct Learning {
     pub count: usize,
     /// The smallest similarity to the task.
     pub floor: f32,
-    /// A run with a lower confidence is not a success.
+    /// A run is a success only if its confidence is above this.
     pub min_confidence: Confidence,
     /// The command that checks answers, if there is one.
     pub checker: Option<Checker>,

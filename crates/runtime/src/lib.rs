@@ -47,6 +47,8 @@ pub use durable::{
 };
 pub use gap::during_run as gap_during_run;
 pub use gap_at_load::GapAtLoad;
+#[cfg(feature = "learn")]
+pub use intents::{Intents, UnderstoodTask};
 pub use isolation::isolation;
 pub use learning::Learning;
 #[cfg(feature = "learn")]

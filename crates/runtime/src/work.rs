@@ -292,7 +292,9 @@ impl Work {
         };
         let crew = assemble(agents, lead, &self.library, self.mode, &models);
         let crew = crew.inspect_err(|error| self.note_gap(error))?;
-        let mut crew = crew.governed_by(self.governance.clone());
+        let mut crew = crew
+            .governed_by(self.governance.clone())
+            .with_usual_intents();
         if let Some(learning) = &self.learning {
             crew = crew.learning(learning.clone());
         }

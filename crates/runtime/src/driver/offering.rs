@@ -6,11 +6,12 @@ use serde_json::Value;
 use windlass_core::durable::Durability;
 use windlass_core::gate::Permit;
 use windlass_core::run::{CallEnd, Event, tool_search_result};
-use windlass_spec::{RawUserIntent, ToolGapReport};
+use windlass_spec::registry::Environment;
 
 use super::{Drive, DriveError};
-use crate::gap::{GapCheck, UnconfiguredTool, before_run, before_run_by_model};
+use crate::gap::{GapCheck, Lacking, UnconfiguredTool, before_run, before_run_by_model};
 use crate::intake::{ToolSelection, find};
+use crate::intents::UnderstoodTask;
 
 /// The number of tools that a search returns by default.
 const DEFAULT_LIMIT: u64 = 5;
@@ -32,17 +33,24 @@ impl Drive<'_> {
         }
         self.offered = Some((Arc::clone(&self.rules), found));
         let intake = self.driver.crew.intake();
-        // Intents are classified once, and only for tasks that a person set: a calling agent has understood
-        // its task already. A task that is a single call has no intent.
+        // What is chosen below is chosen in this context.
+        let environment: Option<Environment> = self.rules.environment().parse().ok();
+        let context = environment.and_then(|environment| {
+            let tools = self.run.allowed_tools().map(|tool| tool.name().clone());
+            self.run.task().context(environment, tools).ok()?
+        });
+        // Intents are classified once. A task that is a single call has no intent.
         let is_new = self.run.offer().is_none()
             && self.run.turns().is_empty()
             && self.run.task().call.is_none();
-        let intents = intake.intents.as_ref();
-        let intents = intents.filter(|_| is_new && self.run.parent().is_none());
-        // With one tool there is nothing to choose.
-        let intents = intents.filter(|_| self.run.allowed_tools().nth(1).is_some());
-        let new_intent = intents.and_then(|intents| intents.of_task(&self.run, &intake.indexes));
-        let new_intent = new_intent.map(RawUserIntent::from);
+        let intents = intake.intents.as_ref().filter(|_| is_new);
+        let understood = intents
+            .zip(context.as_ref())
+            .and_then(|(intents, context)| {
+                let tools: Vec<_> = self.run.allowed_tools().collect();
+                (!tools.is_empty()).then(|| intents.understand_with(context, &tools, &intake.indexes))?
+            });
+        let new_intent = understood.as_ref().map(UnderstoodTask::recorded);
         let intent = new_intent.as_ref();
         let known = self.run.offer().and_then(|offer| offer.intent.as_ref());
         let suggested = intent.or(known).map(|intent| intent.suggested_tools.iter());
@@ -51,13 +59,20 @@ impl Drive<'_> {
             .flatten()
             .map(String::as_str)
             .collect();
-        let offered = ToolSelection::of(&self.run, &self.rules, &intake, &suggested);
+        let context = context.as_ref();
+        let offered = ToolSelection::of(&self.run, context, &self.rules, &intake, &suggested);
         let is_set_by_person = self.run.parent().is_none();
-        let gap = match intake.gaps.filter(|_| is_new && is_set_by_person) {
-            Some(check) => self.gap_before_run(check).await,
-            None => None,
+        let is_usable = |tool: &str| offered.tools.iter().any(|usable| usable.as_str() == tool);
+        let advice = understood
+            .as_ref()
+            .and_then(|understood| understood.advice(is_usable, is_set_by_person));
+        let Lacking { gap, disabled } = match intake.gaps.filter(|_| is_new && is_set_by_person) {
+            Some(check) => self.lacking_before_run(check).await,
+            None => Lacking::default(),
         };
-        if offered.is_shown(&self.run) && new_intent.is_none() && gap.is_none() {
+        let is_same_environment = self.run.environment() == self.rules.environment();
+        let is_known = offered.is_shown(&self.run) && is_same_environment;
+        if is_known && new_intent.is_none() && gap.is_none() && disabled.is_empty() {
             return Ok(false);
         }
         let event = Event::Offered {
@@ -66,15 +81,18 @@ impl Drive<'_> {
             left_out: offered.left_out,
             set: offered.set,
             gap: gap.map(Box::new),
+            disabled,
+            advice: advice.map(Box::new),
+            environment: Some(self.rules.environment().to_owned()),
             at: self.driver.durable.now(),
         };
         self.record(event, Durability::Relaxed).await?;
         Ok(true)
     }
 
-    /// The capabilities that the task needs and no tool seems to have. If the model is to be asked and does
-    /// not answer, only the matcher decides.
-    async fn gap_before_run(&self, check: GapCheck) -> Option<ToolGapReport> {
+    /// The capabilities that the task needs and no tool seems to have, or only one that is switched off. If the
+    /// model is to be asked and does not answer, only the matcher decides.
+    async fn lacking_before_run(&self, check: GapCheck) -> Lacking {
         let (run, rules) = (&self.run, &self.rules);
         let unconfigured = self.unconfigured_tools();
         if check.ask_model {

@@ -3,7 +3,7 @@
 use tokio_util::sync::CancellationToken;
 use windlass_config::Configuration;
 use windlass_core::gate::Rules;
-use windlass_core::run::Run;
+use windlass_core::run::{DisabledTool, Run};
 use windlass_model::ModelClient;
 use windlass_spec::{Agent, ToolGapReport, ToolName};
 use windlass_tools::{BindingFailure, ToolLibrary};
@@ -28,13 +28,15 @@ pub(crate) struct UnconfiguredTool {
     pub(crate) because: String,
 }
 
-pub(crate) fn before_run(
-    _: &Run,
-    _: &Rules,
-    _: GapCheck,
-    _: &[UnconfiguredTool],
-) -> Option<ToolGapReport> {
-    None
+/// What the task of a run needs and cannot have: not detected.
+#[derive(Debug, Default)]
+pub(crate) struct Lacking {
+    pub(crate) gap: Option<ToolGapReport>,
+    pub(crate) disabled: Vec<DisabledTool>,
+}
+
+pub(crate) fn before_run(_: &Run, _: &Rules, _: GapCheck, _: &[UnconfiguredTool]) -> Lacking {
+    Lacking::default()
 }
 
 pub(crate) async fn before_run_by_model(
@@ -44,7 +46,7 @@ pub(crate) async fn before_run_by_model(
     _: &[UnconfiguredTool],
     _: &dyn ModelClient,
     _: &CancellationToken,
-) -> Option<Option<ToolGapReport>> {
+) -> Option<Lacking> {
     None
 }
 
