@@ -2,21 +2,22 @@
 
 mod decide;
 mod list;
+mod pick;
 mod prompt;
 mod show;
 mod watch;
 
 use serde_json::Value;
-use windlass_core::approval::{Approval, Decided, Principal, Question};
-use windlass_service::{Identity, Service, ServiceError, subject_of};
+use windlass_core::approval::{Approval, ApprovalStatus, Decided, Principal, Question};
+use windlass_service::{Identity, ResumeOptions, Service, ServiceError, subject_of};
 use windlass_spec::{RiskLevel, RunId, SecurityLevel, Timestamp};
 
-use super::CommandOutcome;
 use super::approvers::approver;
-use super::arguments::{Approvals, ApprovalsCommand, Decider};
+use super::arguments::{Approvals, ApprovalsCommand, Approve, Decider};
 use super::program::{Program, ended};
 use super::table::one_line;
 use super::terminal::Quote;
+use super::{CommandOutcome, runs};
 
 pub(super) use prompt::asker;
 
@@ -30,14 +31,15 @@ pub(super) fn run(program: &Program, command: &Approvals) -> anyhow::Result<Comm
         service: program.service(command.data.as_deref()),
         identity: program.identity()?,
     };
-    let (result, as_json) = match &command.command {
+    let Some(command) = &command.command else {
+        return ended(pick::run(&session), false);
+    };
+    let (result, as_json) = match command {
         ApprovalsCommand::List { all, run, json } => {
             (list::run(&session, *all, run.as_deref(), *json), *json)
         }
         ApprovalsCommand::Show { question } => (show::run(&session, question), question.json),
-        ApprovalsCommand::Approve(command) => {
-            (decide::approve(&session, command), command.question.json)
-        }
+        ApprovalsCommand::Approve(command) => (approve(&session, command), command.question.json),
         ApprovalsCommand::Reject(command) => {
             (decide::reject(&session, command), command.question.json)
         }
@@ -47,6 +49,30 @@ pub(super) fn run(program: &Program, command: &Approvals) -> anyhow::Result<Comm
         ApprovalsCommand::Watch { json } => (watch::run(&session, *json), *json),
     };
     ended(result, as_json)
+}
+
+/// Approves a call, and resumes its run if that was asked for and it is settled.
+fn approve(session: &ApprovalSession, command: &Approve) -> anyhow::Result<CommandOutcome> {
+    let (service, identity) = (&session.service, &session.identity);
+    let resumed = match command.resume {
+        true => Some(
+            service
+                .show_approval(identity, &command.question.id)?
+                .approval,
+        ),
+        false => None,
+    };
+    let outcome = decide::approve(session, command)?;
+    let Some(asked) = resumed.filter(|_| outcome == CommandOutcome::Done) else {
+        return Ok(outcome);
+    };
+    let settled = service.show_approval(identity, &asked.call().to_string())?;
+    if settled.approval.status() == ApprovalStatus::Pending {
+        return Ok(outcome);
+    }
+    let run = session.outer_run(&asked).to_string();
+    let options = ResumeOptions::default();
+    runs::resume(service, identity, &run, &options, command.question.json)
 }
 
 /// The identity of the approver, and the service that records decisions.

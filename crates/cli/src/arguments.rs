@@ -8,6 +8,7 @@ mod audit;
 mod config;
 mod gaps;
 mod holds;
+mod intent;
 mod mcp;
 mod memory;
 mod plan;
@@ -30,7 +31,9 @@ use windlass_tools::BindingMode;
 use crate::log::{LogFilter, LogFormat};
 
 pub(crate) use ab::{Ab, AbCommand, AbReport, AbRun};
-pub(crate) use agent::{AgentRun, ConfigurationOptions, DataDirectory};
+pub(crate) use agent::{
+    AgentCommand, AgentRun, AgentShow, AgentSubcommand, ConfigurationOptions, DataDirectory,
+};
 pub(crate) use approvals::{
     Approvals, ApprovalsCommand, Approve, Decider, OneQuestion, Reject, Respond,
 };
@@ -41,6 +44,7 @@ pub(crate) use audit::{Audit, AuditCommand, AuditExport, AuditVerify};
 pub(crate) use config::{Config, ConfigCommand, Doctor, Init};
 pub(crate) use gaps::{Gaps, GapsCheck, GapsCommand, GapsList, GapsPropose, GapsShow};
 pub(crate) use holds::{Holds, HoldsCommand, OneHold};
+pub(crate) use intent::Intent;
 pub(crate) use mcp::{
     Mcp, McpAdd, McpCall, McpCommand, McpImport, McpInspect, McpList, McpLogin, McpPins, McpRemove,
 };
@@ -56,7 +60,7 @@ pub(crate) use playbook::{
     PlaybookList, PlaybookRevert, PlaybookShow, PlaybookStats,
 };
 pub(crate) use policy::{Policy, PolicyCheck, PolicyCommand, PolicyExplain, PolicyReplay};
-pub(crate) use runs::{OneRun, RunsList, RunsVerify};
+pub(crate) use runs::{OneRun, RunsList, RunsVerify, WhichRun};
 #[cfg(feature = "server")]
 pub(crate) use serve::Serve;
 pub(crate) use token::{Lifetime, Token, TokenCommand, TokenCreate};
@@ -88,6 +92,27 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct LibraryFile {
+    #[command(subcommand)]
+    pub(crate) command: LibraryFileCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LibraryFileCommand {
+    /// Write a library file for the tools of an agent file: each with its signature and a command to replace.
+    #[command(after_help = "Exit code: 0 done, 1 failed or the file exists, 2 for wrong usage.")]
+    New {
+        /// The file that declares the tools.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+
+        /// The library file. Default: the name of the agent file with `.toml`. `-` writes to standard output.
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
 /// The logging options of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LogOptions {
@@ -111,7 +136,7 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Check agent files and report every error.
+    /// Check agent files, library files and configurations, and report every error.
     Check(Check),
     /// Rewrite gram files in the canonical layout.
     Fmt(Fmt),
@@ -121,6 +146,8 @@ pub(crate) enum Command {
     Envelope(Envelope),
     /// Bind the tools a file declares to the implementations in a library.
     Bind(Bind),
+    /// Create library files, which bind tools to commands and HTTP endpoints.
+    Library(LibraryFile),
     /// Run an agent on a task and print its answer.
     Run(RunTask),
     /// Chat with an agent.
@@ -156,6 +183,10 @@ pub(crate) enum Command {
     Policy(Policy),
     /// List the tools of libraries, and call one directly.
     Tools(Tools),
+    /// Show agents, as gram text or JSON.
+    Agent(AgentCommand),
+    /// Show what a text asks for: its intent, the tools that suit it, and what has to be known.
+    Intent(Intent),
     /// List missing capabilities, and propose tools that would provide them.
     Gaps(Gaps),
     /// Manage MCP servers: add them, inspect their tools, accept changed definitions.
@@ -266,17 +297,19 @@ pub(crate) struct Bind {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// The library with the implementations: a built-in one, or a library file (`.toml`).
+    /// The library with the implementations: a built-in one, or a library file (`.toml`). Can be repeated.
+    /// Default: the libraries of the configuration.
     #[arg(long, value_name = "NAME")]
-    pub(crate) library: String,
+    pub(crate) library: Vec<String>,
 
     /// Bind only the tools of this agent. Default: all tools of the file.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
-    /// How closely an implementation must match its specification.
-    #[arg(long, value_enum, default_value_t = Mode::Exact)]
-    pub(crate) mode: Mode,
+    /// How closely an implementation must match its specification. Default: `binding.mode` of the
+    /// configuration, else exact.
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<Mode>,
 
     /// Print one JSON object instead of text.
     #[arg(long)]
@@ -285,7 +318,7 @@ pub(crate) struct Bind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
-    /// Name, description and schema are equal.
+    /// The schemas are equal.
     Exact,
     /// The implementation accepts everything the specification allows.
     Compatible,
@@ -402,8 +435,8 @@ pub(crate) enum RunsCommand {
     /// Resume a run that was interrupted or whose process died.
     #[command(after_help = EXIT_CODES)]
     Resume {
-        /// The run's id, or a unique prefix of it.
-        run: String,
+        #[command(flatten)]
+        run: WhichRun,
 
         /// Use this library instead of the one the run started with.
         #[arg(long, value_name = "NAME")]
@@ -441,22 +474,25 @@ pub(crate) enum TraceCommand {
     },
     /// Show the steps of a run.
     Show {
-        /// The run's id, or a unique prefix of it.
-        run: String,
+        #[command(flatten)]
+        run: WhichRun,
         /// Print one JSON object.
         #[arg(long)]
         json: bool,
     },
     /// Print the journal of a run as JSON Lines, in order.
     Export {
-        /// The run's id, or a unique prefix of it.
-        run: String,
+        #[command(flatten)]
+        run: WhichRun,
     },
     /// Delete the content of runs that ended long ago. Decisions are kept.
     Purge {
         /// Only runs that ended more than this many days ago.
         #[arg(long, default_value_t = 7)]
         days: u32,
+        /// Delete nothing, and list the runs whose content would be deleted.
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 

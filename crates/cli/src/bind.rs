@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windlass_service::unknown_name_message;
+use windlass_service::{BindingReport, unknown_name_message};
 use windlass_spec::{AgentFile, ToolSpecification};
-use windlass_tools::{BindingFailure, BindingReason, BoundTool};
+use windlass_tools::{BindingReason, BoundTool};
 
 use super::CommandOutcome;
-use super::arguments::{Bind, Mode};
+use super::arguments::Bind;
 use super::program::Program;
 use super::report::Reporter;
 use super::source::read_agent_file;
@@ -25,15 +25,17 @@ pub(super) fn run(
     let tools = tools_to_bind(command, &file)?;
     let service = program.service(None);
     let identity = program.identity()?;
-    let report = service.check_binding(&identity, &command.library, tools, command.mode.into())?;
-    let (bound, failures) = (report.bound, report.failures);
-    if command.json {
-        let report = json_report(command, &bound, &failures);
-        print_json(&format!("{report}\n"))?;
-    } else {
-        print(command, &bound, &failures)?;
+    let mode = command.mode.map(Into::into);
+    let mut report = service.check_binding(&identity, &command.library, tools, mode)?;
+    // As it was named, because two files can declare the same name.
+    if !command.library.is_empty() {
+        report.library = command.library.join("`, `");
     }
-    Ok(CommandOutcome::from_success(failures.is_empty()))
+    match command.json {
+        true => print_json(&format!("{}\n", json_report(command, &report)))?,
+        false => print(&report)?,
+    }
+    Ok(CommandOutcome::from_success(report.failures.is_empty()))
 }
 
 fn tools_to_bind<'f>(
@@ -61,14 +63,23 @@ fn tools_to_bind<'f>(
     }
 }
 
-fn print(command: &Bind, bound: &[BoundTool], failures: &[BindingFailure]) -> anyhow::Result<()> {
-    let library = &command.library;
+fn print(report: &BindingReport) -> anyhow::Result<()> {
+    let BindingReport {
+        library,
+        bound,
+        failures,
+        ..
+    } = report;
     for tool in bound {
         let signature = tool.specification().signature();
         print_line(&format!(
             "{} {signature}  bound to `{library}`",
             tool.name()
         ))?;
+        for note in tool.notes() {
+            let note = note.to_string().replace('\n', "\n  ");
+            eprint_line(&format!("note: {}: {note}", tool.name()))?;
+        }
     }
     for failure in failures {
         eprint_line(&failure.to_string())?;
@@ -83,28 +94,32 @@ fn print(command: &Bind, bound: &[BoundTool], failures: &[BindingFailure]) -> an
     Ok(())
 }
 
-fn json_report(command: &Bind, bound: &[BoundTool], failures: &[BindingFailure]) -> Value {
-    let mode = match command.mode {
-        Mode::Exact => "exact",
-        Mode::Compatible => "compatible",
+fn json_report(command: &Bind, report: &BindingReport) -> Value {
+    let reasons = |reasons: &[BindingReason]| -> Vec<Value> {
+        let reasons = reasons.iter();
+        reasons
+            .map(|reason| json!({"kind": kind(reason), "message": reason.to_string()}))
+            .collect()
     };
-    let failures: Vec<Value> = failures
-        .iter()
-        .map(|failure| {
-            let reasons = failure
-                .reasons
-                .iter()
-                .map(|reason| json!({"kind": kind(reason), "message": reason.to_string()}));
-            json!({"tool": failure.tool, "reasons": reasons.collect::<Vec<_>>()})
-        })
-        .collect();
-    json!({
+    let failures = report.failures.iter();
+    let failures =
+        failures.map(|failure| json!({"tool": failure.tool, "reasons": reasons(&failure.reasons)}));
+    let bound = &report.bound;
+    let mut object = json!({
         "file": command.file.to_string_lossy(),
-        "library": command.library,
-        "mode": mode,
+        "library": report.library,
+        "mode": report.mode,
         "bound": bound.iter().map(BoundTool::name).collect::<Vec<_>>(),
-        "failures": failures,
-    })
+        "failures": failures.collect::<Vec<_>>(),
+    });
+    let noted = bound.iter().filter(|tool| !tool.notes().is_empty());
+    let notes: Vec<Value> = noted
+        .map(|tool| json!({"tool": tool.name(), "reasons": reasons(tool.notes())}))
+        .collect();
+    if !notes.is_empty() {
+        object["notes"] = Value::Array(notes);
+    }
+    object
 }
 
 /// The stable name of a reason, for JSON.

@@ -54,7 +54,7 @@ fn show(program: &Program, key: Option<&str>, as_json: bool) -> anyhow::Result<C
     Ok(CommandOutcome::Done)
 }
 
-fn check(
+pub(super) fn check(
     program: &Program,
     agent_files: &[PathBuf],
     as_json: bool,

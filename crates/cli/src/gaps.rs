@@ -5,8 +5,9 @@ mod check;
 mod propose;
 
 use serde_json::{Value, json};
+use windlass_core::run::DisabledTool;
 use windlass_service::{Identity, MissingTool, Service};
-use windlass_spec::{GapMoment, Timestamp, ToolGapReport};
+use windlass_spec::{GapMoment, MissingCapability, Timestamp, ToolGapReport};
 
 use super::CommandOutcome;
 use super::arguments::{Gaps, GapsCommand, GapsList, GapsShow};
@@ -154,12 +155,10 @@ pub(super) fn lines(report: &ToolGapReport) -> Vec<String> {
     };
     let mut lines: Vec<String> = Vec::new();
     for missing in report.missing_tools() {
-        let about = report
-            .capabilities()
-            .iter()
-            .find(|about| about.capability == *missing);
+        let about = report.detail(missing);
+        let words = about.map_or(missing, MissingCapability::words);
         if let Some(because) = about.and_then(|about| about.because.as_ref()) {
-            let what = shortened(missing.as_str());
+            let what = shortened(words.as_str());
             lines.push(visible_line(&format!("gap: {what}: {because}")));
             continue;
         }
@@ -173,10 +172,23 @@ pub(super) fn lines(report: &ToolGapReport) -> Vec<String> {
             true => String::new(),
             false => format!(" (closest: {})", near.join(", ")),
         };
-        let what = shortened(missing.as_str());
+        let what = shortened(words.as_str());
         lines.push(visible_line(&format!("gap: {when}: {what}{near}")));
     }
     lines
+}
+
+/// The line about a tool that the task needs and that is switched off.
+pub(super) fn disabled_line(disabled: &DisabledTool) -> String {
+    let DisabledTool {
+        tool,
+        because,
+        request,
+    } = disabled;
+    let what = shortened(request.as_str());
+    visible_line(&format!(
+        "disabled: `{tool}` would do this ({because}): {what}"
+    ))
 }
 
 /// A report as JSON, for the output of commands.

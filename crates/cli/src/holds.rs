@@ -11,7 +11,7 @@ use super::arguments::{Holds, HoldsCommand, OneHold};
 use super::ending::{next_command, next_step_message};
 use super::moments::{ago, left};
 use super::program::{Program, ended};
-use super::table::{one_line, print_table};
+use super::table::{listed_ids, one_line, print_table};
 use super::terminal::{eprint_line, print_json, print_line};
 
 /// The maximum length of listed arguments.
@@ -47,21 +47,23 @@ fn list(
             false => "no calls are held",
         })?;
     } else {
-        let rows: Vec<[String; 6]> = holds.iter().map(|hold| row(hold, now)).collect();
+        let ids = listed_ids(holds.iter().map(|hold| hold.call().to_string()));
+        let rows = holds.iter().zip(ids);
+        let rows: Vec<[String; 6]> = rows.map(|(hold, id)| row(hold, id, now)).collect();
         let headings = ["ID", "TOOL", "STATUS", "HELD", "TIME LEFT", "ARGUMENTS"];
         print_table(headings, &rows)?;
     }
     Ok(CommandOutcome::Done)
 }
 
-fn row(hold: &Hold, now: Timestamp) -> [String; 6] {
+fn row(hold: &Hold, id: String, now: Timestamp) -> [String; 6] {
     let time_left = match hold.status() {
         HoldStatus::Held => left(hold.due_at(), now).unwrap_or_else(|| "none".to_owned()),
         _ => "-".to_owned(),
     };
     let arguments = Value::Object(hold.tool_args().clone());
     [
-        hold.call().to_string(),
+        id,
         hold.tool_name().to_string(),
         hold.status().to_string(),
         ago(hold.held_at(), now),

@@ -242,8 +242,10 @@ fn event_lines(run: &RunId, event: &Event, tool: Option<&str>) -> Vec<String> {
             });
             return std::iter::once(first).chain(arguments).collect();
         }
-        Event::Offered { gap: Some(gap), .. } => {
-            let lines = super::gaps::message_lines(gap).into_iter();
+        Event::Offered { gap, disabled, .. } => {
+            let missing = gap.iter().flat_map(|gap| super::gaps::message_lines(gap));
+            let disabled = disabled.iter().map(super::gaps::disabled_line);
+            let lines = missing.chain(disabled);
             return lines.map(|line| format!("{margin}{line}")).collect();
         }
         Event::Recalled { strategies, .. } => {

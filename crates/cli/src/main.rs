@@ -1,6 +1,7 @@
 //! The `windlass` program: parses the arguments, runs one command, and maps its outcome to the exit code.
 
 mod ab;
+mod agent;
 mod approvals;
 mod approvers;
 mod arguments;
@@ -19,7 +20,9 @@ mod format;
 mod gaps;
 mod holds;
 mod init;
+mod intent;
 mod interrupt;
+mod library;
 mod live;
 mod log;
 mod mcp;
@@ -122,11 +125,12 @@ fn run() -> anyhow::Result<CommandOutcome> {
     let reporter = report::Reporter::new(arguments.color);
     let program = Program::new(arguments.configuration);
     match arguments.command {
-        Command::Check(command) => check::run(&command, &reporter),
+        Command::Check(command) => check::run(&program, &command, &reporter),
         Command::Fmt(command) => format::run(&command, &reporter),
         Command::Schema(command) => schema::run(&command, &reporter),
         Command::Envelope(command) => envelope::run(&command),
         Command::Bind(command) => bind::run(&program, &command, &reporter),
+        Command::Library(command) => library::run(&command, &reporter),
         Command::Run(command) => run::run(&program, &command, &reporter),
         Command::Chat(command) => chat::run(&program, &command, &reporter),
         Command::Runs(command) => runs::run(&program, &command),
@@ -145,6 +149,8 @@ fn run() -> anyhow::Result<CommandOutcome> {
         Command::Holds(command) => holds::run(&program, &command),
         Command::Policy(command) => policy::run(&program, &command, &reporter),
         Command::Tools(command) => tools::run(&program, &command, &reporter),
+        Command::Agent(command) => agent::run(&command, &reporter),
+        Command::Intent(command) => intent::run(&program, &command, &reporter),
         Command::Gaps(command) => gaps::run(&program, &command, &reporter),
         Command::Mcp(command) => mcp::run(&program, &command, &reporter),
         Command::Memory(command) => memory::run(&program, &command),

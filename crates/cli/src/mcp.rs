@@ -150,7 +150,7 @@ fn call(
         &ToolsCall {
             tool: OneTool {
                 name: name.to_string(),
-                library: LIBRARY.to_owned(),
+                library: Some(LIBRARY.to_owned()),
                 agent_file: None,
             },
             arguments: command.arguments.clone(),

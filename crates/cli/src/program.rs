@@ -24,6 +24,15 @@ impl Program {
         Self { configuration }
     }
 
+    /// The same program with another configuration of the project.
+    pub(crate) fn with_configuration(&self, file: &Path) -> Self {
+        let configuration = ConfigurationOptions {
+            config: Some(file.to_owned()),
+            ..self.configuration.clone()
+        };
+        Self { configuration }
+    }
+
     /// The identity of the user.
     pub(crate) fn identity(&self) -> anyhow::Result<Identity> {
         Ok(Identity::local()?)

@@ -6,9 +6,9 @@ mod list;
 mod show;
 mod verify;
 
-use windlass_service::{Identity, ResumeOptions, Service};
+use windlass_service::{Identity, ResumeOptions, Service, ServiceError};
 
-use super::arguments::{Runs, RunsCommand};
+use super::arguments::{Runs, RunsCommand, WhichRun};
 use super::program::{Program, ended};
 use super::run::{attachment, block_on, show_end};
 use super::{CommandOutcome, plan};
@@ -35,12 +35,27 @@ pub(super) fn run(program: &Program, command: &Runs) -> anyhow::Result<CommandOu
                 library: library.clone(),
                 model: model.clone(),
             };
-            ended(resume(&service, &identity, run, &options, *json), *json)
+            let resumed = chosen(run, &service, &identity)
+                .map_err(anyhow::Error::from)
+                .and_then(|run| resume(&service, &identity, &run, &options, *json));
+            ended(resumed, *json)
         }
     }
 }
 
-fn resume(
+/// The id of the run that a command is about, as it was typed or of the latest run.
+pub(super) fn chosen(
+    which: &WhichRun,
+    service: &Service,
+    identity: &Identity,
+) -> Result<String, ServiceError> {
+    match which.typed() {
+        Some(typed) => Ok(typed.to_owned()),
+        None => Ok(service.latest_run(identity)?.to_string()),
+    }
+}
+
+pub(super) fn resume(
     service: &Service,
     identity: &Identity,
     run: &str,

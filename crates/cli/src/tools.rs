@@ -51,6 +51,11 @@ fn find(
             })
         }
     };
-    let found = service.describe_tool(identity, &asked.library, &asked.name, declared.as_ref())?;
+    let found = service.describe_tool(
+        identity,
+        asked.library.as_deref(),
+        &asked.name,
+        declared.as_ref(),
+    )?;
     Ok(Some(found))
 }

@@ -8,13 +8,15 @@ use windlass_core::approval::ApprovalStatus;
 use windlass_core::run::{CallProgress, Entry, LeftOutReason, Offer, Run};
 use windlass_runtime::followed;
 use windlass_service::{Identity, RunQuery, Service, notices_to_json, run_to_json};
-use windlass_spec::{CallRecord, CallState, ToolGapReport};
+use windlass_spec::{CallRecord, CallState};
 
 use super::CommandOutcome;
 use super::arguments::{Trace, TraceCommand};
+use super::gaps::disabled_line;
 use super::live::shortened;
 use super::plural::counted;
 use super::program::Program;
+use super::table::listed_ids;
 use super::terminal::{Quote, print_json, print_line, visible_line};
 use super::{approvals, runs};
 
@@ -27,20 +29,33 @@ pub(super) fn run(program: &Program, command: &Trace) -> anyhow::Result<CommandO
     match &command.command {
         TraceCommand::List { limit, json } => list(&service, identity, *limit, *json)?,
         TraceCommand::Show { run, json } => {
-            let run = service.run(identity, run)?;
+            let run = service.run(identity, &runs::chosen(run, &service, identity)?)?;
             match json {
                 true => print_json(&format!("{}\n", as_json(&run)))?,
                 false => print_line(draw_trace(&run).trim_end())?,
             }
         }
         TraceCommand::Export { run } => {
-            print_json(&service.export_run(identity, run)?)?;
+            let run = runs::chosen(run, &service, identity)?;
+            print_json(&service.export_run(identity, &run)?)?;
         }
-        TraceCommand::Purge { days } => {
+        TraceCommand::Purge { days, dry_run } => {
             let age = Duration::from_secs(u64::from(*days) * 24 * 60 * 60);
-            let purged = service.purge_runs(identity, age)?;
+            let (purged, what) = match dry_run {
+                true => (service.preview_purge(identity, age)?, "would be purged"),
+                false => (service.purge_runs(identity, age)?, "purged"),
+            };
+            if *dry_run {
+                for removed in &purged.removed {
+                    let events = counted(count(removed.events), "event", "events");
+                    print_line(&format!(
+                        "{}  {events}, {} bytes",
+                        removed.run, removed.bytes
+                    ))?;
+                }
+            }
             print_line(&format!(
-                "{} purged, {} kept",
+                "{} {what}, {} kept",
                 counted(purged.removed.len(), "run", "runs"),
                 counted(purged.kept.len(), "old run", "old runs")
             ))?;
@@ -49,12 +64,18 @@ pub(super) fn run(program: &Program, command: &Trace) -> anyhow::Result<CommandO
     Ok(CommandOutcome::Done)
 }
 
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
 fn list(service: &Service, identity: &Identity, limit: u32, as_json: bool) -> anyhow::Result<()> {
     let query = RunQuery {
         limit: Some(limit),
         ..RunQuery::default()
     };
-    for run in service.list_runs(identity, &query)? {
+    let listed = service.list_runs(identity, &query)?;
+    let ids = listed_ids(listed.iter().map(|listed| listed.summary.run.to_string()));
+    for (run, id) in listed.into_iter().zip(ids) {
         let run = run.summary;
         if as_json {
             print_json(&format!("{}\n", run_to_json(&run)))?;
@@ -65,8 +86,7 @@ fn list(service: &Service, identity: &Identity, limit: u32, as_json: bool) -> an
             .as_ref()
             .map_or_else(|| "open".to_owned(), runs::end_word);
         print_line(&format!(
-            "{}  {}  {end}  {}  {}",
-            run.run,
+            "{id}  {}  {end}  {}  {}",
             run.started_at,
             run.agent,
             visible_line(&runs::task_line(&run))
@@ -85,6 +105,7 @@ fn as_json(run: &Run) -> Value {
         "intent": run.offer().and_then(|offer| offer.intent.as_ref()),
         "offered": run.tools().iter().map(|tool| tool.name()).collect::<Vec<_>>(),
         "left_out": run.offer().map(|offer| &offer.left_out),
+        "disabled": run.offer().map(|offer| &offer.disabled),
         "strategies": followed(run).map(|(recalled, is_followed)| {
             let mut strategy = json!(recalled);
             strategy["followed"] = json!(is_followed);
@@ -208,8 +229,19 @@ fn describe_offer(run: &Run, offer: &Offer) -> String {
         }
         text.push('\n');
     }
-    for missing in offer.gap.iter().flat_map(ToolGapReport::missing_tools) {
-        let _ = writeln!(text, "missing capability: {}", shortened(missing.as_str()));
+    let missing = offer
+        .gap
+        .iter()
+        .flat_map(|gap| gap.missing_tools().iter().zip(gap.requests()));
+    for (missing, request) in missing {
+        let (missing, request) = (missing.as_str(), shortened(request.as_str()));
+        let _ = match missing == request {
+            true => writeln!(text, "missing capability: {request}"),
+            false => writeln!(text, "missing capability: {missing}: {request}"),
+        };
+    }
+    for disabled in &offer.disabled {
+        let _ = writeln!(text, "{}", disabled_line(disabled));
     }
     if offer.left_out.is_empty() {
         return text;

@@ -23,7 +23,7 @@ use windlass_tools::{Tool, ToolLibrary};
 use crate::binding::{BindingRecord, StoredBinding};
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
-use crate::libraries::{files_of, unknown_name_message};
+use crate::libraries::{binding_mode, files_of, unknown_name_message};
 use crate::names::not_known;
 use crate::options::{Attachment, Notice, RunOptions};
 use crate::servers::server_of;
@@ -452,7 +452,8 @@ impl Service {
         let agents: Vec<Agent> = agents.iter().map(add_tools).collect::<Result<_, _>>()?;
         let (agents, agent) = (agents.as_slice(), &add_tools(agent)?);
         let (models, model) = self.models(agents, agent, options, configuration)?;
-        let crew = assemble(agents, agent, &library, options.mode, &models);
+        let mode = options.mode.unwrap_or(binding_mode(configuration));
+        let crew = assemble(agents, agent, &library, mode, &models);
         let crew = crew.map_err(|error| {
             self.note_gap_at_load(identity, &error, agents, agent, &library);
             let untrusted = &project.configured.untrusted;
@@ -479,6 +480,7 @@ impl Service {
         let crew = crew.knowing(self.tools_named_in_policies(&project, &[]));
         crew.configure(&project.configured)?;
         let mut stored = options.clone().with_absolute_paths();
+        stored.mode = Some(mode);
         let mut binding = self.binding_record(&crew, &stored, &project, &model);
         if let Purpose::NewRuns(path) = purpose {
             let paths: Vec<PathBuf> = path.map(Path::to_owned).into_iter().collect();

@@ -4,6 +4,7 @@ use futures::StreamExt as _;
 use windlass_core::run::{Run, RunEnd, Settings, Task};
 use windlass_learn::ab::Random;
 use windlass_runtime::Driver;
+use windlass_spec::registry::{ContextError, Environment};
 use windlass_spec::{RunId, TaskInput, ToolName, read_tasks};
 
 use crate::assembly::{BoundAgent, DeclaredAgent, NewRun};
@@ -50,6 +51,12 @@ impl DeclaredAgent {
         };
         let known = self.tool_names();
         for (line, task) in read.tasks {
+            if let Err(error) = NewRun::of_task(&task, Settings::default()).check() {
+                let id = &task.task_id;
+                let error = format!("{place}:{line}: task `{id}`: {error}");
+                checked.errors.push((line, error));
+                continue;
+            }
             match task.check_tools(known.iter().copied()) {
                 Ok(()) => checked.tasks.push(task),
                 Err(missing) => checked.errors.extend(missing.into_iter().map(|tool| {
@@ -84,6 +91,12 @@ impl NewRun {
             },
             settings,
         }
+    }
+
+    /// Checks what the metadata of the task says about its origin.
+    fn check(&self) -> Result<(), ContextError> {
+        let checked = self.task.context(Environment::DEVELOPMENT, []);
+        checked.map(drop)
     }
 }
 

@@ -111,8 +111,8 @@ impl Service {
         })
     }
 
-    /// Adds a message and the run that answers it to a conversation and stores it. The oldest messages are
-    /// dropped when it gets long. A message that never reached the model is not stored, so that it can be
+    /// Adds a message and the run that answers it, with the calls of the run and their results, to a conversation
+    /// and stores it. The oldest messages are dropped when it gets long. A message that never reached the model is not stored, so that it can be
     /// sent again. Blocks while it is stored.
     ///
     /// # Errors
@@ -136,20 +136,12 @@ impl Service {
         if run.turns().is_empty() {
             return Ok(());
         }
-        conversation.messages.extend([
-            ChatMessage::User {
-                content: message.to_owned(),
-            },
-            ChatMessage::Assistant {
-                content: reply(run),
-                calls: Vec::new(),
-            },
-        ]);
-        let surplus = conversation
-            .messages
-            .len()
-            .saturating_sub(Conversation::MAX);
-        conversation.messages.drain(..surplus);
+        let mut exchange = run.exchange(conversation.runs.len(), reply(run));
+        if let Some(ChatMessage::User { content }) = exchange.first_mut() {
+            message.clone_into(content);
+        }
+        conversation.messages.extend(exchange);
+        drop_oldest(&mut conversation.messages);
         conversation.updated_at = self.now();
         let saved = self.store()?.save_conversation(conversation);
         saved
@@ -190,6 +182,23 @@ fn reply(run: &Run) -> String {
             run.response().answer().to_string()
         }
     }
+}
+
+/// Drops the oldest messages if there are too many. The rest begins with a message of the user, so that no result
+/// is left without its call; the latest exchange stays.
+fn drop_oldest(messages: &mut Vec<ChatMessage>) {
+    let surplus = messages.len().saturating_sub(Conversation::MAX);
+    if surplus == 0 {
+        return;
+    }
+    let mut begins = messages
+        .iter()
+        .enumerate()
+        .filter(|(_, message)| matches!(message, ChatMessage::User { .. }))
+        .map(|(place, _)| place);
+    let last = begins.clone().next_back().unwrap_or(0);
+    let first = begins.find(|place| *place >= surplus).unwrap_or(last);
+    messages.drain(..first);
 }
 
 fn no_such_conversation(id: &str) -> ServiceError {

@@ -14,7 +14,7 @@ use windlass_store::Error;
 /// stable: `already_decided`, `ambiguous`, `arguments_do_not_fit`, `audit_altered`, `audit_other_key`, `bad_line`, `bad_scope`,
 /// `cannot_be_changed`, `cannot_be_marked`, `changed_files`, `child_run`, `clock`, `conflict`, `corrupt`, `digest_differs`,
 /// `digest_needed`, `does_not_fit`, `empty`, `empty_text`, `ended`, `expired`, `failed`, `has_runs`,
-/// `in_use`, `inside_tool`, `invalid`, `invalid_agent_file`, `invalid_key`, `invalid_plan`, `invalid_policies`,
+/// `in_use`, `inside_tool`, `invalid`, `invalid_agent_file`, `invalid_key`, `invalid_plan`, `invalid_policies`, `invalid_task`,
 /// `invalid_token`, `is_directory`, `journal_altered`, `key_reused`, `key_unusable`, `name_taken`, `named_twice`,
 /// `never_always`, `no_command`, `no_project`, `no_schema`, `no_such_agent`, `no_such_approval`, `no_such_approver`,
 /// `no_such_conversation`, `no_such_document`, `no_such_domain`, `no_such_execution`, `no_such_gap`, `no_such_hold`,
@@ -228,6 +228,7 @@ impl From<DriveError> for ServiceError {
         let (kind, code) = match &error {
             DriveError::Durable(cause) => kind_of(cause),
             DriveError::NoSuchRun(_) => (ErrorKind::NotFound, "no_such_run"),
+            DriveError::Context(_) => (ErrorKind::Invalid, "invalid_task"),
             _ => (ErrorKind::Failed, "failed"),
         };
         Self::new(kind, code, with_sources(&error))

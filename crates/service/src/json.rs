@@ -82,7 +82,8 @@ pub fn notices_to_json(run: &Run) -> Vec<Value> {
 #[must_use]
 pub fn run_to_json(run: &RunSummary) -> Value {
     json!({
-        "run": run.run, "agent": run.agent, "task": run.task, "started_at": run.started_at,
+        "run": run.run, "agent": run.agent, "task_id": run.task_id, "task": run.task,
+        "started_at": run.started_at,
         "ended_at": run.ended_at, "end": run.end, "events": run.events, "state": run.state.as_str(),
     })
 }
@@ -117,6 +118,7 @@ impl RunStatus {
         object["calls"] = json!(run.map(RunCall::of_run));
         object["questions"] = json!(self.questions);
         object["holds"] = json!(self.holds);
+        object["has_process"] = json!(self.has_process);
         let waits = self.waits_for_program.as_ref().map(ToString::to_string);
         object["waits_for_program"] = json!(waits);
         object

@@ -94,6 +94,7 @@ mod governing;
 mod health;
 mod holds;
 mod identity;
+mod intents;
 mod json;
 mod libraries;
 mod live;
@@ -145,6 +146,7 @@ pub use governing::GoverningFiles;
 pub use health::{ExaminedFile, FileContent, FindingStatus, HealthFinding, HealthRequest};
 pub use holds::HoldChange;
 pub use identity::{Identity, Scope};
+pub use intents::IntentReading;
 pub use json::{
     RunCall, notices_to_json, plan_to_json, run_to_json, stored_plan_to_json, strategy_to_json,
     subject_of,

@@ -12,14 +12,22 @@ use windlass_runtime::{file_digests, read_text, text_digest};
 use windlass_spec::server::ServerName;
 use windlass_spec::{ToolSpecification, nearest};
 use windlass_tools::{
-    AutomationSettings, BUILTIN, BuiltinSettings, FileSettings, HttpSettings, SecurityFact,
-    ToolLibrary, WebSearchSettings, builtin, builtin_libraries, builtin_library,
+    AutomationSettings, BUILTIN, BindingMode, BuiltinSettings, FileSettings, HttpSettings,
+    SecurityFact, ToolLibrary, WebSearchSettings, builtin, builtin_libraries, builtin_library,
 };
 
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::service::{BuiltLibrary, Project, Service, lock};
 use crate::trust::{shown, trust_records};
+
+/// How closely an implementation must match its specification under a configuration.
+pub(crate) fn binding_mode(configuration: &Configuration) -> BindingMode {
+    match configuration.binds_compatible() {
+        true => BindingMode::Compatible,
+        false => BindingMode::Exact,
+    }
+}
 
 /// Whether the caller is about to use the tools of a server. Their problems are then reported.
 pub(crate) type Wanted<'w> = Option<&'w dyn Fn(&ServerName) -> bool>;

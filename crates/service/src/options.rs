@@ -124,8 +124,9 @@ pub struct RunOptions {
     /// The libraries with the implementations; those of the configuration if there are none.
     #[serde(default, deserialize_with = "one_or_many")]
     pub library: Vec<String>,
-    /// How closely an implementation must match its specification.
-    pub mode: BindingMode,
+    /// How closely an implementation must match its specification, instead of the configuration's mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<BindingMode>,
     /// The model instead of the agent's: `reflex`, `Provider/id`, `scripted:FILE` or `replay:FILE`.
     #[serde(default)]
     pub model: Option<String>,

@@ -81,6 +81,8 @@ pub struct RunStatus {
     pub holds: Vec<Hold>,
     /// Why no worker resumes it, also while it waits for a person. `None` after its end.
     pub waits_for_program: Option<ProgramWait>,
+    /// Whether a process drives it now.
+    pub has_process: bool,
 }
 
 /// Why a run waits for its program: a worker resumes only runs that it can bind identically.
@@ -184,6 +186,7 @@ impl Service {
         Ok(RunStatus {
             outermost: outermost::of(&store, &summary.run)?,
             waits_for_program: waits_for_program(&store, &summary)?,
+            has_process: summary.state != RunState::Ended && store.is_owned(&summary.run)?,
             summary,
             run,
             questions,
@@ -225,6 +228,29 @@ impl Service {
             self.record_admin_change(identity, "runs_purged", json!({"runs": runs}))?;
         }
         Ok(purged)
+    }
+
+    /// What [`Service::purge_runs`] would remove and keep. Nothing is changed.
+    ///
+    /// # Errors
+    /// If the identity is not an administrator, or the store cannot be read.
+    pub fn preview_purge(
+        &self,
+        identity: &Identity,
+        age: Duration,
+    ) -> Result<Purged, ServiceError> {
+        identity.require(Scope::Admin)?;
+        Ok(self.store()?.preview_purge(age, self.now())?)
+    }
+
+    /// The id of the outermost run of the identity's tenant that started last.
+    ///
+    /// # Errors
+    /// If the identity may not read, or there is no run.
+    pub fn latest_run(&self, identity: &Identity) -> Result<RunId, ServiceError> {
+        identity.require(Scope::Read)?;
+        let latest = self.store()?.latest_run(identity.tenant().as_str())?;
+        latest.ok_or_else(|| ServiceError::not_found("no_such_run", "there are no runs"))
     }
 
     /// The pending questions and the open holds of a run and its child runs.

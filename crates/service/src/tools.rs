@@ -21,6 +21,7 @@ pub use stage::ToolStage;
 
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
+use crate::libraries::binding_mode;
 use crate::names::not_known;
 use crate::servers::server_of;
 use crate::service::Service;
@@ -96,7 +97,7 @@ pub struct ToolDetails {
     /// The library.
     pub library: ToolLibrary,
     /// The name or file that the library was found by.
-    pub source: String,
+    pub source: Option<String>,
     /// The implementation.
     pub tool: Tool,
     /// Its declaration, if there is one.
@@ -143,6 +144,10 @@ impl ToolDetails {
 /// Which declared tools a library implements.
 #[derive(Debug, Clone, Default)]
 pub struct BindingReport {
+    /// The name of the library, or of the merged libraries.
+    pub library: String,
+    /// How closely the tools had to match.
+    pub mode: BindingMode,
     /// The implemented tools, bound to it.
     pub bound: Vec<BoundTool>,
     /// Why the others are not implemented.
@@ -206,7 +211,7 @@ impl Service {
         Ok(found.collect())
     }
 
-    /// The details of a tool of a library. If an agent file declares it, the library must implement the
+    /// The details of a tool of a library, or of the libraries of the configuration. If an agent file declares it, the library must implement the
     /// declaration.
     ///
     /// # Errors
@@ -215,12 +220,15 @@ impl Service {
     pub fn describe_tool(
         &self,
         identity: &Identity,
-        library: &str,
+        library: Option<&str>,
         name: &str,
         declared_in: Option<&DeclaredTools>,
     ) -> Result<ToolDetails, ServiceError> {
-        let source = library.to_owned();
-        let library = self.find_library(identity, library, server_of(name).as_ref())?;
+        let source = library.map(str::to_owned);
+        let library = match library {
+            Some(library) => self.find_library(identity, library, server_of(name).as_ref())?,
+            None => self.libraries(identity, &[])?,
+        };
         let Some(tool) = library.lookup(name).cloned() else {
             return Err(no_such_tool(name, &library));
         };
@@ -250,19 +258,25 @@ impl Service {
         })
     }
 
-    /// Which of these tools a library implements, and why it does not implement the others.
+    /// Which of these tools the libraries of these names implement, and why they do not implement the others.
+    /// Without names, the libraries of the configuration are meant, and without a mode, its mode.
     ///
     /// # Errors
     /// If the identity may not read, or there is no such library.
     pub fn check_binding(
         &self,
         identity: &Identity,
-        library: &str,
+        libraries: &[String],
         tools: &[Arc<ToolSpecification>],
-        mode: BindingMode,
+        mode: Option<BindingMode>,
     ) -> Result<BindingReport, ServiceError> {
-        let library = self.find_library(identity, library, None)?;
-        let mut report = BindingReport::default();
+        let library = self.libraries(identity, libraries)?;
+        let mode = mode.unwrap_or(binding_mode(self.project()?.configuration()));
+        let mut report = BindingReport {
+            library: library.name().to_owned(),
+            mode,
+            ..BindingReport::default()
+        };
         for tool in tools {
             match library.bind_tool(tool, mode) {
                 Ok(bound) => report.bound.push(bound),

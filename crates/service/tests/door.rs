@@ -224,7 +224,7 @@ unless { context.approved };
 /// Calls a tool that needs approval and returns the run, which waits.
 async fn call_that_waits(door: &Door, caller: &Identity) -> Run {
     let service = &door.service;
-    let tool = service.describe_tool(caller, "builtin", "get_current_time", None);
+    let tool = service.describe_tool(caller, Some("builtin"), "get_current_time", None);
     let call = ToolCallRequest {
         tool: tool.unwrap(),
         arguments: RequestedArguments::Json(serde_json::json!({})),
@@ -348,7 +348,7 @@ async fn tools_are_listed_called_and_counted() {
     let mut calls: Vec<CallId> = Vec::new();
     for _ in 0..2 {
         let tool = service
-            .describe_tool(&ada, "builtin", "get_current_time", None)
+            .describe_tool(&ada, Some("builtin"), "get_current_time", None)
             .unwrap();
         let call = ToolCallRequest {
             tool,

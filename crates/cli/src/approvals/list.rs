@@ -1,5 +1,6 @@
 //! `windlass approvals list`: the pending approvals and questions.
 
+use serde_json::Value;
 use windlass_core::approval::{Approval, ApprovalStatus};
 use windlass_runtime::now;
 use windlass_service::ApprovalQuery;
@@ -8,11 +9,11 @@ use windlass_spec::Timestamp;
 use super::{ApprovalSession, risk_and_level, subject_line};
 use crate::CommandOutcome;
 use crate::moments::{ago, left};
-use crate::table::print_table;
-use crate::terminal::{eprint_line, print_json};
+use crate::table::{one_line, short_ids, table_lines};
+use crate::terminal::{eprint_line, print_json, print_line, visible_line};
 
-/// The maximum length of a listed question.
-const SUBJECT: usize = 48;
+/// The maximum length of a listed question or call, so that the list has 80 columns.
+const SUBJECT: usize = 72;
 
 pub(super) fn run(
     session: &ApprovalSession,
@@ -38,26 +39,49 @@ pub(super) fn run(
             false => "no requests are pending",
         })?;
     } else {
-        let rows: Vec<[String; 8]> = questions
-            .iter()
-            .map(|question| row(session, question, now))
-            .collect();
-        let headings = [
-            "ID",
-            "WHAT",
-            "STATUS",
-            "RISK",
-            "LEVEL",
-            "ASKED",
-            "TIME LEFT",
-            "RUN",
-        ];
-        print_table(headings, &rows)?;
+        let ids = questions.iter().map(|question| question.call().to_string());
+        let ids = short_ids(&ids.collect::<Vec<_>>());
+        let rows = questions.iter().zip(ids);
+        let rows: Vec<[String; 6]> = rows.map(|(question, id)| row(question, id, now)).collect();
+        let headings = ["ID", "STATUS", "RISK", "LEVEL", "ASKED", "TIME LEFT"];
+        let mut lines = table_lines(headings, &rows).into_iter();
+        print_line(&lines.next().unwrap_or_default())?;
+        for (line, question) in lines.zip(&questions) {
+            print_line(&line)?;
+            print_line(&format!("  {}", visible_line(&gist(question))))?;
+        }
     }
     Ok(CommandOutcome::Done)
 }
 
-fn row(session: &ApprovalSession, question: &Approval, now: Timestamp) -> [String; 8] {
+/// What a question is about: a call with the beginning of its arguments, or the text of a question.
+pub(super) fn gist(question: &Approval) -> String {
+    let Some(call) = question.question().authorize() else {
+        return subject_line(question, SUBJECT);
+    };
+    let arguments = question.arguments().unwrap_or(&call.tool_args);
+    let arguments: Vec<String> = arguments
+        .iter()
+        .map(|(name, value)| match value {
+            Value::String(text) => format!("{name}: {text}"),
+            value => format!("{name}: {value}"),
+        })
+        .collect();
+    let call = format!("{} ({})", call.tool_name, arguments.join(", "));
+    one_line(&call, SUBJECT)
+}
+
+/// The largest unit of an age, such as `3 h ago`.
+fn short_age(at: Timestamp, now: Timestamp) -> String {
+    let age = ago(at, now);
+    let words: Vec<&str> = age.split(' ').collect();
+    match words.as_slice() {
+        [count, unit, .., last] if words.len() > 3 => format!("{count} {unit} {last}"),
+        _ => age,
+    }
+}
+
+fn row(question: &Approval, id: String, now: Timestamp) -> [String; 6] {
     let (risk, level) = match risk_and_level(question.question()) {
         Some((risk, level)) => (risk.to_string(), level.to_string()),
         None => ("-".to_owned(), "-".to_owned()),
@@ -67,13 +91,11 @@ fn row(session: &ApprovalSession, question: &Approval, now: Timestamp) -> [Strin
         _ => None,
     };
     [
-        question.call().to_string(),
-        subject_line(question, SUBJECT),
+        id,
         question.status().to_string(),
         risk,
         level,
-        ago(question.request().asked_at, now),
+        short_age(question.request().asked_at, now),
         time_left.unwrap_or_else(|| "-".to_owned()),
-        session.outer_run(question).to_string(),
     ]
 }

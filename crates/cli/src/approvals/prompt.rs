@@ -153,7 +153,8 @@ fn describe_change(approval: &Approval) -> String {
     }
 }
 
-fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Result<AskOutcome> {
+/// Shows a question and asks the user to decide about it.
+pub(super) fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Result<AskOutcome> {
     let id = question.call().to_string();
     let details = ApprovalDetails {
         run: session.service.show_approval(&session.identity, &id)?.run,

@@ -3,12 +3,41 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use windlass_core::run::Settings;
 use windlass_model::Dialect;
 use windlass_service::RunOptions;
 
 use super::Mode;
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentCommand {
+    #[command(subcommand)]
+    pub(crate) command: AgentSubcommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentSubcommand {
+    /// Print the agents and tools of a file, as gram text in the canonical layout or as JSON. Both forms can be
+    /// used wherever an agent file is read.
+    #[command(after_help = "Exit code: 0 done, 1 the file is not valid, 2 wrong usage.")]
+    Show(AgentShow),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentShow {
+    /// The agent file, as gram text or JSON; `-` reads standard input.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Print only this agent.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
+    /// Print one JSON object instead of gram text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// The configuration options of every command.
 #[derive(Debug, Clone, Default, Args)]
@@ -60,9 +89,10 @@ pub(crate) struct AgentOptions {
     #[arg(long, value_name = "NAME")]
     pub(crate) library: Vec<String>,
 
-    /// How closely an implementation must match its specification.
-    #[arg(long, value_enum, default_value_t = Mode::Exact)]
-    pub(crate) mode: Mode,
+    /// How closely an implementation must match its specification. Default: `binding.mode` of the
+    /// configuration, else exact.
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<Mode>,
 
     /// Use this model instead of the agent's: `reflex`, `Provider/id`, `scripted:FILE` or `replay:FILE`.
     #[arg(long, value_name = "MODEL")]
@@ -105,7 +135,7 @@ impl AgentOptions {
         RunOptions {
             agent: self.agent.clone(),
             library: self.library.clone(),
-            mode: self.mode.into(),
+            mode: self.mode.map(Into::into),
             model: self.model.clone(),
             base_url: self.base_url.clone(),
             dialect: self.dialect,

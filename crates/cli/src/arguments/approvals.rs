@@ -24,8 +24,9 @@ const APPROVE_HELP: &str = "A call of the security level HIGH or above is confir
 
 #[derive(Debug, Args)]
 pub(crate) struct Approvals {
+    /// Default: choose one of the pending requests at the terminal, and decide about it.
     #[command(subcommand)]
-    pub(crate) command: ApprovalsCommand,
+    pub(crate) command: Option<ApprovalsCommand>,
 
     #[command(flatten)]
     pub(crate) data: DataDirectory,
@@ -110,6 +111,10 @@ pub(crate) struct Approve {
     /// Approve without a confirmation prompt. The key must permit it: `windlass approvers add NAME --unattended`.
     #[arg(long)]
     pub(crate) yes: bool,
+
+    /// Resume the run afterwards, unless it needs another approver.
+    #[arg(long)]
+    pub(crate) resume: bool,
 
     #[command(flatten)]
     pub(crate) decider: Decider,

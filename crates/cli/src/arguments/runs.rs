@@ -75,12 +75,30 @@ impl From<State> for RunState {
     }
 }
 
+/// The run that a command is about.
+#[derive(Debug, Args)]
+pub(crate) struct WhichRun {
+    /// The run's id, a unique prefix of it, a unique end of it of at least 4 characters, or the id of its task.
+    #[arg(value_name = "RUN", required_unless_present = "last")]
+    run: Option<String>,
+
+    /// The run that started last.
+    #[arg(long, conflicts_with = "run")]
+    last: bool,
+}
+
+impl WhichRun {
+    /// The id as it was typed; `None` for the run that started last.
+    pub(crate) fn typed(&self) -> Option<&str> {
+        self.run.as_deref()
+    }
+}
+
 /// The options that select one run.
 #[derive(Debug, Args)]
 pub(crate) struct OneRun {
-    /// The run's id, or a unique prefix of it.
-    #[arg(value_name = "RUN")]
-    pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) run: WhichRun,
 
     /// Print one JSON object.
     #[arg(long)]

@@ -125,9 +125,10 @@ pub(crate) struct OneTool {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// The library with the tool: a built-in one, or a library file (`.toml`).
+    /// The library with the tool: a built-in one, or a library file (`.toml`). Default: the libraries of the
+    /// configuration.
     #[arg(long, value_name = "NAME")]
-    pub(crate) library: String,
+    pub(crate) library: Option<String>,
 
     /// The tool as this agent file declares it: with its risk, time limit and the like.
     #[arg(long, value_name = "FILE")]

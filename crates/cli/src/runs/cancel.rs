@@ -5,6 +5,7 @@ use windlass_core::run::RunEnd;
 use windlass_service::types::RunState;
 use windlass_service::{CANCEL_TIMEOUT, Cancellation, Identity, Service, ServiceError};
 
+use super::chosen;
 use super::list::end_word;
 use crate::CommandOutcome;
 use crate::arguments::OneRun;
@@ -20,7 +21,8 @@ pub(super) fn run(
     identity: &Identity,
     command: &OneRun,
 ) -> anyhow::Result<CommandOutcome> {
-    let cancelled = service.cancel_run(identity, &command.run);
+    let id = chosen(&command.run, service, identity)?;
+    let cancelled = service.cancel_run(identity, &id);
     let Cancellation { summary, was_owned } = block_on_until_interrupted(service, cancelled)??;
     let (id, as_json) = (&summary.run, command.json);
     let end = summary

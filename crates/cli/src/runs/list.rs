@@ -9,7 +9,7 @@ use windlass_service::{Identity, RunQuery, Service};
 use crate::CommandOutcome;
 use crate::arguments::RunsList;
 use crate::moments::ago;
-use crate::table::print_table;
+use crate::table::{listed_ids, print_table};
 use crate::terminal::{eprint_line, print_json};
 
 /// The maximum length of a listed task.
@@ -36,9 +36,11 @@ pub(super) fn run(
         eprint_line("no runs match")?;
     } else {
         let now = now();
+        let ids = listed_ids(runs.iter().map(|listed| listed.summary.run.to_string()));
         let rows: Vec<[String; 6]> = runs
             .iter()
-            .map(|listed| {
+            .zip(ids)
+            .map(|(listed, id)| {
                 let run = &listed.summary;
                 let state = match listed.waits_for_program {
                     Some(_) => "waiting for its program",
@@ -46,7 +48,7 @@ pub(super) fn run(
                 };
                 let end = run.end.as_ref().map_or_else(|| "-".to_owned(), end_word);
                 [
-                    run.run.to_string(),
+                    id,
                     state.to_owned(),
                     end,
                     ago(run.started_at, now),

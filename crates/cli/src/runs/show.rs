@@ -11,6 +11,7 @@ use windlass_runtime::now;
 use windlass_service::types::RunState;
 use windlass_service::{Identity, ProgramWait, RunCall, RunStatus, Service};
 
+use super::chosen;
 use super::list::end_word;
 use crate::CommandOutcome;
 use crate::arguments::OneRun;
@@ -28,8 +29,9 @@ pub(super) fn run(
     identity: &Identity,
     command: &OneRun,
 ) -> anyhow::Result<CommandOutcome> {
+    let id = chosen(&command.run, service, identity)?;
     let status = RunStatusOutput {
-        status: service.show_run(identity, &command.run)?,
+        status: service.show_run(identity, &id)?,
         data: service.given_data_directory(),
     };
     match command.json {
@@ -124,11 +126,13 @@ impl RunStatusOutput<'_> {
         ) {
             return format!("waiting for its program ({program})");
         }
+        let has_process = self.status.has_process;
         match (self.status.summary.state, &self.status.summary.end) {
             (RunState::Ended, Some(end)) => format!("ended ({})", end_word(end)),
             (RunState::Ended, None) => "ended".to_owned(),
             (RunState::Waiting, _) => "waiting for an approval or answer".to_owned(),
-            (RunState::Open, _) => "running, or its process has ended".to_owned(),
+            (RunState::Open, _) if has_process => "running in a process".to_owned(),
+            (RunState::Open, _) => "stopped: no process drives it".to_owned(),
         }
     }
 

@@ -160,7 +160,7 @@ fn no_arguments_and_wrong_arguments_end_with_code_2() {
         &["chekc", "x"],
         &["check"],
         &["check", "--jsno", "x"],
-        &["bind", "x"],
+        &["bind"],
     ] {
         let output = project.run(arguments);
         assert!(

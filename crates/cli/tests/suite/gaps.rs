@@ -100,7 +100,9 @@ fn gap_report_is_in_the_json_output() {
     let printed: Value = serde_json::from_str(&out).unwrap();
     let gap = &printed["gaps"][0];
     assert_eq!(gap["moment"], "before_run");
-    assert_eq!(gap["missing_tools"], json!([asked]));
+    assert_eq!(gap["missing_tools"], json!(["translate_letter"]));
+    assert_eq!(gap["attempted_task"], asked);
+    assert_eq!(gap["capabilities"][0]["request"], asked);
     assert_eq!(gap["existing_tools_checked"], json!(["sayHello"]));
     assert_eq!(
         gap["capabilities"][0]["nearest_tools"][0]["name"],
@@ -123,7 +125,7 @@ fn offer_to_the_model_contains_the_gap() {
         .into_iter()
         .find(|line| line["event"] == "offered")
         .unwrap();
-    assert_eq!(offered["gap"]["missing_tools"], json!([asked]));
+    assert_eq!(offered["gap"]["missing_tools"], json!(["translate_letter"]));
     // Both reports of one run count as one capability.
     let (out, _) = run(&project, &["gaps", "list", "--json"]);
     let capabilities = lines(&out);
@@ -192,8 +194,12 @@ fn capabilities_named_by_the_model_are_checked() {
     let gap = &printed["gaps"][0];
     assert_eq!(
         gap["missing_tools"],
-        json!(["convert 20 euros into dollars"]),
+        json!([gap["capabilities"][0]["wanted_tool"]]),
         "{out}"
+    );
+    assert_eq!(
+        gap["capabilities"][0]["request"],
+        "convert 20 euros into dollars"
     );
     assert_eq!(printed["response"]["answer"], "Done.");
 }
@@ -382,6 +388,73 @@ fn gap_of_an_unconfigured_tool_names_the_setting() {
         &[&arguments[..], &["--set", endpoint]].concat(),
     );
     assert!(!err.contains("gap:"), "{err}");
+}
+
+#[test]
+fn question_about_the_world_is_searched_where_a_search_tool_is_configured() {
+    let asked = "What is the capital of France?";
+    let arguments = ["run", "researcher.gram", asked, "--model", "reflex"];
+    let endpoint = "search.endpoint=http://127.0.0.1:9/search";
+    let (_, err) = run(
+        &researcher(),
+        &[&arguments[..], &["--set", endpoint]].concat(),
+    );
+    assert!(!err.contains("gap:"), "{err}");
+    assert!(err.contains("1. web_search"), "{err}");
+    // Without a server, the setting is named.
+    let (_, err) = run(&researcher(), &arguments);
+    assert!(err.contains(NOT_CONFIGURED), "{err}");
+}
+
+#[test]
+fn each_missing_capability_has_a_short_name() {
+    let asked = "Retrieve my stock portfolio performance for Q3 2024";
+    let arguments = [
+        "gaps",
+        "check",
+        asked,
+        "--agent",
+        "researcher.gram",
+        "--json",
+    ];
+    let (out, _) = run(&researcher(), &arguments);
+    let printed: Value = serde_json::from_str(&out).unwrap();
+    let report = &printed["report"];
+    assert_eq!(
+        report["missing_tools"],
+        json!(["stock_portfolio", "account_access"]),
+        "{out}"
+    );
+    assert_eq!(report["attempted_task"], asked);
+    let checked = report["existing_tools_checked"].as_array().unwrap();
+    for tool in [
+        "web_search",
+        "read_file",
+        "get_current_time",
+        "memory_search",
+    ] {
+        assert!(checked.contains(&json!(tool)), "{out}");
+    }
+}
+
+#[test]
+fn tool_that_is_switched_off_is_named_and_is_no_gap() {
+    let project = project();
+    let off = [
+        "--set",
+        "categories.analysis_tools.tools.sayHello.enabled=false",
+    ];
+    let asked = "Return a friendly greeting message for Ada";
+    let (_, err) = run(&project, &task(asked, "reflex", &off));
+    assert!(!err.contains("gap:"), "{err}");
+    assert!(
+        err.contains("disabled: `sayHello` would do this") && err.contains(asked),
+        "{err}"
+    );
+    let (out, _) = run(&project, &["gaps", "list", "--json"]);
+    assert_eq!(out, "");
+    let (out, _) = run(&project, &["trace", "show", "--last"]);
+    assert!(out.contains("disabled: `sayHello`"), "{out}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 mod ab;
 mod acting;
+mod agents;
 mod approvals;
 mod approvers;
 mod approving;

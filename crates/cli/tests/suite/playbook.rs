@@ -105,7 +105,10 @@ fn strategies_are_used_only_in_their_domain() {
 fn strategies_of_disabled_tools_are_not_used() {
     let project = project();
     project.run(&greet("Greet Ada.", &[]));
-    let off = ["--set", "categories.greetings.tools.sayHello.enabled=false"];
+    let off = [
+        "--set",
+        "categories.analysis_tools.tools.sayHello.enabled=false",
+    ];
     let output = project.run(&greet("Greet Ada.", &off));
     assert!(!output.contains("uses strategy"), "{output}");
     let on = project.run(&greet("Greet Ada.", &[]));

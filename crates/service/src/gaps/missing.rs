@@ -115,7 +115,8 @@ pub(super) fn missing_tools(gaps: &[StoredGap]) -> Vec<MissingTool> {
                     .iter()
                     .find(|missing| Some(&missing.capability) == name)
             });
-            let text = name.map_or(wanted.as_str(), |name| name.as_str());
+            let words = missing.map(MissingCapability::words).or(name);
+            let text = words.map_or(wanted.as_str(), |words| words.as_str());
             let time = GapOccurrence {
                 at: gap.noticed_at,
                 run: gap.run.clone(),
@@ -201,6 +202,7 @@ mod tests {
         let name = || ToolName::new("book_flight").unwrap();
         let missing = proposed.map(|proposed| MissingCapability {
             capability: NonEmptyText::new(text).unwrap(),
+            request: None,
             wanted_tool: Some(name()),
             confidence: None,
             nearest_tools: Vec::new(),

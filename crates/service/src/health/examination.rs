@@ -406,6 +406,12 @@ impl<'s> Examination<'s> {
         for agent in self.agents.clone() {
             let name = agent.name();
             self.add(match choose_model(&self.agents, &agent, base_url) {
+                // The embedded model answers instead of the declared one.
+                Ok(choice) if choice.is_fallback => HealthFinding::warning(
+                    "models",
+                    format!("{name}: {}", choice.description),
+                    "set its key in the environment, or declare the model `reflex` if that is meant",
+                ),
                 Ok(choice) => {
                     HealthFinding::ok("models", format!("{name}: {}", choice.description))
                 }

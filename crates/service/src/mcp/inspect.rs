@@ -4,8 +4,8 @@
 use windlass_config::Configuration;
 use windlass_core::risk::{KnownTool, ToolRisk};
 use windlass_mcp::{Pin, Rename, ServerInfo, look_alikes, mentions, renames, tool_name};
-use windlass_spec::RiskLevel;
 use windlass_spec::server::{ServerName, ServerSettings};
+use windlass_spec::{RiskLevel, ToolSpecification};
 use windlass_tools::Tool;
 
 use super::no_such_pin;
@@ -81,6 +81,13 @@ impl InspectedServer {
     }
 }
 
+/// The warning about a tool whose description is too short or too long for a model to choose by.
+fn unusual_description(pin: &Pin) -> Option<String> {
+    let description = pin.offered.as_ref()?.description().unwrap_or_default();
+    let unusual = ToolSpecification::check_description(description).err()?;
+    Some(format!("the tool `{}`: {unusual}", pin.tool))
+}
+
 impl Service {
     /// Connects to a server and compares its tools with the accepted ones. The tools of the first connection
     /// are accepted, unless they are suspicious. The server is ended again.
@@ -105,9 +112,11 @@ impl Service {
         let tools =
             tools.filter(|tool| server_of(tool.name().as_str()).as_ref() == Some(&settings.name));
         let tools = tools.map(|tool| ServerTool::of(tool, &configuration));
+        let mut warnings = self.confusable(&settings.name, &configuration)?;
+        warnings.extend(pins.iter().filter_map(unusual_description));
         Ok(InspectedServer {
             renames: renames(&pins),
-            warnings: self.confusable(&settings.name, &configuration)?,
+            warnings,
             connection: ServerConnection {
                 tools: tools.collect(),
                 greeting,

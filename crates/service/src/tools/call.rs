@@ -70,7 +70,7 @@ impl Service {
         let agent = agent_with(specification)
             .map_err(|error| ServiceError::failed(with_sources(error.as_ref())))?;
         let options = RunOptions {
-            library: vec![call.tool.source],
+            library: call.tool.source.into_iter().collect(),
             model: Some(NO_MODEL.to_owned()),
             ..RunOptions::default()
         };
