@@ -137,6 +137,15 @@ fn test() -> anyhow::Result<()> {
         run(lints)?;
         count_library_crates()
     })?;
+    step("packages", || {
+        run(cargo([
+            "package",
+            "--workspace",
+            "--no-verify",
+            "--allow-dirty",
+            "--quiet",
+        ]))
+    })?;
     step("tests", || {
         let server = model.start()?;
         let mut tests = cargo(["test", "--workspace", "--no-fail-fast"]);
