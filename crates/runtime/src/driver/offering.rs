@@ -48,7 +48,8 @@ impl Drive<'_> {
             .zip(context.as_ref())
             .and_then(|(intents, context)| {
                 let tools: Vec<_> = self.run.allowed_tools().collect();
-                (!tools.is_empty()).then(|| intents.understand_with(context, &tools, &intake.indexes))?
+                (!tools.is_empty())
+                    .then(|| intents.understand_with(context, &tools, &intake.indexes))?
             });
         let new_intent = understood.as_ref().map(UnderstoodTask::recorded);
         let intent = new_intent.as_ref();
