@@ -60,8 +60,7 @@ pub use signature::{
 pub use time::{NotATime, Timestamp};
 pub use tool::{
     AttributeError, DescriptionLength, EnvelopeUse, TimeoutOutOfRange, TimeoutSeconds,
-    ToolAttributes,
-    ToolSpecification,
+    ToolAttributes, ToolSpecification,
 };
 pub use words::UnknownWord;
 pub use write::{WriteError, write, write_agent, write_tool};

@@ -9,8 +9,7 @@ use windlass_spec::plan::{Plan, PlanTaskId};
 use windlass_spec::registry::Permission;
 use windlass_spec::{
     Agent, CallId, Deprecation, Failure, NonEmptyText, RawUserIntent, RunId, StrategyId,
-    StrategySection,
-    Timestamp, ToolGapReport, ToolName, Turn,
+    StrategySection, Timestamp, ToolGapReport, ToolName, Turn,
 };
 
 use super::plan::{PlanTaskStatus, TaskEnd};
