@@ -297,7 +297,7 @@ impl Reader {
             &mut frames,
         );
         let content = stored.end.map(|end| Frame::Content {
-            content: end.answer.to_string(),
+            content: end.answer().to_string(),
         });
         for (number, frame) in content
             .into_iter()
@@ -324,7 +324,7 @@ impl Reader {
         );
         for end in news.ends {
             let content = end.response.map(|response| Frame::Content {
-                content: response.answer.to_string(),
+                content: response.answer().to_string(),
             });
             let places = [
                 (2 * end.number - 1, content),

@@ -146,8 +146,8 @@ fn initialized_project_runs_without_findings() {
     // declared model has no key.
     let wrong = |examined: &Value| -> Vec<Value> {
         let findings = examined["findings"].as_array().unwrap().iter();
-        let wrong = findings
-            .filter(|finding| finding["status"] != "ok" && finding["about"] != "isolation");
+        let wrong =
+            findings.filter(|finding| finding["status"] != "ok" && finding["about"] != "isolation");
         wrong.map(|finding| finding["about"].clone()).collect()
     };
     assert_eq!(wrong(&examined), ["models"], "{examined}");

@@ -218,7 +218,7 @@ impl ToolPlace {
             }
             None => None,
         };
-        service.describe_tool(identity, &self.library, tool, declared.as_ref())
+        service.describe_tool(identity, Some(&self.library), tool, declared.as_ref())
     }
 }
 
