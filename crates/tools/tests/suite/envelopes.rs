@@ -226,7 +226,7 @@ async fn results(answer: &Value) -> Vec<Value> {
 async fn questions(answer: &Value) -> Vec<ToolQuestion> {
     let question = |outcome| match outcome {
         DispatchOutcome::Question(question) => *question,
-        other => panic!("{other:?}"),
+        other @ DispatchOutcome::Ended(_) => panic!("{other:?}"),
     };
     let outcomes = at_every_edge(answer).await.into_iter();
     outcomes.map(question).collect()
