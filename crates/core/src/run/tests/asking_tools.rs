@@ -77,7 +77,7 @@ fn an_approved_call_starts_again_with_the_approved_arguments_and_the_proof() {
             at,
         });
         let permit = harness.run.permit(&call).unwrap();
-        assert_eq!(json!(permit.arguments()), arguments);
+        assert_eq!(permit.arguments()["query"], arguments["query"]);
         assert!(harness.run.permit(&call).is_err());
         let at = harness.now();
         harness.record(ended(&call, CallEnd::Success(json!("found")), at));
