@@ -14,20 +14,20 @@ use windlass_service::{ErrorKind, ServiceError};
 pub(crate) struct Problem {
     /// Names the code as a URI: `urn:windlass:problem:CODE`.
     #[serde(rename = "type")]
-    kind: String,
+    kind: Box<str>,
     /// What happened.
-    title: String,
+    title: Box<str>,
     /// The HTTP status.
     #[schemars(range(min = 400, max = 599))]
     status: u16,
     /// The exact reason, for programs. Codes are stable.
-    code: String,
+    code: Box<str>,
     /// More about it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<String>,
+    detail: Option<Box<str>>,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
+    hint: Option<Box<str>>,
     #[serde(skip)]
     retry_after: Option<u64>,
 }
@@ -35,23 +35,23 @@ pub(crate) struct Problem {
 impl Problem {
     pub(crate) fn new(status: u16, code: &str, title: &str) -> Self {
         Self {
-            kind: format!("urn:windlass:problem:{code}"),
-            title: title.to_owned(),
+            kind: format!("urn:windlass:problem:{code}").into(),
+            title: title.into(),
             status,
-            code: code.to_owned(),
+            code: code.into(),
             detail: None,
             hint: None,
             retry_after: None,
         }
     }
 
-    pub(crate) fn with_detail(mut self, detail: impl Into<String>) -> Self {
+    pub(crate) fn with_detail(mut self, detail: impl Into<Box<str>>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
     pub(crate) fn with_hint(mut self, hint: &str) -> Self {
-        self.hint = Some(hint.to_owned());
+        self.hint = Some(hint.into());
         self
     }
 

@@ -180,7 +180,7 @@ fn a_tool_cannot_approve_calls_or_read_what_it_would_need() {
     if !is_isolated() {
         return;
     }
-    attack(|project, arguments| project.command(arguments));
+    attack(TestProject::command);
     if is_root() {
         attack(as_user);
     }

@@ -115,9 +115,7 @@ async fn list(call: Call) -> Result<Reply<Page<AgentItem>>, Problem> {
 }
 
 async fn show(call: Call) -> Result<Reply<AgentDetails>, Problem> {
-    let found = call
-        .operate(|service, identity, name| service.show_agent(identity, name))
-        .await?;
+    let found = call.operate(windlass_service::Service::show_agent).await?;
     let agent = found.agent();
     Ok(Reply::ok(AgentDetails {
         agent: AgentItem::of(&found),

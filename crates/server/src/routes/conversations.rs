@@ -223,7 +223,6 @@ async fn show(call: Call) -> Result<Reply<Shape<ConversationDetails>>, Problem> 
 }
 
 async fn delete(call: Call) -> Result<Reply<()>, Problem> {
-    call.operate(|service, identity, id| service.delete_conversation(identity, id))
-        .await?;
+    call.operate(Service::delete_conversation).await?;
     Ok(Reply::with(StatusCode::NO_CONTENT, ()))
 }

@@ -307,10 +307,7 @@ async fn pattern_4_asks_for_authorization_and_shows_the_call_that_the_tool_names
             let named = question.named_call.as_ref().unwrap();
             assert_eq!(named.tool_name, name);
             assert_eq!(named.tool_args.is_empty(), name == "...");
-            let message = question
-                .message
-                .as_ref()
-                .map(windlass_spec::NonEmptyText::as_str);
+            let message = question.message.as_ref().map(NonEmptyText::as_str);
             let has_message = name == "delete_file";
             assert_eq!(message, has_message.then_some("Please look at this."));
         }

@@ -55,11 +55,7 @@ fn an_identical_reversible_call_is_answered_with_the_known_result() {
     let observation = harness.last_observation();
     assert!(observation.starts_with("result for"), "{observation}");
     assert!(harness.run.mistakes().is_empty());
-    let states: Vec<_> = harness
-        .run
-        .calls()
-        .map(windlass_spec::CallRecord::state)
-        .collect();
+    let states: Vec<_> = harness.run.calls().map(CallRecord::state).collect();
     assert_eq!(states, [CallState::Success; 2]);
 }
 
