@@ -15,7 +15,7 @@ pub(crate) fn estimated_tokens(tool: &ToolSpecification) -> usize {
 
 /// The sets of tools that were searched. Ranking by words needs no index.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ToolIndexes;
+pub(crate) struct ToolIndexes {}
 
 impl ToolIndexes {
     /// The positions of the tools that share most words with a query, at most `limit`.
