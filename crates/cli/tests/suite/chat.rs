@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use insta::assert_snapshot;
 
 use super::program::{TestProject, example};
+use super::seeded::CommandOutput;
 use super::session::{Session, without_ids};
 
 const CHAT: [&str; 6] = [
@@ -235,16 +236,22 @@ fn conversation_cannot_be_resumed_with_another_agent() {
     session.send("\x04");
     session.expect("--resume=");
     session.expect("\n");
-    let id = session
-        .last_line()
-        .split_once("--resume=")
-        .unwrap()
-        .1
-        .trim()
-        .to_owned();
+    let line = session.last_line().trim().to_owned();
     assert_eq!(session.end(), 0);
-    let resume = format!("--resume={id}");
-    let output = project.run(&[&CHAT[..], &[&resume]].concat());
+    let pasted = line.strip_prefix("resume with: windlass ").unwrap();
+    let pasted: Vec<&str> = pasted.split_whitespace().collect();
+    // The printed command works where it is pasted, also in another directory.
+    let elsewhere = CommandOutput::of(project.command(&pasted).current_dir("/"));
+    assert_eq!(elsewhere.code, 0, "{elsewhere:?}");
+    assert!(
+        elsewhere
+            .err
+            .contains("resuming a conversation of 4 messages"),
+        "{elsewhere:?}"
+    );
+    let is_resume = |word: &&&str| word.starts_with("--resume=");
+    let resume = *pasted.iter().find(is_resume).unwrap();
+    let output = project.run(&[&CHAT[..], &[resume]].concat());
     assert!(
         output.contains("resuming a conversation of 4 messages"),
         "{output}"
@@ -254,7 +261,7 @@ fn conversation_cannot_be_resumed_with_another_agent() {
         "other.gram",
         "--model",
         "scripted:answers.jsonl",
-        &resume,
+        resume,
     ]);
     assert!(
         output.contains("is with the agent `hello_world_agent`, not with `other`"),
@@ -279,7 +286,11 @@ fn terminal_input_has_editing_and_history() {
     session.expect("Nice to meet you.");
     session.expect("> ");
     session.send("\x04");
-    session.expect("resume with: windlass chat hello.gram --resume=");
+    let agent = project.path("hello.gram");
+    session.expect(&format!(
+        "resume with: windlass chat {} --resume=",
+        agent.display()
+    ));
     assert_eq!(session.end(), 0);
     assert_eq!(latest_task(&project)["description"], "Say hello to Ada");
 

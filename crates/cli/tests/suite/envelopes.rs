@@ -84,7 +84,7 @@ const CALL: [&str; 8] = [
 
 #[test]
 fn an_approved_tool_is_called_again_with_a_signed_proof_and_its_secrets_are_not_stored() {
-    let project = project();
+    let project = project().with_approvers(&["operator"]);
     let waiting = run(&project, &[&CALL[..], &["--json"]].concat());
     assert_eq!(waiting.code, 4, "{waiting:?}");
     let asked: Value = waiting.json();
