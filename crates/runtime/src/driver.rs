@@ -256,14 +256,21 @@ impl Driver {
     /// # Errors
     /// As [`Driver::begin`]. A run whose journal could not be written can be resumed later.
     pub async fn start(&self, new: NewTask) -> Result<Run, DriveError> {
-        self.drive(self.begin(new).await?).await
+        self.drive(self.record_new(new).await?).await
     }
 
-    /// Records the start of a new run, which has an id from then on. [`Driver::drive`] drives it.
+    /// Records the start of a new run, which has an id from then on: others see it when this returns, and a crash
+    /// does not lose it. [`Driver::drive`] drives it.
     ///
     /// # Errors
     /// If the channel, the user or the thread of the task is malformed, or the journal cannot be written.
     pub async fn begin(&self, new: NewTask) -> Result<RecordedStart, DriveError> {
+        let mut begun = self.record_new(new).await?;
+        begun.journal.sync().await?;
+        Ok(begun)
+    }
+
+    async fn record_new(&self, new: NewTask) -> Result<RecordedStart, DriveError> {
         let lead = self.crew.lead();
         new.task.context(Environment::DEVELOPMENT, [])?;
         let started = Event::Started {

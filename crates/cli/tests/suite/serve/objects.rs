@@ -367,7 +367,7 @@ fn what_an_auditor_reads_is_recorded() {
     );
     let export = server
         .office
-        .command(&["audit", "export", "--format", "jsonl"])
+        .command(&["audit", "export", "--from", "1h"])
         .output();
     let exported = String::from_utf8(export.unwrap().stdout).unwrap();
     assert!(
