@@ -434,7 +434,7 @@ impl Service {
         identity: &Identity,
         deadline: Instant,
     ) -> Result<Ended, ServiceError> {
-        let stored = self.stored()?;
+        let stored = self.stored_for(identity)?;
         loop {
             match cancel_unowned(&stored, run, identity.principal()).await {
                 Ok(_) => return Ok(Ended::Here),
@@ -463,7 +463,7 @@ impl Service {
         identity.require(Scope::Read)?;
         let (summary, _) = self.find_run(identity, id)?;
         Ok(RunEvents {
-            stored: self.stored()?,
+            stored: self.stored_for(identity)?,
             run: summary.run,
             next: from,
             ready: Vec::new().into_iter(),
