@@ -502,27 +502,11 @@ impl Run {
         if !self.settings().rejection_fails {
             return None;
         }
-        let mut calls = self.turns().iter().rev().map(|turn| {
-            let calls = turn.entries.iter().filter_map(Entry::call);
-            calls.collect::<Vec<&CallRecord>>()
-        });
-        calls.find_map(|calls| {
-            let rejected = calls.iter().find(|call| {
-                matches!(call.outcome(), Some(Err(failure)) if failure.category == ErrorCategory::Rejected && !call.was_permitted())
-            });
-            match rejected {
-                Some(call) => {
-                    let failure = call.outcome()?.err()?;
-                    let why = &failure.operator_message;
-                    Some(Some(format!("`{}` was not made: {why}", call.tool_name())))
-                }
-                // The agent found another way.
-                None => {
-                    let is_done = |call: &&CallRecord| matches!(call.outcome(), Some(Ok(_)));
-                    calls.iter().any(is_done).then_some(None)
-                }
-            }
-        })?
+        let mut rejection = self.history.rejection().clone();
+        self.calls
+            .open_entries()
+            .for_each(|entry| rejection.add(entry));
+        rejection.message()
     }
 
     fn reached_end(&self) -> Option<RunEnd> {

@@ -31,6 +31,7 @@ pub(super) struct History {
     environment: Option<String>,
     /// The first call of each tool that does not exist or is not configured.
     missing_tools: Vec<Entry>,
+    rejection: Rejection,
     untrusted: UntrustedContent,
 }
 
@@ -41,6 +42,7 @@ impl History {
         self.used_calls += u32::from(entry.is_used());
         add_found_tools(&mut self.found_tools, entry);
         self.add_missing_tool(entry);
+        self.rejection.add(entry);
         if let Some(content) = untrusted {
             self.untrusted.add(turn, content);
         }
@@ -84,6 +86,11 @@ impl History {
         &self.missing_tools
     }
 
+    /// The rejected call that no later call has made up for.
+    pub(super) fn rejection(&self) -> &Rejection {
+        &self.rejection
+    }
+
     /// How many calls have run.
     pub(super) fn used_calls(&self) -> u32 {
         self.used_calls
@@ -123,6 +130,43 @@ impl History {
 
     pub(super) fn untrusted(&self) -> &UntrustedContent {
         &self.untrusted
+    }
+}
+
+/// The latest call that an approver rejected, until a call of a later turn succeeds.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Rejection {
+    /// The turn of the call, and what became of it.
+    rejected: Option<(Turn, String)>,
+}
+
+impl Rejection {
+    /// Adds the next entry, in order.
+    pub(super) fn add(&mut self, entry: &Entry) {
+        let Some(call) = entry.call() else {
+            return;
+        };
+        let turn = call.id().turn;
+        match call.outcome() {
+            Some(Ok(_)) if self.rejected.as_ref().is_some_and(|(of, _)| *of < turn) => {
+                self.rejected = None;
+            }
+            Some(Err(failure))
+                if failure.category == ErrorCategory::Rejected && !call.was_permitted() =>
+            {
+                let message = format!(
+                    "`{}` was not made: {}",
+                    call.tool_name(),
+                    failure.operator_message
+                );
+                self.rejected = Some((turn, message));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn message(self) -> Option<String> {
+        self.rejected.map(|(_, message)| message)
     }
 }
 

@@ -66,7 +66,10 @@ async fn an_approval_is_valid_for_one_call_once() {
     assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
     project.decide(PersonDecision::Reject { message: None });
     let run = driver.resume(run.id()).await.unwrap();
-    assert_eq!(run.end(), Some(&RunEnd::Completed));
+    let Some(RunEnd::Failed { category, .. }) = run.end() else {
+        panic!("{:?}", run.end());
+    };
+    assert_eq!(*category, ErrorCategory::Rejected);
     assert_eq!(project.effects(), ["post_publicly"]);
     servers.close().await;
 }

@@ -10,7 +10,7 @@ use windlass_core::gate::Governance;
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_model::ScriptedModel;
 use windlass_runtime::{AskOutcome, Crew, Progress, WaitPolicy, now};
-use windlass_spec::{CallRecord, CallState, NonEmptyText, ToolName};
+use windlass_spec::{CallRecord, CallState, ErrorCategory, NonEmptyText, ToolName};
 use windlass_store::{HoldFilter, RunFilter, RunState};
 
 use super::fixture::{RunFixture, finishing_model, paying_model, state};
@@ -87,7 +87,10 @@ async fn a_present_approver_is_asked_and_may_leave_the_question_open() {
             })
         }));
     let run = driver.resume(run.id()).await.unwrap();
-    assert_eq!(run.end(), Some(&RunEnd::Completed));
+    let Some(RunEnd::Failed { category, .. }) = run.end() else {
+        panic!("{:?}", run.end());
+    };
+    assert_eq!(*category, ErrorCategory::Rejected);
     assert_eq!(run.calls().next().unwrap().state(), CallState::Error);
     assert!(fixture.effects().is_empty());
 }

@@ -412,7 +412,7 @@ async fn a_call_refused_by_the_breaker_uses_no_rate_limit() {
         cooldown: Duration::from_secs(3600),
     };
     let rule = ToolRule {
-        limits: limits(Window::PerDay, 4),
+        limits: limits(Window::PerDay, 10),
         ..ToolRule::default()
     };
     fixture.governance.tools.insert("shake".to_owned(), rule);
@@ -420,7 +420,8 @@ async fn a_call_refused_by_the_breaker_uses_no_rate_limit() {
     let driver = fixture.driver_with(Crew::new(member_with_failing_tool(&fixed, 2)));
     driver.start(new_task("Try it.")).await.unwrap();
     fixture.advance_clock(Duration::from_secs(3601));
-    // One of the four calls in the turn is the trial. It fails, and one call of the daily limit is left.
+    // Each of the two calls was made three times. One of the four calls in the turn is the trial. It fails three
+    // times too, and one call of the daily limit is left.
     let mut many = call("shake", json!({"number": 10}));
     for number in 11..14 {
         many.calls

@@ -118,7 +118,7 @@ fn the_riskiest_http_method_is_used() {
 
 fn library(variants: &str) -> Result<crate::ToolLibrary, String> {
     let text = format!(
-        "name = \"shop\"\n[tools.search]\ndescription = \"Searches\"\n\
+        "name = \"shop\"\n[tools.search]\ndescription = \"Searches the shop\"\n\
          signature = \"(query: Text) --> IO Text\"\n{variants}"
     );
     crate::ToolLibrary::from_toml(&text, std::path::Path::new(".")).map_err(|errors| {

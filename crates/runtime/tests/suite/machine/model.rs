@@ -145,6 +145,8 @@ pub(super) struct Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     Completed,
+    /// An approver rejected a call, and no later call succeeded.
+    Rejected,
     Cancelled,
 }
 

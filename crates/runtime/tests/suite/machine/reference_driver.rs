@@ -207,7 +207,7 @@ impl<'w> ReferenceDriver<'w> {
                         })
                         .collect(),
                 ),
-                None => progress.end = Some(Ended::Completed),
+                None => progress.end = Some(end_of_answered(&progress.turns)),
             },
         )
     }
@@ -508,6 +508,23 @@ impl<'w> ReferenceDriver<'w> {
     fn call(&self, call_ref: CallRef) -> Call {
         self.live().progress.turns[call_ref.turn][call_ref.index].clone()
     }
+}
+
+/// How a run ends that is answered: rejected, if no call of a later turn than the rejected one succeeded.
+fn end_of_answered(turns: &[Vec<Call>]) -> Ended {
+    for turn in turns.iter().rev() {
+        let has = |ends: &[End]| {
+            let mut calls = turn.iter();
+            calls.any(|call| matches!(call.stage, Stage::Over(end) if ends.contains(&end)))
+        };
+        if has(&[End::Rejected]) {
+            return Ended::Rejected;
+        }
+        if has(&[End::Done, End::Answered, End::Responded]) {
+            return Ended::Completed;
+        }
+    }
+    Ended::Completed
 }
 
 /// The gate's decision about a call.

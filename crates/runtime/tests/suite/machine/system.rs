@@ -17,7 +17,7 @@ use windlass_model::ScriptedModel;
 use windlass_runtime::{
     Crew, CrewMember, DriveError, Driver, DurableError, NewTask, Stored, WaitPolicy,
 };
-use windlass_spec::{CallId, NonEmptyText, RunId, Timestamp, ToolName};
+use windlass_spec::{CallId, ErrorCategory, NonEmptyText, RunId, Timestamp, ToolName};
 use windlass_store::{Error, Store};
 use windlass_tools::{BindingMode, Tool, ToolLibrary, bind};
 
@@ -219,6 +219,10 @@ impl TestSystem {
                 assert_eq!(folded.response(), done.response());
                 TransitionResult::Driven(match done.end_or_waiting() {
                     Some(RunEnd::Completed) => Driven::Ended(Ended::Completed),
+                    Some(RunEnd::Failed {
+                        category: ErrorCategory::Rejected,
+                        ..
+                    }) => Driven::Ended(Ended::Rejected),
                     Some(RunEnd::Cancelled) => Driven::Ended(Ended::Cancelled),
                     Some(RunEnd::WaitingForPerson) => Driven::Suspended,
                     other => panic!("the run ended as {other:?}"),
