@@ -277,7 +277,7 @@ impl TestSystem {
             Process::Waiting => WaitPolicy::Wait,
         };
         let durable = SimulatedProcess {
-            stored: Stored::new(Arc::clone(self.store(process)), identity("ann")),
+            stored: Stored::new(Arc::clone(self.store(process)), identity("cay")),
             shared: Arc::clone(&self.shared),
         };
         Driver::new(crew, Arc::new(durable)).with_wait_policy(wait_policy)
