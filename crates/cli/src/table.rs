@@ -63,7 +63,7 @@ pub(super) fn listed_ids(ids: impl IntoIterator<Item = String>) -> Vec<String> {
     }
 }
 
-/// The ends of ids by which they can be told apart. Ids of the same day begin with the same characters.
+/// The ends of ids that distinguish them. Ids of the same day begin with the same characters.
 pub(super) fn short_ids(ids: &[String]) -> Vec<String> {
     let end = |id: &str, length: usize| {
         let start = id.char_indices().rev().nth(length.saturating_sub(1));

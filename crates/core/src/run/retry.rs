@@ -11,7 +11,7 @@ use super::{CallKind, Run};
 /// The time before the first retry. It doubles for each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
 
-/// A server that wants a longer pause is not asked again by itself; the model is told.
+/// A server that wants a longer pause is not asked again; the model gets the error.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
 impl Run {

@@ -30,7 +30,7 @@ pub struct Offer {
     pub gap: Option<ToolGapReport>,
     /// The tools that the task needs and that are switched off.
     pub disabled: Vec<DisabledTool>,
-    /// What the model is told about the intent.
+    /// What the model reads about the intent.
     pub advice: Option<IntentAdvice>,
     /// The environment in which the tools were chosen; `None` in old journals.
     pub environment: Option<String>,

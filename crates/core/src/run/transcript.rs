@@ -94,7 +94,7 @@ pub(super) struct Transcript {
     shortenings: u32,
     /// The strategies that the model is shown; `None` before they are recalled.
     recalled: Option<Vec<RecalledStrategy>>,
-    /// What the model is told about the intent of the task.
+    /// What the model reads about the intent of the task.
     advice: Option<IntentAdvice>,
     mistakes: BTreeMap<MistakeKind, u32>,
     /// Turns in a row with only mistakes.
