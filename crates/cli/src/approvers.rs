@@ -167,7 +167,7 @@ fn add(
     let of_file = |one: &&ApproverEntry| one.private_key == "file";
     if !is_known && listed.approvers.iter().filter(of_file).count() > 1 {
         eprint_line(
-            "warning: several keys on this machine have no passphrase, so who can read its files can decide as \
+            "warning: several keys on this machine have no passphrase, so anyone who can read its files can decide as \
              each of these approvers",
         )?;
     }

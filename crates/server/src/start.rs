@@ -18,6 +18,10 @@ use crate::shapes::{RunDetails, Shape, run_details};
 /// How often a run is checked that another process drives.
 const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
+/// How often a run is checked that another request starts, and for how long.
+const START_CHECK_PERIOD: Duration = Duration::from_millis(10);
+const LONGEST_START: Duration = Duration::from_secs(10);
+
 /// What is done with a run when it was driven, such as to add its answer to a conversation.
 pub(crate) type AfterRun = Box<dyn FnOnce(&Service, &Identity, &Run) + Send>;
 
@@ -89,6 +93,7 @@ pub(crate) async fn start<Q, B>(
             (Err(error), Some(run))
                 if ["run_exists", "owned_elsewhere"].contains(&error.code()) =>
             {
+                until_stored(&app, &identity, &run).await?;
                 return Ok(StartedRun { run, driven: None });
             }
             (Err(error), _) => return Err(error.into()),
@@ -126,6 +131,29 @@ pub(crate) async fn start<Q, B>(
         })
     });
     started.await.map_err(|error| Problem::internal(&error))?
+}
+
+/// Waits until the start of a run is stored that another request with the same key begins.
+async fn until_stored(app: &App, identity: &Identity, run: &RunId) -> Result<(), Problem> {
+    let stored = async {
+        loop {
+            let (service, identity, run) = (app.service.clone(), identity.clone(), run.clone());
+            let is_known = move || Ok(service.show_run(&identity, run.as_str()).is_ok());
+            if blocking(is_known).await? {
+                return Ok(());
+            }
+            tokio::time::sleep(START_CHECK_PERIOD).await;
+        }
+    };
+    match tokio::time::timeout(LONGEST_START, stored).await {
+        Ok(stored) => stored,
+        Err(_) => {
+            let title = "A request with the same key is still starting the run";
+            Err(Problem::new(409, "being_started", title)
+                .with_hint("repeat the request with its key")
+                .retry_after(1))
+        }
+    }
 }
 
 impl StartedRun {
