@@ -198,7 +198,7 @@ impl KeyDirectory {
         }
     }
 
-    /// Waits until no other process changes the files that a lock of this name guards. The lock ends with the returned
+    /// Waits until no other process changes the files that a lock of this name protects. The lock ends with the returned
     /// file.
     ///
     /// # Errors

@@ -37,7 +37,7 @@ impl UnderstoodTask {
         self.intent.clone().into()
     }
 
-    /// What the model of a run is told. `is_usable` says which tools can be called. What has to be known is left
+    /// What the model of a run reads. `is_usable` says which tools can be called. What has to be known is left
     /// out for a run that works for another: that one has asked.
     pub(crate) fn advice(
         &self,

@@ -1,4 +1,4 @@
-//! What listeners are told: the frames of server-sent events, made from the events of journals.
+//! What listeners receive: the frames of server-sent events, made from the events of journals.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ pub(crate) enum Frame {
         decision: Option<String>,
         /// The result.
         result: Option<Value>,
-        /// The error, as the model is told.
+        /// The error, as the model reads it.
         error: Option<String>,
         /// When.
         at: String,

@@ -96,7 +96,7 @@ pub enum Event {
         /// The tools that the task needs and that are switched off.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         disabled: Vec<DisabledTool>,
-        /// What the model is told about the intent.
+        /// What the model reads about the intent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         advice: Option<Box<IntentAdvice>>,
         /// The environment in which the tools were chosen.
@@ -400,7 +400,7 @@ pub struct RecalledStrategy {
     pub lower_bound: f64,
 }
 
-/// What a model is told about the intent of its task.
+/// What a model reads about the intent of its task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntentAdvice {
     /// The tools that suit the task, best first.
