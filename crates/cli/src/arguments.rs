@@ -17,6 +17,7 @@ mod policy;
 mod runs;
 #[cfg(feature = "server")]
 mod serve;
+mod stop;
 mod token;
 mod tools;
 mod trust;
@@ -63,6 +64,7 @@ pub(crate) use policy::{Policy, PolicyCheck, PolicyCommand, PolicyExplain, Polic
 pub(crate) use runs::{OneRun, RunsList, RunsVerify, WhichRun};
 #[cfg(feature = "server")]
 pub(crate) use serve::Serve;
+pub(crate) use stop::{Start, Stop, StopOptions};
 pub(crate) use token::{Lifetime, Token, TokenCommand, TokenCreate};
 pub(crate) use tools::{
     Argument, Executions, OneTool, Tools, ToolsCall, ToolsCommand, ToolsDescribe, ToolsFind,
@@ -156,6 +158,10 @@ pub(crate) enum Command {
     Runs(Runs),
     /// Resume every run that can continue, until interrupted.
     Worker(Worker),
+    /// Stop work at once, in every process of the store, until `windlass start`.
+    Stop(Stop),
+    /// Start again what was stopped.
+    Start(Start),
     /// Serve the HTTP API, and resume every run that can continue.
     #[cfg(feature = "server")]
     Serve(Serve),

@@ -8,10 +8,14 @@ use windlass_spec::ErrorCategory;
 
 use super::paste;
 use super::rendered::escape_exact_line;
+use super::stop::start_command;
 use super::terminal::{Quote, cut_to_terminal};
 
 /// The exit code for a run that ended, waits for an approval or answer, or was stopped.
 pub(super) fn exit_code(run: &Run) -> u8 {
+    if run.stopped().is_some() && run.end_or_waiting().is_none() {
+        return RunEnd::WaitingForPerson.exit_code();
+    }
     run.end_or_waiting()
         .unwrap_or(RunEnd::Cancelled)
         .exit_code()
@@ -20,7 +24,9 @@ pub(super) fn exit_code(run: &Run) -> u8 {
 /// Returns why a run did not complete; `None` if it did, or has not ended.
 pub(super) fn early_end_message(end: &RunEnd) -> Option<String> {
     Some(match end {
-        RunEnd::Completed | RunEnd::WaitingForPerson => return None,
+        RunEnd::Completed | RunEnd::WaitingForPerson | RunEnd::WaitingForCaller { .. } => {
+            return None;
+        }
         RunEnd::Cancelled => "the run was cancelled".to_owned(),
         RunEnd::IterationLimit => {
             "the agent reached its limit of turns; raise it with `--max-iterations`".to_owned()
@@ -83,6 +89,15 @@ pub(super) fn describe_pending(
         ));
     }
     let onward = service.outermost_run_state(identity, run.id())?;
+    if let Some(order) = run.stopped() {
+        lines.push(cut_to_terminal(escape_exact_line(&order.to_string())));
+        lines.push(match onward.resumed_by {
+            ResumedBy::Worker => "a worker resumes the run after:".to_owned(),
+            _ => format!("resume with `{}` after:", resume_command(&onward)),
+        });
+        lines.push(format!("  {}", command(start_command(order))));
+        return Ok(lines.join("\n"));
+    }
     lines.push(match (run.end_or_waiting(), &onward.resumed_by) {
         (Some(_), ResumedBy::Worker) => "a worker resumes the run when it can continue".to_owned(),
         // A worker does not resume a run that a person stopped.

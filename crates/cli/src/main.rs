@@ -45,6 +45,7 @@ mod schema;
 mod serve;
 mod signals;
 mod source;
+mod stop;
 mod table;
 mod tasks;
 mod terminal;
@@ -137,6 +138,8 @@ fn run() -> anyhow::Result<CommandOutcome> {
         Command::Worker(command) => worker::run(&program, &command),
         #[cfg(feature = "server")]
         Command::Serve(command) => serve::run(&program, &command),
+        Command::Stop(command) => stop::stop(&program, &command),
+        Command::Start(command) => stop::start(&program, &command),
         Command::Token(command) => token::run(&program, &command),
         #[cfg(feature = "server")]
         Command::Openapi => serve::print_openapi(),

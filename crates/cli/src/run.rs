@@ -10,7 +10,7 @@ use serde_json::json;
 use windlass_core::run::{Event, Run, Settings, Task};
 use windlass_runtime::{Progress, Watch, frames};
 use windlass_service::{
-    Attachment, DeclaredAgent, Identity, NewRun, RunOptions, Service, notices_to_json,
+    Attachment, DeclaredAgent, Identity, NewRun, RunOptions, Service, notices_to_json, stop_to_json,
 };
 use windlass_spec::RunId;
 use windlass_tools::ToolProgress;
@@ -239,6 +239,9 @@ pub(super) fn show_end(
         let notices = notices_to_json(run);
         if !notices.is_empty() {
             object["notices"] = json!(notices);
+        }
+        if let Some(order) = run.stopped() {
+            object["stopped"] = stop_to_json(order);
         }
         if run.end().is_none() {
             // What the run waits for, in the shape of a tool that asks for it.

@@ -8,6 +8,7 @@ use windlass_spec::{CallId, RunId, Timestamp};
 
 use crate::approval::{Approval, Digest, Hold, Principal};
 use crate::run::{Event, PlanTaskStatus};
+use crate::stop::StoppableWork;
 
 /// Whether to wait until an event is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub enum AtomicWrite {
     Take(InboxCommandId),
     /// Withdraws the pending question and the hold of a call, if there are any.
     Withdraw(CallId),
+    /// Changes nothing. Refused if a stop covers this work, so that nothing begins after it was stopped.
+    Unstopped(Box<StoppableWork>),
 }
 
 /// What a store knows about a call from other records than the events of its run. A driver compares it
@@ -189,5 +192,7 @@ windlass_spec::word_set! {
         QuestionExpired = "question_expired",
         /// The run is open, and the process that owned it is gone.
         OwnerGone = "owner_gone",
+        /// The program that makes the call of the run did not report in time.
+        CallerLate = "caller_late",
     }
 }

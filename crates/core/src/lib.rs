@@ -4,7 +4,7 @@
 //! [`limits`] holds rate limits and the circuit breaker. [`risk`] assesses how reversible a call is.
 //! [`approval`] holds approvals, holds and standing approvals. [`model`] has the types that models and
 //! the run machine share. [`durable`] has the values that drivers and stores of runs exchange.
-//! [`redact`] keeps secrets out of stored data.
+//! [`stop`] has what operators stopped. [`redact`] keeps secrets out of stored data.
 //!
 //! Everything here is a function of its inputs: no IO, no clock, no randomness, no async runtime.
 
@@ -19,3 +19,4 @@ pub mod model;
 pub mod redact;
 pub mod risk;
 pub mod run;
+pub mod stop;

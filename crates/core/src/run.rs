@@ -29,6 +29,7 @@ mod grants;
 mod history;
 mod mistake;
 mod outcome;
+mod outside;
 mod people;
 mod plan;
 mod progress;
@@ -59,6 +60,7 @@ use windlass_spec::{
 use crate::approval::Approval;
 use crate::gate::Decision;
 use crate::model::{ModelErrorKind, Usage};
+use crate::stop::StopOrder;
 
 use allowance::Allowance;
 use calls::Calls;
@@ -77,7 +79,7 @@ pub use answer::Answer;
 pub use calls::is_refused_by_person;
 pub use calls::{Entry, TurnState};
 pub use event::{
-    CallEnd, DisabledTool, Event, ExecutedTool, IntentAdvice, LeftOut, LeftOutReason,
+    CallEnd, DisabledTool, Event, ExecutedTool, IntentAdvice, LeftOut, LeftOutReason, OutsideCall,
     RecalledStrategy, Task, Variant,
 };
 pub use mistake::{Mistake, MistakeKind};
@@ -120,8 +122,10 @@ pub struct Run {
     end: Option<RunEnd>,
     /// What the journal lost, if it did.
     damage: Option<Damage>,
-    /// Whether the process that drives the run suspended it to wait for a person. Not part of the fold.
-    is_left_waiting: bool,
+    /// What the process that drives the run suspended it for. Not part of the fold.
+    left_waiting: Option<RunEnd>,
+    /// The stop that the driving process suspended the run for. Not part of the fold.
+    stopped: Option<StopOrder>,
 }
 
 impl Run {
@@ -169,7 +173,8 @@ impl Run {
             transcript: Transcript::new(settings, task),
             end: None,
             damage: None,
-            is_left_waiting: false,
+            left_waiting: None,
+            stopped: None,
         };
         state.set_system();
         state.settle();
@@ -180,7 +185,8 @@ impl Run {
     /// issued stay issued: they are not part of the fold.
     pub fn restore(&mut self, mut folded: Self) {
         folded.calls.take_permits_of(&mut self.calls);
-        folded.is_left_waiting = self.is_left_waiting;
+        folded.left_waiting = self.left_waiting.take();
+        folded.stopped = self.stopped.take();
         *self = folded;
     }
 
@@ -213,18 +219,28 @@ impl Run {
         matches!(self.next_without_model(), Some(Next::Wait(_)))
     }
 
-    /// Records that the driving process suspends the run to wait for a person, possibly for one that a
-    /// sub-agent asks.
-    pub fn mark_waiting(&mut self) {
-        self.is_left_waiting = true;
+    /// Records that the driving process suspends the run to wait, such as for a person, possibly for one that a sub-agent
+    /// asks.
+    pub fn mark_waiting(&mut self, waiting: RunEnd) {
+        self.left_waiting = Some(waiting);
     }
 
-    /// Returns the end of the run, or [`RunEnd::WaitingForPerson`] if the driving process suspended it.
-    /// `None` if it can be resumed at once.
+    /// Returns the end of the run, or what it waits for if the driving process suspended it. `None` if it can be
+    /// resumed at once.
     #[must_use]
     pub fn end_or_waiting(&self) -> Option<RunEnd> {
-        let waits = || self.is_left_waiting.then_some(RunEnd::WaitingForPerson);
-        self.end.clone().or_else(waits)
+        self.end.clone().or_else(|| self.left_waiting.clone())
+    }
+
+    /// Records that the driving process suspended the run because an operator stopped it.
+    pub fn mark_stopped(&mut self, stop: StopOrder) {
+        self.stopped = Some(stop);
+    }
+
+    /// The stop that the driving process suspended the run for, if it did.
+    #[must_use]
+    pub fn stopped(&self) -> Option<&StopOrder> {
+        self.stopped.as_ref().filter(|_| self.end.is_none())
     }
 
     /// The id of the run.

@@ -15,6 +15,7 @@ mod offering;
 mod plans;
 mod proof;
 mod spans;
+mod stops;
 mod waiting;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -161,6 +162,8 @@ pub struct Driver {
     returns_shown_turns: bool,
     /// What the journal of the run lost that the driven runs work for.
     damage: Option<String>,
+    /// The agents of the runs that the driven runs work for.
+    outer_agents: Vec<AgentName>,
 }
 
 impl fmt::Debug for Driver {
@@ -192,11 +195,14 @@ impl Driver {
             asker: None,
             irreversible_lock: None,
             damage: None,
+            outer_agents: Vec::new(),
         }
     }
 
-    /// The same driver, for the runs that work for one whose journal lost entries: theirs may be lost as a whole.
-    fn inheriting_damage(mut self, run: &Run) -> Self {
+    /// The same driver, for the runs that work for this one. What stops the agent of this one stops theirs. If its journal
+    /// lost entries, theirs may be lost as a whole.
+    fn working_for(mut self, run: &Run) -> Self {
+        self.outer_agents.push(run.agent().name().clone());
         self.damage = run.damage().map(str::to_owned).or(self.damage);
         self
     }
@@ -432,6 +438,12 @@ impl Drive<'_> {
                     }
                     return Ok(());
                 }
+                if let Some(stop) = self.stop_covering(None).await? {
+                    match self.halt(stop).await? {
+                        Flow::Continue => continue,
+                        Flow::Yield => return Ok(()),
+                    }
+                }
             }
             let turn = turn.of(&self.run, &next);
             let flow = match next {
@@ -530,17 +542,26 @@ impl Drive<'_> {
     /// Records an event together with a write, both or neither. Returns false, with the run as before, if
     /// another process was faster.
     async fn record_with(&mut self, event: Event, write: AtomicWrite) -> Result<bool, DriveError> {
+        self.record_with_all(event, vec![write]).await
+    }
+
+    /// Records an event together with these writes, as [`Drive::record_with`] does.
+    async fn record_with_all(
+        &mut self,
+        event: Event,
+        writes: Vec<AtomicWrite>,
+    ) -> Result<bool, DriveError> {
         let event = self.journal.redact(event)?;
-        self.record_redacted_with(event, write).await
+        self.record_redacted_with(event, writes).await
     }
 
     async fn record_redacted_with(
         &mut self,
         event: RedactedEvent,
-        write: AtomicWrite,
+        writes: Vec<AtomicWrite>,
     ) -> Result<bool, DriveError> {
         self.run.apply(event.event())?;
-        let recorded = store_applied(&mut self.run, &mut *self.journal, event, write).await?;
+        let recorded = store_applied(&mut self.run, &mut *self.journal, event, writes).await?;
         if let Some(event) = &recorded {
             (self.driver.watch)(self.run.id(), Progress::Event(event.event()));
         }
@@ -618,15 +639,15 @@ pub(crate) async fn record(
     Ok(event)
 }
 
-/// Stores an event that was applied, and a write, both or neither. Returns the event; `None` if the write is not
-/// possible any more, in which case the run is as before.
+/// Stores an event that was applied, and writes, all or none. Returns the event; `None` if a write is not possible any
+/// more, in which case the run is as before.
 async fn store_applied(
     run: &mut Run,
     journal: &mut dyn Journal,
     event: RedactedEvent,
-    write: AtomicWrite,
+    writes: Vec<AtomicWrite>,
 ) -> Result<Option<RedactedEvent>, DriveError> {
-    match journal.append_with(&event, write).await? {
+    match journal.append_with(&event, writes).await? {
         AppendOutcome::Stored => Ok(Some(event)),
         AppendOutcome::Refused => {
             run.restore(journal.fold(KeptTurns::Shown).await?);

@@ -19,7 +19,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -28,6 +28,7 @@ use windlass_core::durable::{AtomicWrite, CallEvidence, Durability, InboxCommand
 use windlass_core::limits::{ExhaustedLimit, Limit};
 use windlass_core::redact::{RedactError, RedactedEvent};
 use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
+use windlass_core::stop::StopOrders;
 use windlass_spec::{CallId, RunId, Timestamp, ToolGapReport, ToolName};
 use windlass_tools::MemoryPort;
 
@@ -90,6 +91,9 @@ pub(crate) fn ready<'j, T: Send + 'j>(
     Box::pin(std::future::ready(result.map_err(Into::into)))
 }
 
+/// How old what [`Durable::stops`] returns can be. A call that may have an effect is checked again when its start is stored.
+pub const STOPS_AGE: Duration = Duration::from_millis(200);
+
 /// Stores runs, on behalf of one identity: the runs it starts act for that, and only the runs of its tenant are
 /// taken over. A process makes one for each identity it acts for.
 pub trait Durable: RateLimitPort {
@@ -144,6 +148,14 @@ pub trait Durable: RateLimitPort {
     /// # Errors
     /// If the store cannot be written. What was not ended is ended by the next sweep.
     fn sweep(&self) -> DurableFuture<'_, ()>;
+
+    /// What operators stopped and did not start again, at most [`STOPS_AGE`] old.
+    ///
+    /// # Errors
+    /// If it cannot be read. Nothing may begin then.
+    fn stops(&self) -> DurableFuture<'_, Arc<StopOrders>> {
+        ready(Ok::<_, DurableError>(Arc::default()))
+    }
 
     /// Where the agents' memory is stored; `None` if this stores no memory, and the memory tools are
     /// refused.
@@ -309,8 +321,8 @@ pub trait Journal: Send + Sync {
         durability: Durability,
     ) -> DurableFuture<'j, ()>;
 
-    /// Stores an event and a change of what others see of the run in one transaction: after any crash
-    /// both are there or neither. Safe from a crash when this returns, with all events before it. Of this
+    /// Stores an event and changes of what others see of the run in one transaction: after any crash
+    /// all are there or none. Safe from a crash when this returns, with all events before it. Of this
     /// and a change that another process makes at the same time, one comes first, and the other one is
     /// refused if it no longer fits.
     ///
@@ -319,7 +331,7 @@ pub trait Journal: Send + Sync {
     fn append_with<'j>(
         &'j mut self,
         event: &'j RedactedEvent,
-        write: AtomicWrite,
+        writes: Vec<AtomicWrite>,
     ) -> DurableFuture<'j, AppendOutcome>;
 
     /// The commands for this run that were not taken yet, in the order in which they were sent, by
@@ -355,6 +367,9 @@ pub trait Journal: Send + Sync {
     /// # Errors
     /// If an event could not be stored. Nothing can be appended then.
     fn sync(&mut self) -> DurableFuture<'_, ()>;
+
+    /// Leaves the run, when this is dropped, as if its process had died: a worker can resume it.
+    fn leave_to_worker(&mut self);
 
     /// Stores that the run is over, or waits for a person, and waits until all of it is safe from a
     /// crash. The pending questions and holds of a run that is over are withdrawn in the same

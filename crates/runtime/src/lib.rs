@@ -43,7 +43,7 @@ pub use crew::{Crew, CrewError, CrewMember, ModelOf, Models, assemble};
 pub use driver::{AskOutcome, Asker, DriveError, Driver, NewTask, RecordedStart, Stop, WaitPolicy};
 pub use durable::{
     AppendOutcome, Durable, DurableError, DurableFuture, Journal, LimitedCall, RateLimitPort,
-    RunMonitor, TakenOver, TurnRequest, now,
+    RunMonitor, STOPS_AGE, TakenOver, TurnRequest, now,
 };
 pub use gap::during_run as gap_during_run;
 pub use gap_at_load::GapAtLoad;

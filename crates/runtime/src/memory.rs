@@ -181,7 +181,18 @@ impl RunInMemory {
         self.inbox.push(InboxCommand { id, by, at, action });
     }
 
-    /// Applies the write that belongs to an event, if it is possible.
+    /// Applies the writes that belong to an event, if they are possible. At most the last one can be refused.
+    fn write_all(&mut self, writes: Vec<AtomicWrite>, at: Timestamp) -> AppendOutcome {
+        let are_possible = writes
+            .into_iter()
+            .all(|write| self.write(write, at) == AppendOutcome::Stored);
+        match are_possible {
+            true => AppendOutcome::Stored,
+            false => AppendOutcome::Refused,
+        }
+    }
+
+    /// Applies a write that belongs to an event, if it is possible.
     fn write(&mut self, write: AtomicWrite, at: Timestamp) -> AppendOutcome {
         let is_possible = match write {
             AtomicWrite::Question(asked) => {
@@ -208,6 +219,8 @@ impl RunInMemory {
                 self.inbox.retain(|command| command.id != id);
                 self.inbox.len() < before
             }
+            // Nothing is stopped in memory.
+            AtomicWrite::Unstopped(_) => true,
             AtomicWrite::Withdraw(call) => {
                 if let Some(question) = self.questions.get_mut(&call) {
                     question.cancel(at);
@@ -415,10 +428,10 @@ impl Journal for MemoryJournal {
     fn append_with<'j>(
         &'j mut self,
         event: &'j RedactedEvent,
-        write: AtomicWrite,
+        writes: Vec<AtomicWrite>,
     ) -> DurableFuture<'j, AppendOutcome> {
         let outcome = self.runs.with(&self.run, |kept| {
-            let outcome = kept.write(write, event.event().at());
+            let outcome = kept.write_all(writes, event.event().at());
             if outcome == AppendOutcome::Stored {
                 kept.events.push(event.event().clone());
             }
@@ -461,8 +474,11 @@ impl Journal for MemoryJournal {
         known(())
     }
 
+    /// Nothing: what is in memory is gone with its process.
+    fn leave_to_worker(&mut self) {}
+
     fn end<'j>(&'j mut self, end: &'j RunEnd) -> DurableFuture<'j, ()> {
-        let is_over = *end != RunEnd::WaitingForPerson;
+        let is_over = end.is_final();
         self.runs.with(&self.run, |kept| kept.is_over = is_over);
         known(())
     }

@@ -4,7 +4,8 @@
 use std::env;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -17,6 +18,7 @@ use windlass_core::durable::{
 use windlass_core::limits::ExhaustedLimit;
 use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
+use windlass_core::stop::StopOrders;
 use windlass_keys::JournalKey;
 use windlass_spec::{CallId, GapMoment, NonEmptyText, RunId, Timestamp, ToolGapReport, ToolName};
 use windlass_store::{Authentication, Error, NewGap, NewRun, Options, RunJournal, Store};
@@ -25,7 +27,7 @@ use windlass_tools::MemoryPort;
 use crate::approver;
 use crate::durable::{
     AppendOutcome, Durable, DurableError, DurableFuture, Journal, LimitedCall, RateLimitPort,
-    RunMonitor, TakenOver, TurnRequest, now, ready,
+    RunMonitor, STOPS_AGE, TakenOver, TurnRequest, now, ready,
 };
 use crate::gap_at_load::GapAtLoad;
 use crate::playbook::{PlaybookPort, Playbooks};
@@ -47,6 +49,32 @@ pub struct Stored {
     #[cfg(feature = "memory")]
     memory: Arc<StoredMemory>,
     playbooks: Option<Arc<Playbooks>>,
+    stops: Arc<KnownStops>,
+}
+
+/// What was stopped when it was last read, shared by all runs of a process. Reading it takes microseconds, but a run asks
+/// before each step.
+#[derive(Default)]
+struct KnownStops(Mutex<Option<(Instant, Arc<StopOrders>)>>);
+
+impl KnownStops {
+    fn get(&self, store: &Store) -> Result<Arc<StopOrders>, Error> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, stops)) = &*known
+            && at.elapsed() < STOPS_AGE
+        {
+            return Ok(Arc::clone(stops));
+        }
+        // Not kept if it cannot be read.
+        *known = None;
+        let stops = Arc::new(store.stops()?);
+        *known = Some((Instant::now(), Arc::clone(&stops)));
+        Ok(stops)
+    }
+
+    fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 impl fmt::Debug for Stored {
@@ -174,6 +202,7 @@ impl Stored {
             #[cfg(feature = "memory")]
             memory: Arc::new(memory),
             playbooks: None,
+            stops: Arc::default(),
         }
     }
 
@@ -258,6 +287,7 @@ impl Durable for Stored {
                 store: Arc::clone(&self.store),
                 journal: Arc::new(journal),
                 who: self.who.clone(),
+                stops: Arc::clone(&self.stops),
             });
             Ok((started.into_event(), journal))
         })
@@ -265,7 +295,7 @@ impl Durable for Stored {
 
     fn take_over<'d>(&'d self, run: &'d RunId) -> DurableFuture<'d, Option<TakenOver>> {
         let (store, run) = (Arc::clone(&self.store), run.clone());
-        let tenant = self.who.tenant.clone();
+        let (tenant, stops) = (self.who.tenant.clone(), Arc::clone(&self.stops));
         on_blocking_thread(move || {
             // Runs of other tenants do not exist for this one.
             match store.summary(&run) {
@@ -279,6 +309,7 @@ impl Durable for Stored {
                     store: Arc::clone(&store),
                     journal: Arc::new(journal),
                     who: owner(&store, &run)?,
+                    stops,
                 })),
                 Err(Error::NoSuchRun(_)) => return Ok(None),
                 Err(Error::Ended(_)) => None,
@@ -323,6 +354,10 @@ impl Durable for Stored {
             };
             store.record_gap(&gap).map(drop)
         })
+    }
+
+    fn stops(&self) -> DurableFuture<'_, Arc<StopOrders>> {
+        ready(self.stops.get(&self.store))
     }
 
     fn sweep(&self) -> DurableFuture<'_, ()> {
@@ -439,6 +474,7 @@ impl From<Error> for DurableError {
             | Error::AlreadyHeld(_)
             | Error::TooLate { .. }
             | Error::NotDue { .. }
+            | Error::Stopped(_)
             | Error::NoSuchCommand(_)
             | Error::NoSuchStanding(_)
             | Error::NoSuchServer(_)
@@ -467,6 +503,7 @@ struct StoredJournal {
     store: Arc<Store>,
     journal: Arc<RunJournal>,
     who: TenantPrincipal,
+    stops: Arc<KnownStops>,
 }
 
 impl Journal for StoredJournal {
@@ -489,11 +526,16 @@ impl Journal for StoredJournal {
     fn append_with<'j>(
         &'j mut self,
         event: &'j RedactedEvent,
-        write: AtomicWrite,
+        writes: Vec<AtomicWrite>,
     ) -> DurableFuture<'j, AppendOutcome> {
         let (journal, event) = (Arc::clone(&self.journal), event.clone());
-        on_blocking_thread(move || match journal.append_with(&event, vec![write]) {
+        let stops = Arc::clone(&self.stops);
+        on_blocking_thread(move || match journal.append_with(&event, writes) {
             Ok(_) => Ok(AppendOutcome::Stored),
+            Err(Error::Stopped(_)) => {
+                stops.forget();
+                Ok(AppendOutcome::Refused)
+            }
             Err(error) if error.is_refusal() => Ok(AppendOutcome::Refused),
             Err(error) => Err(error),
         })
@@ -565,6 +607,10 @@ impl Journal for StoredJournal {
     fn sync(&mut self) -> DurableFuture<'_, ()> {
         let journal = Arc::clone(&self.journal);
         on_blocking_thread(move || journal.sync())
+    }
+
+    fn leave_to_worker(&mut self) {
+        self.journal.leave_to_worker();
     }
 
     fn end<'j>(&'j mut self, end: &'j RunEnd) -> DurableFuture<'j, ()> {

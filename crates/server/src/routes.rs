@@ -11,6 +11,7 @@ mod memory;
 mod plans;
 mod policies;
 mod runs;
+mod stops;
 mod tools;
 
 use crate::route::Route;
@@ -21,6 +22,7 @@ pub(crate) fn routes() -> Vec<Route> {
         health::routes(),
         agents::routes(),
         runs::routes(),
+        stops::routes(),
         events::routes(),
         conversations::routes(),
         approvals::routes(),

@@ -95,6 +95,11 @@ pub(crate) enum RunEndName {
     Cancelled,
     /// It waits for a person.
     WaitingForPerson,
+    /// It waits for the program that makes its call.
+    WaitingForCaller {
+        /// Until when.
+        until: Time,
+    },
     /// It failed.
     Failed {
         /// The category of the error.
@@ -125,6 +130,23 @@ pub(crate) struct RunItem {
     state: RunStateName,
     /// Why no worker resumes it.
     waits_for_program: Option<String>,
+}
+
+/// What is stopped.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StopItem {
+    /// What kind of thing: `all`, `agent`, `tool`, `principal` or `run`.
+    kind: String,
+    /// Its name, unless it is everything.
+    name: Option<String>,
+    /// The tenant whose work is stopped; every tenant's if absent.
+    tenant: Option<String>,
+    /// Who stopped it.
+    by: String,
+    /// When.
+    at: Time,
+    /// Why.
+    reason: Option<String>,
 }
 
 /// A call of a run.
@@ -163,6 +185,8 @@ pub(crate) struct RunDetails {
     questions: Vec<Map<String, Value>>,
     /// The held calls of it and its sub-agents.
     holds: Vec<Map<String, Value>>,
+    /// The stop that keeps it from going on.
+    stopped: Option<StopItem>,
     /// Its answer, after its end.
     response: Option<AgentResponse>,
     /// Its answer with the whole trace, after its end.

@@ -174,7 +174,7 @@ impl NewRun {
 fn reply(run: &Run) -> String {
     match run.end_or_waiting() {
         None | Some(RunEnd::Cancelled) => "(I was stopped before I could answer.)".to_owned(),
-        Some(RunEnd::WaitingForPerson) => {
+        Some(RunEnd::WaitingForPerson | RunEnd::WaitingForCaller { .. }) => {
             "(I am waiting for an approval before I can answer.)".to_owned()
         }
         Some(RunEnd::Failed { category, .. }) => format!("(I could not answer: {category}.)"),

@@ -16,6 +16,7 @@ use crate::gaps::MissingTool;
 use crate::identity::Identity;
 use crate::runs::{ListedRun, RunStatus};
 use crate::service::Service;
+use crate::stops::stop_to_json;
 use crate::tools::{FoundTool, ToolDetails, ToolStatus};
 
 /// A call of a run with its risk and the gate's decision.
@@ -119,6 +120,7 @@ impl RunStatus {
         object["questions"] = json!(self.questions);
         object["holds"] = json!(self.holds);
         object["has_process"] = json!(self.has_process);
+        object["stopped"] = json!(self.stopped.as_ref().map(stop_to_json));
         let waits = self.waits_for_program.as_ref().map(ToString::to_string);
         object["waits_for_program"] = json!(waits);
         object

@@ -44,6 +44,7 @@
 //! | MCP servers | [`Service::list_servers`], [`show_server`](Service::show_server), [`inspect_server`](Service::inspect_server), [`add_server`](Service::add_server), [`accept_definition`](Service::accept_definition) |
 //! | configuration | [`Service::configuration_values`] with origins, [`check_configuration`](Service::check_configuration), [`list_configuration_files`](Service::list_configuration_files), [`list_models`](Service::list_models), [`init_project`](Service::init_project) |
 //! | tokens | [`Service::create_token`], [`list_tokens`](Service::list_tokens), [`revoke_token`](Service::revoke_token), [`authenticate`](Service::authenticate), [`record_audit_read`](Service::record_audit_read) |
+//! | stops | [`Service::stop`], [`start_again`](Service::start_again), [`list_stops`](Service::list_stops) |
 //! | repeated requests | [`Service::reserve_run`] |
 //! | evidence | [`Service::verify_runs`], [`admin_changes`](Service::admin_changes), [`export_audit`](Service::export_audit), [`audit_key`](Service::audit_key), [`check_audit_file`] |
 //! | health | [`Service::examine`], [`has_worker`](Service::has_worker) |
@@ -113,6 +114,7 @@ mod runs;
 mod sampling;
 mod servers;
 mod service;
+mod stops;
 mod tokens;
 mod tools;
 mod trust;
@@ -180,6 +182,7 @@ pub use runs::{
 };
 pub use servers::{environment_lookup, server_of};
 pub use service::Service;
+pub use stops::{StopRequest, StopSelector, Stopped, stop_to_json};
 pub use tokens::{
     AccessToken, AuthenticatedCaller, CreatedToken, NewToken, TokenSecret, TokenState,
 };

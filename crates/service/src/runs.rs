@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use windlass_core::approval::{Approval, Hold};
 use windlass_core::run::{Event, Run};
+use windlass_core::stop::StopOrder;
 use windlass_runtime::{DriveError, DurableError, RunMonitor as _, Stored, cancel_unowned};
 use windlass_spec::{RunId, Timestamp};
 use windlass_store::{
@@ -83,6 +84,8 @@ pub struct RunStatus {
     pub waits_for_program: Option<ProgramWait>,
     /// Whether a process drives it now.
     pub has_process: bool,
+    /// The stop that keeps it from going on, if one does.
+    pub stopped: Option<StopOrder>,
 }
 
 /// Why a run waits for its program: a worker resumes only runs that it can bind identically.
@@ -183,7 +186,7 @@ impl Service {
             Err(error) => return Err(error.into()),
         };
         let (questions, holds) = self.pending_of(&store, &summary.run)?;
-        Ok(RunStatus {
+        let mut status = RunStatus {
             outermost: outermost::of(&store, &summary.run)?,
             waits_for_program: waits_for_program(&store, &summary)?,
             has_process: summary.state != RunState::Ended && store.is_owned(&summary.run)?,
@@ -191,7 +194,11 @@ impl Service {
             run,
             questions,
             holds,
-        })
+            stopped: None,
+        };
+        // A list of stops that cannot be read keeps runs from going on, not from being shown.
+        status.stopped = self.stop_of(&status).unwrap_or_default();
+        Ok(status)
     }
 
     /// A run, folded from its journal.

@@ -17,6 +17,7 @@ pub use windlass_core::run::{
     Budget, CallEnd, CallKind, CallProgress, Entry, Event, Mistake, Offer, PlanState,
     PlanTaskStatus, RecalledStrategy, Run, RunEnd, Settings, Task, TaskEnd, TaskState, TurnState,
 };
+pub use windlass_core::stop::{StopOrder, StopTarget};
 pub use windlass_keys::{ApproverKey, KeyProtection, PublicKey};
 pub use windlass_runtime::{AskOutcome, Asker, Progress, Stop, WaitPolicy, Watch, now};
 pub use windlass_store::{

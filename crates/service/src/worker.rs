@@ -1,6 +1,6 @@
 //! The worker: resumes the runs of a store that can continue, so that a decision needs no command to resume.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -12,6 +12,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use windlass_core::approval::Principal;
 use windlass_core::durable::{ResumableRun, ResumeReason};
 use windlass_core::run::{Next, Run};
+use windlass_core::stop::StopOrders;
 use windlass_runtime::{Durable as _, Progress, RunMonitor as _, Stop, Watch};
 use windlass_spec::{NonEmptyText, RunId};
 use windlass_store::{RunState, RunSummary, Store};
@@ -24,6 +25,7 @@ use crate::identity::{Identity, Scope};
 use crate::options::{Attachment, Notice};
 use crate::runs::{ProgramWait, answered};
 use crate::service::Service;
+use crate::stops::work_of;
 
 /// The file that every worker of a data directory holds a shared lock on.
 const LOCK: &str = "worker.lock";
@@ -132,6 +134,8 @@ impl Service {
             store,
             tenant: identity.tenant().clone(),
             backing_off: HashMap::new(),
+            stopped: HashSet::new(),
+            stops_revision: None,
             driving: HashMap::new(),
             running: JoinSet::new(),
             options,
@@ -219,6 +223,10 @@ struct Worker {
     tenant: NonEmptyText,
     /// Runs that could not be bound or driven, or made no progress.
     backing_off: HashMap<RunId, BackOff>,
+    /// Runs that were suspended because of a stop, until something is stopped or started.
+    stopped: HashSet<RunId>,
+    /// The revision of the stops when it last looked.
+    stops_revision: Option<u64>,
     /// The runs it drives, by task.
     driving: HashMap<Id, (RunId, ResumeReason)>,
     running: JoinSet<Result<Driven, ServiceError>>,
@@ -326,7 +334,14 @@ impl Worker {
 
     /// Takes as many resumable runs as may be driven. Returns whether it took any.
     async fn take_runs(&mut self) -> Result<bool, ServiceError> {
-        let found = self.service.stored()?.resumable().await?;
+        let stored = self.service.stored()?;
+        let stops = stored.stops().await?;
+        if self.stops_revision.replace(stops.revision) != Some(stops.revision) {
+            // What was started again goes on at once.
+            self.stopped.clear();
+            self.backing_off.clear();
+        }
+        let found = stored.resumable().await?;
         let mut has_taken = false;
         for found in found {
             if self.running.len() >= self.options.jobs.max(1) {
@@ -340,6 +355,8 @@ impl Worker {
                 || (self.options.tenants == WorkerTenants::Own
                     && found.tenant != self.tenant.as_str())
                 || self.driving.values().any(|(run, _)| *run == found.run)
+                || self.stopped.contains(&found.run)
+                || self.is_stopped_by(&stops, &found.run)?
                 || self.was_stopped(&found)?
             {
                 continue;
@@ -347,6 +364,15 @@ impl Worker {
             has_taken |= self.take(&found.run, found.reason).await;
         }
         Ok(has_taken)
+    }
+
+    /// Whether a stop covers a run. One that covers only a tool is found when the run gets to a call of it.
+    fn is_stopped_by(&self, stops: &StopOrders, run: &RunId) -> Result<bool, ServiceError> {
+        if stops.orders.is_empty() {
+            return Ok(false);
+        }
+        let work = work_of(&self.store.summary(run)?);
+        Ok(work.is_some_and(|work| stops.covering(&work).is_some()))
     }
 
     /// Whether a person stopped a run and sent no command since. It waits for `runs resume`.
@@ -436,6 +462,9 @@ impl Worker {
             Ok(driven)
         });
         match result {
+            Ok(driven) if driven.run.stopped().is_some() => {
+                self.stopped.insert(run);
+            }
             Ok(driven) if driven.has_progressed || driven.run.end().is_some() => {
                 self.backing_off.remove(&run);
             }

@@ -46,29 +46,7 @@ impl Store {
         let body = self.redactor.json(&change.subject, &[])?;
         let (tenant, change) = (tenant.to_owned(), change.clone());
         self.transact("admin_change", move |database| {
-            let before = Head::read(database, &tenant)?;
-            let row = ChangeRow {
-                tenant: &tenant,
-                seq: before.last + 1,
-                kind: &change.kind,
-                by: change.by.as_deref(),
-                at: change.at.as_microseconds(),
-                body: &body,
-            };
-            let mac = database.evidence.sign(&row.record(before.previous()));
-            let mut insert = database.prepare_cached(
-                "INSERT INTO admin_changes (tenant, seq, kind, changed_by, at, body, mac)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?;
-            insert.execute(rusqlite::params![
-                row.tenant, row.seq, row.kind, row.by, row.at, row.body, mac
-            ])?;
-            let head = Head {
-                last: row.seq,
-                head: mac.map(|mac| mac.to_vec()),
-            };
-            head.store(database, &tenant)?;
-            Ok(count(head.last))
+            append(database, &tenant, &change, &body)
         })
     }
 
@@ -105,6 +83,38 @@ impl Store {
             rows::first(select.query([tenant, kind])?, change_from_row)
         })
     }
+}
+
+/// Adds a change to the chain of a tenant. `body` is its subject without secrets. Returns its number.
+pub(crate) fn append(
+    database: &Database,
+    tenant: &str,
+    change: &AdminChange,
+    body: &str,
+) -> Result<u64, Error> {
+    let before = Head::read(database, tenant)?;
+    let row = ChangeRow {
+        tenant,
+        seq: before.last + 1,
+        kind: &change.kind,
+        by: change.by.as_deref(),
+        at: change.at.as_microseconds(),
+        body,
+    };
+    let mac = database.evidence.sign(&row.record(before.previous()));
+    let mut insert = database.prepare_cached(
+        "INSERT INTO admin_changes (tenant, seq, kind, changed_by, at, body, mac)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    insert.execute(rusqlite::params![
+        row.tenant, row.seq, row.kind, row.by, row.at, row.body, mac
+    ])?;
+    let head = Head {
+        last: row.seq,
+        head: mac.map(|mac| mac.to_vec()),
+    };
+    head.store(database, tenant)?;
+    Ok(count(head.last))
 }
 
 const SELECT: &str = "SELECT seq, kind, changed_by, at, body, mac FROM admin_changes";

@@ -1,5 +1,5 @@
 //! Writes in the same transaction as an event of a run: a question, a hold, the start of a held call,
-//! an inbox command that is taken. Either all of them are stored, or none.
+//! an inbox command that is taken, and the check that nothing stopped it. Either all of them are stored, or none.
 
 use windlass_core::approval::{Approval, Hold};
 use windlass_core::durable::{AtomicWrite, InboxCommandId};
@@ -9,7 +9,7 @@ use windlass_spec::CallId;
 use crate::error::Error;
 use crate::inbox::take;
 use crate::journal::RunJournal;
-use crate::{approval, hold};
+use crate::{approval, hold, stop};
 
 impl RunJournal {
     /// Stores an event and the writes that belong to it in one transaction, and waits for the disk. Returns
@@ -35,6 +35,7 @@ impl RunJournal {
                 AtomicWrite::Hold(held) => hold::insert(connection, held),
                 AtomicWrite::Start(call) => hold::start(connection, call, at),
                 AtomicWrite::Take(command) => take(connection, &run, *command, seq, at),
+                AtomicWrite::Unstopped(work) => stop::check(connection, work),
                 AtomicWrite::Withdraw(call) => {
                     approval::withdraw(connection, &run, Some(call), at)?;
                     hold::withdraw(connection, &run, Some(call), at)
@@ -92,6 +93,10 @@ impl RunJournal {
             AtomicWrite::Hold(held) => held.call(),
             AtomicWrite::Start(call) | AtomicWrite::Withdraw(call) => call,
             AtomicWrite::Take(_) => return Ok(write),
+            AtomicWrite::Unstopped(work) if work.run == *run => return Ok(write),
+            AtomicWrite::Unstopped(_) => {
+                return Err(Error::NoSuchRun(run.clone()));
+            }
         };
         if call.run != *run {
             return Err(Error::NotOfThisRun {

@@ -8,6 +8,7 @@ use windlass_core::approval::{ApprovalStatus, DecideError, Digest, HoldStatus, P
 use windlass_core::durable::InboxCommandId;
 use windlass_core::redact::RedactError;
 use windlass_core::run::FoldError;
+use windlass_core::stop::StopOrder;
 use windlass_keys::KeyError;
 use windlass_spec::{CallId, RunId, Timestamp};
 
@@ -246,6 +247,9 @@ pub enum Error {
         /// When the hold ends.
         until: Timestamp,
     },
+    /// A stop covers the call.
+    #[error("{0}\nhint: it goes on after `windlass start`")]
+    Stopped(Box<StopOrder>),
     /// The inbox command is gone or belongs to another run.
     #[error("there is no inbox command {0} to take; it may have been taken before")]
     NoSuchCommand(InboxCommandId),
@@ -299,6 +303,7 @@ impl Error {
                 | Self::NoSuchHold(_)
                 | Self::TooLate { .. }
                 | Self::NotDue { .. }
+                | Self::Stopped(_)
                 | Self::NoSuchCommand(_)
                 | Self::NoSuchServer(_)
                 | Self::NoSuchPin { .. }

@@ -238,6 +238,7 @@ pub(crate) const RUNS: SealedTable = SealedTable {
         "held_calls",
         "commands",
         "damage",
+        "wake_at",
     ],
     key: &[0],
 };
@@ -332,6 +333,13 @@ pub(crate) const TOKENS: SealedTable = SealedTable {
         "revoked_by",
     ],
     key: &[0],
+};
+
+pub(crate) const STOPS: SealedTable = SealedTable {
+    name: "stops",
+    what: "the list of what is stopped",
+    columns: &["only_row", "revision", "body"],
+    key: &[],
 };
 
 impl SealedTable {

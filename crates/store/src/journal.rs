@@ -1,5 +1,6 @@
 //! The journal of one run, as its owner writes it: events in order, then the end.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{OptionalExtension, params};
@@ -30,6 +31,8 @@ pub struct RunJournal {
     /// The number of the next event. Held while one is sent, so that events are sent in the order of
     /// their numbers.
     next: Mutex<i64>,
+    /// Whether a worker is to resume the run.
+    is_left: AtomicBool,
 }
 
 impl std::fmt::Debug for RunJournal {
@@ -56,6 +59,7 @@ impl RunJournal {
             redactor,
             health,
             next: Mutex::new(next),
+            is_left: AtomicBool::new(false),
         }
     }
 
@@ -219,6 +223,11 @@ impl RunJournal {
         u64::try_from(seq).map_err(|error| Error::unreadable("the number of an event", error))
     }
 
+    /// Leaves the run, when this is dropped, as an owner does that dies: the next worker resumes it.
+    pub fn leave_to_worker(&self) {
+        self.is_left.store(true, Ordering::Relaxed);
+    }
+
     /// Waits until everything appended so far is on the disk.
     ///
     /// # Errors
@@ -256,17 +265,21 @@ impl RunJournal {
 
     fn end_work(&self, end: &RunEnd) -> Result<Work, Error> {
         let text = self.redactor.json(end, &["end"])?;
-        let state = if is_final(end) { "ended" } else { "waiting" };
+        let state = if end.is_final() { "ended" } else { "waiting" };
+        let wake_at = match end {
+            RunEnd::WaitingForCaller { until } => Some(until.as_microseconds()),
+            _ => None,
+        };
         let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
         Ok(Work::new(CrashPoints::of("end"), move |connection| {
             let mut update = connection.prepare_cached(
-                r#"UPDATE runs SET "end" = ?1, state = ?2,
+                r#"UPDATE runs SET "end" = ?1, state = ?2, wake_at = ?5,
                        (ended_at, event_count) =
                            (SELECT max(started_at, max(at)), count(*) FROM events WHERE run = ?3)
                    WHERE run = ?3 AND epoch = ?4 AND state = 'open'"#,
             )?;
             change_run(connection, &run, || {
-                match update.execute(params![text, state, run.as_str(), epoch])? {
+                match update.execute(params![text, state, run.as_str(), epoch, wake_at])? {
                     0 => Err(refusal_reason(connection, &run, epoch)?),
                     _ => Ok(()),
                 }
@@ -301,11 +314,6 @@ impl RunJournal {
     }
 }
 
-/// Whether a run with this end can never be resumed.
-fn is_final(end: &RunEnd) -> bool {
-    *end != RunEnd::WaitingForPerson
-}
-
 impl Drop for RunJournal {
     /// Waits for pending writes before the lease is released: after another owner takes the run over,
     /// they would be refused.
@@ -313,8 +321,9 @@ impl Drop for RunJournal {
         if self.health.has_pending() {
             let _ = self.sync();
         }
-        // Not a person stopped it but a fault did, so a worker may resume it.
-        if self.health.check().is_err() || std::thread::panicking() {
+        // Not a person stopped this process but a fault or an operator did, so a worker may resume the run.
+        let is_left = self.is_left.load(Ordering::Relaxed);
+        if is_left || self.health.check().is_err() || std::thread::panicking() {
             self.lease.abandon();
         }
     }

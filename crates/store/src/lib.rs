@@ -42,6 +42,7 @@ mod rows;
 mod schema;
 mod secret;
 mod standing;
+mod stop;
 mod store;
 mod token;
 mod variant;

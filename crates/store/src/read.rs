@@ -530,6 +530,13 @@ pub(crate) fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
+/// Whether a run that waits does so for a person.
+fn is_for_person(row: &Row<'_>) -> Result<bool, Error> {
+    let end = row.get_ref(8)?.as_str_or_null();
+    let end = end.map_err(rusqlite::Error::from)?;
+    Ok(end.is_none_or(|end| end.contains("waiting_for_person")))
+}
+
 fn summary(row: &Row<'_>) -> Result<RunSummary, Error> {
     // By number: looking up column names for each row would take longer than reading it.
     let run = run_id(row.get(0)?)?;
@@ -538,9 +545,9 @@ fn summary(row: &Row<'_>) -> Result<RunSummary, Error> {
     let state = run_state(state).map_err(|error| Error::unreadable(place(), error))?;
     let end = match state {
         RunState::Open => None,
-        // The stored end is always this one. Not parsing it makes long lists faster.
-        RunState::Waiting => Some(RunEnd::WaitingForPerson),
-        RunState::Ended => {
+        // The usual one is not parsed, which makes long lists faster.
+        RunState::Waiting if is_for_person(row)? => Some(RunEnd::WaitingForPerson),
+        RunState::Waiting | RunState::Ended => {
             let end = row.get_ref(8)?.as_str().map_err(rusqlite::Error::from)?;
             let end = serde_json::from_str(end);
             Some(end.map_err(|error| Error::unreadable(place(), error))?)

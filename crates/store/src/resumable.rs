@@ -28,7 +28,9 @@ pub(crate) const CANDIDATES: &str = "
         CROSS JOIN runs ON runs.run = asked.run AND runs.state <> 'ended'
         WHERE asked.status = 'pending' AND asked.expires_at <= ?1
     UNION ALL
-    SELECT 4, run FROM runs WHERE state = 'open'";
+    SELECT 4, run FROM runs WHERE state = 'open'
+    UNION ALL
+    SELECT 5, run FROM runs WHERE state = 'waiting' AND wake_at IS NOT NULL AND wake_at <= ?1";
 
 impl Store {
     /// The runs that can be resumed at `now`: not ended, owned by no living process, and with work to
@@ -145,6 +147,7 @@ fn reason_of(number: i64) -> ResumeReason {
         1 => ResumeReason::Command,
         2 => ResumeReason::HoldDue,
         3 => ResumeReason::QuestionExpired,
+        5 => ResumeReason::CallerLate,
         _ => ResumeReason::OwnerGone,
     }
 }
@@ -207,6 +210,7 @@ mod tests {
             "holds_open",
             "approvals_to_expire",
             "runs_open",
+            "runs_to_wake",
         ] {
             assert!(
                 plan.iter().any(|step| step.contains(index)),

@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0017_answer_notices.sql"),
     include_str!("migrations/0018_serving.sql"),
     include_str!("migrations/0019_purged_recall.sql"),
+    include_str!("migrations/0020_stops.sql"),
 ];
 
 /// Marks the file as a Windlass database, for `file` and for the check below: "Wndl".

@@ -269,7 +269,7 @@ impl Store {
                 .wait_for(Work::new(CrashPoints::of("take_over"), move |connection| {
                     let mut update = connection.prepare_cached(
                 r#"UPDATE runs SET epoch = epoch + 1, state = 'open', "end" = NULL, ended_at = NULL,
-                       event_count = NULL
+                       event_count = NULL, wake_at = NULL
                    WHERE run = ?1 AND state <> 'ended' RETURNING epoch"#,
             )?;
                     evidence::change_run(connection, &id, || {

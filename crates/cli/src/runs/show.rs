@@ -18,6 +18,7 @@ use crate::arguments::OneRun;
 use crate::moments::{ago, left};
 use crate::paste;
 use crate::rendered::{escape_exact, escape_indented};
+use crate::stop::start_command;
 use crate::table::one_line;
 use crate::terminal::{print_json, print_line};
 
@@ -80,6 +81,9 @@ impl RunStatusOutput<'_> {
         if let Some(parent) = self.status.run.as_ref().and_then(Run::parent) {
             field("works for", &parent.to_string());
         }
+        if let Some(order) = &self.status.stopped {
+            field("stopped", &format!("{order} ({})", ago(order.at, now)));
+        }
         if let Some(program) = &self.status.waits_for_program {
             field("program", &program.to_string());
         }
@@ -120,6 +124,9 @@ impl RunStatusOutput<'_> {
     }
 
     fn state(&self) -> String {
+        if self.status.stopped.is_some() && !self.status.has_process {
+            return "stopped by an operator".to_owned();
+        }
         if let (Some(program), []) = (
             &self.status.waits_for_program,
             self.status.questions.as_slice(),
@@ -152,6 +159,11 @@ impl RunStatusOutput<'_> {
         let held = status.holds.iter();
         let held = held.filter(|hold| hold.status() == HoldStatus::Held);
         steps.extend(held.map(|hold| format!("holds undo {}", hold.call())));
+        if let Some(order) = &self.status.stopped {
+            steps.push(start_command(order));
+            steps.push(format!("runs cancel {}", status.outermost));
+            return self.commands(&steps);
+        }
         let needs_program = matches!(status.waits_for_program, Some(ProgramWait::Functions(_)));
         if status.questions.is_empty() && !needs_program {
             steps.push(format!("runs resume {}", status.outermost));

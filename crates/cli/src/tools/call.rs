@@ -15,7 +15,7 @@ use windlass_spec::{CallRecord, Effect, ErrorCategory, Failure, ToolResponse};
 use super::find;
 use super::typed::arguments;
 use crate::arguments::ToolsCall;
-use crate::ending::describe_pending;
+use crate::ending::{describe_pending, exit_code};
 use crate::live::{Live, notice_line};
 use crate::program::Program;
 use crate::report::Reporter;
@@ -59,6 +59,11 @@ pub(crate) fn run(
         eprint_line("the call waits for an approval or answer")?;
         eprint_line(&describe_pending(&run, &service, &identity)?)?;
         return Ok(CommandOutcome::Code(standing.exit_code()));
+    }
+    if run.stopped().is_some() {
+        eprint_line("the call did not start")?;
+        eprint_line(&describe_pending(&run, &service, &identity)?)?;
+        return Ok(CommandOutcome::Code(exit_code(&run)));
     }
     show(&run, &service, command.json)
 }

@@ -39,6 +39,7 @@ mod security_page;
 mod seeded;
 mod serve;
 mod session;
+mod stops;
 mod tools;
 mod trust;
 mod worker;

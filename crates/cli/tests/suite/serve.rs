@@ -7,3 +7,4 @@ mod refusals;
 mod runs;
 mod server;
 mod stopping;
+mod stops;

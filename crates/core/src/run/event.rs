@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use windlass_policy::Session;
 use windlass_spec::plan::{Plan, PlanTaskId};
 use windlass_spec::registry::Permission;
 use windlass_spec::{
@@ -44,6 +45,27 @@ pub struct Task {
     /// Whether the task is based on untrusted content: the run that set it had read from outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
+    /// The program that makes the call, if it is not Windlass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<Box<OutsideCall>>,
+}
+
+/// A call that another program makes, after it was decided here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutsideCall {
+    /// The program, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// Its session, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// How many seconds a call that may begin can wait for its beginning.
+    pub begin_seconds: u32,
+    /// How many seconds after its beginning the outcome of the call counts as unknown.
+    pub outcome_seconds: u32,
+    /// What the session did before the call.
+    #[serde(default)]
+    pub before: Session,
 }
 
 /// An event of a run.

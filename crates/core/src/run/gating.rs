@@ -282,7 +282,11 @@ impl Run {
         readiness: &Readiness,
         receive: impl FnOnce(&GateContext<'_>) -> T,
     ) -> T {
-        let session = self.session(record);
+        let own = self.session(record);
+        let session = match &self.task.outside {
+            Some(outside) => outside.session_with(own),
+            None => own,
+        };
         let tainted_arguments = self.tainted_arguments(record);
         let other_calls = self.allowance.calls_of_others_before(record.id().turn);
         let context = GateContext {
@@ -291,7 +295,7 @@ impl Run {
             specification: Some(tool),
             inherited: self.inherited.as_ref(),
             readiness,
-            calls_allowed: session.calls.saturating_add(other_calls),
+            calls_allowed: own.calls.saturating_add(other_calls),
             max_calls: self.settings().max_calls,
             session,
             is_tainted: self.is_tainted_before(record),

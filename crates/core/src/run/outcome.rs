@@ -25,6 +25,11 @@ pub enum RunEnd {
     Cancelled,
     /// It waits for a person.
     WaitingForPerson,
+    /// It waits for the program that makes its call.
+    WaitingForCaller {
+        /// Until when.
+        until: Timestamp,
+    },
     /// It failed.
     Failed {
         /// The category of the error.
@@ -35,6 +40,12 @@ pub enum RunEnd {
 }
 
 impl RunEnd {
+    /// Whether the run is over. Otherwise it only waits.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        !matches!(self, Self::WaitingForPerson | Self::WaitingForCaller { .. })
+    }
+
     /// The exit code of a program that performs only this run.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
@@ -46,7 +57,7 @@ impl RunEnd {
             } => 5,
             Self::Budget { .. } => 1,
             Self::Cancelled => 130,
-            Self::WaitingForPerson => 4,
+            Self::WaitingForPerson | Self::WaitingForCaller { .. } => 4,
             Self::Failed { category, .. } => match category {
                 ErrorCategory::PermissionDenied | ErrorCategory::Rejected => 3,
                 ErrorCategory::Timeout => 5,

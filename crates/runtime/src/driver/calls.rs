@@ -16,6 +16,7 @@ use windlass_core::model::Usage;
 use windlass_core::run::{
     CallEnd, CallKind, Event, ExecutedTool, FormReply, Run, RunEnd, TaskEnd, ToolQuestion, Variant,
 };
+use windlass_core::stop::StopOrder;
 use windlass_spec::plan::PlanTaskId;
 use windlass_spec::{CallId, Deprecation, Effect, ErrorCategory, Failure, RiskLevel};
 use windlass_store::{crash_point, indicates_tool_failure, state_and_category};
@@ -42,6 +43,8 @@ pub(super) enum CallOutcome {
     /// still running and continues when the run is resumed.
     Suspended {
         for_person: bool,
+        /// The stop that it was suspended for.
+        stop: Option<Box<StopOrder>>,
     },
     /// A task of a plan ended, and what it used up.
     TaskEnded(Box<TaskEnd>, Spent),
@@ -108,7 +111,13 @@ impl<'d> Drive<'d> {
         let cancel = self.driver.stop.at_once.child_token();
         let mut running = Running::new();
         let mut plans = Plans::default();
+        let mut stopped = None;
         for call in calls {
+            let (record, _) = self.run.call(call)?;
+            if let Some(stop) = self.stop_covering(Some(record.tool_name())).await? {
+                stopped.get_or_insert(stop);
+                continue;
+            }
             let is_continued = self.parked.remove(call);
             let admitted = match is_continued {
                 true => Some(Admitted::uncounted(&self.driver.limiter)),
@@ -178,8 +187,11 @@ impl<'d> Drive<'d> {
                     CallOutcome::NeedsAnswer(question, notices) => {
                         self.ask_for_tool(&call, *question, notices).await?;
                     }
-                    CallOutcome::Suspended { for_person } => {
+                    CallOutcome::Suspended { for_person, stop } => {
                         *suspended.get_or_insert(false) |= for_person;
+                        if let Some(stop) = stop {
+                            self.note_stop(*stop);
+                        }
                     }
                     CallOutcome::TaskEnded(..) => {}
                 },
@@ -200,8 +212,13 @@ impl<'d> Drive<'d> {
                 }
             }
         }
+        if let Some(stop) = stopped {
+            return self.halt(stop).await;
+        }
         match suspended {
             None => Ok(Flow::Continue),
+            // A worker resumes the run, which then waits for the person.
+            Some(_) if self.run.stopped().is_some() => Ok(Flow::Yield),
             Some(true) if self.run.end().is_none() => self.suspend().await,
             Some(_) => Ok(Flow::Yield),
         }
@@ -228,6 +245,8 @@ impl<'d> Drive<'d> {
         let now = self.driver.durable.now();
         let approval = approval_statement(&self.run, call, &*self.journal, now);
         let work = self.execute(call.clone(), permit, cancel, (None, approval));
+        let (record, _) = self.run.call(call)?;
+        let guard = self.stop_guard(record.tool_name());
         let (call, stop, failed) = (call.clone(), cancel.clone(), ended.end().clone());
         Ok(Some(Box::pin(async move {
             tokio::select! {
@@ -237,6 +256,18 @@ impl<'d> Drive<'d> {
                     return (WorkItem::Call(call), Ok(outcome));
                 }
                 () = tokio::time::sleep(delay) => {}
+            }
+            // It is made again when the run is resumed.
+            match guard.stop().await {
+                Ok(None) => {}
+                Ok(Some(stop)) => {
+                    let suspended = CallOutcome::Suspended {
+                        for_person: false,
+                        stop: Some(Box::new(stop)),
+                    };
+                    return (WorkItem::Call(call), Ok(suspended));
+                }
+                Err(error) => return (WorkItem::Call(call), Err(error.into())),
             }
             let (call, outcome) = work.instrument(span.clone()).await;
             spans::record_outcome(&span, &outcome);
@@ -264,7 +295,7 @@ impl<'d> Drive<'d> {
                 at_once: cancel,
             };
             let driver = self.driver.clone().stopped_by(stop);
-            let driver = driver.inheriting_damage(&self.run);
+            let driver = driver.working_for(&self.run);
             return Box::pin(async move { (call, work_as_child(driver, child).await) });
         }
         if kind == Some(CallKind::ToolSearch) {
@@ -280,6 +311,7 @@ impl<'d> Drive<'d> {
         let isolation = self.driver.isolation();
         let began_with = self.run.variant(&call).cloned();
         let key = self.run.idempotency_key(&call).to_string();
+        let guard = self.stop_guard(permit.tool());
         match self.bound_tool(&permit) {
             Ok(tool) => Box::pin(async move {
                 // Only one irreversible call executes at a time, across the runs of a plan.
@@ -288,6 +320,20 @@ impl<'d> Drive<'d> {
                     Some(lock) => Some(lock.lock().await),
                     None => None,
                 };
+                // It may have been stopped while the call waited.
+                if lock.is_some() {
+                    match guard.stop().await {
+                        Ok(None) => {}
+                        Ok(Some(stop)) => {
+                            let message = format!("{stop}; the call did nothing");
+                            let failure =
+                                Failure::new(ErrorCategory::Cancelled, Effect::None, message);
+                            let end = CallEnd::Cancelled(failure);
+                            return (call, Ok(CallOutcome::Ended(Box::new(end.into()))));
+                        }
+                        Err(error) => return (call, Err(error.into())),
+                    }
+                }
                 let variant =
                     tool.tool()
                         .assigned(&caller.tenant, &caller.principal, began_with.as_ref());
@@ -436,10 +482,16 @@ async fn work_as_child(driver: Driver, first: Option<Event>) -> Outcome {
             variant: None,
             notices: Vec::new(),
         })),
-        None => CallOutcome::Suspended {
-            for_person: run.end_or_waiting().is_some(),
-        },
+        None => suspended(&run),
     })
+}
+
+/// The outcome of a child run that was suspended.
+pub(super) fn suspended(run: &Run) -> CallOutcome {
+    CallOutcome::Suspended {
+        for_person: run.end_or_waiting().is_some(),
+        stop: run.stopped().cloned().map(Box::new),
+    }
 }
 
 /// Drives a child run: the one an earlier process began, else a new one.
@@ -497,7 +549,7 @@ pub(super) fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
                 false => CallEnd::Cancelled(failure),
             }
         }
-        RunEnd::WaitingForPerson => failed(
+        RunEnd::WaitingForPerson | RunEnd::WaitingForCaller { .. } => failed(
             ErrorCategory::PermissionDenied,
             "the sub-agent waits for an approval or answer",
         ),

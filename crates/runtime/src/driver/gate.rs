@@ -116,7 +116,9 @@ impl Drive<'_> {
             return Ok(());
         };
         let write = AtomicWrite::Question(approval.clone());
-        self.record_redacted_with(event, write).await.map(drop)
+        self.record_redacted_with(event, vec![write])
+            .await
+            .map(drop)
     }
 
     /// The gate's current decision about a call, standing approvals included, and whether the call is the
@@ -447,24 +449,25 @@ impl Drive<'_> {
             variant: self.assigned(call),
             at: self.driver.durable.now(),
         };
-        if is_held {
-            // The user may undo it at this moment. The store accepts only one of the two.
-            let is_started = self
-                .record_with(event, AtomicWrite::Start(call.clone()))
-                .await?;
-            if !is_started && self.take_commands().await? == InboxState::Empty {
-                // The clock was set back and the undo window is still open in the store.
-                tokio::time::sleep(INBOX_POLL_IDLE).await;
-            }
-            return Ok(is_started.then_some(admitted));
-        }
         // Only calls that may have an effect must be known to have started after a crash.
-        let durability = match risk {
-            RiskLevel::Reversible => Durability::Relaxed,
-            RiskLevel::ReversibleWithDelay | RiskLevel::Irreversible => Durability::Synced,
-        };
-        self.record(event, durability).await?;
-        Ok(Some(admitted))
+        if risk == RiskLevel::Reversible && !is_held {
+            self.record(event, Durability::Relaxed).await?;
+            return Ok(Some(admitted));
+        }
+        // It may be stopped at this moment. The store accepts only one of the two.
+        let (record, _) = self.run.call(call)?;
+        let work = self.stoppable(Some(record.tool_name()));
+        let mut writes = vec![AtomicWrite::Unstopped(Box::new(work))];
+        if is_held {
+            // The user may undo it at this moment.
+            writes.push(AtomicWrite::Start(call.clone()));
+        }
+        let is_started = self.record_with_all(event, writes).await?;
+        if is_held && !is_started && self.take_commands().await? == InboxState::Empty {
+            // The clock was set back and the undo window is still open in the store.
+            tokio::time::sleep(INBOX_POLL_IDLE).await;
+        }
+        Ok(is_started.then_some(admitted))
     }
 
     /// Ends a call that may have been made before the journal was damaged, as one that was interrupted: an approver is

@@ -17,7 +17,9 @@ use windlass_core::run::{
 use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan};
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure};
 
-use super::calls::{CallOutcome, Outcome, Running, Spent, WorkItem, drive_child, end_of_child};
+use super::calls::{
+    CallOutcome, Outcome, Running, Spent, WorkItem, drive_child, end_of_child, suspended,
+};
 use super::{Drive, DriveError, Driver, Stop};
 
 /// The plans that calls of a turn execute.
@@ -151,8 +153,14 @@ impl<'d> Drive<'d> {
         cancel: &CancellationToken,
     ) -> Result<Option<bool>, DriveError> {
         let mut suspended: Option<bool> = None;
+        if !plans.calls.is_empty()
+            && let Some(stop) = self.stop_covering(None).await?
+        {
+            self.note_stop(stop);
+        }
+        let is_stopping =
+            self.driver.stop.after_step.is_cancelled() || self.run.stopped().is_some();
         for plan in plans.calls.keys().cloned().collect::<Vec<_>>() {
-            let is_stopping = self.driver.stop.after_step.is_cancelled();
             let is_over = self.run.end().is_some() || cancel.is_cancelled();
             if !is_stopping && !is_over {
                 self.begin_tasks(&plan, plans, running, cancel).await?;
@@ -269,7 +277,7 @@ impl<'d> Drive<'d> {
             at_once: cancel.clone(),
         };
         let driver = self.driver.clone().stopped_by(stop);
-        let mut driver = driver.inheriting_damage(&self.run);
+        let mut driver = driver.working_for(&self.run);
         driver.irreversible_lock = Some(Arc::clone(&plans.irreversible_lock));
         plans.driven.insert((id.clone(), task.clone()));
         let item = WorkItem::Task(id.clone(), task.clone(), attempt);
@@ -289,8 +297,11 @@ impl<'d> Drive<'d> {
             CallOutcome::TaskEnded(end, spent) => {
                 self.end_task(&plan, &task, attempt, *end, spent).await?;
             }
-            CallOutcome::Suspended { for_person } => {
+            CallOutcome::Suspended { for_person, stop } => {
                 plans.suspended.insert((plan, task), for_person);
+                if let Some(stop) = stop {
+                    self.note_stop(*stop);
+                }
             }
             CallOutcome::Ended(_) | CallOutcome::NeedsAnswer(..) => {}
         }
@@ -359,9 +370,7 @@ fn drive_task(
 /// The outcome of a task, from the run that worked on it.
 fn task_outcome(run: &Run) -> CallOutcome {
     let Some(end) = run.end() else {
-        return CallOutcome::Suspended {
-            for_person: run.end_or_waiting().is_some(),
-        };
+        return suspended(run);
     };
     let tainted = run.is_tainted();
     let end = match (end, run.task().call.is_some()) {

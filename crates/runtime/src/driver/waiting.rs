@@ -99,7 +99,7 @@ impl Drive<'_> {
 
     /// Suspends the run until a person decides. It then needs no process.
     pub(super) async fn suspend(&mut self) -> Result<Flow, DriveError> {
-        self.run.mark_waiting();
+        self.run.mark_waiting(RunEnd::WaitingForPerson);
         self.journal.end(&RunEnd::WaitingForPerson).await?;
         Ok(Flow::Yield)
     }
@@ -196,7 +196,7 @@ pub(crate) async fn take_command(
         event = journal.redact(Event::TimePassed { at })?;
         run.apply(event.event())?;
     }
-    store_applied(run, journal, event, AtomicWrite::Take(id)).await
+    store_applied(run, journal, event, vec![AtomicWrite::Take(id)]).await
 }
 
 /// Whether an event settles an open question. If it then does not fit that question, one of the two was

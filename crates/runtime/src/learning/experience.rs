@@ -87,7 +87,7 @@ fn ended(end: &RunEnd) -> ExperienceEnd {
             ExperienceEnd::Incomplete(format!("it ran out of its budget ({})", budget.as_str()))
         }
         RunEnd::Cancelled => ExperienceEnd::Stopped("it was stopped".to_owned()),
-        RunEnd::WaitingForPerson => {
+        RunEnd::WaitingForPerson | RunEnd::WaitingForCaller { .. } => {
             ExperienceEnd::Stopped("it waits for an approval or answer".to_owned())
         }
         // A failure of the model or the operator teaches nothing about tools.

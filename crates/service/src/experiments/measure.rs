@@ -198,7 +198,7 @@ pub struct RunMeasurements {
 pub(super) fn is_outcome(end: &RunEnd) -> bool {
     match end {
         RunEnd::Completed | RunEnd::IterationLimit | RunEnd::Budget { .. } => true,
-        RunEnd::Cancelled | RunEnd::WaitingForPerson => false,
+        RunEnd::Cancelled | RunEnd::WaitingForPerson | RunEnd::WaitingForCaller { .. } => false,
         RunEnd::Failed { category, .. } => !matches!(
             category,
             ErrorCategory::RateLimited

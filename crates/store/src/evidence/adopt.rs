@@ -13,7 +13,7 @@ use super::chain::sign_all;
 use super::position;
 use super::{
     APPROVALS, Authentication, Belonging, COMMANDS, Database, Evidence, HOLDS, RUNS, Record,
-    STANDING, SealedTable, TOKENS,
+    STANDING, STOPS, SealedTable, TOKENS,
 };
 use crate::error::Error;
 use crate::read::run_id;
@@ -149,7 +149,9 @@ fn sign_database(database: &Database, key: &JournalKey, journal: &str) -> Result
     )?;
     sign_open_runs(database)?;
     sign_bodies(database)?;
-    for table in [&APPROVALS, &HOLDS, &COMMANDS, &STANDING, &TOKENS, &RUNS] {
+    for table in [
+        &APPROVALS, &HOLDS, &COMMANDS, &STANDING, &TOKENS, &STOPS, &RUNS,
+    ] {
         seal_all(database, table)?;
     }
     crate::admin::sign_all(database)?;

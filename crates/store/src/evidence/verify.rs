@@ -196,6 +196,9 @@ fn verify_rest(database: &Database) -> Result<Vec<Alteration>, Error> {
     }
     let (_, mut alterations) = check_rows(database, &super::STANDING, None)?;
     alterations.extend(check_rows(database, &super::TOKENS, None)?.1);
+    if let Err(error) = crate::stop::read(database) {
+        alterations.push(Alteration::of(error)?);
+    }
     for error in admin::check_all(database)? {
         alterations.push(Alteration::of(error)?);
     }

@@ -30,5 +30,6 @@ mod resumable;
 mod retention;
 mod secrets;
 mod standing;
+mod stops;
 mod support;
 mod torn_log;

@@ -324,20 +324,24 @@ impl Journal for SimulatedJournal {
     fn append_with<'j>(
         &'j mut self,
         event: &'j RedactedEvent,
-        write: AtomicWrite,
+        writes: Vec<AtomicWrite>,
     ) -> DurableFuture<'j, AppendOutcome> {
         Box::pin(async move {
             self.shared.reset_empty_polls();
             let name = name(event.event());
             self.shared.reach(&format!("before {name}")).await;
             self.flush().await?;
-            let outcome = self.inner.append_with(event, write).await?;
+            let outcome = self.inner.append_with(event, writes).await?;
             if outcome == AppendOutcome::Stored {
                 self.remember_event(event);
             }
             self.shared.reach(&format!("after {name}")).await;
             Ok(outcome)
         })
+    }
+
+    fn leave_to_worker(&mut self) {
+        self.inner.leave_to_worker();
     }
 
     fn inbox(&self) -> DurableFuture<'_, Vec<InboxCommand>> {
