@@ -209,6 +209,7 @@ pub(crate) fn contains(bytes: &[u8], needle: &str) -> bool {
 pub(crate) const WITHOUT_EVIDENCE: &str = "
     DROP TABLE evidence; DROP TABLE log_position; DROP TABLE purged_events;
     DROP TABLE admin_changes; DROP TABLE admin_heads; DROP INDEX mailbox_by_run;
+    DROP TABLE stops; DROP INDEX runs_to_wake; ALTER TABLE runs DROP COLUMN wake_at;
     ALTER TABLE runs DROP COLUMN last_event; ALTER TABLE runs DROP COLUMN head;
     ALTER TABLE runs DROP COLUMN unsigned_events; ALTER TABLE runs DROP COLUMN questions;
     ALTER TABLE runs DROP COLUMN held_calls; ALTER TABLE runs DROP COLUMN commands;
