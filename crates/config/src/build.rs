@@ -1,6 +1,7 @@
 //! Builds a configuration from a checked tree. It cannot fail, because every value was checked before.
 
 mod servers;
+mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -85,6 +86,7 @@ pub(crate) fn build(tree: Node, restricted: &Restricted) -> Configuration {
             .filter_map(|(name, node)| Some((name.parse().ok()?, agent(node))))
             .collect(),
         servers: servers::servers(&tree),
+        webhooks: webhooks::webhooks(&tree),
         known_categories: known::categories(&tree),
         categories,
         category_of,

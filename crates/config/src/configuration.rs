@@ -18,7 +18,7 @@ use crate::restrict::Restricted;
 use crate::settings::{
     AgentSettings, ApprovalSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings,
     GateSettings, IntentSettings, LearningSettings, Library, PrincipalSettings, SearchSettings,
-    SelectionSettings, WebToolSettings,
+    SelectionSettings, WebToolSettings, WebhookSettings,
 };
 use crate::tree::Node;
 
@@ -55,6 +55,7 @@ pub(crate) struct Inner {
     pub(crate) approvers: BTreeMap<String, Vec<String>>,
     pub(crate) agents: BTreeMap<AgentName, AgentSettings>,
     pub(crate) servers: Vec<ServerSettings>,
+    pub(crate) webhooks: Vec<WebhookSettings>,
     pub(crate) known_categories: Categories,
     pub(crate) categories: BTreeMap<CategoryName, Category>,
     pub(crate) category_of: BTreeMap<ToolName, CategoryName>,
@@ -250,6 +251,12 @@ impl Configuration {
     #[must_use]
     pub fn servers(&self) -> &[ServerSettings] {
         &self.inner.servers
+    }
+
+    /// Who is notified of events, in the order of their names. Includes disabled webhooks.
+    #[must_use]
+    pub fn webhooks(&self) -> &[WebhookSettings] {
+        &self.inner.webhooks
     }
 
     /// The categories that exist, predefined or declared.

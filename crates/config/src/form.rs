@@ -9,6 +9,8 @@ use windlass_spec::server::{EnvTemplate, ServerName};
 use windlass_spec::text::{TextUse, is_clean, is_hidden};
 use windlass_spec::{AgentName, Signature, ToolName, Type};
 
+use crate::settings::WebhookEvent;
+
 /// The form of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -45,6 +47,10 @@ pub(crate) enum Form {
     Header,
     /// A string that may end with a reference to an environment variable.
     Given,
+    /// The name of a webhook.
+    Webhook,
+    /// An event that a webhook is sent for.
+    WebhookEvent,
 }
 
 impl Form {
@@ -67,8 +73,12 @@ impl Form {
             Self::Category => CategoryName::new(text).map(drop).map_err(|e| e.to_string()),
             Self::Permission => Permission::new(text).map(drop).map_err(|e| e.to_string()),
             Self::Tool => ToolName::new(text).map(drop).map_err(|e| e.to_string()),
-            Self::Group if is_group(text) => Ok(()),
-            Self::Group => Err(format!("`{text}` is not {}", self.describe())),
+            Self::Group | Self::Webhook if is_group(text) => Ok(()),
+            Self::WebhookEvent => match text.parse::<WebhookEvent>() {
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            },
+            Self::Group | Self::Webhook => Err(format!("`{text}` is not {}", self.describe())),
             Self::Agent | Self::Principal | Self::Approver | Self::Intent => {
                 AgentName::new(text).map(drop).map_err(|e| e.to_string())
             }
@@ -109,6 +119,8 @@ impl Form {
             Self::Variable => "the name of an environment variable",
             Self::Header => "the name of a header",
             Self::Given => "a string",
+            Self::Webhook => "the name of a webhook: a letter, then letters, digits, `_` and `-`",
+            Self::WebhookEvent => "an event, such as `approval.asked`",
         }
     }
 
@@ -123,7 +135,8 @@ impl Form {
                 json!({ "pattern": "^(\\*|(\\*\\.)?[^*/?#@\\s.][^*/?#@\\s]*)(:[0-9]+)?$" })
             }
             Self::Record => json!({ "pattern": "^\\s*\\{" }),
-            Self::Group => json!({ "pattern": "^[a-z][a-z0-9_-]{0,63}$" }),
+            Self::Group | Self::Webhook => json!({ "pattern": "^[a-z][a-z0-9_-]{0,63}$" }),
+            Self::WebhookEvent => json!({ "enum": WebhookEvent::ALL.map(WebhookEvent::as_str) }),
             Self::Tool | Self::Agent | Self::Principal | Self::Approver | Self::Intent => {
                 json!({ "minLength": 1, "maxLength": 128, "pattern": "\\S" })
             }

@@ -6,6 +6,7 @@ mod categories;
 mod learning;
 mod servers;
 mod table;
+mod webhooks;
 
 pub(crate) use table::ROOT;
 

@@ -39,7 +39,8 @@ pub use schema::schema;
 pub use settings::{
     AgentSettings, ApprovalSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings,
     GateSettings, IntentDefinition, IntentSettings, LearningSettings, Library, PrincipalSettings,
-    SearchSettings, SelectionSettings, WebToolSettings, WithoutConfidence,
+    SearchSettings, SelectionSettings, WebToolSettings, WebhookEvent, WebhookSecretSource,
+    WebhookSettings, WebhookTarget, WithoutConfidence,
 };
 pub use show::ConfigEntry;
 pub use source::ConfigSource;

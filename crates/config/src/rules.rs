@@ -5,6 +5,7 @@ mod ceilings;
 pub(crate) mod known;
 mod servers;
 mod switches;
+mod webhooks;
 
 use std::collections::BTreeMap;
 
@@ -33,6 +34,7 @@ pub(crate) fn check(tree: &Node, mistakes: &mut Vec<ConfigMistake>) {
     rules.tools_in_two_categories();
     rules.intents();
     servers::check(tree, rules.mistakes);
+    webhooks::check(tree, rules.mistakes);
     switches::check(tree, rules.mistakes);
     ceilings::check(tree, rules.mistakes);
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use windlass_spec::registry::{Permission, RateLimits};
-use windlass_spec::server::ServerName;
+use windlass_spec::server::{EnvTemplate, ServerName};
 use windlass_spec::{Confidence, NonEmptyText, TimeoutSeconds, ToolName};
 
 /// A source of tools.
@@ -190,4 +190,79 @@ pub struct SearchSettings {
     pub endpoint: Option<String>,
     /// The most results that a search returns.
     pub max_results: u32,
+}
+
+windlass_spec::word_set! {
+    /// An event that a webhook is sent for.
+    WebhookEvent, "event of a webhook" {
+        /// An agent asks a person.
+        ApprovalAsked = "approval.asked",
+        /// A person decided; another one may be needed.
+        ApprovalDecided = "approval.decided",
+        /// A question will expire soon.
+        ApprovalExpiring = "approval.expiring",
+        /// A question expired, or is not asked any more.
+        ApprovalClosed = "approval.closed",
+        /// A run ended.
+        RunEnded = "run.ended",
+        /// An agent lacks a tool.
+        GapRecorded = "gap.recorded",
+    }
+}
+
+/// Who is notified of events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookSettings {
+    /// Its name.
+    pub name: String,
+    /// The file that declares it. The same name in another file is another webhook.
+    pub declared_in: String,
+    /// Where events go.
+    pub target: WebhookTarget,
+    /// The events that are sent.
+    pub events: BTreeSet<WebhookEvent>,
+    /// Whether events contain the arguments of calls.
+    pub has_arguments: bool,
+    /// The address with which links begin.
+    pub server: Option<String>,
+    /// How long before it expires a question is announced.
+    pub expiring: Duration,
+    /// How long an attempt may take.
+    pub timeout: Duration,
+    /// How many attempts are made.
+    pub attempts: u32,
+    /// How long after the first attempt the second one is made.
+    pub first_retry: Duration,
+    /// Whether events are sent.
+    pub is_enabled: bool,
+}
+
+/// Where the events of a webhook go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WebhookTarget {
+    /// To a URL, signed.
+    Url {
+        /// The URL.
+        url: String,
+        /// Where the secret is.
+        secret: WebhookSecretSource,
+    },
+    /// To the standard input of a program.
+    Command {
+        /// The program and its arguments; never empty.
+        command: Vec<String>,
+        /// Where it runs.
+        directory: PathBuf,
+        /// The names of the environment variables that it gets.
+        environment: Vec<String>,
+    },
+}
+
+/// Where the secret of a webhook is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WebhookSecretSource {
+    /// In a variable.
+    Variable(EnvTemplate),
+    /// In a file.
+    File(PathBuf),
 }

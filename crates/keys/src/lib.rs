@@ -12,6 +12,7 @@ mod installation;
 mod journal_key;
 mod seal;
 mod statement;
+mod webhook;
 
 pub use approver::{ApproverKey, KeyProtection, MIN_PASSPHRASE};
 pub use approvers::{Approver, ApproverList, Approvers, Delegation};
@@ -19,3 +20,4 @@ pub use directory::{KeyDirectory, KeyError};
 pub use installation::{InstallationKey, PublicKey};
 pub use journal_key::{JournalKey, Tag, key_files, random_bytes, sha256};
 pub use seal::is_sealed;
+pub use webhook::{NotAWebhookSecret, WebhookSecrets};

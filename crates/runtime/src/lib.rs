@@ -23,6 +23,8 @@ mod isolation;
 mod learning;
 mod limiter;
 mod memory;
+#[cfg(feature = "learn")]
+mod operator_command;
 #[cfg_attr(not(feature = "learn"), path = "without_learn/playbook.rs")]
 mod playbook;
 mod progress;
@@ -55,6 +57,8 @@ pub use learning::Learning;
 pub use learning::{Checker, Learned, answer_matches, experience, followed, learn};
 pub use limiter::lasting;
 pub use memory::InMemory;
+#[cfg(feature = "learn")]
+pub use operator_command::OperatorCommand;
 #[cfg(feature = "learn")]
 pub use playbook::{
     KeptPlaybook, NewEvidence, PlaybookError, PlaybookProblem, PlaybookUpdate, SearchablePlaybook,

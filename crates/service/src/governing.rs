@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use windlass_config::Configuration;
+use windlass_config::{Configuration, WebhookTarget};
 use windlass_runtime::{LibraryScan, is_script, program_in_path};
 use windlass_spec::server::Transport;
 
@@ -20,7 +20,7 @@ pub struct GoverningFiles {
     pub policies: Vec<PathBuf>,
     /// The library files.
     pub libraries: Vec<PathBuf>,
-    /// The programs and scripts that libraries, MCP servers and the checker of answers start, and the parts of
+    /// The programs and scripts that libraries, MCP servers, webhooks and the checker of answers start, and the parts of
     /// these servers.
     pub programs: Vec<PathBuf>,
     /// The data directory, with journals, approvals, pins and tokens.
@@ -76,6 +76,15 @@ impl Service {
                 programs.extend(named_files(named, directory));
                 programs.extend(installed_program(&command.program));
                 programs.extend(command.parts.iter().cloned());
+            }
+        }
+        for webhook in configuration.webhooks() {
+            if let WebhookTarget::Command {
+                command, directory, ..
+            } = &webhook.target
+            {
+                programs.extend(named_files(command, directory));
+                programs.extend(command.first().and_then(|name| installed_program(name)));
             }
         }
         let learning = configuration.learning();

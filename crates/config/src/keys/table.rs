@@ -1,11 +1,12 @@
 //! The table of all keys. The keys of categories and their tools are in `categories.rs`, those of servers in
-//! `servers.rs`, and those of learning in `learning.rs`.
+//! `servers.rs`, those of webhooks in `webhooks.rs`, and those of learning in `learning.rs`.
 
 use windlass_spec::Confidence;
 
 use super::categories::{CATEGORIES, RATE_LIMITS, TIMEOUT_RANGE};
 use super::learning::LEARNING;
 use super::servers::SERVERS;
+use super::webhooks::WEBHOOKS;
 use super::{DefaultValue, Key, Map, Range, Shape};
 use crate::effect::{KeyEffect, KeyPower, Stricter, Unset};
 use crate::form::Form;
@@ -137,6 +138,13 @@ const KEYS: &[Key] = &[
         name: "servers",
         about: "MCP servers by name. The names of their tools start with the name of the server.",
         shape: Shape::Map(&SERVERS),
+        default: DefaultValue::Nothing,
+        effect: KeyEffect::NewEntry(KeyPower::RunsPrograms),
+    },
+    Key {
+        name: "webhooks",
+        about: "Who is notified of approvals, ends of runs and gaps: URLs and commands, by name.",
+        shape: Shape::Map(&WEBHOOKS),
         default: DefaultValue::Nothing,
         effect: KeyEffect::NewEntry(KeyPower::RunsPrograms),
     },

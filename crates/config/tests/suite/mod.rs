@@ -9,6 +9,7 @@ mod servers;
 mod tools;
 mod trust;
 mod values;
+mod webhooks;
 
 use std::path::PathBuf;
 

@@ -1,33 +1,20 @@
 //! Checks whether an answer is right, by the answer that the task expects or by a command of the operator.
 
 use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
 use windlass_core::run::Run;
-use windlass_spawn::{Isolation, ProcessGroup};
-use windlass_spec::ProgramAccess;
+use windlass_spawn::Isolation;
 
-/// The environment variables that every checker gets. All others must be listed.
-const ALWAYS_PASSED: [&str; 3] = ["PATH", "HOME", "LANG"];
+use crate::operator_command::OperatorCommand;
 
 /// The timeout of a checker command.
 const CHECKER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A command that checks whether the answer of a run is right. It reads one JSON object with the run, the
 /// task and the response. Its exit status is 0 for right, 1 for wrong, and anything else for unknown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checker {
-    /// The program and its arguments; never empty.
-    pub command: Vec<String>,
-    /// Where it runs; the current directory if it is empty. A program with a slash in its name is found from there.
-    pub directory: PathBuf,
-    /// The names of the environment variables it gets, besides `PATH`, `HOME` and `LANG`.
-    pub environment: Vec<String>,
-}
+pub type Checker = OperatorCommand;
 
 /// Whether the answer of a run is right, if known, and why the operator's command could not run.
 pub(super) async fn checked(
@@ -43,7 +30,7 @@ pub(super) async fn checked(
         return (Some(false), None);
     }
     let verdict = match checker {
-        Some(checker) => checker.check(run, isolation).await,
+        Some(checker) => verdict(checker, run, isolation).await,
         None => Ok(None),
     };
     let (verdict, warning) = match verdict {
@@ -90,61 +77,24 @@ fn words(text: &str) -> Vec<String> {
     kept.split_whitespace().map(str::to_lowercase).collect()
 }
 
-impl Checker {
-    async fn check(&self, run: &Run, isolation: &Isolation) -> io::Result<Option<bool>> {
-        let Some((program, arguments)) = self.command.split_first() else {
-            return Ok(None);
-        };
-        let input = json!({
-            "run": run.id(),
-            "task": run.task().description,
-            "metadata": run.task().metadata,
-            "end": run.end(),
-            "response": run.response(),
-        });
-        let mut command = match self.directory == Path::new("") {
-            true => Command::new(program),
-            false => {
-                let directory = std::path::absolute(&self.directory)?;
-                let mut command = match program.contains('/') {
-                    true => Command::new(directory.join(program)),
-                    false => Command::new(program),
-                };
-                command.current_dir(directory);
-                command
-            }
-        };
-        let named = self.environment.iter().map(String::as_str);
-        let passed = ALWAYS_PASSED.into_iter().chain(named);
-        command
-            .args(arguments)
-            .env_clear()
-            .envs(passed.filter_map(|name| Some((name, std::env::var_os(name)?))))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        isolation
-            .confine(&mut command, &ProgramAccess::default())
-            .map_err(io::Error::other)?;
-        let mut command = tokio::process::Command::from(command);
-        let mut child = command.kill_on_drop(true).spawn()?;
-        // What it started ends with it.
-        let _group = ProcessGroup::of(child.id());
-        let stdin = child.stdin.take();
-        let exited = async {
-            if let Some(mut stdin) = stdin {
-                // A command that does not read all of its input may still return a verdict.
-                let _ = stdin.write_all(input.to_string().as_bytes()).await;
-            }
-            child.wait().await
-        };
-        let status = tokio::time::timeout(CHECKER_TIMEOUT, exited).await??;
-        Ok(match status.code() {
-            Some(0) => Some(true),
-            Some(1) => Some(false),
-            _ => None,
-        })
-    }
+/// Whether the answer of a run is right, according to the command.
+async fn verdict(checker: &Checker, run: &Run, isolation: &Isolation) -> io::Result<Option<bool>> {
+    let input = json!({
+        "run": run.id(),
+        "task": run.task().description,
+        "metadata": run.task().metadata,
+        "end": run.end(),
+        "response": run.response(),
+    });
+    let input = input.to_string();
+    let status = checker
+        .run(input.as_bytes(), &[], CHECKER_TIMEOUT, isolation)
+        .await?;
+    Ok(match status.code() {
+        Some(0) => Some(true),
+        Some(1) => Some(false),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

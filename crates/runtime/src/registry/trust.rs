@@ -7,7 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use windlass_config::{ConfigSource, Configuration, Library, UntrustedSetting, load};
+use windlass_config::{
+    ConfigSource, Configuration, Library, UntrustedSetting, WebhookSecretSource, WebhookSettings,
+    WebhookTarget, load,
+};
 use windlass_files::{OwnerError, check_owner, create_directory, replace};
 use windlass_spec::Timestamp;
 use windlass_spec::server::{EnvTemplate, ServerSettings, Transport};
@@ -140,9 +143,20 @@ impl ProjectSubject {
             server_files(server, &mut files);
             server_grants(server, &mut grants);
         }
-        let checker = own.learning().checker.iter().map(PathBuf::from);
+        for webhook in own.webhooks() {
+            webhook_grants(webhook, &mut grants);
+        }
+        let webhooks = own
+            .webhooks()
+            .iter()
+            .flat_map(|webhook| match &webhook.target {
+                WebhookTarget::Command { command, .. } => command.as_slice(),
+                WebhookTarget::Url { .. } => &[],
+            });
+        let checker = own.learning().checker.iter();
+        let words = checker.chain(webhooks).map(PathBuf::from);
         files.extend(
-            checker
+            words
                 .map(|path| source.directory.join(path))
                 .filter(|path| path.is_file()),
         );
@@ -186,7 +200,7 @@ fn grant(setting: &UntrustedSetting, own: &Configuration, grants: &mut TrustGran
     let text = format!("{} = {value}", setting.key);
     match setting.key.split('.').next().unwrap_or_default() {
         // These have a list of their own.
-        "servers" => drop(grants.settings.insert(text)),
+        "servers" | "webhooks" => drop(grants.settings.insert(text)),
         "libraries" => {}
         "learning" if setting.key == "learning.checker" => {
             let line = command_line(&own.learning().checker);
@@ -247,6 +261,28 @@ fn server_grants(server: &ServerSettings, grants: &mut TrustGrants) {
     };
     let variables = given.into_iter().filter_map(EnvTemplate::variable);
     grants.environment.extend(variables.map(str::to_owned));
+}
+
+fn webhook_grants(webhook: &WebhookSettings, grants: &mut TrustGrants) {
+    let name = &webhook.name;
+    match &webhook.target {
+        WebhookTarget::Command {
+            command,
+            environment,
+            ..
+        } => {
+            let line = command_line(command);
+            grants.programs.insert(format!("{line} (webhook `{name}`)"));
+            grants.environment.extend(environment.iter().cloned());
+        }
+        WebhookTarget::Url { url, secret } => {
+            grants.hosts.insert(format!("{url} (webhook `{name}`)"));
+            if let WebhookSecretSource::Variable(variable) = secret {
+                let variable = variable.variable().map(str::to_owned);
+                grants.environment.extend(variable);
+            }
+        }
+    }
 }
 
 /// A command line with quotes where a word has spaces.
