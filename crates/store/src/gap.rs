@@ -8,6 +8,7 @@ use windlass_core::run::Event;
 use windlass_spec::{AgentName, GapMoment, RunId, Timestamp, ToolGapReport};
 
 use crate::error::Error;
+use crate::rows;
 use crate::store::Store;
 
 /// A gap to store.
@@ -125,6 +126,17 @@ impl Store {
             Ok(found)
         })
     }
+}
+
+/// The gap with this number.
+pub(crate) fn gap_by_number(
+    connection: &Connection,
+    number: i64,
+) -> Result<Option<StoredGap>, Error> {
+    let mut select = connection.prepare_cached(
+        "SELECT gap, run, principal, agent, moment, noticed_at, wanted, report FROM tool_gaps WHERE gap = ?1",
+    )?;
+    rows::first(select.query([number])?, gap_from_row)
 }
 
 fn gap_from_row(row: &Row<'_>) -> Result<StoredGap, Error> {

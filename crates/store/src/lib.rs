@@ -13,6 +13,7 @@ mod admin;
 mod answer_notice;
 mod approval;
 mod atomic;
+mod chat;
 mod conditions;
 mod connection;
 mod conversation;
@@ -46,11 +47,13 @@ mod stop;
 mod store;
 mod token;
 mod variant;
+mod webhook;
 mod writer;
 
 pub use admin::{AdminChange, RecordedAdminChange};
 pub use answer_notice::AnswerNoticeCount;
 pub use approval::{ApprovalFilter, ApprovalSummary};
+pub use chat::{ChatKey, ChatOutcome, ChatTurn};
 pub use conversation::StoredConversation;
 pub use decision::{DecisionSigner, NewDecision};
 pub use error::Error;
@@ -80,6 +83,10 @@ pub use standing::{StandingFilter, StandingId, StoredStanding};
 pub use store::{NewRun, Options, Store};
 pub use token::{StoredToken, TokenDigest};
 pub use variant::{StoppedCalls, VariantExecution};
+pub use webhook::{
+    DeliveryClaim, DeliveryCounts, DeliveryFilter, DeliveryOutcome, DeliveryState, WebhookDelivery,
+    WebhookRegistration,
+};
 
 // Re-exported so that users of a store need no second crate for them.
 pub use windlass_core::durable::{

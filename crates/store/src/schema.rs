@@ -28,6 +28,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0018_serving.sql"),
     include_str!("migrations/0019_purged_recall.sql"),
     include_str!("migrations/0020_stops.sql"),
+    include_str!("migrations/0021_chat.sql"),
+    include_str!("migrations/0022_webhooks.sql"),
 ];
 
 /// Marks the file as a Windlass database, for `file` and for the check below: "Wndl".

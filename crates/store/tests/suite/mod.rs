@@ -33,3 +33,4 @@ mod standing;
 mod stops;
 mod support;
 mod torn_log;
+mod webhooks;
