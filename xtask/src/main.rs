@@ -1,6 +1,7 @@
 //! `cargo xtask`: the commands that people and CI run on this repository.
 
 mod benchmarks;
+mod clients;
 mod compare;
 mod conformance;
 mod deny;
@@ -56,6 +57,7 @@ cargo xtask COMMAND
            runs the MCP project's conformance suite against our client (fetched once)
   llama    starts the llama.cpp server of the tests, for manual use
   servers  fetches the MCP servers of the tests, and prints their directory
+  clients  fetches the clients of OpenAI's API that the tests use, and prints their directory
   deny     checks licences, sources, bans and advisories of the dependencies (cargo-deny is
            fetched once)
 ";
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         ["conformance"] => conformance::check(),
         ["llama"] => llama(),
         ["servers"] => servers(),
+        ["clients"] => clients(),
         ["fuzz", ref more @ ..] => fuzz::run_targets(more),
         ["deny"] => deny::check(&["advisories", "bans", "licenses", "sources"]),
         [] | ["help" | "--help" | "-h"] => {
@@ -117,6 +120,7 @@ fn main() -> ExitCode {
 fn test() -> anyhow::Result<()> {
     let started = Instant::now();
     let (model, servers) = step("set-up", set_up)?;
+    let clients = step("clients", clients::Installation::find_or_install)?;
     step("format", || run(cargo(["fmt", "--all", "--check"])))?;
     step("licences and sources", || {
         deny::check(&["bans", "licenses", "sources"])
@@ -151,6 +155,7 @@ fn test() -> anyhow::Result<()> {
         let mut tests = cargo(["test", "--workspace", "--no-fail-fast"]);
         model.set_environment(&mut tests, &server);
         servers.set_environment(&mut tests);
+        clients.set_environment(&mut tests);
         run(tests)
     })?;
     step("MCP conformance", conformance::check)?;
@@ -245,6 +250,14 @@ fn servers() -> anyhow::Result<()> {
     let programs = programs.programs().display();
     println!("{programs}");
     eprintln!("To use them in tests, set WINDLASS_MCP_SERVERS to this directory.");
+    Ok(())
+}
+
+/// Fetches the clients and prints their directory.
+fn clients() -> anyhow::Result<()> {
+    let clients = clients::Installation::find_or_install()?;
+    println!("{}", clients.directory().display());
+    eprintln!("To use them in tests, set WINDLASS_CLIENTS to this directory.");
     Ok(())
 }
 

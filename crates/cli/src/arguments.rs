@@ -21,6 +21,7 @@ mod stop;
 mod token;
 mod tools;
 mod trust;
+mod webhooks;
 mod worker;
 
 use std::path::PathBuf;
@@ -71,6 +72,7 @@ pub(crate) use tools::{
     ToolsList, ToolsResults, ToolsStats, WhichTools,
 };
 pub(crate) use trust::Trust;
+pub(crate) use webhooks::{Webhooks, WebhooksCommand, WebhooksList, WebhooksRetry, WebhooksShow};
 pub(crate) use worker::Worker;
 
 const EXIT_CODES: &str = "Exit code: 0 done, 1 failed or out of turns, 2 wrong usage, 3 denied, 4 waiting for an \
@@ -167,6 +169,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Create, list and revoke the tokens of the HTTP API.
     Token(Token),
+    /// Show who is notified of events, and send events again.
+    Webhooks(Webhooks),
     /// Print the OpenAPI document of the HTTP API.
     #[cfg(feature = "server")]
     Openapi,

@@ -53,6 +53,7 @@ mod token;
 mod tools;
 mod trace;
 mod trust;
+mod webhooks;
 mod worker;
 
 use std::ffi::OsStr;
@@ -141,6 +142,7 @@ fn run() -> anyhow::Result<CommandOutcome> {
         Command::Stop(command) => stop::stop(&program, &command),
         Command::Start(command) => stop::start(&program, &command),
         Command::Token(command) => token::run(&program, &command),
+        Command::Webhooks(command) => webhooks::run(&program, &command),
         #[cfg(feature = "server")]
         Command::Openapi => serve::print_openapi(),
         Command::Plan(command) => plan::run(&program, &command, &reporter),

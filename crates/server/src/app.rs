@@ -7,10 +7,11 @@ use axum::http::HeaderMap;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass_service::types::{ModelEvent, Progress, RunId, Stop, Watch};
+use windlass_service::types::{Event, ModelEvent, Progress, RunId, Stop, Watch};
 use windlass_service::{AuthenticatedCaller, Service, ServiceError};
 
 use crate::authentication::bearer;
+use crate::chat::{Chats, LiveText};
 use crate::events::Hub;
 use crate::hosts::Hosts;
 use crate::options::ServerOptions;
@@ -31,6 +32,8 @@ pub(crate) struct App {
     /// The runs that requests started.
     pub(crate) runs: tokio::sync::Mutex<JoinSet<()>>,
     pub(crate) hub: Hub,
+    /// The chat clients that wait for text.
+    pub(crate) chats: Chats,
     pub(crate) openapi: String,
 }
 
@@ -44,19 +47,33 @@ impl App {
             run_permits: Arc::new(Semaphore::new(options.concurrent_runs)),
             runs: tokio::sync::Mutex::default(),
             hub: Hub::new(service.clone(), closing.clone()),
+            chats: Chats::default(),
             closing,
             service,
             openapi,
         })
     }
 
+    /// Refuses new runs when the server stops.
+    pub(crate) fn check_open(&self) -> Result<(), Problem> {
+        match self.closing.is_cancelled() {
+            true => Err(Problem::closing()),
+            false => Ok(()),
+        }
+    }
+
     /// Passes text of models on to those who listen.
     pub(crate) fn watch(self: &Arc<Self>) -> Watch {
         let app = Arc::clone(self);
-        Arc::new(move |run: &RunId, progress: Progress<'_>| {
-            if let Progress::Model(ModelEvent::Text { text }) = progress {
+        Arc::new(move |run: &RunId, progress: Progress<'_>| match progress {
+            Progress::Model(ModelEvent::Text { text }) => {
                 app.hub.send_text(run, text);
+                app.chats.send(run, || LiveText::More(text.clone()));
             }
+            Progress::Event(Event::ModelAnswered { .. }) => {
+                app.chats.send(run, || LiveText::TurnEnded);
+            }
+            _ => {}
         })
     }
 

@@ -54,6 +54,16 @@ impl Hosts {
         Ok(())
     }
 
+    /// The address of the server as the client of a checked request knows it. Behind a proxy, clients use TLS.
+    pub(crate) fn address(&self, headers: &HeaderMap) -> String {
+        let scheme = match self.is_loopback {
+            true => "http",
+            false => "https",
+        };
+        let host = headers.get(header::HOST).and_then(text);
+        format!("{scheme}://{}", host.unwrap_or_default())
+    }
+
     fn accepts(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,

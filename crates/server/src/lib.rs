@@ -10,6 +10,7 @@
 mod app;
 mod authentication;
 mod call;
+mod chat;
 mod connection;
 mod events;
 mod frames;

@@ -4,8 +4,8 @@ use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::problem::Problem;
-use crate::route::{Access, Route};
+use crate::problem::{OpenAiError, Problem};
+use crate::route::{Access, ErrorForm, Route};
 use crate::routes::routes;
 
 /// The OpenAPI 3.1 document of the API.
@@ -27,6 +27,7 @@ pub(crate) fn describe(routes: &[Route]) -> Value {
         methods[route.method.as_str().to_lowercase()] = operation;
     }
     let problem = generator.subschema_for::<Problem>();
+    let openai_error = generator.subschema_for::<OpenAiError>();
     let schemas = generator.take_definitions(true);
     json!({
         "openapi": "3.1.0",
@@ -50,6 +51,14 @@ pub(crate) fn describe(routes: &[Route]) -> Value {
                 "Problem": {
                     "description": "The request was refused or failed.",
                     "content": {"application/problem+json": {"schema": problem}},
+                },
+                "OpenAiError": {
+                    "description": "The request was refused or failed. Refused for its `Host` or `Origin`, it is a \
+                                    problem document.",
+                    "content": {
+                        "application/json": {"schema": openai_error},
+                        "application/problem+json": {"schema": problem},
+                    },
                 },
             },
             "schemas": schemas,
@@ -87,14 +96,23 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     let mut responses = Map::new();
     for answer in &route.answers {
         let mut response = json!({"description": answer.description});
+        let status = answer.status.as_u16().to_string();
         if let Some((kind, schema)) = answer.content {
-            response["content"] = json!({kind: {"schema": schema(generator)}});
+            // One status can have several kinds of content.
+            let before = responses.get(&status).map(|before| &before["content"]);
+            let mut content = before.cloned().unwrap_or_else(|| json!({}));
+            content[kind] = json!({"schema": schema(generator)});
+            response["content"] = content;
         }
-        responses.insert(answer.status.as_u16().to_string(), response);
+        responses.insert(status, response);
     }
+    let errors = match route.errors {
+        ErrorForm::Problem => "Problem",
+        ErrorForm::OpenAi => "OpenAiError",
+    };
     responses.insert(
         "default".to_owned(),
-        json!({"$ref": "#/components/responses/Problem"}),
+        json!({"$ref": format!("#/components/responses/{errors}")}),
     );
     operation["responses"] = Value::Object(responses);
     operation

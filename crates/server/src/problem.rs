@@ -30,6 +30,28 @@ pub(crate) struct Problem {
     hint: Option<Box<str>>,
     #[serde(skip)]
     retry_after: Option<u64>,
+    #[serde(skip)]
+    parameter: Option<Box<str>>,
+}
+
+/// An error in the form of OpenAI's API.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct OpenAiError {
+    error: OpenAiErrorDetails,
+}
+
+/// What happened, in the form of OpenAI's API.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct OpenAiErrorDetails {
+    /// What happened and what to do about it.
+    message: Box<str>,
+    /// The kind, such as `invalid_request_error`.
+    #[serde(rename = "type")]
+    kind: Box<str>,
+    /// The parameter that was refused.
+    param: Option<Box<str>>,
+    /// The exact reason, for programs: the code that a problem document would have.
+    code: Box<str>,
 }
 
 impl Problem {
@@ -42,6 +64,7 @@ impl Problem {
             detail: None,
             hint: None,
             retry_after: None,
+            parameter: None,
         }
     }
 
@@ -55,10 +78,67 @@ impl Problem {
         self
     }
 
+    /// The same problem, with the parameter that it is about.
+    pub(crate) fn about(mut self, parameter: &str) -> Self {
+        self.parameter = Some(parameter.into());
+        self
+    }
+
     /// The same problem, with how many seconds to wait.
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds.max(1));
         self
+    }
+
+    /// The server stops.
+    pub(crate) fn closing() -> Self {
+        Self::new(503, "closing", "The server stops")
+            .with_hint("try again")
+            .retry_after(1)
+    }
+
+    /// The problem as an error of OpenAI's API, which clients of that API understand.
+    pub(crate) fn to_openai(&self) -> OpenAiError {
+        let mut message = self.title.to_string();
+        if let Some(detail) = &self.detail {
+            message.push_str(": ");
+            message.push_str(detail);
+        }
+        if let Some(hint) = &self.hint {
+            message.push_str("\nhint: ");
+            message.push_str(hint);
+        }
+        OpenAiError {
+            error: OpenAiErrorDetails {
+                message: message.into(),
+                kind: match self.status {
+                    401 => "authentication_error",
+                    403 => "permission_error",
+                    429 => "rate_limit_error",
+                    500.. => "server_error",
+                    _ => "invalid_request_error",
+                }
+                .into(),
+                param: self.parameter.clone(),
+                code: self.code.clone(),
+            },
+        }
+    }
+
+    /// The answer with the error in OpenAI's form.
+    pub(crate) fn into_openai_response(self) -> Response {
+        let body = serde_json::to_vec(&self.to_openai()).unwrap_or_default();
+        // The official clients repeat requests on their own. What may succeed later says so with `Retry-After`.
+        let may_repeat = self.retry_after.is_some();
+        let mut response = self.into_response();
+        *response.body_mut() = Body::from(body);
+        let headers = response.headers_mut();
+        let json = HeaderValue::from_static("application/json");
+        headers.insert(header::CONTENT_TYPE, json);
+        if !may_repeat {
+            headers.insert("x-should-retry", HeaderValue::from_static("false"));
+        }
+        response
     }
 
     #[cfg(test)]

@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use windlass_service::Scope;
 
 use crate::app::App;
-use crate::call::{Call, Reply};
+use crate::call::{Call, Nothing, Reply};
 use crate::problem::Problem;
 
 /// The largest body of a request, in bytes.
@@ -46,6 +46,24 @@ pub(crate) enum Access {
     Token(Scope),
 }
 
+/// The form of the errors of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorForm {
+    /// Problem documents (RFC 9457).
+    Problem,
+    /// As OpenAI's API has them.
+    OpenAi,
+}
+
+impl ErrorForm {
+    fn response(self, problem: Problem) -> Response {
+        match self {
+            Self::Problem => problem.into_response(),
+            Self::OpenAi => problem.into_openai_response(),
+        }
+    }
+}
+
 /// What a route answers with.
 #[derive(Clone)]
 pub(crate) struct Answered {
@@ -68,6 +86,8 @@ pub(crate) struct Route {
     pub(crate) answers: Vec<Answered>,
     /// Whether it starts a run, and so takes `Idempotency-Key` and `Prefer`.
     pub(crate) starts_run: bool,
+    /// The form of its errors.
+    pub(crate) errors: ErrorForm,
     handler: Handler,
 }
 
@@ -118,6 +138,7 @@ impl Route {
                 content: Some(("application/json", schema_of::<R>)),
             }],
             starts_run: false,
+            errors: ErrorForm::Problem,
             handler,
         }
     }
@@ -151,8 +172,46 @@ impl Route {
                 content: Some(("text/event-stream", frame)),
             }],
             starts_run: false,
+            errors: ErrorForm::Problem,
             handler,
         }
+    }
+
+    /// A route with a body that makes its whole response itself.
+    pub(crate) fn responding<B, Done>(
+        (method, path): (Method, &'static str),
+        (name, summary): (&'static str, &'static str),
+        scope: Scope,
+        answers: Vec<Answered>,
+        handle: impl Fn(Call<Nothing, B>) -> Done + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        B: Described,
+        Done: Future<Output = Result<Response, Problem>> + Send + 'static,
+    {
+        let handler: Handler = Arc::new(move |app, request| {
+            let handle = handle.clone();
+            Box::pin(async move { handle(read(app, request, true, name).await?).await })
+        });
+        Self {
+            method,
+            path,
+            name,
+            summary,
+            access: Access::Token(scope),
+            query: None,
+            body: Some(schema_of::<B>),
+            answers,
+            starts_run: false,
+            errors: ErrorForm::Problem,
+            handler,
+        }
+    }
+
+    /// The same route, whose errors are those of OpenAI's API.
+    pub(crate) fn with_openai_errors(mut self) -> Self {
+        self.errors = ErrorForm::OpenAi;
+        self
     }
 
     /// A route that needs no token.
@@ -175,6 +234,7 @@ impl Route {
             body: None,
             answers: vec![answer],
             starts_run: false,
+            errors: ErrorForm::Problem,
             handler: Arc::new(move |app, _| Box::pin(handle(app))),
         }
     }
@@ -210,12 +270,13 @@ pub(crate) fn router(app: &Arc<App>, routes: &[Route]) -> Router {
     let mut paths: Vec<(&'static str, MethodRouter)> = Vec::new();
     for route in routes {
         let (app, handler) = (Arc::clone(app), Arc::clone(&route.handler));
+        let errors = route.errors;
         let answer = move |request: Request| {
             let (app, handler) = (Arc::clone(&app), Arc::clone(&handler));
             async move {
                 match handler(app, request).await {
                     Ok(response) => response,
-                    Err(problem) => problem.into_response(),
+                    Err(problem) => errors.response(problem),
                 }
             }
         };
@@ -281,7 +342,7 @@ pub(crate) fn described<T: JsonSchema>() -> MakeSchema {
 }
 
 fn is_nothing<T: 'static>() -> bool {
-    std::any::TypeId::of::<T>() == std::any::TypeId::of::<crate::call::Nothing>()
+    std::any::TypeId::of::<T>() == std::any::TypeId::of::<Nothing>()
 }
 
 /// Reads a request: the caller first, so that nobody else can make the server read.

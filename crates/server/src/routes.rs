@@ -2,6 +2,7 @@
 
 mod agents;
 mod approvals;
+mod chat;
 mod configuration;
 mod conversations;
 mod events;
@@ -13,6 +14,7 @@ mod policies;
 mod runs;
 mod stops;
 mod tools;
+mod webhooks;
 
 use crate::route::Route;
 
@@ -25,12 +27,14 @@ pub(crate) fn routes() -> Vec<Route> {
         stops::routes(),
         events::routes(),
         conversations::routes(),
+        chat::routes(),
         approvals::routes(),
         tools::routes(),
         policies::routes(),
         plans::routes(),
         memory::routes(),
         learning::routes(),
+        webhooks::routes(),
         configuration::routes(),
     ]
     .concat()

@@ -48,7 +48,7 @@ impl<T: JsonSchema> JsonSchema for Shape<T> {
 }
 
 /// A time in RFC 3339.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Time(pub(crate) String);
 

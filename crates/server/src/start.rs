@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::shapes::{RunDetails, Shape, run_details};
 
 /// How often a run is checked that another process drives.
-const CHECK_PERIOD: Duration = Duration::from_millis(100);
+pub(crate) const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
 /// How often a run is checked that another request starts, and for how long.
 const START_CHECK_PERIOD: Duration = Duration::from_millis(10);
@@ -46,11 +46,7 @@ pub(crate) async fn start<Q, B>(
 ) -> Result<StartedRun, Problem> {
     let (app, identity) = (Arc::clone(&call.app), call.identity().clone());
     let (key, fingerprint) = (call.idempotency_key()?, call.fingerprint.clone());
-    if app.closing.is_cancelled() {
-        return Err(Problem::new(503, "closing", "The server stops")
-            .with_hint("try again")
-            .retry_after(1));
-    }
+    app.check_open()?;
     // A task of its own: it is not dropped if the client hangs up.
     let started = tokio::spawn(async move {
         let reserved = match key {
@@ -65,72 +61,80 @@ pub(crate) async fn start<Q, B>(
             }
             None => None,
         };
-        if let Some((run, true)) = reserved {
-            return Ok(StartedRun { run, driven: None });
+        match reserved {
+            Some((run, true)) => Ok(StartedRun::existing(run)),
+            Some((run, false)) => begin(&app, &identity, Some(run), prepare).await,
+            None => begin(&app, &identity, None, prepare).await,
         }
-        let (service, caller) = (app.service.clone(), identity.clone());
-        let prepared = tokio::task::spawn_blocking(move || prepare(&service, &caller)).await;
-        let prepared = prepared.map_err(|error| Problem::internal(&error))?;
-        let Prepared {
-            bound,
-            mut new,
-            after,
-        } = prepared.map_err(Problem::of_configuration)?;
-        new.run = reserved.map(|(run, _)| run);
-        let known = new.run.clone();
-        let attachment = Attachment {
-            // Stopping the server does not cancel its runs.
-            stop: Stop {
-                after_step: app.stop.after_step.clone(),
-                ..Stop::default()
-            },
-            watch: Some(app.watch()),
-            ..Attachment::default()
-        };
-        let begun = match (bound.begin(&identity, new, attachment).await, known) {
-            (Ok(begun), _) => begun,
-            // The same request is being answered elsewhere.
-            (Err(error), Some(run))
-                if ["run_exists", "owned_elsewhere"].contains(&error.code()) =>
-            {
-                until_stored(&app, &identity, &run).await?;
-                return Ok(StartedRun { run, driven: None });
-            }
-            (Err(error), _) => return Err(error.into()),
-        };
-        let run = begun.id().clone();
-        let Ok(permit) = Arc::clone(&app.run_permits).try_acquire_owned() else {
-            blocking(move || begun.leave_to_worker()).await?;
-            return Ok(StartedRun { run, driven: None });
-        };
-        let (done, driven) = tokio::sync::oneshot::channel::<()>();
-        let (service, id) = (app.service.clone(), run.clone());
-        let mut runs = app.runs.lock().await;
-        while runs.try_join_next().is_some() {}
-        runs.spawn(async move {
-            match begun.drive_or_leave().await {
-                Ok(run) => {
-                    if let Some(after) = after {
-                        let after = move || {
-                            after(&service, &identity, &run);
-                            Ok(())
-                        };
-                        let _ = blocking(after).await;
-                    }
-                }
-                // The worker resumes it.
-                Err(error) => tracing::warn!(run = %id, %error, "a run was not driven on"),
-            }
-            drop(permit);
-            drop(done);
-        });
-        let driven = driven.map(drop).boxed().shared();
-        Ok(StartedRun {
-            run,
-            driven: Some(driven),
-        })
     });
     started.await.map_err(|error| Problem::internal(&error))?
+}
+
+/// Starts the run that `prepare` binds, with this id if it is given one. If another request starts it, waits for that one.
+pub(crate) async fn begin(
+    app: &Arc<App>,
+    identity: &Identity,
+    reserved: Option<RunId>,
+    prepare: impl FnOnce(&Service, &Identity) -> Result<Prepared, ServiceError> + Send + 'static,
+) -> Result<StartedRun, Problem> {
+    let (service, caller) = (app.service.clone(), identity.clone());
+    let prepared = tokio::task::spawn_blocking(move || prepare(&service, &caller)).await;
+    let prepared = prepared.map_err(|error| Problem::internal(&error))?;
+    let Prepared {
+        bound,
+        mut new,
+        after,
+    } = prepared.map_err(Problem::of_configuration)?;
+    new.run.clone_from(&reserved);
+    let attachment = Attachment {
+        // Stopping the server does not cancel its runs.
+        stop: Stop {
+            after_step: app.stop.after_step.clone(),
+            ..Stop::default()
+        },
+        watch: Some(app.watch()),
+        ..Attachment::default()
+    };
+    let begun = match (bound.begin(identity, new, attachment).await, reserved) {
+        (Ok(begun), _) => begun,
+        // The same request is being answered elsewhere.
+        (Err(error), Some(run)) if ["run_exists", "owned_elsewhere"].contains(&error.code()) => {
+            until_stored(app, identity, &run).await?;
+            return Ok(StartedRun::existing(run));
+        }
+        (Err(error), _) => return Err(error.into()),
+    };
+    let run = begun.id().clone();
+    let Ok(permit) = Arc::clone(&app.run_permits).try_acquire_owned() else {
+        blocking(move || begun.leave_to_worker()).await?;
+        return Ok(StartedRun::existing(run));
+    };
+    let (done, driven) = tokio::sync::oneshot::channel::<()>();
+    let (service, identity, id) = (app.service.clone(), identity.clone(), run.clone());
+    let mut runs = app.runs.lock().await;
+    while runs.try_join_next().is_some() {}
+    runs.spawn(async move {
+        match begun.drive_or_leave().await {
+            Ok(run) => {
+                if let Some(after) = after {
+                    let after = move || {
+                        after(&service, &identity, &run);
+                        Ok(())
+                    };
+                    let _ = blocking(after).await;
+                }
+            }
+            // The worker resumes it.
+            Err(error) => tracing::warn!(run = %id, %error, "a run was not driven on"),
+        }
+        drop(permit);
+        drop(done);
+    });
+    let driven = driven.map(drop).boxed().shared();
+    Ok(StartedRun {
+        run,
+        driven: Some(driven),
+    })
 }
 
 /// Waits until the start of a run is stored that another request with the same key begins.
@@ -157,6 +161,21 @@ async fn until_stored(app: &App, identity: &Identity, run: &RunId) -> Result<(),
 }
 
 impl StartedRun {
+    /// A run that this request did not start.
+    pub(crate) const fn existing(run: RunId) -> Self {
+        Self { run, driven: None }
+    }
+
+    /// Waits until this process does not drive the run any more. Returns at once if it never did.
+    pub(crate) fn driven(&self) -> impl Future<Output = ()> + Send + use<> {
+        let driven = self.driven.clone();
+        async move {
+            if let Some(driven) = driven {
+                driven.await;
+            }
+        }
+    }
+
     /// Waits as long as the caller prefers, and answers with the run as it is then.
     pub(crate) async fn reply<Q, B>(
         self,
@@ -190,11 +209,9 @@ impl StartedRun {
     /// Waits until the run has ended or needs a person. Returns false if the server stops before.
     async fn wait(&self, app: &Arc<App>, identity: &Identity) -> bool {
         loop {
-            if let Some(driven) = &self.driven {
-                tokio::select! {
-                    () = driven.clone() => {}
-                    () = app.closing.cancelled() => return false,
-                }
+            tokio::select! {
+                () = self.driven() => {}
+                () = app.closing.cancelled() => return false,
             }
             let (service, identity) = (app.service.clone(), identity.clone());
             let run = self.run.to_string();

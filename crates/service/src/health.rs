@@ -3,6 +3,7 @@
 mod examination;
 mod isolation;
 mod servers;
+mod webhooks;
 
 use std::path::{Path, PathBuf};
 
@@ -122,6 +123,7 @@ impl Service {
             examination.endpoints().await;
         }
         examination.servers();
+        examination.webhooks();
         Ok(examination.findings)
     }
 

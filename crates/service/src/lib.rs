@@ -31,6 +31,7 @@
 //! | live events of many listeners | [`Service::store_changes`], [`stored_events`](Service::stored_events), [`tenant_news`](Service::tenant_news), [`newest_event`](Service::newest_event) |
 //! | many tasks | [`DeclaredAgent::read_tasks`], [`BoundAgent::run_batch`] |
 //! | conversations | [`Service::conversation`], [`NewRun::of_message`], [`extend_conversation`](Service::extend_conversation), [`list_conversations`](Service::list_conversations), [`show_conversation`](Service::show_conversation), [`delete_conversation`](Service::delete_conversation) |
+//! | chat clients, which send the whole conversation | [`ChatMessages`], [`Service::reserve_chat`], [`answer_chat`](Service::answer_chat) |
 //! | approvals | [`Service::list_approvals`], [`show_approval`](Service::show_approval), [`decide`](Service::decide), [`approval_changes`](Service::approval_changes) |
 //! | approvers | [`Service::list_approvers`], [`add_approver`](Service::add_approver), [`remove_approver`](Service::remove_approver), [`delegate_approvals`](Service::delegate_approvals), [`unlock_approver`](Service::unlock_approver) |
 //! | holds | [`Service::list_holds`], [`show_hold`](Service::show_hold), [`change_hold`](Service::change_hold) |
@@ -45,6 +46,7 @@
 //! | configuration | [`Service::configuration_values`] with origins, [`check_configuration`](Service::check_configuration), [`list_configuration_files`](Service::list_configuration_files), [`list_models`](Service::list_models), [`init_project`](Service::init_project) |
 //! | tokens | [`Service::create_token`], [`list_tokens`](Service::list_tokens), [`revoke_token`](Service::revoke_token), [`authenticate`](Service::authenticate), [`record_audit_read`](Service::record_audit_read) |
 //! | stops | [`Service::stop`], [`start_again`](Service::start_again), [`list_stops`](Service::list_stops) |
+//! | webhooks | [`Service::list_webhooks`], [`list_deliveries`](Service::list_deliveries), [`show_delivery`](Service::show_delivery), [`delivery_message`](Service::delivery_message), [`retry_delivery`](Service::retry_delivery), [`new_webhook_secret`](Service::new_webhook_secret) |
 //! | repeated requests | [`Service::reserve_run`] |
 //! | evidence | [`Service::verify_runs`], [`admin_changes`](Service::admin_changes), [`export_audit`](Service::export_audit), [`audit_key`](Service::audit_key), [`check_audit_file`] |
 //! | health | [`Service::examine`], [`has_worker`](Service::has_worker) |
@@ -83,6 +85,7 @@ mod audit;
 mod batch;
 mod binding;
 mod call_ids;
+mod chat;
 mod configuration;
 mod conversations;
 mod error;
@@ -119,6 +122,7 @@ mod tokens;
 mod tools;
 mod trust;
 pub mod types;
+mod webhooks;
 mod worker;
 
 pub use agents::{InvalidAgentFile, ProjectAgent, ProjectAgents};
@@ -132,6 +136,7 @@ pub use assembly::{BegunRun, BoundAgent, DeclaredAgent, NewRun, named_model};
 pub use audit::{AuditCheck, AuditExport, AuditFormat, AuditQuery, Checkpoint, check_audit_file};
 pub use batch::{BatchOptions, CheckedTasks};
 pub use binding::BindingRecord;
+pub use chat::{ChatAnswer, ChatMessages, ChatRequest, ReservedChat};
 pub use configuration::{ConfigurationCheck, ConfigurationFile, ConfigurationValues};
 pub use conversations::ConversationChoice;
 pub use error::{ErrorKind, ServiceError};
@@ -191,4 +196,5 @@ pub use tools::{
     ToolEntry, ToolQuery, ToolStage, ToolStatus, execution_result,
 };
 pub use trust::{TrustReview, TrustState, TrustedProject};
+pub use webhooks::{DeliveryQuery, WebhookStatus, delivery_to_json};
 pub use worker::{WorkerOptions, WorkerTenants};

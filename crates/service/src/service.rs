@@ -139,6 +139,13 @@ impl Service {
     /// Reads the configuration again if its files have changed, so that agents that are bound now follow them like
     /// agents that are bound already. If it cannot be used, the previous one is kept.
     pub(crate) fn follow_configuration(&self) {
+        if let Some(reloaded) = self.reload_if_changed() {
+            self.notify(&reloaded);
+        }
+    }
+
+    /// Reads the configuration again if its files have changed. Returns what happened, if they have.
+    pub(crate) fn reload_if_changed(&self) -> Option<Notice> {
         let has_changed = |project: &Project| {
             let Project {
                 files,
@@ -151,17 +158,17 @@ impl Service {
         lock(&self.shared.others).retain(|(_, project)| !has_changed(project));
         let own = lock(&self.shared.own).clone();
         if !own.is_some_and(|own| has_changed(&own)) {
-            return;
+            return None;
         }
         let reloaded = self.reload().and_then(|_| self.configured());
-        self.notify(&match reloaded {
+        Some(match reloaded {
             Ok(configured) => Notice::ConfigurationReloaded {
                 digest: configured.digest(),
             },
             Err(error) => Notice::ConfigurationRefused {
                 reason: error.to_string(),
             },
-        });
+        })
     }
 
     /// Reads the configuration again, for a long-running front end. [`Service::bind`] does it too if the files have

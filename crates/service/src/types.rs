@@ -21,10 +21,13 @@ pub use windlass_core::stop::{StopOrder, StopTarget};
 pub use windlass_keys::{ApproverKey, KeyProtection, PublicKey};
 pub use windlass_runtime::{AskOutcome, Asker, Progress, Stop, WaitPolicy, Watch, now};
 pub use windlass_store::{
-    AdminChange, Alteration, Error as StoreError, Purged, RecordedAdminChange, Redactor, RunState,
-    RunSummary, RunVerification, SignatureState, StandingId, StoredConversation, StoredPlan,
-    Tombstone,
+    AdminChange, Alteration, DeliveryState, Error as StoreError, Purged, RecordedAdminChange,
+    Redactor, RunState, RunSummary, RunVerification, SignatureState, StandingId,
+    StoredConversation, StoredPlan, Tombstone, WebhookDelivery,
 };
+
+/// Text that people decide about, with hidden characters shown.
+pub use windlass_spec::text::{TextUse, escape};
 
 /// Agents, tools and their declarations.
 pub use windlass_model::{Dialect, ModelClient, ModelEvent, ProviderStatus};

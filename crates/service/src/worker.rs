@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::task::{Id, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
 use windlass_core::approval::Principal;
 use windlass_core::durable::{ResumableRun, ResumeReason};
 use windlass_core::run::{Next, Run};
@@ -26,6 +27,7 @@ use crate::options::{Attachment, Notice};
 use crate::runs::{ProgramWait, answered};
 use crate::service::Service;
 use crate::stops::work_of;
+use crate::webhooks::WebhookSender;
 
 /// The file that every worker of a data directory holds a shared lock on.
 const LOCK: &str = "worker.lock";
@@ -106,7 +108,7 @@ impl Service {
     }
 
     /// Drives the runs of this store that can continue: a decision arrived, an undo window is over, a question
-    /// expired, or their process died. Only runs that can be bound here identically are taken; the others are
+    /// expired, or their process died. Sends events to webhooks meanwhile. Only runs that can be bound here identically are taken; the others are
     /// reported once. Runs that a person stopped wait for `runs resume`.
     ///
     /// Two workers never drive the same run: its lease belongs to one process.
@@ -129,6 +131,16 @@ impl Service {
             return Err(error.into());
         }
         let _lock = lock_shared(&self.data_directory()?.join(LOCK))?;
+        let tenant = match options.tenants {
+            WorkerTenants::Own => Some(identity.tenant().to_string()),
+            WorkerTenants::All => None,
+        };
+        let sender = WebhookSender::new(self, &store, tenant)?;
+        let (stopped, idle) = (CancellationToken::new(), CancellationToken::new());
+        let sender = tokio::spawn(sender.run(stopped.clone(), idle.clone()));
+        // Also if this future is dropped.
+        let stopped = stopped.drop_guard();
+        let stop = options.stop.clone();
         let mut worker = Worker {
             service: self.clone(),
             store,
@@ -140,7 +152,17 @@ impl Service {
             running: JoinSet::new(),
             options,
         };
-        worker.work().await
+        let worked = worker.work().await;
+        let is_stopped = stop.after_step.is_cancelled() || stop.at_once.is_cancelled();
+        if worked.is_err() || is_stopped {
+            drop(stopped);
+        } else {
+            idle.cancel();
+        }
+        sender
+            .await
+            .map_err(|error| ServiceError::failed(error.to_string()))?;
+        worked
     }
 
     /// Binds a stored run identically, or returns why that is not possible here.

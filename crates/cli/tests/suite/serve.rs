@@ -1,10 +1,13 @@
 //! `windlass serve`: a real server process, real sockets and a real store.
 
+mod chat;
 mod client;
 mod events;
 mod objects;
+mod openai;
 mod refusals;
 mod runs;
 mod server;
 mod stopping;
 mod stops;
+mod webhooks;

@@ -118,20 +118,39 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The code of a problem document, which has all that one needs and nothing that it must not have.
+    /// The code of a problem document or of an error of OpenAI's API, which has all that one needs and nothing that it
+    /// must not have.
     pub(super) fn problem(&self) -> String {
-        assert_eq!(
-            self.header("content-type"),
-            Some("application/problem+json"),
-            "{self:?}"
-        );
         let problem = self.json();
-        assert_eq!(problem["status"], self.status, "{self:?}");
-        let code = problem["code"].as_str().unwrap().to_owned();
-        assert_eq!(problem["type"], format!("urn:windlass:problem:{code}"));
+        let code = match self.header("content-type") {
+            Some("application/problem+json") => {
+                assert_eq!(problem["status"], self.status, "{self:?}");
+                let code = problem["code"].as_str().unwrap().to_owned();
+                assert_eq!(problem["type"], format!("urn:windlass:problem:{code}"));
+                code
+            }
+            kind => {
+                assert_eq!(kind, Some("application/json"), "{self:?}");
+                assert!(problem["error"]["message"].is_string(), "{self:?}");
+                problem["error"]["code"].as_str().unwrap().to_owned()
+            }
+        };
         for leaked in ["/tmp", "SELECT", "sqlite", "windlass.db", "windlass_"] {
             assert!(!self.body.contains(leaked), "{leaked}: {self:?}");
         }
         code
+    }
+
+    /// The JSON of the server-sent events before `[DONE]`, which is the last one.
+    pub(super) fn chunks(&self) -> Vec<Value> {
+        assert_eq!(self.header("content-type"), Some("text/event-stream"));
+        // The body has its pieces with their lengths.
+        let lines = self.body.lines();
+        let mut data: Vec<&str> = lines
+            .filter_map(|line| line.strip_prefix("data: "))
+            .collect();
+        assert_eq!(data.pop(), Some("[DONE]"), "{self:?}");
+        let parse = |text: &str| serde_json::from_str(text).unwrap();
+        data.into_iter().map(parse).collect()
     }
 }

@@ -17,36 +17,50 @@ pub(super) struct TestServer {
     pub(super) office: OfficeProject,
     pub(super) address: SocketAddr,
     child: Child,
+    /// Variables of the server's process.
+    variables: Vec<(&'static str, &'static str)>,
 }
 
 impl TestServer {
     /// Serves a project whose model answers with these turns.
     pub(super) fn start(turns: &[Value]) -> Self {
+        Self::start_with(turns, "", &[])
+    }
+
+    /// The same with more configuration, and with variables for the server's process.
+    pub(super) fn start_with(
+        turns: &[Value],
+        more: &str,
+        variables: &[(&'static str, &'static str)],
+    ) -> Self {
         let office = OfficeProject::new(turns);
-        let configuration = "libraries = [\"tools.toml\"]\nmodel = \"scripted:answers.jsonl\"\n\
-                             [gate]\nundo_window_seconds = 1\n";
+        let configuration = format!(
+            "libraries = [\"tools.toml\"]\nmodel = \"scripted:answers.jsonl\"\n\
+             [gate]\nundo_window_seconds = 1\n{more}"
+        );
         std::fs::write(office.project.path("windlass.toml"), configuration).unwrap();
         let declared = office.project.read("agent.gram");
         let declared = declared.replace("undo_window_seconds: 5", "undo_window_seconds: 1");
         std::fs::write(office.project.path("agent.gram"), declared).unwrap();
-        let (child, address) = spawn(&office, &[]);
+        let (child, address) = spawn(&office, variables, &[]);
         Self {
             office,
             address,
             child,
+            variables: variables.to_vec(),
         }
     }
 
     /// Starts the server again at another address, after it ended.
     pub(super) fn restart(&mut self) {
-        let (child, address) = spawn(&self.office, &[]);
+        let (child, address) = spawn(&self.office, &self.variables, &[]);
         self.child = child;
         self.address = address;
     }
 
     /// Another server of the same project, with this rate.
     pub(super) fn with_rate(&self, rate: &str) -> OtherServer {
-        let (child, address) = spawn(&self.office, &["--rate", rate]);
+        let (child, address) = spawn(&self.office, &self.variables, &["--rate", rate]);
         OtherServer { child, address }
     }
 
@@ -131,7 +145,11 @@ impl Drop for OtherServer {
 }
 
 /// Starts a server at a free port, and returns its address.
-fn spawn(office: &OfficeProject, extra: &[&str]) -> (Child, SocketAddr) {
+fn spawn(
+    office: &OfficeProject,
+    variables: &[(&'static str, &'static str)],
+    extra: &[&str],
+) -> (Child, SocketAddr) {
     let serve = ["serve", "--listen", "127.0.0.1:0"];
     let rate = match extra {
         [] => &["--rate", "100000"][..],
@@ -139,6 +157,7 @@ fn spawn(office: &OfficeProject, extra: &[&str]) -> (Child, SocketAddr) {
     };
     let mut command = office.command(&[&serve[..], rate].concat());
     let mut child = command
+        .envs(variables.iter().copied())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -195,7 +214,12 @@ pub(super) fn check_answer(method: &str, path: &str, answer: &Answer) {
     assert!(operation.is_object(), "{method} {path} is not described");
     let status = answer.status.to_string();
     let response = match &operation["responses"][status.as_str()] {
-        Value::Null if answer.status >= 400 => &document["components"]["responses"]["Problem"],
+        Value::Null if answer.status >= 400 => {
+            let reference = operation["responses"]["default"]["$ref"].as_str().unwrap();
+            document
+                .pointer(reference.strip_prefix('#').unwrap())
+                .unwrap()
+        }
         described => described,
     };
     assert!(
