@@ -17,7 +17,7 @@ use super::arguments::{Approvals, ApprovalsCommand, Approve, Decider};
 use super::program::{Program, ended};
 use super::table::one_line;
 use super::terminal::Quote;
-use super::{CommandOutcome, runs};
+use super::{CommandOutcome, paste, runs};
 
 pub(super) use prompt::asker;
 
@@ -96,6 +96,15 @@ impl ApprovalSession {
         })?;
         let approver = approver(&self.service, &self.identity, &options.approver)?;
         Ok((approver, on_behalf_of))
+    }
+
+    /// The commands that decide a question, as they work where they are pasted.
+    fn commands(&self, question: &Approval) -> Vec<String> {
+        let data = self.service.given_data_directory();
+        let steps = show::commands(question).into_iter();
+        steps
+            .map(|step| paste::command(&step, data.as_deref()))
+            .collect()
     }
 
     /// A question as JSON.

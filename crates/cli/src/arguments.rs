@@ -132,7 +132,7 @@ pub(crate) struct LogOptions {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set.
+    /// On a terminal, unless NO_COLOR or CLICOLOR=0 is set.
     Auto,
     Always,
     Never,

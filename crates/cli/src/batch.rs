@@ -92,7 +92,7 @@ fn run_tasks(
 }
 
 /// The exit code of an interrupted command.
-const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 
 /// The exit code of a run that waits for an approval or answer.
 const WAITING: u8 = 4;

@@ -21,7 +21,7 @@ use super::ending::{describe_pending, early_end_message};
 use super::live::Live;
 use super::program::{Notices, Program};
 use super::report::Reporter;
-use super::run::{block_on, choose, print_answer, watch};
+use super::run::{block_on, choose, print_final_answer, watch};
 use super::terminal::{Quote, eprint_line, is_interactive};
 use super::trace::draw_trace;
 use super::{CommandOutcome, approvals, gaps, paste};
@@ -179,8 +179,9 @@ impl ChatSession<'_> {
     async fn answer(&mut self, message: &str) -> anyhow::Result<()> {
         let settings = self.command.run.limits.settings();
         let new = NewRun::of_message(&self.conversation, message, settings);
-        let run = self.drive(new).await?;
-        show(&run, &self.service, &self.identity)?;
+        let live = Arc::new(Live::attended(&self.service, &self.identity));
+        let run = self.drive(new, &live).await?;
+        show(&run, &self.service, &self.identity, &live)?;
         let (service, identity) = (&self.service, &self.identity);
         let conversation = &mut self.conversation;
         tokio::task::block_in_place(|| {
@@ -190,14 +191,13 @@ impl ChatSession<'_> {
     }
 
     /// Drives a new run. The first interrupt stops it after the current step, the second at once.
-    async fn drive(&self, new: NewRun) -> anyhow::Result<Run> {
+    async fn drive(&self, new: NewRun, live: &Arc<Live>) -> anyhow::Result<Run> {
         let stop = Stop::default();
         let mut interrupts = signal(SignalKind::interrupt())?;
-        let live = Arc::new(Live::new());
         let attachment = Attachment {
             stop: stop.clone(),
-            watch: Some(watch(false, &live)),
-            asker: approvals::asker(&self.service, &self.identity, &live),
+            watch: Some(watch(false, live)),
+            asker: approvals::asker(&self.service, &self.identity, live),
             wait_policy: None,
         };
         let mut work = pin!(self.bound.start(&self.identity, new, attachment));
@@ -228,7 +228,7 @@ enum ChatFlow {
 }
 
 /// Prints the outcome of a run.
-fn show(run: &Run, service: &Service, identity: &Identity) -> anyhow::Result<()> {
+fn show(run: &Run, service: &Service, identity: &Identity, live: &Live) -> anyhow::Result<()> {
     match run.end_or_waiting() {
         None => {
             eprint_line("stopped")?;
@@ -245,12 +245,15 @@ fn show(run: &Run, service: &Service, identity: &Identity) -> anyhow::Result<()>
             return Ok(());
         }
         Some(RunEnd::Failed { category, message }) => {
+            if run.has_answered() {
+                print_final_answer(run, live)?;
+            }
             let message = Quote::of(&message).after_label("  ");
             eprint_line(&format!("error: {message}\nhint: {}", category.guidance()))?;
             return Ok(());
         }
         Some(end) => {
-            print_answer(run)?;
+            print_final_answer(run, live)?;
             if let Some(message) = early_end_message(&end) {
                 eprint_line(&message)?;
             }

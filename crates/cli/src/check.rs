@@ -25,6 +25,11 @@ pub(super) fn run(
         let (source, problem) = Source::read(name);
         let kind = FileKind::of(&source.text);
         if problem.is_none() && !command.syntax_only && kind != FileKind::Agents {
+            anyhow::ensure!(
+                kind == FileKind::Library || name.as_os_str() != "-",
+                "a configuration cannot be checked from standard input, because its paths are relative to \
+                 its file\nhint: name the file"
+            );
             let outcome = match kind {
                 FileKind::Library => check_library(name, &source, command.json)?,
                 _ => config::check(

@@ -52,7 +52,7 @@ pub(super) fn describe_pending(
     identity: &Identity,
 ) -> anyhow::Result<String> {
     let mut lines = Vec::new();
-    let command = |text: String| paste::command(&text, service.given_data_directory());
+    let command = |text: String| paste::command(&text, service.given_data_directory().as_deref());
     let pending = ApprovalQuery {
         status: Some(ApprovalStatus::Pending),
         run: Some(run.id().to_string()),

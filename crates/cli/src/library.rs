@@ -8,11 +8,11 @@ use std::path::Path;
 use anyhow::Context as _;
 use windlass_spec::{AgentFile, ToolSpecification};
 
-use super::CommandOutcome;
 use super::arguments::{LibraryFile, LibraryFileCommand};
 use super::report::Reporter;
 use super::source::read_agent_file;
 use super::terminal::{print_content, print_line};
+use super::{CommandOutcome, paste};
 
 pub(super) fn run(command: &LibraryFile, reporter: &Reporter) -> anyhow::Result<CommandOutcome> {
     let LibraryFileCommand::New { file, output } = &command.command;
@@ -38,11 +38,15 @@ pub(super) fn run(command: &LibraryFile, reporter: &Reporter) -> anyhow::Result<
     opened
         .and_then(|mut created| created.write_all(text.as_bytes()))
         .with_context(|| format!("cannot create `{}`", path.display()))?;
+    let check = format!(
+        "bind {} --library {}",
+        paste::path(file),
+        paste::path(&path)
+    );
     print_line(&format!(
-        "wrote {}; replace its commands, then check it: windlass bind {} --library {}",
+        "wrote {}; replace its commands, then check it: {}",
         path.display(),
-        file.display(),
-        path.display()
+        paste::command(&check, None)
     ))?;
     Ok(CommandOutcome::Done)
 }

@@ -3,27 +3,43 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::io::{self, IsTerminal as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use serde_json::Value;
 use windlass_core::approval::{Approval, PersonDecision, Principal, QuestionAuthor};
 use windlass_core::model::{FINISH, RequestedArguments};
 use windlass_core::run::{CallEnd, Event, TaskEnd};
+use windlass_model::ModelEvent;
 use windlass_runtime::{Progress, now};
-use windlass_spec::{Deprecation, RunId, Timestamp, ToolName};
+use windlass_service::{Identity, Service};
+use windlass_spec::{AgentName, Deprecation, RunId, StrategySection, ToolName};
 use windlass_tools::ToolProgress;
 
 use super::moments::left;
 use super::paste::complete;
-use super::terminal::{Quote, cut_to_terminal, eprint_progress, is_interactive, visible_line};
+use super::terminal::{
+    MarkdownStream, Page, Quote, behind_bar, cut_to_terminal, eprint_progress, is_interactive,
+    page, print_line, print_styled_line, visible_line,
+};
+use super::undo::UndoKeys;
+
+/// The most lines of unfinished text above the spinner.
+const UNFINISHED: usize = 10;
+
+/// How often unfinished text is drawn.
+const DRAW_PERIOD: Duration = Duration::from_millis(60);
 
 /// Shows the progress of a run.
 pub(super) struct Live {
     spinner: ProgressBar,
-    /// The end of the undo window of the held call.
-    held_until: Arc<Mutex<Option<Timestamp>>>,
+    /// The calls in their undo windows.
+    held: Arc<UndoKeys>,
+    /// The text that the model of the outermost run writes.
+    draft: Mutex<Draft>,
+    screen: Arc<Mutex<Screen>>,
     /// Runs whose task is one call. The parent run reports that call and its result.
     single: Mutex<HashSet<RunId>>,
     /// The tools of the calls of each run's last turn.
@@ -32,31 +48,80 @@ pub(super) struct Live {
     noticed: Mutex<HashSet<ToolName>>,
 }
 
+/// What the spinner shows.
+#[derive(Debug, Default)]
+struct Screen {
+    /// The lines of unfinished text above the spinner.
+    text: String,
+    activity: String,
+}
+
+/// Text of a model, as it arrives.
+#[derive(Debug, Default)]
+struct Draft {
+    /// How text is rendered. `None` if it is only shown as a whole.
+    page: Option<Page>,
+    author: Option<AgentName>,
+    /// The text of the present turn.
+    stream: Option<MarkdownStream>,
+    text: String,
+    drawn_at: Option<Instant>,
+    /// The text of the last turn, if it was shown whole.
+    shown: Option<String>,
+}
+
 impl Live {
-    /// With a spinner on a terminal.
-    pub(super) fn new() -> Self {
+    /// For a user at the terminal, if there is one: shows the text of the model while it arrives, and undoes held
+    /// calls by a key.
+    pub(super) fn attended(service: &Service, identity: &Identity) -> Self {
+        let page = page().filter(|_| is_interactive());
+        let is_typed = io::stdin().is_terminal() && is_interactive();
+        let undoing = is_typed.then(|| (service.clone(), identity.clone()));
         let spinner = match is_interactive() {
             true => ProgressBar::new_spinner(),
             false => ProgressBar::hidden(),
         };
-        let held_until = Arc::new(Mutex::new(None));
-        let until = Arc::clone(&held_until);
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {time}") {
-            // The elapsed time, or the time until the held call starts.
-            let style =
-                style.with_key("time", move |state: &ProgressState, out: &mut dyn Write| {
-                    let until = *until.lock().unwrap_or_else(PoisonError::into_inner);
-                    let _ = match until.and_then(|until| left(until, now())) {
+        let reporter = spinner.clone();
+        let held = Arc::new(UndoKeys::new(undoing, move |line| {
+            reporter.suspend(|| drop(eprint_progress(line)));
+        }));
+        let screen = Arc::new(Mutex::new(Screen::default()));
+        let (waiting, shown) = (Arc::clone(&held), Arc::clone(&screen));
+        let above = Arc::clone(&screen);
+        if let Ok(style) = ProgressStyle::with_template("{text}{spinner} {activity} {time}") {
+            // The elapsed time, or the time until the next held call starts.
+            let next = move || waiting.next().filter(|held| !held.is_deferred);
+            let (next, has_key) = (Arc::new(next), held.has_key());
+            let upcoming = Arc::clone(&next);
+            let style = style
+                .with_key("time", move |state: &ProgressState, out: &mut dyn Write| {
+                    let _ = match next().and_then(|held| left(held.until, now())) {
                         Some(left) => write!(out, "in {left}"),
                         None => write!(out, "{}s", state.elapsed().as_secs()),
                     };
+                })
+                .with_key("activity", move |_: &ProgressState, out: &mut dyn Write| {
+                    let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+                    let _ = match upcoming() {
+                        Some(held) => out.write_str(&describe_held(&held.tool, has_key)),
+                        None => out.write_str(&shown.activity),
+                    };
+                })
+                .with_key("text", move |_: &ProgressState, out: &mut dyn Write| {
+                    let shown = above.lock().unwrap_or_else(PoisonError::into_inner);
+                    let _ = out.write_str(&shown.text);
                 });
             spinner.set_style(style);
         }
         spinner.enable_steady_tick(Duration::from_millis(120));
         Self {
             spinner,
-            held_until,
+            held,
+            draft: Mutex::new(Draft {
+                page,
+                ..Draft::default()
+            }),
+            screen,
             single: Mutex::default(),
             requested: Mutex::default(),
             noticed: Mutex::default(),
@@ -67,7 +132,9 @@ impl Live {
     pub(super) fn without_spinner() -> Self {
         Self {
             spinner: ProgressBar::hidden(),
-            held_until: Arc::default(),
+            held: Arc::new(UndoKeys::new(None, |_| ())),
+            draft: Mutex::default(),
+            screen: Arc::default(),
             single: Mutex::default(),
             requested: Mutex::default(),
             noticed: Mutex::default(),
@@ -76,37 +143,108 @@ impl Live {
 
     /// Hides the spinner while `work` uses the terminal.
     pub(super) fn suspended<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.spinner.suspend(work)
+        self.held.paused(|| self.spinner.suspend(work))
+    }
+
+    /// Whether this text was shown when it arrived, and nothing after it.
+    pub(super) fn has_shown(&self, text: &str) -> bool {
+        let draft = self.draft();
+        draft
+            .shown
+            .as_deref()
+            .is_some_and(|shown| shown.trim() == text.trim())
+    }
+
+    fn draft(&self) -> MutexGuard<'_, Draft> {
+        self.draft.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows more text of the model.
+    fn write(&self, text: &str) {
+        let mut draft = self.draft();
+        let Some(page) = draft.page else {
+            return;
+        };
+        let is_new = draft.stream.is_none();
+        // A model may begin with empty lines.
+        if is_new && text.trim().is_empty() {
+            return;
+        }
+        if is_new {
+            let author = match &draft.author {
+                Some(agent) => format!("the agent `{agent}` writes:"),
+                None => "the agent writes:".to_owned(),
+            };
+            self.spinner.suspend(|| drop(print_line(&author)));
+            draft.text.clear();
+            draft.shown = None;
+        }
+        draft.text.push_str(text);
+        let stream = draft
+            .stream
+            .get_or_insert_with(|| MarkdownStream::new(page));
+        let lines = stream.push(text);
+        let is_due = !lines.is_empty()
+            || draft
+                .drawn_at
+                .is_none_or(|drawn| drawn.elapsed() >= DRAW_PERIOD);
+        if is_due {
+            let unfinished = draft.stream.as_ref().map(MarkdownStream::unfinished);
+            self.set_unfinished(&unfinished.unwrap_or_default());
+            draft.drawn_at = Some(Instant::now());
+        }
+        self.print_lines(&lines);
+    }
+
+    /// Shows the rest of the text. Returns whether there was any.
+    fn end_text(&self) -> bool {
+        let mut draft = self.draft();
+        let Some(mut stream) = draft.stream.take() else {
+            draft.shown = None;
+            return false;
+        };
+        self.set_unfinished(&[]);
+        self.print_lines(&stream.finish());
+        draft.shown = Some(std::mem::take(&mut draft.text));
+        true
+    }
+
+    fn print_lines(&self, lines: &[String]) {
+        if !lines.is_empty() {
+            let lines = behind_bar(lines);
+            self.spinner.suspend(|| drop(print_styled_line(&lines)));
+        }
+    }
+
+    /// Sets the text above the spinner: the end of it, if it is long.
+    fn set_unfinished(&self, lines: &[String]) {
+        let shown = &lines[lines.len().saturating_sub(UNFINISHED)..];
+        self.screen().text = match shown.is_empty() {
+            true => String::new(),
+            false => behind_bar(shown) + "\n",
+        };
+    }
+
+    fn screen(&self) -> MutexGuard<'_, Screen> {
+        self.screen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_activity(&self, activity: String) {
+        self.screen().activity = activity;
+        self.spinner.tick();
     }
 
     /// Shows an event. A closed standard error does not stop the run.
     pub(super) fn show(&self, run: &RunId, progress: Progress<'_>) {
+        // The runs of sub-agents and tasks are named after the outermost one.
+        let is_outermost = !run.as_str().contains('.');
         match progress {
-            Progress::Event(event) => {
-                let is_redundant = self.is_redundant(run, event);
-                let tool = self.tool(run, event);
-                let lines = event_lines(run, event, tool.as_deref());
-                for line in lines.iter().filter(|_| !is_redundant) {
-                    self.line(line.trim_end());
-                }
-                if let Some(line) = self.notice_line(event) {
-                    self.line(&line);
-                }
-                self.spinner.set_message(activity(event));
-                let until = match event {
-                    Event::Held { until, .. } => Some(*until),
-                    _ => None,
-                };
-                *self
-                    .held_until
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner) = until;
-            }
+            Progress::Event(event) => self.show_event(run, event, is_outermost),
             Progress::Tool(_, progress) => {
-                self.spinner
-                    .set_message(cut_to_terminal(visible_line(&describe_progress(progress))));
+                self.set_activity(cut_to_terminal(visible_line(&describe_progress(progress))));
             }
             Progress::Warning(warning) => self.line(&format!("warning: {warning}")),
+            Progress::Model(ModelEvent::Text { text }) if is_outermost => self.write(text),
             Progress::Model(_) => {}
             Progress::Refused(call, mistake) => {
                 let margin = margin(run);
@@ -115,12 +253,57 @@ impl Live {
                 let index = call.id().index;
                 self.line(&format!("{margin}   call {index} `{tool}` refused{why}"));
             }
-            Progress::Done(run) if run.parent().is_none() => self.spinner.finish_and_clear(),
+            Progress::Done(run) if run.parent().is_none() => {
+                self.held.end();
+                self.spinner.finish_and_clear();
+            }
             Progress::Done(_) => {}
         }
     }
 
-    /// The tool that a decision is about.
+    /// Shows only calls in their undo windows, to a user who can undo them, for a command that shows the rest itself.
+    pub(super) fn show_holds(&self, run: &RunId, progress: Progress<'_>) {
+        if !self.held.has_key() {
+            return;
+        }
+        match progress {
+            Progress::Event(
+                event @ (Event::Held { .. } | Event::Released { .. } | Event::Undone { .. }),
+            ) => self.show_event(run, event, true),
+            Progress::Event(event) => {
+                let tool = self.tool(run, event);
+                self.held.see(event, tool.as_deref());
+            }
+            Progress::Done(_) => self.show(run, progress),
+            _ => {}
+        }
+    }
+
+    fn show_event(&self, run: &RunId, event: &Event, is_outermost: bool) {
+        let is_redundant = self.is_redundant(run, event);
+        let tool = self.tool(run, event);
+        let is_text_shown = match event {
+            Event::Started { agent, .. } if is_outermost => {
+                self.draft().author = Some(agent.name().clone());
+                false
+            }
+            Event::ModelAnswered { .. } | Event::ModelFailed { .. } if is_outermost => {
+                self.end_text()
+            }
+            _ => false,
+        };
+        let lines = event_lines(run, event, tool.as_deref(), is_text_shown);
+        for line in lines.iter().filter(|_| !is_redundant) {
+            self.line(line.trim_end());
+        }
+        if let Some(line) = self.notice_line(event) {
+            self.line(&line);
+        }
+        self.held.see(event, tool.as_deref());
+        self.set_activity(activity(event).to_owned());
+    }
+
+    /// The tool that a decision or a hold is about.
     fn tool(&self, run: &RunId, event: &Event) -> Option<String> {
         let mut requested = self
             .requested
@@ -132,7 +315,7 @@ impl Live {
                 requested.insert(run.clone(), tools);
                 None
             }
-            Event::Decided { call, .. } => {
+            Event::Decided { call, .. } | Event::Held { call, .. } => {
                 let tools = requested.get(run)?;
                 tools.get(call.index as usize).cloned()
             }
@@ -212,19 +395,31 @@ fn activity(event: &Event) -> &'static str {
             "running tasks"
         }
         Event::Asked { .. } => "waiting for approval",
-        Event::Held { .. } => {
-            "a held call starts (Ctrl-C to stop, `windlass holds undo` to undo it)"
-        }
+        Event::Held { .. } => "waiting",
         _ => "the model is thinking",
     }
 }
 
-/// The lines that describe an event; empty if it is not shown. Events of sub-agents are indented.
-fn event_lines(run: &RunId, event: &Event, tool: Option<&str>) -> Vec<String> {
+/// Describes a held call while its undo window is open.
+fn describe_held(tool: &str, has_key: bool) -> String {
+    let tool = cut_to_terminal(visible_line(&shortened(tool)));
+    match has_key {
+        true => format!("`{tool}` starts (press u to undo it, Ctrl-C to stop the run)"),
+        false => format!("`{tool}` starts (Ctrl-C to stop, `windlass holds undo` to undo it)"),
+    }
+}
+
+/// The lines that describe an event; empty if it is not shown. Events of sub-agents are indented. `is_text_shown`:
+/// whether the text of an answer was shown when it arrived.
+fn event_lines(run: &RunId, event: &Event, tool: Option<&str>, is_text_shown: bool) -> Vec<String> {
     let margin = margin(run);
     let line = match event {
         Event::ModelAnswered { turn, answer, .. } => {
-            let thought = answer.thought.as_deref().unwrap_or(&answer.text);
+            let text = if is_text_shown { "" } else { &answer.text };
+            let thought = answer.thought.as_deref().unwrap_or(text);
+            if is_text_shown && thought.is_empty() && answer.calls.is_empty() {
+                return Vec::new();
+            }
             let calls: Vec<&str> = answer.calls.iter().map(|call| call.tool.as_str()).collect();
             let calls = match calls.is_empty() {
                 true => "the model".to_owned(),
@@ -251,7 +446,12 @@ fn event_lines(run: &RunId, event: &Event, tool: Option<&str>) -> Vec<String> {
         Event::Recalled { strategies, .. } => {
             let lines = strategies.iter().map(|recalled| {
                 let text = quoted(&recalled.text);
-                format!("{margin}   uses strategy {}{text}", recalled.id)
+                let use_of = match recalled.section {
+                    StrategySection::Strategies => "uses strategy",
+                    StrategySection::Pitfalls => "avoids pitfall",
+                    StrategySection::Observations => "recalls observation",
+                };
+                format!("{margin}   {use_of} {}{text}", recalled.id)
             });
             return lines.collect();
         }

@@ -53,6 +53,7 @@ mod token;
 mod tools;
 mod trace;
 mod trust;
+mod undo;
 mod webhooks;
 mod worker;
 
@@ -62,7 +63,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use arguments::{Arguments, Command};
+use anstream::{AutoStream, ColorChoice};
+use arguments::{Arguments, Color, Command};
 use program::Program;
 use windlass_spec::text::{TextUse, is_clean};
 
@@ -97,7 +99,9 @@ impl CommandOutcome {
 }
 
 fn main() -> ExitCode {
-    match run() {
+    let outcome = run();
+    prompt::restore_terminal();
+    match outcome {
         Ok(outcome) => outcome.into(),
         Err(error) => {
             print_error(&error);
@@ -120,6 +124,11 @@ fn run() -> anyhow::Result<CommandOutcome> {
         Ok(arguments) => arguments,
         Err(error) => return Ok(print_usage(&error.format(&mut Arguments::command()))?),
     };
+    match arguments.color {
+        Color::Auto => {}
+        Color::Always => ColorChoice::Always.write_global(),
+        Color::Never => ColorChoice::Never.write_global(),
+    }
     if let Err(error) = log::start(&arguments.log, arguments.color) {
         terminal::eprint_line(&format!("error: {error}"))?;
         return Ok(CommandOutcome::Code(USAGE));
@@ -172,7 +181,21 @@ fn run() -> anyhow::Result<CommandOutcome> {
 
 /// Prints why a command failed.
 fn print_error(error: &anyhow::Error) {
-    let _ = terminal::eprint_line(&format!("error: {error:#}"));
+    let _ = terminal::eprint_line(&format!("error: {}", describe_error(error)));
+}
+
+/// An error with its causes. A cause that an error before it quotes is not repeated.
+pub(crate) fn describe_error(error: &anyhow::Error) -> String {
+    let mut described = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if described.is_empty() {
+            described = cause;
+        } else if !described.contains(cause.trim_end()) {
+            described = format!("{described}: {cause}");
+        }
+    }
+    described
 }
 
 /// Prints help, the version or a usage error, which quotes the arguments.
@@ -188,9 +211,9 @@ fn print_usage(error: &clap::Error) -> io::Result<CommandOutcome> {
     };
     let rendered = error.render();
     let is_colored = match error.use_stderr() {
-        true => anstream::AutoStream::choice(&io::stderr()),
-        false => anstream::AutoStream::choice(&io::stdout()),
-    } != anstream::ColorChoice::Never;
+        true => AutoStream::choice(&io::stderr()),
+        false => AutoStream::choice(&io::stdout()),
+    } != ColorChoice::Never;
     // Colours only if no argument or variable can contain an escape sequence.
     let are_arguments_clean = std::env::args_os().all(|argument| is_clean(&argument));
     let text = match is_colored && are_arguments_clean && has_clean_variables() {

@@ -7,7 +7,7 @@ mod pins;
 
 use serde_json::json;
 use windlass_mcp::{Era, LIBRARY, Pin, PinState, describe_transport};
-use windlass_service::needs_acceptance;
+use windlass_service::{Identity, Service, TrustState, needs_acceptance};
 
 use super::arguments::{
     Mcp, McpCall, McpCommand, McpList, McpLogin, McpRemove, OneTool, ToolsCall,
@@ -67,11 +67,39 @@ fn counted(pins: &[Pin]) -> String {
     }
 }
 
+/// Whether the servers of the project are not used because its files, such as the program of a server, changed since
+/// the user trusted it. Says so.
+fn report_changed_project(
+    program: &Program,
+    service: &Service,
+    identity: &Identity,
+) -> anyhow::Result<bool> {
+    if program.names_configuration() {
+        return Ok(false);
+    }
+    let review = service.review_trust(identity, &std::env::current_dir()?);
+    let is_changed = review.is_ok_and(|review| {
+        let has_servers = !review.grants.programs.is_empty() || !review.grants.hosts.is_empty();
+        review.state == TrustState::Changed && has_servers
+    });
+    if is_changed {
+        eprint_line(
+            "files of this project changed since you trusted it, so its servers are not used\n\
+             hint: review the changes with `windlass trust`",
+        )?;
+    }
+    Ok(is_changed)
+}
+
 fn list(program: &Program, command: &McpList) -> anyhow::Result<CommandOutcome> {
     let service = program.service(command.output.data.as_deref());
     let identity = program.identity()?;
+    let is_project_changed = report_changed_project(program, &service, &identity)?;
     let servers = service.list_servers(&identity)?;
     if servers.is_empty() {
+        if is_project_changed {
+            return Ok(CommandOutcome::Failed);
+        }
         if !command.output.json {
             eprint_line(
                 "the configuration has no servers\nhint: add one with `windlass mcp add NAME -- COMMAND`",
@@ -80,7 +108,7 @@ fn list(program: &Program, command: &McpList) -> anyhow::Result<CommandOutcome> 
         return Ok(CommandOutcome::Done);
     }
     let mut rows = Vec::new();
-    let mut is_open = false;
+    let mut is_open = is_project_changed;
     for server in &servers {
         let changes = match server.pins.is_some() && server.settings.is_enabled {
             true => program_changes(&service, &identity, &server.settings.name),

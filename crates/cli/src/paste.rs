@@ -84,15 +84,16 @@ pub(super) fn path(path: &Path) -> String {
     }
 }
 
-/// A command as it works where it is pasted: with the data directory that this command was given.
+/// A command as it works where it is pasted: with this data directory, and the options that this command was given.
 pub(super) fn command(command: &str, data: Option<&Path>) -> String {
-    match data {
-        None => format!("windlass {command}"),
+    let command = match data {
+        None => format!("{PROGRAM}{command}"),
         Some(data) => format!(
-            "windlass {command} --data {}",
+            "{PROGRAM}{command} --data {}",
             quoted(&data.to_string_lossy())
         ),
-    }
+    };
+    complete(&command).into_owned()
 }
 
 /// The same message, in which each command of this program has the options that this command was given. A

@@ -6,6 +6,7 @@ mod graph;
 
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -18,13 +19,13 @@ use windlass_service::{
 };
 use windlass_spec::plan::Plan;
 
-use super::CommandOutcome;
 use super::arguments::{
     self, PlanCommand, PlanEdit, PlanList, PlanMark, PlanRun, PlanShow, PlanSource,
 };
 use super::ending::{
     describe_pending, early_end_message, exit_code, next_step_message, resume_command,
 };
+use super::live::Live;
 use super::moments::ago;
 use super::paste;
 use super::program::{Notices, Program, ended};
@@ -32,6 +33,7 @@ use super::report::Reporter;
 use super::run::{attachment, block_on, choose};
 use super::table::{one_line, print_table};
 use super::terminal::{Quote, eprint_line, print_content, print_json, print_line};
+use super::{CommandOutcome, describe_error};
 
 /// The maximum size of a plan file.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -46,19 +48,28 @@ pub(super) fn run(
     let identity = &program.identity()?;
     let bind = |source| PlanAgent::bind(program, source, data, reporter);
     match &command.command {
-        PlanCommand::Check(command) => match read(&command.source.plan) {
-            Ok(plan) => match bind(&command.source)? {
-                Some(agent) => show_check(check(&agent, plan), command.json),
-                None => Ok(CommandOutcome::Failed),
-            },
-            Err(error) => show_check(Err(error), command.json),
-        },
-        PlanCommand::Run(command) => {
-            let plan = read(&command.source.plan)?;
-            match bind(&command.source)? {
-                Some(agent) => run_plan(&agent, &plan, command),
-                None => Ok(CommandOutcome::Failed),
+        PlanCommand::Check(command) => {
+            let text = read_text(&command.source.plan)?;
+            let place = command.source.plan.display().to_string();
+            let bound = bind(&command.source);
+            if let Ok(Some(agent)) = &bound {
+                let plan = agent.bound.read_plan(&text, &place);
+                return show_check(plan.map_err(Into::into), command.json);
             }
+            // The errors of the plan are reported even if the agent has errors.
+            if let Err(error) = read_plan(&text, &place) {
+                show_check(Err(error.into()), command.json)?;
+            }
+            bound.map(|_| CommandOutcome::Failed)
+        }
+        PlanCommand::Run(command) => {
+            let text = read_text(&command.source.plan)?;
+            let Some(agent) = bind(&command.source)? else {
+                return Ok(CommandOutcome::Failed);
+            };
+            let place = command.source.plan.display().to_string();
+            let plan = agent.bound.read_plan(&text, &place)?;
+            run_plan(&agent, &plan, command)
         }
         PlanCommand::List(command) => list(&service(), identity, command),
         PlanCommand::Show(command) => ended(show(&service(), identity, command), command.json),
@@ -67,8 +78,8 @@ pub(super) fn run(
     }
 }
 
-/// Reads a plan from a file. The error lists everything that is wrong with it.
-fn read(path: &Path) -> anyhow::Result<Plan> {
+/// Reads the text of a plan file.
+fn read_text(path: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     let place = path.display();
     if path.as_os_str() == "-" {
@@ -86,7 +97,7 @@ fn read(path: &Path) -> anyhow::Result<Plan> {
         text.len() as u64 <= MAX_BYTES,
         "{place} is larger than {MAX_BYTES} bytes"
     );
-    Ok(read_plan(&text, &place.to_string())?)
+    Ok(text)
 }
 
 /// The agent whose tools a plan uses.
@@ -119,11 +130,6 @@ impl PlanAgent {
     }
 }
 
-fn check(agent: &PlanAgent, plan: Plan) -> anyhow::Result<Plan> {
-    agent.bound.check_plan(&plan)?;
-    Ok(plan)
-}
-
 fn show_check(plan: anyhow::Result<Plan>, as_json: bool) -> anyhow::Result<CommandOutcome> {
     match (plan, as_json) {
         (Ok(plan), true) => print_json(&format!("{}\n", json!({"ok": true, "plan": plan})))?,
@@ -133,12 +139,12 @@ fn show_check(plan: anyhow::Result<Plan>, as_json: bool) -> anyhow::Result<Comma
             plan.execution_mode().as_str()
         ))?,
         (Err(error), true) => {
-            let errors: Vec<String> = format!("{error:#}").lines().map(str::to_owned).collect();
+            let errors: Vec<String> = describe_error(&error).lines().map(str::to_owned).collect();
             print_json(&format!("{}\n", json!({"ok": false, "errors": errors})))?;
             return Ok(CommandOutcome::Failed);
         }
         (Err(error), false) => {
-            eprint_line(&format!("error: {error:#}"))?;
+            eprint_line(&format!("error: {}", describe_error(&error)))?;
             return Ok(CommandOutcome::Failed);
         }
     }
@@ -148,8 +154,9 @@ fn show_check(plan: anyhow::Result<Plan>, as_json: bool) -> anyhow::Result<Comma
 fn run_plan(agent: &PlanAgent, plan: &Plan, command: &PlanRun) -> anyhow::Result<CommandOutcome> {
     let (service, identity) = (&agent.service, &agent.identity);
     let (limits, has_call_limit) = (&command.limits, command.limits.max_calls.is_some());
+    let live = Arc::new(Live::attended(service, identity));
     let run = block_on(service, async {
-        let attachment = attachment(service, identity, false, command.json);
+        let attachment = attachment(service, identity, &live, false, command.json);
         let settings = limits.settings();
         agent
             .bound
@@ -191,7 +198,7 @@ pub(super) fn show_end(
                 let id = plan.id();
                 plan.manual_tasks().map(move |task| {
                     let command = format!("plan mark {id} {} success", task.id);
-                    paste::command(&command, service.given_data_directory())
+                    paste::command(&command, service.given_data_directory().as_deref())
                 })
             });
             for command in manual {
@@ -284,7 +291,10 @@ fn edit(
     identity: &Identity,
     command: &PlanEdit,
 ) -> anyhow::Result<CommandOutcome> {
-    let new = read(&command.new)?;
+    let new = read_plan(
+        &read_text(&command.new)?,
+        &command.new.display().to_string(),
+    )?;
     let details = service.show_plan(identity, &command.plan.plan)?;
     let what = match service.edit_plan(identity, &details, &new)? {
         PlanChange::Made => "plan changed",

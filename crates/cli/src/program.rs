@@ -33,6 +33,11 @@ impl Program {
         Self { configuration }
     }
 
+    /// Whether the user named the configuration of the project.
+    pub(crate) fn names_configuration(&self) -> bool {
+        self.configuration.config.is_some()
+    }
+
     /// The identity of the user.
     pub(crate) fn identity(&self) -> anyhow::Result<Identity> {
         Ok(Identity::local()?)

@@ -18,6 +18,7 @@ use windlass_spec::text::{CharacterClass, TextUse, is_clean, replace_hidden};
 use keys::Key;
 use line::Line;
 use tty::Tty;
+pub(super) use tty::restore_terminal;
 
 /// How many choices are shown at the same time.
 const SHOWN_CHOICES: usize = 10;
@@ -145,6 +146,27 @@ pub(super) fn choose_until(
             Some(Key::Home) => chosen = 0,
             Some(Key::End) => chosen = last,
             Some(_) => {}
+        }
+    }
+}
+
+/// Passes the letters that the user types to `typed`, until that returns false or the program is in the background.
+/// Interrupts stay interrupts. `typed` is also called without a letter, several times a second.
+///
+/// # Errors
+/// If the terminal cannot be used.
+pub(super) fn listen(typed: &mut dyn FnMut(Option<&str>) -> bool) -> io::Result<()> {
+    let Some(mut tty) = Tty::listen()? else {
+        return Ok(());
+    };
+    loop {
+        let key = tty.key()?;
+        let letter = match &key {
+            Some(Key::Text(text)) => Some(text.as_str()),
+            _ => None,
+        };
+        if !typed(letter) {
+            return Ok(());
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Prints diagnostics: with the source line for people, as JSON for programs.
 
 use std::fmt::{self, Write as _};
-use std::io::IsTerminal as _;
 
+use anstream::{AutoStream, ColorChoice};
 use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents,
     SourceCode, SourceSpan, SpanContents,
@@ -31,10 +31,7 @@ pub(crate) fn is_colored(color: Color) -> bool {
         _ if is_json() => false,
         Color::Always => true,
         Color::Never => false,
-        Color::Auto => {
-            let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-            std::io::stderr().is_terminal() && !is_refused
-        }
+        Color::Auto => AutoStream::choice(&std::io::stderr()) != ColorChoice::Never,
     }
 }
 

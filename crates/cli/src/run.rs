@@ -24,7 +24,7 @@ use super::program::{Notices, Program};
 use super::report::Reporter;
 use super::signals::{Interrupts, end_on_signals};
 use super::source::read_agent_file;
-use super::terminal::{eprint_line, print_json, print_result};
+use super::terminal::{eprint_line, print_answer, print_json};
 use super::{approvals, batch, gaps, paste};
 
 pub(super) fn run(
@@ -53,11 +53,12 @@ pub(super) fn run(
     let identity = program.identity()?;
     let bound = service.bind(&identity, &declared, &options)?;
     let is_json = command.json || command.jsonl;
+    let live = Arc::new(Live::attended(&service, &identity));
     let run = block_on(&service, async {
-        let attachment = attachment(&service, &identity, command.jsonl, is_json);
+        let attachment = attachment(&service, &identity, &live, command.jsonl, is_json);
         bound.start(&identity, new, attachment).await
     })??;
-    show_end(&run, &service, &identity, is_json)
+    show_end(&run, &service, &identity, &live, is_json)
 }
 
 /// Reads the file and chooses its agent. `None` if the file has errors, which are reported.
@@ -83,14 +84,14 @@ pub(super) fn choose(
 pub(super) fn attachment(
     service: &Service,
     identity: &Identity,
+    live: &Arc<Live>,
     as_json_lines: bool,
     is_json: bool,
 ) -> Attachment {
-    let live = Arc::new(Live::new());
     Attachment {
         stop: stop_on_interrupt(),
-        watch: Some(watch(as_json_lines, &live)),
-        asker: approvals::asker(service, identity, &live).filter(|_| !is_json),
+        watch: Some(watch(as_json_lines, live)),
+        asker: approvals::asker(service, identity, live).filter(|_| !is_json),
         wait_policy: None,
     }
 }
@@ -215,10 +216,17 @@ pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
     })
 }
 
-/// Prints the final answer of a run: plain to a file or a program, and quoted on a terminal.
-pub(super) fn print_answer(run: &Run) -> std::io::Result<()> {
-    let author = format!("the agent `{}` answers", run.agent().name());
-    print_result(&author, run.response().answer().as_str(), false)
+/// Prints the final answer of a run, unless it was shown when it arrived.
+pub(super) fn print_final_answer(run: &Run, live: &Live) -> std::io::Result<()> {
+    let response = run.response();
+    let answer = response.answer().as_str();
+    if live.has_shown(answer) {
+        return Ok(());
+    }
+    print_answer(
+        &format!("the agent `{}` answers", run.agent().name()),
+        answer,
+    )
 }
 
 /// Prints the result of a run.
@@ -226,6 +234,7 @@ pub(super) fn show_end(
     run: &Run,
     service: &Service,
     identity: &Identity,
+    live: &Live,
     as_json: bool,
 ) -> anyhow::Result<CommandOutcome> {
     let response = run.response();
@@ -251,7 +260,7 @@ pub(super) fn show_end(
     }
     match (run.end(), &standing) {
         (Some(end), _) if !as_json => {
-            print_answer(run)?;
+            print_final_answer(run, live)?;
             if let Some(message) = early_end_message(end) {
                 eprint_line(&message)?;
             }
@@ -267,7 +276,7 @@ pub(super) fn show_end(
                 eprint_line(&gaps::message(&gap))?;
             }
             let trace = format!("trace show {}", run.id());
-            let trace = paste::command(&trace, service.given_data_directory());
+            let trace = paste::command(&trace, service.given_data_directory().as_deref());
             eprint_line(&format!("details: {trace}"))?;
         }
         (Some(_), _) => {}

@@ -6,12 +6,15 @@ mod list;
 mod show;
 mod verify;
 
+use std::sync::Arc;
+
 use windlass_service::{Identity, ResumeOptions, Service, ServiceError};
 
 use super::arguments::{Runs, RunsCommand, WhichRun};
+use super::live::Live;
 use super::program::{Program, ended};
 use super::run::{attachment, block_on, show_end};
-use super::{CommandOutcome, plan};
+use super::{CommandOutcome, plan, tools};
 
 pub(super) use list::{end_word, task_line};
 
@@ -62,13 +65,15 @@ pub(super) fn resume(
     options: &ResumeOptions,
     as_json: bool,
 ) -> anyhow::Result<CommandOutcome> {
+    let live = Arc::new(Live::attended(service, identity));
     let run = block_on(service, async {
-        let attachment = attachment(service, identity, false, as_json);
+        let attachment = attachment(service, identity, &live, false, as_json);
         service.resume(identity, run, options, attachment).await
     })??;
-    // The task of some runs is to run a plan.
-    match run.is_plan_only() {
-        true => plan::show_end(&run, service, identity, as_json),
-        false => show_end(&run, service, identity, as_json),
+    // The task of some runs is to run a plan, or to make one call.
+    match run.task().call.is_some() {
+        true if run.is_plan_only() => plan::show_end(&run, service, identity, as_json),
+        true if run.end().is_some() && !as_json => tools::show_call(&run, service, as_json),
+        _ => show_end(&run, service, identity, &live, as_json),
     }
 }

@@ -7,6 +7,8 @@ use std::sync::Once;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use windlass_service::Service;
 
+use super::prompt;
+
 /// How a command treats an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interrupts {
@@ -71,6 +73,7 @@ async fn first(mut listening: Vec<Signal>) -> Option<usize> {
 /// Stops the servers, then exits with the exit code for a signal.
 pub(super) async fn end(service: &Service, kind: SignalKind) {
     service.abandon().await;
+    prompt::restore_terminal();
     std::process::exit(128 + kind.as_raw_value());
 }
 

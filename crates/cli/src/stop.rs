@@ -33,7 +33,10 @@ pub(super) fn stop(program: &Program, command: &Stop) -> anyhow::Result<CommandO
             true => print_json(&format!("{}\n", stop_to_json(order)))?,
             false => {
                 print_line(&format!("stopped: {}{}", order.target, scope(order)))?;
-                let start = paste::command(&start_command(order), service.given_data_directory());
+                let start = paste::command(
+                    &start_command(order),
+                    service.given_data_directory().as_deref(),
+                );
                 eprint_line(&format!("start it again with: {start}"))?;
             }
         }
@@ -53,7 +56,8 @@ pub(super) fn start(program: &Program, command: &Start) -> anyhow::Result<Comman
             false => {
                 print_line(&format!("started: {}{}", order.target, scope(&order)))?;
                 if !service.has_worker()? {
-                    let worker = paste::command("worker", service.given_data_directory());
+                    let worker =
+                        paste::command("worker", service.given_data_directory().as_deref());
                     eprint_line(&format!(
                         "no worker is running; resume the suspended runs with: {worker}"
                     ))?;

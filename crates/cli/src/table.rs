@@ -1,54 +1,83 @@
-//! Text tables: columns as wide as their content, each cell on one line.
+//! Text tables: columns as wide as their content, and on a terminal no wider than it. Words are not broken.
 
 use std::io::{self, IsTerminal as _};
 
-use unicode_width::UnicodeWidthStr as _;
-
 use super::rendered::escape_exact;
-use super::terminal::{print_line, visible_line, wrap_row};
+use super::terminal::{
+    Cells, Style, TableKind, Tone, is_styled, lay_out, output_width, paint, print_styled_line,
+    styled_text, visible_line,
+};
+
+/// The columns whose cells are states.
+const STATES: [&str; 6] = ["STATUS", "STATE", "END", "RISK", "LEVEL", "TRUST"];
 
 /// Prints rows under their headings.
 pub(super) fn print_table<const N: usize>(
     headings: [&str; N],
     rows: &[[String; N]],
 ) -> anyhow::Result<()> {
-    for line in table_lines(headings, rows) {
-        print_line(&line)?;
+    for line in table_lines(headings, rows).iter().flatten() {
+        print_styled_line(line)?;
     }
     Ok(())
 }
 
-/// The lines of a table: the headings, and one for each row.
+/// The lines of a table: those of the headings, and of each row. On a terminal, they fit on it, and states have
+/// colours.
 pub(super) fn table_lines<const N: usize>(
     headings: [&str; N],
     rows: &[[String; N]],
-) -> Vec<String> {
-    let rows: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| row.iter().map(|cell| visible_line(cell)).collect())
-        .collect();
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].width());
-        cells.max().unwrap_or(0).max(headings[column].width())
+) -> Vec<Vec<String>> {
+    let cell = |heading: &str, text: &str| {
+        let tone = STATES.contains(&heading).then(|| tone_of(text)).flatten();
+        let style = Style {
+            tone,
+            ..Style::default()
+        };
+        styled_text(&visible_line(text), style)
     };
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let line = |cells: &[&str]| {
-        let padded: Vec<String> = cells
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| {
-                let padding = width.saturating_sub(cell.width());
-                format!("{cell}{}", " ".repeat(padding))
-            })
-            .collect();
-        padded.join("  ").trim_end().to_owned()
-    };
+    let first = headings.map(|heading| styled_text(heading, Style::default()));
     let rows = rows.iter().map(|row| {
-        let cells: Vec<&str> = row.iter().map(String::as_str).collect();
-        // Cells may be text of models, tools and servers: the end of a long row must not begin a line.
-        wrap_row(&line(&cells))
+        let cells = headings.iter().zip(row);
+        cells.map(|(heading, text)| cell(heading, text)).collect()
     });
-    [line(&headings)].into_iter().chain(rows).collect()
+    let rows: Vec<Vec<Cells>> = std::iter::once(first.to_vec()).chain(rows).collect();
+    // One column stays free, because terminals differ in what they do after the last one.
+    let width = output_width().map_or(usize::MAX, |width| width.saturating_sub(1));
+    let is_styled = is_styled();
+    let rows = lay_out(&rows, width, TableKind::List).into_iter();
+    rows.map(|lines| lines.iter().map(|line| paint(line, is_styled)).collect())
+        .collect()
+}
+
+/// What a state means for the reader.
+fn tone_of(state: &str) -> Option<Tone> {
+    let is_end = |c: char| !c.is_alphanumeric() && c != '_';
+    let word = state.split(is_end).next().unwrap_or_default();
+    Some(match word.to_lowercase().as_str() {
+        "completed" | "success" | "approved" | "answered" | "done" | "available" | "accepted"
+        | "trusted" | "active" | "registered" | "valid" | "unchanged" | "reversible" | "low" => {
+            Tone::Good
+        }
+        "failed" | "error" | "timeout" | "rejected" | "expired" | "unknown" | "denied"
+        | "changed" | "refused" | "invalid" | "revoked" | "damaged" | "irreversible" | "high"
+        | "critical" => Tone::Bad,
+        "waiting"
+        | "pending"
+        | "held"
+        | "open"
+        | "running"
+        | "in_progress"
+        | "interrupted"
+        | "new"
+        | "iteration_limit"
+        | "budget"
+        | "reversible_with_delay"
+        | "medium"
+        | "untrusted" => Tone::Attention,
+        "cancelled" | "undone" | "deprecated" | "disabled" | "missing" | "removed" => Tone::Faint,
+        _ => return None,
+    })
 }
 
 /// The fewest characters of a shortened id. Commands take the end of an id from 4 characters on.

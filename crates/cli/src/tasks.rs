@@ -8,6 +8,7 @@ use windlass_service::{CheckedTasks, DeclaredAgent};
 use windlass_spec::TaskInput;
 
 use super::CommandOutcome;
+use super::batch::INTERRUPTED;
 use super::terminal::eprint_line;
 
 /// The valid tasks of a file.
@@ -45,8 +46,10 @@ impl Tasks {
     /// Turns success into failure if the file has invalid tasks.
     pub(super) fn ended(&self, outcome: CommandOutcome) -> CommandOutcome {
         match (self.has_errors, outcome) {
-            (true, CommandOutcome::Done | CommandOutcome::Code(0)) => CommandOutcome::Failed,
-            (_, outcome) => outcome,
+            // An interrupted batch is resumed, which reports the tasks again.
+            (true, CommandOutcome::Code(INTERRUPTED)) => outcome,
+            (true, _) => CommandOutcome::Failed,
+            (false, outcome) => outcome,
         }
     }
 }

@@ -4,22 +4,29 @@
 //!
 //! Text of models, tools and servers is quoted ([`Quote`]), so that it cannot pass for output of Windlass: a
 //! bar begins every line of it, or a label of Windlass stands before it on the same line. On a terminal it is
-//! also wrapped, because a terminal continues a long line in the first column.
+//! also wrapped, because a terminal continues a long line in the first column. What a model answers there is
+//! rendered as Markdown.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
 
-use rustix::termios::tcgetwinsize;
+use anstream::{AutoStream, ColorChoice};
+use rustix::termios::{Winsize, tcgetwinsize};
 use serde_json::json;
 use windlass_runtime::now;
 use windlass_spec::text::{TextUse, escape, escape_json, escape_line};
 
 use super::log::is_json;
 use super::paste::complete;
+use quote::room_behind_bar;
 
+mod layout;
+mod markdown;
 mod quote;
 
-pub(super) use quote::{Quote, cut_to_terminal, wrap_row};
+pub(super) use layout::{Cells, Style, TableKind, Tone, lay_out, paint, styled_text};
+pub(super) use markdown::{MarkdownStream, Page};
+pub(super) use quote::{Quote, behind_bar, cut_to_terminal};
 
 /// Whether standard error is a terminal and gets text.
 pub(super) fn is_interactive() -> bool {
@@ -40,6 +47,16 @@ pub(super) fn eprint_line(text: &str) -> io::Result<()> {
         false => indent_error(&visible(text)).into_owned(),
     };
     ignore_broken_pipe(writeln!(io::stderr().lock(), "{line}"))
+}
+
+/// Writes a line with styles to standard output. All of its other sequences are escaped.
+pub(super) fn print_styled_line(text: &str) -> io::Result<()> {
+    ignore_broken_pipe(writeln!(io::stdout().lock(), "{}", styled(text)))
+}
+
+/// Whether text on standard output has styles.
+pub(super) fn is_styled() -> bool {
+    AutoStream::choice(&io::stdout()) != ColorChoice::Never
 }
 
 /// Writes a line of progress to standard error. JSON logs leave it out.
@@ -112,16 +129,43 @@ pub(super) fn print_content(text: &str) -> io::Result<()> {
     ignore_broken_pipe(output.write_all(text.as_bytes()))
 }
 
-/// Writes a text of a model or tool to standard output, the result of a command: unchanged to a file or
-/// program if `is_exact`, else escaped; on a terminal quoted below a line that names its author.
-pub(super) fn print_result(author: &str, text: &str, is_exact: bool) -> io::Result<()> {
+/// Writes the result of a tool to standard output: unchanged to a file or program, and on a terminal quoted below
+/// a line that names its author.
+pub(super) fn print_result(author: &str, text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
-    let text = match (output.is_terminal(), is_exact) {
-        (true, _) => format!("{author}:\n{}", Quote::of(text).block("")),
-        (false, true) => text.to_owned(),
-        (false, false) => visible(text),
+    let text = match output.is_terminal() {
+        true => format!("{author}:\n{}", Quote::of(text).block("")),
+        false => text.to_owned(),
     };
     ignore_broken_pipe(writeln!(output, "{text}"))
+}
+
+/// Writes the answer of a model to standard output: escaped to a file or program, and on a terminal rendered below
+/// a line that names its author.
+pub(super) fn print_answer(author: &str, text: &str) -> io::Result<()> {
+    match page() {
+        Some(page) => {
+            print_line(&format!("{author}:"))?;
+            print_styled_line(&behind_bar(&page.render(text)))
+        }
+        None => print_line(text),
+    }
+}
+
+/// How quoted text is rendered on standard output. `None` if that is no terminal.
+pub(super) fn page() -> Option<Page> {
+    output_width().map(|width| Page {
+        width: room_behind_bar(width),
+        is_styled: is_styled(),
+    })
+}
+
+/// The width of standard output. `None` if that is no terminal.
+pub(super) fn output_width() -> Option<usize> {
+    let output = io::stdout();
+    output
+        .is_terminal()
+        .then(|| known_columns(tcgetwinsize(output)))
 }
 
 /// The width of the terminal. `None` without a terminal.
@@ -131,9 +175,15 @@ pub(super) fn width() -> Option<usize> {
         (false, true) => tcgetwinsize(io::stdout()),
         (false, false) => return None,
     };
-    let columns = size.map_or(0, |size| usize::from(size.ws_col));
-    // Some terminals do not know their size.
-    Some(if columns == 0 { 80 } else { columns })
+    Some(known_columns(size))
+}
+
+/// The columns of a terminal. Some do not know their size.
+fn known_columns(size: rustix::io::Result<Winsize>) -> usize {
+    match size.map_or(0, |size| usize::from(size.ws_col)) {
+        0 => 80,
+        columns => columns,
+    }
 }
 
 /// Writes text with colours to standard error.

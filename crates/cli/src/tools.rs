@@ -7,7 +7,7 @@ mod list;
 mod stats;
 mod typed;
 
-pub(super) use call::run as call;
+pub(super) use call::{run as call, show as show_call};
 
 use windlass_service::{DeclaredTools, Identity, Service, ToolDetails};
 

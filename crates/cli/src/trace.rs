@@ -8,7 +8,7 @@ use windlass_core::approval::ApprovalStatus;
 use windlass_core::run::{CallProgress, Entry, LeftOutReason, Offer, Run};
 use windlass_runtime::followed;
 use windlass_service::{Identity, RunQuery, Service, notices_to_json, run_to_json};
-use windlass_spec::{CallRecord, CallState};
+use windlass_spec::{CallRecord, CallState, StrategySection};
 
 use super::CommandOutcome;
 use super::arguments::{Trace, TraceCommand};
@@ -286,7 +286,12 @@ pub(super) fn draw_trace(run: &Run) -> String {
     for (recalled, is_followed) in followed(run) {
         let followed = if is_followed { ", followed" } else { "" };
         let content = shortened(&recalled.text);
-        let _ = writeln!(text, "strategy {}{followed}: {content}", recalled.id);
+        let what = match recalled.section {
+            StrategySection::Strategies => "strategy",
+            StrategySection::Pitfalls => "pitfall to avoid",
+            StrategySection::Observations => "observation",
+        };
+        let _ = writeln!(text, "{what} {}{followed}: {content}", recalled.id);
     }
     for (step, turn) in run.steps().iter().zip(run.turns()) {
         let milliseconds = step.duration().as_millis();

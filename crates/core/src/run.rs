@@ -293,6 +293,12 @@ impl Run {
         kind.is_some_and(|(kind, _)| kind == CallKind::Plan(PlanOperation::Create))
     }
 
+    /// Whether the agent gave an answer, however the run ended.
+    #[must_use]
+    pub fn has_answered(&self) -> bool {
+        self.transcript.answer().is_some()
+    }
+
     /// How the run ended, if it did.
     #[must_use]
     pub fn end(&self) -> Option<&RunEnd> {
@@ -513,11 +519,27 @@ impl Run {
             && self.reached_end().is_some()
     }
 
-    /// Why the run did not do its task, if an approver rejected a call and no later call succeeded.
-    fn final_rejection(&self) -> Option<String> {
+    /// The end of a run that answered, if it did not do its task: its only call failed, or an approver rejected a
+    /// call and no later call succeeded.
+    fn failed_end(&self) -> Option<RunEnd> {
         if !self.settings().rejection_fails {
             return None;
         }
+        if self.task.call.is_some() && !self.is_plan_only() {
+            let failure = self.single_outcome()?.err()?;
+            return Some(RunEnd::Failed {
+                category: failure.category,
+                message: failure.operator_message,
+            });
+        }
+        self.final_rejection().map(|message| RunEnd::Failed {
+            category: ErrorCategory::Rejected,
+            message,
+        })
+    }
+
+    /// The call that an approver rejected, if no later call succeeded.
+    fn final_rejection(&self) -> Option<String> {
         let mut rejection = self.history.rejection().clone();
         self.calls
             .open_entries()
@@ -542,13 +564,7 @@ impl Run {
             return None;
         }
         if is_answered {
-            return Some(match self.final_rejection() {
-                Some(message) => RunEnd::Failed {
-                    category: ErrorCategory::Rejected,
-                    message,
-                },
-                None => RunEnd::Completed,
-            });
+            return Some(self.failed_end().unwrap_or(RunEnd::Completed));
         }
         let mistaken_turns = self.transcript.mistaken_turns();
         if mistaken_turns >= self.settings().max_mistaken_turns {

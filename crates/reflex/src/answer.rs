@@ -295,12 +295,17 @@ fn failure_answer(parsed: &ParsedRequest<'_>, tool: &str, failure: &str) -> Mode
     if !answer.is_empty() {
         answer.push('\n');
     }
-    answer.push_str(&format!("`{tool}` did not work: {failure}"));
-    finish(
-        &answer,
-        &format!("`{tool}` answered with an error."),
-        CANNOT,
-    )
+    let reasoning = match observation::was_made(failure) {
+        true => {
+            answer.push_str(&format!("`{tool}` did not work: {failure}"));
+            format!("`{tool}` answered with an error.")
+        }
+        false => {
+            answer.push_str(&format!("`{tool}` was not called: {failure}"));
+            format!("The call of `{tool}` was not made.")
+        }
+    };
+    finish(&answer, &reasoning, CANNOT)
 }
 
 /// The text without the punctuation at its end.

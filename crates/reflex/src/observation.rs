@@ -34,23 +34,37 @@ pub(crate) fn failure(content: &str) -> Option<String> {
             None => None,
         };
     }
-    const LEADS: [&str; 12] = [
+    const LEADS: [&str; 5] = [
         "the tool failed (",
-        "There is no tool `",
-        "The arguments do not fit",
-        "The arguments are not valid",
         "Error:",
         "error:",
         "ERROR",
         "The call failed",
+    ];
+    let is_failure = LEADS.iter().any(|lead| trimmed.starts_with(lead)) || !was_made(trimmed);
+    is_failure.then(|| trimmed.to_owned())
+}
+
+/// Whether the call of an observation was made: the runtime did not refuse it, no approver did, and its tool is
+/// configured.
+pub(crate) fn was_made(content: &str) -> bool {
+    const NOT_MADE: [&str; 7] = [
+        "There is no tool `",
+        "The arguments do not fit",
+        "The arguments are not valid",
         "The call was",
         "At most ",
         "You made exactly this call before",
         "the call ",
     ];
-    let is_failure =
-        LEADS.iter().any(|lead| trimmed.starts_with(lead)) || is_refused_by_person(trimmed);
-    is_failure.then(|| trimmed.to_owned())
+    let text = content.trim();
+    let is_unconfigured = text
+        .strip_prefix('`')
+        .and_then(|rest| rest.split_once('`'))
+        .is_some_and(|(_, rest)| rest.starts_with(" is not configured"));
+    !is_unconfigured
+        && !NOT_MADE.iter().any(|lead| text.starts_with(lead))
+        && !is_refused_by_person(text)
 }
 
 fn parsed(content: &str) -> Option<Value> {

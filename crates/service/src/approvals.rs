@@ -12,7 +12,7 @@ use windlass_core::risk::{Assessment, ToolRisk};
 use windlass_core::run::Run;
 use windlass_spec::{
     CallId, NonEmptyText, RiskLevel, RunId, SecurityLevel, Timestamp, ToolResponse,
-    ToolSpecification,
+    ToolSpecification, inexact_number,
 };
 use windlass_store::{ApprovalFilter, Error, NewDecision, StandingId, Store};
 
@@ -55,6 +55,17 @@ impl QuestionId {
         Self {
             call: question.call().clone(),
             asked_at: question.request().asked_at,
+        }
+    }
+}
+
+/// Checks that every number of a JSON text is passed on as it is written.
+fn check_numbers(json: &str) -> Result<(), ServiceError> {
+    match inexact_number(json) {
+        None => Ok(()),
+        Some(number) => {
+            let message = format!("the number {number} has more digits than a number can keep");
+            Err(ServiceError::invalid("inexact_number", message).with_hint("write it as text"))
         }
     }
 }
@@ -162,6 +173,7 @@ impl ApprovalDetails {
         };
         let arguments: Value = serde_json::from_str(text)
             .map_err(|error| not_json(format!("the arguments are not JSON: {error}")))?;
+        check_numbers(text)?;
         self.check_arguments(&arguments)?;
         match arguments {
             Value::Object(arguments) => Ok(arguments),
@@ -183,6 +195,9 @@ impl ApprovalDetails {
         match self.approval.question() {
             Question::Authorize(_) => {
                 let text = required("the result for the model")?;
+                if serde_json::from_str::<Value>(text).is_ok() {
+                    check_numbers(text)?;
+                }
                 let value = serde_json::from_str(text);
                 let value = value.unwrap_or_else(|_| Value::String(text.to_owned()));
                 Ok(PersonDecision::Respond { value })

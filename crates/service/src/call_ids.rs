@@ -81,7 +81,7 @@ enum Fit {
     Run,
     /// It is the id of a parent of its run.
     OuterRun,
-    /// It is the start or the end of the call's id.
+    /// It is the start or the end of the call's id, or the end of its run's.
     Part,
 }
 
@@ -97,12 +97,20 @@ impl Fit {
             None
         } else if run.strip_prefix(typed).is_some_and(is_inner) {
             Some(Self::OuterRun)
-        } else if id.starts_with(typed) || (typed.len() >= MIN_SUFFIX && id.ends_with(typed)) {
+        } else if id.starts_with(typed)
+            || (typed.len() >= MIN_SUFFIX && (id.ends_with(typed) || is_end_of_run(run, typed)))
+        {
             Some(Self::Part)
         } else {
             None
         }
     }
+}
+
+/// Whether a typed id is the end of the id of a run or of one of its parents, as lists of runs show it.
+fn is_end_of_run(run: &str, typed: &str) -> bool {
+    let outer = run.split('.').next().unwrap_or_default();
+    run.ends_with(typed) || outer.ends_with(typed)
 }
 
 #[cfg(test)]
@@ -128,11 +136,19 @@ mod tests {
 
     #[test]
     fn a_part_that_matches_one_call_is_enough() {
-        let ids = [("run1:1:0", true), ("run2:1:1", true), ("run2:2:0", false)];
+        let ids = [
+            ("run1:1:0", true),
+            ("run2:1:1", true),
+            ("run2:2:0", false),
+            ("a-long-run3.1.0:1:0", true),
+        ];
         for (typed, expected) in [
             ("run1:1:0", "run1:1:0"),
             ("run1", "run1:1:0"),
             ("un1:1:0", "run1:1:0"),
+            // The end of its run, as `runs list` shows it.
+            ("long-run3", "a-long-run3.1.0:1:0"),
+            ("run3", "a-long-run3.1.0:1:0"),
             ("run2:2", "run2:2:0"),
             // Only one of the two can still be decided.
             ("run2", "run2:1:1"),

@@ -177,6 +177,8 @@ fn reply(run: &Run) -> String {
         Some(RunEnd::WaitingForPerson | RunEnd::WaitingForCaller { .. }) => {
             "(I am waiting for an approval before I can answer.)".to_owned()
         }
+        // It answered, although a call was rejected.
+        Some(RunEnd::Failed { .. }) if run.has_answered() => run.response().answer().to_string(),
         Some(RunEnd::Failed { category, .. }) => format!("(I could not answer: {category}.)"),
         Some(RunEnd::Completed | RunEnd::IterationLimit | RunEnd::Budget { .. }) => {
             run.response().answer().to_string()

@@ -162,7 +162,7 @@ pub use libraries::unknown_name_message;
 pub use live::{NewestEvent, StoreChanges, StoredEvents, TenantEvent, TenantNews, TenantRunEnd};
 pub use mcp::{
     AddedServer, ImportedServers, InspectedServer, RemovedServer, ServerConnection, ServerFile,
-    ServerImport, ServerProgram, ServerStatus, ServerTool, needs_acceptance,
+    ServerImport, ServerProgram, ServerStatus, ServerTool, description_warnings, needs_acceptance,
 };
 pub use memory::{
     ExportedDocument, ImportCounts, ImportOutcome, ImportProgress, ImportSource, MemoryCompaction,

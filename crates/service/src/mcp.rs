@@ -17,7 +17,7 @@ use windlass_spec::ToolName;
 use windlass_spec::server::{SEPARATOR, ServerName, ServerSettings, Transport};
 
 pub use file::ServerFile;
-pub use inspect::{InspectedServer, ServerConnection, ServerTool};
+pub use inspect::{InspectedServer, ServerConnection, ServerTool, description_warnings};
 
 use crate::error::{ServiceError, with_sources};
 use crate::identity::{Identity, Scope};

@@ -1,6 +1,6 @@
 //! The outermost run: the one to resume when the run of a sub-agent waits.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use windlass_core::run::Event;
 use windlass_spec::RunId;
@@ -86,7 +86,7 @@ impl Service {
             run,
             state,
             resumed_by,
-            data: self.given_data_directory().map(Path::to_owned),
+            data: self.given_data_directory(),
         })
     }
 

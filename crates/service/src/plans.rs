@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windlass_core::model::{RequestedArguments, RequestedCall};
 use windlass_core::run::{
     CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, Settings, Task,
 };
-use windlass_spec::plan::{Plan, PlanError, PlanErrors, PlanTaskId, RawPlan, Work};
+use windlass_spec::plan::{Plan, PlanError, PlanErrors, PlanTaskId, RawPlan, RawPlanTask, Work};
 use windlass_spec::{AgentName, CallId, RunId};
 use windlass_store::{InboxCommandId, RunState, Store, StoredPlan};
 
@@ -84,16 +84,114 @@ impl NewRun {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn read_plan(text: &str, place: &str) -> Result<Plan, ServiceError> {
-    let raw: RawPlan = serde_json::from_str(text).map_err(|error| {
-        ServiceError::invalid("invalid_plan", format!("{place} is not a plan: {error}"))
-    })?;
-    Plan::try_from(raw).map_err(|errors| {
-        let message = format!("{place} is not a valid plan\n{errors}");
-        ServiceError::invalid("invalid_plan", message)
-    })
+    let written = WrittenPlan::read(text, place)?;
+    if !written.mistakes.is_empty() {
+        return Err(not_valid(place, written.mistakes, Vec::new()));
+    }
+    Plan::try_from(written.raw).map_err(|PlanErrors(errors)| not_valid(place, Vec::new(), errors))
+}
+
+/// A plan as far as its JSON can be read.
+struct WrittenPlan {
+    raw: RawPlan,
+    /// What cannot be read.
+    mistakes: Vec<String>,
+}
+
+impl WrittenPlan {
+    fn read(text: &str, place: &str) -> Result<Self, ServiceError> {
+        let error = match serde_json::from_str::<RawPlan>(text) {
+            Ok(raw) => {
+                return Ok(Self {
+                    raw,
+                    mistakes: Vec::new(),
+                });
+            }
+            Err(error) => error,
+        };
+        let Ok(Value::Object(mut fields)) = serde_json::from_str::<Value>(text) else {
+            let message = format!("{place} is not a plan: {error}");
+            return Err(ServiceError::invalid("invalid_plan", message));
+        };
+        let mut written = Self {
+            raw: RawPlan::default(),
+            mistakes: Vec::new(),
+        };
+        if let Some(Value::Array(tasks)) = fields.get_mut("tasks").map(Value::take) {
+            fields.remove("tasks");
+            for (index, task) in tasks.into_iter().enumerate() {
+                written.read_task(index, task);
+            }
+        }
+        for (key, value) in fields {
+            let alone = Value::Object(Map::from_iter([(key.clone(), value)]));
+            match serde_json::from_value::<RawPlan>(alone) {
+                Ok(read) => {
+                    let raw = &mut written.raw;
+                    raw.goal = raw.goal.take().or(read.goal);
+                    raw.execution_mode = raw.execution_mode.take().or(read.execution_mode);
+                    raw.max_parallel = raw.max_parallel.or(read.max_parallel);
+                    raw.dependencies.extend(read.dependencies);
+                }
+                Err(error) => written.mistakes.push(format!("`{key}`: {error}")),
+            }
+        }
+        if let [only] = written.mistakes.as_mut_slice() {
+            // With its line and column.
+            *only = error.to_string();
+        }
+        Ok(written)
+    }
+
+    /// Reads a task. One that cannot be read stays known by its id.
+    fn read_task(&mut self, index: usize, task: Value) {
+        let id = task.get("id").and_then(Value::as_str).map(str::to_owned);
+        match serde_json::from_value(task) {
+            Ok(task) => self.raw.tasks.push(task),
+            Err(error) => {
+                let name = id.as_ref().map(|id| format!(" (`{id}`)"));
+                let name = name.unwrap_or_default();
+                self.mistakes
+                    .push(format!("task {}{name}: {error}", index + 1));
+                self.raw.tasks.extend(id.map(|id| RawPlanTask {
+                    id,
+                    description: Some("-".to_owned()),
+                    ..RawPlanTask::default()
+                }));
+            }
+        }
+    }
+}
+
+fn not_valid(place: &str, mut lines: Vec<String>, errors: Vec<PlanError>) -> ServiceError {
+    lines.extend(errors.iter().map(ToString::to_string));
+    let message = format!("{place} is not a valid plan\n{}", lines.join("\n"));
+    ServiceError::invalid("invalid_plan", message)
 }
 
 impl BoundAgent {
+    /// Reads a plan from JSON, and checks that the agent can execute it. `place` is what the text is called in
+    /// messages.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read_plan(&self, text: &str, place: &str) -> Result<Plan, ServiceError> {
+        let written = WrittenPlan::read(text, place)?;
+        let agent = self.agent();
+        let tools = agent.tools().iter().map(AsRef::as_ref);
+        let agents = [agent.name()].into_iter().chain(agent.agents());
+        let agents: Vec<&str> = agents.map(AgentName::as_str).collect();
+        let mut errors = written.raw.errors_with(tools, &agents);
+        if written.raw.tasks.is_empty() && !written.mistakes.is_empty() {
+            errors.clear();
+        }
+        match errors.is_empty() && written.mistakes.is_empty() {
+            true => Plan::try_from(written.raw)
+                .map_err(|PlanErrors(errors)| not_valid(place, Vec::new(), errors)),
+            false => Err(not_valid(place, written.mistakes, errors)),
+        }
+    }
+
     /// Checks that the agent can execute a plan.
     ///
     /// # Errors

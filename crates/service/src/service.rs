@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use windlass_config::Configuration;
+use windlass_config::{Configuration, Layer};
 use windlass_mcp::Ledger;
 use windlass_runtime::{
     ConfigurationError, ConfigurationFiles, Configured, FileDigests, FileTexts, ProjectTrust,
@@ -266,10 +266,18 @@ impl Service {
         })
     }
 
-    /// The data directory that the service was opened with, if it was given one.
+    /// The data directory that a command needs to be given elsewhere: the one that the service was opened with, or
+    /// that of the project. `None` if every command of the user finds it.
     #[must_use]
-    pub fn given_data_directory(&self) -> Option<&Path> {
-        self.shared.overrides.data.as_deref()
+    pub fn given_data_directory(&self) -> Option<PathBuf> {
+        if let Some(given) = &self.shared.overrides.data {
+            return Some(given.clone());
+        }
+        let project = self.project().ok()?;
+        let configuration = project.configuration();
+        let origin = configuration.origin(&["data_directory"])?;
+        let of_project = (origin.layer() == Layer::Project).then(|| configuration.data_directory());
+        of_project.flatten().map(Path::to_owned)
     }
 
     /// The directory of runs, memory and playbooks.

@@ -61,9 +61,10 @@ pub(crate) fn open(specification: &ToolSpecification, value: Value) -> OpenedAns
     // A program prints text; an envelope is a JSON object in it, or a stream of frames.
     let object = match &value {
         Value::Object(_) => Some(value.clone()),
-        Value::String(text) if is_of_type => match read_stream(text) {
+        Value::String(text) => match read_stream(text, declared) {
             Some(streamed) => return streamed,
-            None => object_in(text),
+            None if is_of_type => object_in(text),
+            None => None,
         },
         _ => None,
     };
@@ -76,8 +77,13 @@ pub(crate) fn open(specification: &ToolSpecification, value: Value) -> OpenedAns
     if notices.any(|notice| notice.code == DeprecationCode::NoEnvelope) {
         return Opened::Result(value).into();
     }
+    let mut content = open_response(normalised.response);
+    if let (Opened::Data { parts, .. }, Some(data)) = (&mut content, object.get("data")) {
+        // As the tool wrote it: further fields of the envelope are next to it.
+        parts.push(data.clone());
+    }
     OpenedAnswer {
-        content: as_declared(open_response(normalised.response), declared),
+        content: as_declared(content, declared),
         notices: normalised.notices.into_iter().map(without_secret).collect(),
         progress: Vec::new(),
     }
@@ -127,9 +133,15 @@ fn object_in(text: &str) -> Option<Value> {
     is_object.then(|| serde_json::from_str(text).ok()).flatten()
 }
 
-/// The result in a whole stream of frames: its content, without the progress. `None` if the text is none.
-fn read_stream(text: &str) -> Option<OpenedAnswer> {
-    if !text.trim_start().starts_with("data:") {
+/// Whether a text may be a stream of frames.
+pub(crate) fn is_stream(text: &str) -> bool {
+    text.trim_start().starts_with("data:")
+}
+
+/// The result in a whole stream of frames: its content, without the progress; as JSON if the declared type is no
+/// text. `None` if the text is no stream.
+fn read_stream(text: &str, declared: &Type) -> Option<OpenedAnswer> {
+    if !is_stream(text) {
         return None;
     }
     let frames: Vec<StreamFrame> = read_frames(text)
@@ -147,9 +159,12 @@ fn read_stream(text: &str) -> Option<OpenedAnswer> {
             StreamFrame::Done => return None,
         }
     }
+    let json = (!is_text(declared))
+        .then(|| serde_json::from_str(&content).ok())
+        .flatten();
     Some(OpenedAnswer {
         progress,
-        ..Opened::Result(Value::String(content)).into()
+        ..Opened::Result(json.unwrap_or(Value::String(content))).into()
     })
 }
 
@@ -194,6 +209,9 @@ fn open_response(response: ToolResponse) -> Opened {
         Answer::Credential(request) => {
             let level = data.get("security_level").and_then(Value::as_str);
             let level = level.and_then(|word| word.parse::<SecurityLevel>().ok());
+            // A level that cannot be read may have been a high one.
+            let unreadable = data.get("reported_security_level");
+            let level = level.or(unreadable.map(|_| SecurityLevel::High));
             let reason = data.get("reason").and_then(Value::as_str);
             let reason = reason.and_then(|reason| NonEmptyText::new(reason).ok());
             let credentials = CredentialUse::from(request.clone());

@@ -1,18 +1,26 @@
 //! Converts the output of a program or server to the JSON that a tool declares. Nothing is guessed: only
-//! a declared text may be written without quotes.
+//! a declared text, and a stream of frames, may be written without quotes.
 
 use serde_json::Value;
-use windlass_spec::{ErrorCategory, Type};
+use windlass_spec::{ErrorCategory, Type, inexact_numbers_as_text};
 
+use crate::envelope::is_stream;
 use crate::error::ToolError;
 
 /// The value in `bytes`. Without a declared type, JSON is read as JSON and anything else as text.
 pub(crate) fn value(bytes: &[u8], declared: Option<&Type>) -> Result<Value, ToolError> {
-    let parsed = serde_json::from_slice::<Value>(bytes);
+    // A number that a value cannot hold is kept as text, with all its digits.
+    let parsed = match std::str::from_utf8(bytes) {
+        Ok(text) => serde_json::from_str::<Value>(&inexact_numbers_as_text(text)),
+        Err(_) => serde_json::from_slice(bytes),
+    };
     match (parsed, declared) {
         (Ok(Value::Null), Some(Type::Nullable(_))) => Ok(Value::Null),
         (Ok(value), Some(ty)) if !is_text(ty) || value.is_string() => Ok(value),
         (Ok(value), None) => Ok(value),
+        (Err(_), Some(ty)) if !is_text(ty) && std::str::from_utf8(bytes).is_ok_and(is_stream) => {
+            text(bytes)
+        }
         (Err(error), Some(ty)) if !is_text(ty) => Err(ToolError::foreign(
             ErrorCategory::InvalidOutput,
             format!(
@@ -103,6 +111,24 @@ mod tests {
         );
         assert_eq!(read("one, two", Type::list(Type::Text)), None);
         assert_eq!(read("", Type::Integer), None);
+    }
+
+    #[test]
+    fn a_number_keeps_all_its_digits() {
+        let bytes =
+            b"{\"id\": 123456789012345678901234, \"price\": 19.5, \"n\": 12345678901234567890}";
+        let expected =
+            json!({"id": "123456789012345678901234", "price": 19.5, "n": 12345678901234567890_u64});
+        assert_eq!(value(bytes, Some(&Type::Object)), Ok(expected));
+    }
+
+    #[test]
+    fn a_stream_of_frames_is_read_whatever_type_is_declared() {
+        let frames = "data: {\"type\": \"done\"}\n\n";
+        assert_eq!(
+            read(frames, Type::Object),
+            Some(json!(frames.trim_end_matches('\n').to_owned() + "\n"))
+        );
     }
 
     #[test]

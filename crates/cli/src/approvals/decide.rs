@@ -14,7 +14,7 @@ use windlass_service::{
 };
 use windlass_spec::{NonEmptyText, SecurityLevel};
 
-use super::show::{self, commands};
+use super::show;
 use super::{ApprovalSession, subject_line};
 use crate::CommandOutcome;
 use crate::arguments::{Approve, Reject, Respond};
@@ -30,7 +30,11 @@ pub(super) fn approve(
     let question = &details.approval;
     session.service.check_clock(question)?;
     let Some(call) = question.question().authorize() else {
-        let answer = commands(question).into_iter().next().unwrap_or_default();
+        let answer = session
+            .commands(question)
+            .into_iter()
+            .next()
+            .unwrap_or_default();
         let message = format!(
             "`{}` is not a call, so it cannot be approved",
             question.call()
@@ -121,7 +125,7 @@ pub(super) fn respond(
     let reply = details.read_reply(command.value.as_deref());
     let reply = reply.map_err(|error| match error.code() {
         "value_missing" => {
-            let mut commands = commands(question).into_iter();
+            let mut commands = session.commands(question).into_iter();
             let command = commands.find(|command| command.contains(" respond "));
             error.with_hint(command.unwrap_or_default())
         }
@@ -266,7 +270,7 @@ fn print_decision(
             "run_state": onward.as_ref().map(|onward| onward.state.as_str()),
             "next": match &onward {
                 Some(onward) => next_command(onward),
-                None => commands(question).into_iter().next(),
+                None => session.commands(question).into_iter().next(),
             },
         });
         print_json(&format!("{object}\n"))?;
@@ -281,7 +285,11 @@ fn print_decision(
     if let Some(onward) = onward {
         print_line(&next_step_message(&onward))?;
     } else if !is_settled {
-        let second = commands(question).into_iter().next().unwrap_or_default();
+        let second = session
+            .commands(question)
+            .into_iter()
+            .next()
+            .unwrap_or_default();
         print_line(&format!(
             "waiting for a second, different approver:\n  {second}"
         ))?;

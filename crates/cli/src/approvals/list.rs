@@ -10,7 +10,9 @@ use super::{ApprovalSession, risk_and_level, subject_line};
 use crate::CommandOutcome;
 use crate::moments::{ago, left};
 use crate::table::{one_line, short_ids, table_lines};
-use crate::terminal::{eprint_line, print_json, print_line, visible_line};
+use crate::terminal::{
+    cut_to_terminal, eprint_line, print_json, print_line, print_styled_line, visible_line,
+};
 
 /// The maximum length of a listed question or call, so that the list has 80 columns.
 const SUBJECT: usize = 72;
@@ -44,11 +46,19 @@ pub(super) fn run(
         let rows = questions.iter().zip(ids);
         let rows: Vec<[String; 6]> = rows.map(|(question, id)| row(question, id, now)).collect();
         let headings = ["ID", "STATUS", "RISK", "LEVEL", "ASKED", "TIME LEFT"];
-        let mut lines = table_lines(headings, &rows).into_iter();
-        print_line(&lines.next().unwrap_or_default())?;
-        for (line, question) in lines.zip(&questions) {
-            print_line(&line)?;
-            print_line(&format!("  {}", visible_line(&gist(question))))?;
+        let table = table_lines(headings, &rows);
+        let gists = questions
+            .iter()
+            .map(|question| format!("  {}", visible_line(&gist(question))));
+        // The headings have no gist.
+        let gists = std::iter::once(None).chain(gists.map(Some));
+        for (lines, gist) in table.iter().zip(gists) {
+            for line in lines {
+                print_styled_line(line)?;
+            }
+            if let Some(gist) = gist {
+                print_line(&cut_to_terminal(gist))?;
+            }
         }
     }
     Ok(CommandOutcome::Done)
@@ -76,7 +86,9 @@ fn short_age(at: Timestamp, now: Timestamp) -> String {
     let age = ago(at, now);
     let words: Vec<&str> = age.split(' ').collect();
     match words.as_slice() {
-        [count, unit, .., last] if words.len() > 3 => format!("{count} {unit} {last}"),
+        [count, unit, .., last] if words.len() > 3 && count.parse::<u64>().is_ok() => {
+            format!("{count} {unit} {last}")
+        }
         _ => age,
     }
 }

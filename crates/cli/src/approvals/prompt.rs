@@ -21,12 +21,13 @@ use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel, Type};
 
 use super::{ApprovalSession, show};
 use crate::arguments::Decider;
+use crate::describe_error;
 use crate::live::{Live, describe_settlement};
 use crate::moments::left;
 use crate::prompt::{self, PromptError};
 use crate::rendered::{escape_exact, escape_exact_line};
 use crate::signals;
-use crate::terminal::{Quote, cut_to_terminal, eprint_line, is_interactive};
+use crate::terminal::{cut_to_terminal, eprint_line, is_interactive};
 
 /// Returns the function that prompts for decisions; `None` without a terminal.
 pub(crate) fn asker(service: &Service, identity: &Identity, live: &Arc<Live>) -> Option<Asker> {
@@ -72,7 +73,7 @@ fn end_with_terminal(service: &Service) {
 
 /// Reports why the prompt failed. The question stays open.
 fn prompt_failed(error: &anyhow::Error) -> AskOutcome {
-    let _ = eprint_line(&format!("error: {error:#}"));
+    let _ = eprint_line(&format!("error: {}", describe_error(error)));
     AskOutcome::NotDecided
 }
 
@@ -161,9 +162,9 @@ pub(super) fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Res
         approval: question.clone(),
     };
     eprint_line("")?;
-    if let Some(message) = &question.request().message {
-        let message = escape_exact(message.as_str());
-        eprint_line(&Quote::of(&message).block("  "))?;
+    let asked = show::words_of_asker(question);
+    if !asked.is_empty() {
+        eprint_line(asked.trim_end())?;
     }
     eprint_line(show::body(&details).trim_end())?;
     let time_left = left(question.request().expires_at, now());

@@ -16,7 +16,6 @@ use super::{ApprovalSession, is_clock_behind};
 use crate::CommandOutcome;
 use crate::arguments::OneQuestion;
 use crate::moments::{ago, left};
-use crate::paste::complete;
 use crate::rendered::{self, escape_exact, escape_exact_line, escape_indented};
 use crate::terminal::{Quote, print_json, print_line};
 
@@ -36,17 +35,18 @@ pub(super) fn run(
         object["agent"] = json!(run.map(|run| run.agent().name()));
         object["assessment"] = json!(details.assessment());
         object["added_by_default"] = json!(run.map(|_| details.defaults()));
-        object["commands"] = json!(commands(question));
+        object["commands"] = json!(session.commands(question));
         object["response"] = json!(question.response());
         print_json(&format!("{object}\n"))?;
     } else {
-        print_line(describe(&details, now()).trim_end())?;
+        let commands = session.commands(question);
+        print_line(describe(&details, now(), &commands).trim_end())?;
     }
     Ok(CommandOutcome::Done)
 }
 
 /// Describes a question in full.
-fn describe(details: &ApprovalDetails, now: Timestamp) -> String {
+fn describe(details: &ApprovalDetails, now: Timestamp, commands: &[String]) -> String {
     let (question, run) = (&details.approval, details.run.as_ref());
     let request = question.request();
     let mut text = String::new();
@@ -80,18 +80,7 @@ fn describe(details: &ApprovalDetails, now: Timestamp) -> String {
         let parents: Vec<String> = request.parents.iter().map(ToString::to_string).collect();
         field("works for", &parents.join(" > "));
     }
-    for (name, value) in [
-        (
-            "message",
-            request.message.as_ref().map(NonEmptyText::as_str),
-        ),
-        ("instruction", request.instruction.as_deref()),
-        ("asked to", request.user_id.as_deref()),
-    ] {
-        if let Some(value) = value {
-            write_quoted(&mut text, name, value);
-        }
-    }
+    text += &words_of_asker(question);
     if !request.approvers.is_empty() {
         let approvers: Vec<&str> = request.approvers.iter().map(Principal::as_str).collect();
         write_field(&mut text, "may decide", &approvers.join(", "));
@@ -117,8 +106,27 @@ fn describe(details: &ApprovalDetails, now: Timestamp) -> String {
     }
     if question.status() == ApprovalStatus::Pending {
         let _ = writeln!(text, "decide with");
-        for command in commands(question) {
-            let _ = writeln!(text, "  {}", complete(&command));
+        for command in commands {
+            let _ = writeln!(text, "  {command}");
+        }
+    }
+    text
+}
+
+/// What the author of a question says to the approver.
+pub(super) fn words_of_asker(question: &Approval) -> String {
+    let request = question.request();
+    let mut text = String::new();
+    for (name, value) in [
+        (
+            "message",
+            request.message.as_ref().map(NonEmptyText::as_str),
+        ),
+        ("instruction", request.instruction.as_deref()),
+        ("asked to", request.user_id.as_deref()),
+    ] {
+        if let Some(value) = value {
+            write_quoted(&mut text, name, value);
         }
     }
     text
@@ -418,24 +426,21 @@ pub(super) fn commands(question: &Approval) -> Vec<String> {
         return Vec::new();
     }
     let id = question.call();
-    let reject = format!("windlass approvals reject {id} --message TEXT");
+    let reject = format!("approvals reject {id} --message TEXT");
     match question.question() {
         Question::Authorize(_) => vec![
-            format!(
-                "windlass approvals approve {id} --digest {}",
-                question.digest()
-            ),
+            format!("approvals approve {id} --digest {}", question.digest()),
             reject,
-            format!("windlass approvals respond {id} VALUE"),
+            format!("approvals respond {id} VALUE"),
         ],
         Question::Ask(ask) => {
             let answer = match &ask.form {
                 None => "ANSWER".to_owned(),
                 Some(form) => quoted(&example(form)),
             };
-            vec![format!("windlass approvals respond {id} {answer}"), reject]
+            vec![format!("approvals respond {id} {answer}"), reject]
         }
-        Question::Intervene(_) => vec![format!("windlass approvals respond {id} [NOTE]"), reject],
+        Question::Intervene(_) => vec![format!("approvals respond {id} [NOTE]"), reject],
     }
 }
 

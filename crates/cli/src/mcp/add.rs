@@ -7,7 +7,9 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::json;
 use windlass_mcp::{PinState, describe_transport, visible};
-use windlass_service::{AddedServer, ServerConnection, ServerFile, ServerImport};
+use windlass_service::{
+    AddedServer, ServerConnection, ServerFile, ServerImport, description_warnings,
+};
 use windlass_spec::server::{
     CommandTransport, EnvTemplate, HttpTransport, OAuth, ServerName, ServerSettings, Transport,
 };
@@ -80,6 +82,7 @@ fn show(
             "server_name": visible(&greeting.server_name),
             "server_version": visible(&greeting.server_version),
             "tools": tools,
+            "warnings": description_warnings(pins),
         });
         print_json(&format!("{printed}\n"))?;
         return Ok(CommandOutcome::Done);
@@ -106,6 +109,9 @@ fn show(
         greeting.protocol_version,
         counted(pins)
     ))?;
+    for warning in description_warnings(pins) {
+        eprint_line(&format!("warning: {warning}"))?;
+    }
     if pins.iter().any(|pin| pin.state() == PinState::Quarantined) {
         eprint_line(&format!(
             "some tools are quarantined; see why: windlass mcp pins {name}"

@@ -67,6 +67,7 @@ impl InspectionOutput {
             "server_version": greeting.server_version,
             "instructions": greeting.instructions,
             "tools": tools,
+            "warnings": self.0.warnings,
         });
         print_json(&format!("{printed}\n"))?;
         Ok(CommandOutcome::Done)

@@ -8,6 +8,7 @@ use windlass_mcp::{Pin, diff, digest, visible};
 use windlass_service::{Identity, ServerStatus, Service, needs_acceptance};
 use windlass_spec::server::ServerName;
 
+use super::report_changed_project;
 use crate::CommandOutcome;
 use crate::arguments::McpPins;
 use crate::program::Program;
@@ -16,9 +17,12 @@ use crate::table::print_table;
 use crate::terminal::{Quote, eprint_line, print_json, print_line, visible_line};
 
 pub(super) fn run(program: &Program, command: &McpPins) -> anyhow::Result<CommandOutcome> {
+    let service = program.service(command.output.data.as_deref());
+    let identity = program.identity()?;
     let pins = PinsCommand {
-        service: program.service(command.output.data.as_deref()),
-        identity: program.identity()?,
+        is_project_changed: report_changed_project(program, &service, &identity)?,
+        service,
+        identity,
         command,
     };
     pins.run()
@@ -29,6 +33,7 @@ struct PinsCommand<'c> {
     service: Service,
     identity: Identity,
     command: &'c McpPins,
+    is_project_changed: bool,
 }
 
 impl PinsCommand<'_> {
@@ -38,10 +43,10 @@ impl PinsCommand<'_> {
             Some(name) => vec![service.show_server(identity, name)?],
             None => service.list_servers(identity)?,
         };
-        if servers.is_empty() && !command.output.json {
+        if servers.is_empty() && !command.output.json && !self.is_project_changed {
             print_line("no tools are pinned")?;
         }
-        let mut is_open = false;
+        let mut is_open = self.is_project_changed;
         for server in servers {
             let name = &server.settings.name;
             if server.pins.is_none() {

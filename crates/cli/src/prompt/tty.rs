@@ -2,11 +2,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::process::getpgrp;
 use rustix::termios::{
-    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize,
-    tcsetattr,
+    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp,
+    tcgetwinsize, tcsetattr,
 };
 
 use super::keys::{self, Key};
@@ -21,24 +23,59 @@ const LEAST_WAIT: Duration = Duration::from_millis(50);
 pub(super) struct Tty {
     file: File,
     before: Termios,
+    is_prompt: bool,
+}
+
+/// The settings of the terminal before it was opened.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// Restores the settings of the terminal, before the program ends while it is open.
+pub(crate) fn restore_terminal() {
+    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let (Some(before), Ok(file)) = (before, File::open("/dev/tty")) {
+        let _ = tcsetattr(&file, OptionalActions::Drain, &before);
+    }
 }
 
 impl Tty {
+    /// Opens the terminal for a prompt, which handles all keys itself.
     pub(super) fn open() -> io::Result<Self> {
+        let mut tty = Self::with(|settings| {
+            settings.local_modes -= LocalModes::ISIG | LocalModes::IEXTEN;
+            settings.input_modes -= InputModes::IXON | InputModes::ICRNL;
+        })?;
+        tty.is_prompt = true;
+        // Pasted text is marked, so that its line breaks do not submit it.
+        tty.write("\x1b[?2004h")?;
+        Ok(tty)
+    }
+
+    /// Opens the terminal for single keys while the program works. Ctrl-C stays an interrupt. `None` if the
+    /// program is in the background, where it must not read.
+    pub(super) fn listen() -> io::Result<Option<Self>> {
+        let file = OpenOptions::new().read(true).open("/dev/tty")?;
+        match tcgetpgrp(&file)? == getpgrp() {
+            true => Self::with(|_| ()).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn with(change: impl FnOnce(&mut Termios)) -> io::Result<Self> {
         // Answers may go to a file while the user types: the prompt belongs to the terminal.
         let file = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
         let before = tcgetattr(&file)?;
         let mut settings = before.clone();
-        settings.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
-        settings.local_modes -= LocalModes::IEXTEN;
-        settings.input_modes -= InputModes::IXON | InputModes::ICRNL;
+        settings.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
         settings.special_codes[SpecialCodeIndex::VMIN] = 0;
         settings.special_codes[SpecialCodeIndex::VTIME] = PATIENCE;
+        change(&mut settings);
+        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before.clone());
         tcsetattr(&file, OptionalActions::Drain, &settings)?;
-        let mut tty = Self { file, before };
-        // Pasted text is marked, so that its line breaks do not submit it.
-        tty.write("\x1b[?2004h")?;
-        Ok(tty)
+        Ok(Self {
+            file,
+            before,
+            is_prompt: false,
+        })
     }
 
     pub(super) fn columns(&self) -> usize {
@@ -77,7 +114,10 @@ impl Tty {
 
 impl Drop for Tty {
     fn drop(&mut self) {
-        let _ = self.write("\x1b[?2004l");
+        if self.is_prompt {
+            let _ = self.write("\x1b[?2004l");
+        }
         let _ = tcsetattr(&self.file, OptionalActions::Drain, &self.before);
+        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

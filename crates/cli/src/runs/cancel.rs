@@ -35,7 +35,10 @@ pub(super) fn run(
                 json!({"run": id, "state": summary.state.as_str(), "end": null, "was_owned": true});
             print_json(&format!("{object}\n"))?;
         }
-        let show = paste::command(&format!("runs show {id}"), service.given_data_directory());
+        let show = paste::command(
+            &format!("runs show {id}"),
+            service.given_data_directory().as_deref(),
+        );
         eprint_line(&format!(
             "the process that drives the run {id} has not stopped within {} s; it stops when it reads its inbox\n\
              hint: `{show}` shows its state",

@@ -2,7 +2,7 @@
 //! show` shows its steps.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use windlass_core::approval::{ApprovalStatus, HoldStatus};
@@ -43,12 +43,12 @@ pub(super) fn run(
 }
 
 /// The status of a run, formatted for output.
-struct RunStatusOutput<'s> {
+struct RunStatusOutput {
     status: RunStatus,
-    data: Option<&'s Path>,
+    data: Option<PathBuf>,
 }
 
-impl RunStatusOutput<'_> {
+impl RunStatusOutput {
     fn to_json(&self) -> Value {
         let mut object = self.status.to_json();
         object["next"] = json!(self.next());
@@ -173,7 +173,7 @@ impl RunStatusOutput<'_> {
     }
 
     fn commands(&self, steps: &[String]) -> Vec<String> {
-        let command = |step: &String| paste::command(step, self.data);
+        let command = |step: &String| paste::command(step, self.data.as_deref());
         steps.iter().map(command).collect()
     }
 }

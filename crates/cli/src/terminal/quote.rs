@@ -10,9 +10,6 @@ const BAR: &str = "│ ";
 /// The most columns of a label of Windlass before a quoted text.
 const LABEL: usize = 24;
 
-/// Begins the further lines of a row of a table.
-const ROW_MARGIN: &str = "    ";
-
 /// The fewest columns of a quoted line, even if the terminal is narrower.
 const LEAST_WIDTH: usize = 10;
 
@@ -97,11 +94,16 @@ pub(crate) fn cut_to_terminal(line: String) -> String {
     }
 }
 
-/// Wraps a row of a table on a terminal. Its further lines are indented.
-pub(crate) fn wrap_row(row: &str) -> String {
-    let quote = Quote::of(row);
-    let rows: Vec<&str> = quote.rows(row, ROW_MARGIN.len()).collect();
-    rows.join(&format!("\n{ROW_MARGIN}"))
+/// Lines that are rendered and escaped, each behind a bar.
+pub(crate) fn behind_bar(lines: &[String]) -> String {
+    let lines = lines.iter().map(|line| format!("{BAR}{line}"));
+    let lines: Vec<String> = lines.map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+/// The columns for text behind a bar on a terminal with that many columns.
+pub(crate) fn room_behind_bar(width: usize) -> usize {
+    width.saturating_sub(4).max(LEAST_WIDTH)
 }
 
 fn cut(line: String, width: usize) -> String {
@@ -131,7 +133,7 @@ fn end_of_row(line: &str, most: usize) -> Option<usize> {
 }
 
 /// The most columns that a terminal may use for a character.
-fn columns_of(c: char) -> usize {
+pub(super) fn columns_of(c: char) -> usize {
     match c {
         '\t' => 8,
         c => c.width_cjk().unwrap_or(0).max(c.width().unwrap_or(0)),

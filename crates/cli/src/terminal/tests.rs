@@ -46,7 +46,7 @@ pub(super) fn any_text() -> impl Strategy<Value = String> {
 
 /// Whether no character of a text moves the cursor, changes the order or is invisible, except line breaks,
 /// tabs and the joiners of emoji and scripts.
-fn is_harmless(text: &str) -> bool {
+pub(super) fn is_harmless(text: &str) -> bool {
     text.chars().all(|c| match class_of(c) {
         Some(CharacterClass::Control) => matches!(c, '\n' | '\t'),
         Some(
@@ -60,7 +60,7 @@ fn is_harmless(text: &str) -> bool {
 }
 
 /// A text without the sequences that set colours.
-fn without_colors(text: &str) -> String {
+pub(super) fn without_colors(text: &str) -> String {
     let mut rest = text;
     let mut plain = String::new();
     while let Some(at) = rest.find("\u{1b}[") {

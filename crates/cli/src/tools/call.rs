@@ -8,9 +8,9 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_core::model::RequestedArguments;
 use windlass_core::run::{Entry, Run, RunEnd};
-use windlass_runtime::{Stop, now};
+use windlass_runtime::{Progress, Stop, now};
 use windlass_service::{Attachment, Identity, Service, ToolCallRequest};
-use windlass_spec::{CallRecord, Effect, ErrorCategory, Failure, ToolResponse};
+use windlass_spec::{CallRecord, Effect, Failure, RunId, ToolResponse};
 
 use super::find;
 use super::typed::arguments;
@@ -46,7 +46,8 @@ pub(crate) fn run(
         is_approved: command.yes,
     };
     let run = block_on(&service, drive(&service, &identity, call, command.json))??;
-    if let (Some((tool, first)), false) = (run.notices().first(), command.json) {
+    // With `--json` too: the envelope on standard output has no place for what is said about it.
+    if let Some((tool, first)) = run.notices().first() {
         let line = notice_line(tool, first, run.notices().len());
         eprint_line(&visible_line(&line))?;
     }
@@ -83,17 +84,21 @@ async fn drive(
         interrupts.recv().await;
         at_once.cancel();
     });
-    let asker = approvals::asker(service, identity, &Arc::new(Live::new()));
+    let live = Arc::new(Live::attended(service, identity));
+    let asker = approvals::asker(service, identity, &live);
     let attachment = Attachment {
         stop,
+        watch: Some(Arc::new(move |run: &RunId, progress: Progress<'_>| {
+            live.show_holds(run, progress);
+        })),
         asker: asker.filter(|_| !as_json),
         ..Attachment::default()
     };
     Ok(service.call_tool(identity, call, attachment).await?)
 }
 
-/// Prints the result of the call.
-fn show(run: &Run, service: &Service, as_json: bool) -> anyhow::Result<CommandOutcome> {
+/// Prints the result of the call, in the command that made it and in one that resumed it.
+pub(crate) fn show(run: &Run, service: &Service, as_json: bool) -> anyhow::Result<CommandOutcome> {
     let first = run.turns().first().and_then(|turn| turn.entries.first());
     let code = match first {
         Some(Entry::Call { record, .. }) => match record.outcome() {
@@ -115,7 +120,7 @@ fn show(run: &Run, service: &Service, as_json: bool) -> anyhow::Result<CommandOu
     };
     if !as_json {
         let trace = format!("trace show {}", run.id());
-        let trace = paste::command(&trace, service.given_data_directory());
+        let trace = paste::command(&trace, service.given_data_directory().as_deref());
         eprint_line(&format!("details: {trace}"))?;
     }
     Ok(CommandOutcome::Code(code))
@@ -129,7 +134,8 @@ fn show_outcome(
     if as_json {
         let at = record.ended_at().unwrap_or_else(now);
         let response = match outcome {
-            Ok(value) => ToolResponse::of_result(record.tool_name(), value, at),
+            Ok(value) => unfinished(value)
+                .unwrap_or_else(|| ToolResponse::of_result(record.tool_name(), value, at)),
             Err(failure) => ToolResponse::error(record.tool_name(), failure.clone(), at),
         };
         print_json(&format!("{}\n", response.for_operator()))?;
@@ -146,16 +152,21 @@ fn show_outcome(
                 let message = Quote::of(&failure.operator_message).after_label("  ");
                 eprint_line(&format!("error: {message}"))?;
             }
-            let end = match failure.category {
-                ErrorCategory::Cancelled => RunEnd::Cancelled,
-                category => RunEnd::Failed {
-                    category,
-                    message: String::new(),
-                },
+            let end = RunEnd::Failed {
+                category: failure.category,
+                message: String::new(),
             };
             Ok(end.exit_code())
         }
     }
+}
+
+/// The envelope of accepted work that continues elsewhere, which is the result of a call as a whole.
+fn unfinished(value: &Value) -> Option<ToolResponse> {
+    let is_unfinished =
+        ["in_progress", "created", "pending"].contains(&value.get("status")?.as_str()?);
+    let response = is_unfinished.then(|| serde_json::from_value(value.clone()).ok());
+    response.flatten()
 }
 
 /// Prints a result: unchanged to a file or program, quoted on a terminal.
@@ -165,7 +176,7 @@ fn show_result(record: &CallRecord, value: &Value) -> anyhow::Result<()> {
         other => format!("{other:#}"),
     };
     let author = format!("the tool `{}` returns", record.tool_name());
-    print_result(&author, &text, true)?;
+    print_result(&author, &text)?;
     Ok(())
 }
 

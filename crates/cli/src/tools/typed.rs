@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use windlass_spec::{Signature, Type};
+use windlass_spec::{Signature, Type, inexact_number, inexact_numbers_as_text};
 
 use crate::arguments::Argument;
 use crate::source::Source;
@@ -74,10 +74,12 @@ fn single(text: &str, ty: &Type) -> Value {
         Type::Text | Type::Enum(_) => as_text(),
         Type::Nullable(inner) if text.trim() != "null" => single(text, inner),
         // Any JSON is allowed in an untyped array.
-        Type::Array | Type::Any => serde_json::from_str(text).unwrap_or_else(|_| as_text()),
+        Type::Array | Type::Any => {
+            serde_json::from_str(&inexact_numbers_as_text(text)).unwrap_or_else(|_| as_text())
+        }
         Type::Object | Type::Record(_) => {
             // An object that does not match is kept as an object, so that the gate reports its fields.
-            let parsed = serde_json::from_str(text).ok();
+            let parsed = serde_json::from_str(&inexact_numbers_as_text(text)).ok();
             parsed.filter(Value::is_object).unwrap_or_else(as_text)
         }
         _ => parse_as(text, ty).unwrap_or_else(as_text),
@@ -86,7 +88,10 @@ fn single(text: &str, ty: &Type) -> Value {
 
 /// Parses the text as JSON of that type.
 fn parse_as(text: &str, ty: &Type) -> Option<Value> {
-    let value = serde_json::from_str(text).ok()?;
+    // A number that cannot be kept stays text, so that the gate reports it.
+    let value = serde_json::from_str(text)
+        .ok()
+        .filter(|_| inexact_number(text).is_none())?;
     ty.misfits(&value).is_empty().then_some(value)
 }
 

@@ -66,7 +66,11 @@ fn scaffolded_library_binds_and_is_recognised_by_its_content() {
     let project = TestProject::new().with("newsroom.gram", example("newsroom.gram"));
     let wrote = project.run(&["library", "new", "newsroom.gram"]);
     assert!(
-        wrote.contains("windlass bind newsroom.gram --library newsroom.toml"),
+        wrote.contains(&format!(
+            "windlass bind {} --library {}",
+            project.path("newsroom.gram").display(),
+            project.path("newsroom.toml").display()
+        )),
         "{wrote}"
     );
     let bound = project.run(&["bind", "newsroom.gram", "--library", "newsroom.toml"]);

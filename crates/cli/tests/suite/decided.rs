@@ -145,10 +145,15 @@ fn reflex_does_not_claim_that_a_rejected_tool_returned_something() {
     run_as(&office.project, "bob", &["approvals", "reject", &id]);
     let output = office.run_command(&["runs", "resume", &run, "--json"]);
     assert_eq!(output.code, 3, "{output:?}");
-    let answer = output.json()["response"]["answer"].to_string();
+    let response = output.json()["response"].clone();
+    let answer = response["answer"].to_string();
     assert!(
-        answer.contains("did not work: bob rejected the call"),
+        answer.contains("was not called: bob rejected the call"),
         "{answer}"
+    );
+    assert_eq!(
+        response["reasoning"],
+        "The call of `deleteFile` was not made."
     );
 }
 
@@ -259,4 +264,54 @@ fn printed_commands_have_the_options_of_the_command() {
     resume.current_dir(directory.path());
     let resumed = super::seeded::CommandOutput::of(&mut resume);
     assert_eq!(resumed.code, 4, "{command}: {resumed:?}");
+}
+
+#[test]
+fn a_rejected_direct_call_ends_as_rejected_when_it_is_resumed() {
+    let office = project_that_deletes();
+    let waiting = office.run_command(&[
+        "tools",
+        "call",
+        "deleteFile",
+        "file=draft.txt",
+        "--agent-file",
+        "agent.gram",
+        "--library",
+        "tools.toml",
+    ]);
+    assert_eq!(waiting.code, 4, "{waiting:?}");
+    let id = word_after(&waiting.err, "windlass approvals show ").to_owned();
+    let run = word_after(&waiting.err, "windlass runs resume ").to_owned();
+    run_as(&office.project, "bob", &["approvals", "reject", &id]);
+    let output = office.run_command(&["runs", "resume", &run]);
+    assert_eq!((output.code, output.out.as_str()), (3, ""), "{output:?}");
+    assert!(output.err.contains("bob rejected the call"), "{output:?}");
+    let listed = office.run_command(&["runs", "list", "--json"]).json();
+    assert_eq!(listed["end"]["end"], "failed", "{listed}");
+}
+
+#[test]
+fn numbers_that_cannot_be_kept_are_refused_and_others_stay_as_they_are() {
+    let office = project_that_deletes();
+    let call = |arguments: &str| {
+        office.run_command(&[
+            "tools",
+            "call",
+            "writeNote",
+            "--agent-file",
+            "agent.gram",
+            "--library",
+            "tools.toml",
+            "--args",
+            arguments,
+        ])
+    };
+    let refused = call(r#"{"file": "a.txt", "line": 123456789012345678901234}"#);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(
+        refused
+            .err
+            .contains("123456789012345678901234 has more digits"),
+        "{refused:?}"
+    );
 }

@@ -40,6 +40,7 @@ mod seeded;
 mod serve;
 mod session;
 mod stops;
+mod terminal;
 mod tools;
 mod trust;
 mod worker;

@@ -395,3 +395,39 @@ fn kill_again_and_again(number: u64) {
         );
     }
 }
+
+#[test]
+fn check_reports_all_errors_of_a_plan_at_once() {
+    let plan = json!({
+        "execution_mode": "sideways",
+        "tasks": [
+            {"id": "a", "tool": "fly", "arguments": {}},
+            {"id": "b", "tool": "note", "arguments": {"word": 7}, "depends_on": ["zz"]},
+            {"id": "c", "agent": "nobody", "description": "x", "depends_on": ["d"]},
+            {"id": "d", "description": "y", "depends_on": ["c"]},
+            {"id": "e", "tool": "note", "arguments": {"word": "x"}, "retries": "many"},
+        ],
+    });
+    let printed = project(&plan).run(&[
+        "plan",
+        "check",
+        "agent.gram",
+        "plan.json",
+        "--library",
+        "desk.toml",
+        "--model",
+        "reflex",
+    ]);
+    for error in [
+        "`execution_mode` must be",
+        "`fly`",
+        "depends on `zz`",
+        "the arguments of `note` do not fit",
+        "`nobody`",
+        "in a cycle: c -> d -> c",
+        "invalid type: string \"many\"",
+    ] {
+        assert_eq!(printed.matches(error).count(), 1, "{error}: {printed}");
+    }
+    assert!(printed.ends_with("--- exit code 1\n"), "{printed}");
+}

@@ -40,13 +40,22 @@ impl Session {
 
     /// Starts the program at a pseudo-terminal, with `script` of util-linux.
     pub(super) fn at_a_terminal(command: &Command) -> Self {
+        Self::at_a_terminal_of(80, command)
+    }
+
+    /// Starts the program at a pseudo-terminal with that many columns.
+    pub(super) fn at_a_terminal_of(columns: u16, command: &Command) -> Self {
         let words: Vec<String> = std::iter::once(command.get_program())
             .chain(command.get_args())
             .map(|word| format!("'{}'", word.to_str().unwrap()))
             .collect();
         let mut script = Command::new("script");
         script
-            .args(["-qec", &format!("exec {}", words.join(" ")), "/dev/null"])
+            .args([
+                "-qec",
+                &format!("stty rows 24 columns {columns}; exec {}", words.join(" ")),
+                "/dev/null",
+            ])
             .env("TERM", "xterm")
             .env("SHELL", "/bin/sh");
         if let Some(directory) = command.get_current_dir() {
@@ -74,6 +83,19 @@ impl Session {
                 Ok(bytes) => self.text += &String::from_utf8_lossy(&bytes),
                 Err(RecvTimeoutError::Timeout) => panic!("no `{text}` came:\n{}", self.text),
                 Err(RecvTimeoutError::Disconnected) => panic!("it ended:\n{}", self.text),
+            }
+        }
+    }
+
+    /// Waits until the program has printed everything.
+    pub(super) fn expect_end(&mut self) {
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.printed.recv_timeout(left) {
+                Ok(bytes) => self.text += &String::from_utf8_lossy(&bytes),
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end:\n{}", self.text),
+                Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
@@ -151,6 +173,76 @@ fn forward(mut from: impl Read + Send + 'static, to: Sender<Vec<u8>>) {
             }
         }
     });
+}
+
+/// What is on a terminal after a text was written to it.
+pub(super) struct Screen {
+    rows: Vec<String>,
+}
+
+impl Screen {
+    pub(super) fn of(written: &str, columns: usize) -> Self {
+        let mut rows: Vec<Vec<char>> = vec![Vec::new()];
+        let (mut row, mut column) = (0_usize, 0_usize);
+        let mut characters = written.chars().peekable();
+        while let Some(c) = characters.next() {
+            match c {
+                '\r' => column = 0,
+                '\n' => row += 1,
+                '\u{1b}' => {
+                    let Some('[') = characters.next() else {
+                        continue;
+                    };
+                    let mut parameters = String::new();
+                    let end = loop {
+                        match characters.next() {
+                            Some(c) if c.is_ascii_digit() || ";?".contains(c) => {
+                                parameters.push(c);
+                            }
+                            end => break end,
+                        }
+                    };
+                    let count = parameters.parse().unwrap_or(1_usize);
+                    match end {
+                        Some('A') => row = row.saturating_sub(count),
+                        Some('B') => row += count,
+                        Some('C') => column += count,
+                        Some('D') => column = column.saturating_sub(count),
+                        Some('K') if parameters == "2" => rows[row].clear(),
+                        Some('K') => rows[row].truncate(column),
+                        Some('J') => {
+                            rows[row].truncate(column);
+                            rows.truncate(row + 1);
+                        }
+                        _ => {}
+                    }
+                }
+                c => {
+                    if column == columns {
+                        (row, column) = (row + 1, 0);
+                    }
+                    while rows.len() <= row {
+                        rows.push(Vec::new());
+                    }
+                    let line = &mut rows[row];
+                    line.resize(line.len().max(column + 1), ' ');
+                    line[column] = c;
+                    column += 1;
+                }
+            }
+            while rows.len() <= row {
+                rows.push(Vec::new());
+            }
+        }
+        let rows = rows.into_iter().map(String::from_iter);
+        Self {
+            rows: rows.map(|row: String| row.trim_end().to_owned()).collect(),
+        }
+    }
+
+    pub(super) fn lines(&self) -> Vec<&str> {
+        self.rows.iter().map(String::as_str).collect()
+    }
 }
 
 /// Replaces ids and times, which differ between runs.

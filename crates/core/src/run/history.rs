@@ -147,18 +147,21 @@ impl Rejection {
             return;
         };
         let turn = call.id().turn;
+        // A sub-agent fails like this if a call of its own was rejected.
+        let is_sub_agent = entry.kind() == Some(CallKind::SubAgent);
         match call.outcome() {
             Some(Ok(_)) if self.rejected.as_ref().is_some_and(|(of, _)| *of < turn) => {
                 self.rejected = None;
             }
             Some(Err(failure))
-                if failure.category == ErrorCategory::Rejected && !call.was_permitted() =>
+                if failure.category == ErrorCategory::Rejected
+                    && (!call.was_permitted() || is_sub_agent) =>
             {
-                let message = format!(
-                    "`{}` was not made: {}",
-                    call.tool_name(),
-                    failure.operator_message
-                );
+                let name = call.tool_name();
+                let message = match is_sub_agent {
+                    true => format!("`{name}` did not do its task: {}", failure.operator_message),
+                    false => format!("`{name}` was not made: {}", failure.operator_message),
+                };
                 self.rejected = Some((turn, message));
             }
             _ => {}

@@ -62,6 +62,7 @@ impl RunEnd {
                 ErrorCategory::PermissionDenied | ErrorCategory::Rejected => 3,
                 ErrorCategory::Timeout => 5,
                 ErrorCategory::RateLimited => 6,
+                ErrorCategory::Cancelled => 130,
                 _ => 1,
             },
         }

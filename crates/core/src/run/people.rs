@@ -17,7 +17,7 @@ use crate::approval::{
     Approval, ApprovalError, Ask, Authorize, Question, QuestionAuthor, Request, TenantPrincipal,
     TooFewCandidates, least_security_level, sorted_json,
 };
-use crate::gate::{ApprovalTerms, Decision, Rules, Verdict};
+use crate::gate::{ApprovalTerms, Decision, Rules, Stage, Verdict};
 use crate::limits::Readiness;
 
 /// How long a form may stay unanswered: the tool waits for it with an open call.
@@ -278,7 +278,11 @@ fn approval_question(record: &CallRecord, decision: &Decision, doubt: Option<Str
         let separator = if reason.is_empty() { "" } else { "; " };
         reason += &format!("{separator}{doubt}");
     }
-    let rules = decision.rules().join(", ");
+    // Rules that permit the call did not ask.
+    let rules = match decision.stage() {
+        Stage::Policy => decision.rules().join(", "),
+        _ => String::new(),
+    };
     Question::Authorize(Authorize {
         tool_name: record.tool_name().clone(),
         tool_args: record.arguments().clone(),

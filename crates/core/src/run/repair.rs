@@ -12,6 +12,20 @@ pub struct NotJson {
     pub message: String,
 }
 
+impl NotJson {
+    /// The text has a number that would not be passed on as it is written.
+    pub(super) fn inexact(text: &str, number: &str) -> Self {
+        let before = text.find(number).map_or(text, |at| &text[..at]);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        Self {
+            position: (before.matches('\n').count() + 1, line.chars().count() + 1),
+            message: format!(
+                "the number {number} has more digits than a number can keep; write it as text, or shorter"
+            ),
+        }
+    }
+}
+
 /// Parses JSON and repairs unambiguous errors: code fences, trailing commas, Python's `True`, `False`
 /// and `None`, JSON inside a JSON string, and an empty text for no arguments. Returns whether anything
 /// was repaired.

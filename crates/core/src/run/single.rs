@@ -20,15 +20,18 @@ impl Run {
                 ..ModelAnswer::default()
             });
         }
-        let result_text = match self.single_outcome() {
-            Some(Ok(result)) => self.transcript.shown(result),
-            Some(Err(failure)) => failure.model_message,
-            None => String::new(),
+        let (result_text, reasoning, confidence) = match self.single_outcome() {
+            Some(Ok(result)) => {
+                let shown = self.transcript.shown(result);
+                (shown, "This is the result of the call.", 1)
+            }
+            Some(Err(failure)) => (failure.model_message, "The call failed.", 0),
+            None => (String::new(), "The call has no result.", 0),
         };
         let finish = json!({
             "answer": NonEmptyText::or(result_text.trim(), "The tool returned nothing."),
-            "reasoning": "This is the result of the call.",
-            "confidence": 1,
+            "reasoning": reasoning,
+            "confidence": confidence,
         });
         Some(ModelAnswer {
             calls: vec![RequestedCall {

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 use windlass_core::model::RequestedArguments;
+use windlass_spec::inexact_number;
 
 use super::limits::{ExceededLimit, MOST_LEVELS};
 
@@ -122,6 +123,10 @@ impl Calls {
                 None => serde_json::from_str(&call.arguments),
             };
             let arguments = match json {
+                // The text says which number it is.
+                Ok(_) if inexact_number(&call.arguments).is_some() => {
+                    RequestedArguments::Text(call.arguments)
+                }
                 Ok(value) => RequestedArguments::Json(value),
                 Err(_) if call.arguments.trim().is_empty() => {
                     RequestedArguments::Json(Value::Object(Map::new()))

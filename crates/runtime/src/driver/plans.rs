@@ -373,20 +373,21 @@ fn task_outcome(run: &Run) -> CallOutcome {
         return suspended(run);
     };
     let tainted = run.is_tainted();
-    let end = match (end, run.task().call.is_some()) {
+    let single = run.task().call.as_ref().and_then(|_| run.single_outcome());
+    let end = match (end, single) {
         // The result of the single call, unchanged.
-        (RunEnd::Completed, true) => match run.single_outcome() {
-            Some(Ok(result)) => TaskEnd::Success {
-                result: result.clone(),
-                tainted,
-            },
-            Some(Err(failure)) => TaskEnd::failed(run, failure),
-            None => TaskEnd::not_begun(Failure::new(
-                ErrorCategory::Internal,
-                Effect::None,
-                "the call was not made",
-            )),
+        (RunEnd::Completed, Some(Ok(result))) => TaskEnd::Success {
+            result: result.clone(),
+            tainted,
         },
+        (RunEnd::Completed | RunEnd::Failed { .. }, Some(Err(failure))) => {
+            TaskEnd::failed(run, failure)
+        }
+        (RunEnd::Completed, None) if run.task().call.is_some() => TaskEnd::not_begun(Failure::new(
+            ErrorCategory::Internal,
+            Effect::None,
+            "the call was not made",
+        )),
         _ => match end_of_child(run, end) {
             CallEnd::Success(result) => TaskEnd::Success { result, tainted },
             CallEnd::Cancelled(failure) => TaskEnd::Cancelled(failure),

@@ -5,7 +5,7 @@ use windlass_spec::server::{EnvTemplate, ServerSettings, Transport};
 
 use super::HealthFinding;
 use super::examination::Examination;
-use crate::mcp::needs_acceptance;
+use crate::mcp::{description_warnings, needs_acceptance};
 use crate::servers::environment_lookup;
 
 const ABOUT: &str = "mcp";
@@ -70,7 +70,20 @@ fn examine(settings: &ServerSettings, ledger: &Ledger) -> HealthFinding {
     };
     let usable = pins.iter().filter(|pin| pin.usable().is_some()).count();
     match pins.iter().filter(|pin| needs_acceptance(pin)).count() {
-        0 => HealthFinding::ok(ABOUT, format!("{name}: {usable} tools pinned")),
+        0 => match description_warnings(&pins).as_slice() {
+            [] => HealthFinding::ok(ABOUT, format!("{name}: {usable} tools pinned")),
+            [first, more @ ..] => {
+                let more = match more.len() {
+                    0 => String::new(),
+                    count => format!(" (and {count} more)"),
+                };
+                HealthFinding::warning(
+                    ABOUT,
+                    format!("{name}: {usable} tools pinned; {first}{more}"),
+                    "ask the author of the server for better descriptions",
+                )
+            }
+        },
         waiting => HealthFinding::warning(
             ABOUT,
             format!("{name}: {usable} tools pinned, {waiting} need acceptance"),

@@ -81,6 +81,12 @@ impl InspectedServer {
     }
 }
 
+/// The warnings about tools of a server whose descriptions are too short or too long.
+#[must_use]
+pub fn description_warnings(pins: &[Pin]) -> Vec<String> {
+    pins.iter().filter_map(unusual_description).collect()
+}
+
 /// The warning about a tool whose description is too short or too long for a model to choose by.
 fn unusual_description(pin: &Pin) -> Option<String> {
     let description = pin.offered.as_ref()?.description().unwrap_or_default();
@@ -113,7 +119,7 @@ impl Service {
             tools.filter(|tool| server_of(tool.name().as_str()).as_ref() == Some(&settings.name));
         let tools = tools.map(|tool| ServerTool::of(tool, &configuration));
         let mut warnings = self.confusable(&settings.name, &configuration)?;
-        warnings.extend(pins.iter().filter_map(unusual_description));
+        warnings.extend(description_warnings(&pins));
         Ok(InspectedServer {
             renames: renames(&pins),
             warnings,

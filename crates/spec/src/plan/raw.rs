@@ -14,6 +14,7 @@ use crate::envelope::ExecutionMode;
 use crate::names::{AgentName, NonEmptyText, ToolName};
 use crate::nearest::nearest;
 use crate::records::Confidence;
+use crate::tool::ToolSpecification;
 
 /// A plan as it is written, before validation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -138,6 +139,84 @@ impl TryFrom<RawPlan> for Plan {
                 tasks,
             }),
             false => Err(PlanErrors(errors)),
+        }
+    }
+}
+
+impl RawPlan {
+    /// Everything that is wrong with a plan, for these tools and agents. What one error hides for [`Plan`], such as
+    /// the arguments of a task with an unknown dependency, is checked as well.
+    #[must_use]
+    pub fn errors_with<'t>(
+        &self,
+        tools: impl IntoIterator<Item = &'t ToolSpecification>,
+        agents: &[&str],
+    ) -> Vec<PlanError> {
+        let mut errors = match Plan::try_from(self.clone()) {
+            Ok(plan) => return plan.check_work(tools, agents),
+            Err(PlanErrors(errors)) => errors,
+        };
+        let readable = self.readable();
+        if !errors
+            .iter()
+            .any(|error| matches!(error, PlanError::Cycle(_)))
+        {
+            errors.extend(order::cycle(&readable.tasks).map(PlanError::Cycle));
+        }
+        let mut further = readable.check_work(tools, agents);
+        references::check(&readable.tasks, &mut further);
+        for error in further {
+            // That a task does not exist is reported once, for the dependency.
+            let is_unknown = |known: &PlanError| match (&error, known) {
+                (
+                    PlanError::MissingDependency { task, from },
+                    PlanError::UnknownDependency {
+                        task: of,
+                        dependency,
+                        ..
+                    },
+                ) => task.as_str() == of && from == dependency,
+                _ => false,
+            };
+            if !errors.contains(&error) && !errors.iter().any(is_unknown) {
+                errors.push(error);
+            }
+        }
+        errors
+    }
+
+    /// The tasks as far as they can be read.
+    fn readable(&self) -> Plan {
+        let names: BTreeSet<&str> = self.tasks.iter().map(|task| task.id.as_str()).collect();
+        let mut seen = BTreeSet::new();
+        let tasks = self.tasks.iter().filter_map(|task| {
+            let extra = self
+                .dependencies
+                .get(&task.id)
+                .map_or(&[][..], Vec::as_slice);
+            let depends_on = task.depends_on.iter().chain(extra);
+            let known = depends_on.filter(|name| names.contains(name.as_str()));
+            let work = RawPlanTask {
+                id: task.id.clone(),
+                description: Some("-".to_owned()),
+                tool: task.tool.clone(),
+                arguments: match task.tool {
+                    Some(_) => task.arguments.clone(),
+                    None => Map::new(),
+                },
+                // A task with both is an error that is reported already.
+                agent: task.agent.clone().filter(|_| task.tool.is_none()),
+                depends_on: known.cloned().collect(),
+                ..RawPlanTask::default()
+            };
+            let task = read_task(&work, &[], &names, &mut Vec::new())?;
+            seen.insert(task.id.clone()).then_some(task)
+        });
+        Plan {
+            goal: None,
+            execution_mode: ExecutionMode::Parallel,
+            max_parallel: DEFAULT_PARALLEL,
+            tasks: tasks.take(MAX_TASKS).collect(),
         }
     }
 }
