@@ -9,11 +9,11 @@ mod watch;
 
 use serde_json::Value;
 use windlass_core::approval::{Approval, ApprovalStatus, Decided, Principal, Question};
-use windlass_service::{Identity, ResumeOptions, Service, ServiceError, subject_of};
+use windlass_service::{ApprovalQuery, Identity, ResumeOptions, Service, ServiceError, subject_of};
 use windlass_spec::{RiskLevel, RunId, SecurityLevel, Timestamp};
 
 use super::approvers::approver;
-use super::arguments::{Approvals, ApprovalsCommand, Approve, Decider};
+use super::arguments::{Approvals, ApprovalsCommand, Approve, Decider, OneQuestion};
 use super::program::{Program, ended};
 use super::table::one_line;
 use super::terminal::Quote;
@@ -54,15 +54,12 @@ pub(super) fn run(program: &Program, command: &Approvals) -> anyhow::Result<Comm
 /// Approves a call, and resumes its run if that was asked for and it is settled.
 fn approve(session: &ApprovalSession, command: &Approve) -> anyhow::Result<CommandOutcome> {
     let (service, identity) = (&session.service, &session.identity);
+    let id = session.id_of(&command.question)?;
     let resumed = match command.resume {
-        true => Some(
-            service
-                .show_approval(identity, &command.question.id)?
-                .approval,
-        ),
+        true => Some(service.show_approval(identity, &id)?.approval),
         false => None,
     };
-    let outcome = decide::approve(session, command)?;
+    let outcome = decide::approve(session, command, &id)?;
     let Some(asked) = resumed.filter(|_| outcome == CommandOutcome::Done) else {
         return Ok(outcome);
     };
@@ -86,6 +83,27 @@ impl ApprovalSession {
     fn outer_run(&self, question: &Approval) -> RunId {
         let outer = self.service.outermost_run(&self.identity, question.run());
         outer.unwrap_or_else(|_| question.run().clone())
+    }
+
+    /// The id of the request that a command is about, as it was typed or of the latest pending one.
+    fn id_of(&self, question: &OneQuestion) -> anyhow::Result<String> {
+        match (&question.id, question.last) {
+            (Some(id), false) => return Ok(id.clone()),
+            (Some(_), true) => {
+                let message = "an id and `--last` are given";
+                let error = ServiceError::invalid("two_requests", message);
+                return Err(error.with_hint("give one of them").into());
+            }
+            (None, _) => {}
+        }
+        let pending = ApprovalQuery {
+            status: Some(ApprovalStatus::Pending),
+            ..ApprovalQuery::default()
+        };
+        let pending = self.service.list_approvals(&self.identity, &pending)?;
+        let last = pending.iter().max_by_key(|asked| asked.request().asked_at);
+        let none = || ServiceError::not_found("no_such_request", "no requests are pending");
+        Ok(last.ok_or_else(none)?.call().to_string())
     }
 
     /// The approver who decides, with their key, and whom they decide for.

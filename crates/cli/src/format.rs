@@ -5,12 +5,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use super::CommandOutcome;
 use super::arguments::Fmt;
 use super::check::refuse_second_stdin;
 use super::report::Reporter;
 use super::source::Source;
 use super::terminal::{eprint_line, print_content, print_line};
+use super::{CommandOutcome, paste};
 
 pub(super) fn run(command: &Fmt, reporter: &Reporter) -> anyhow::Result<CommandOutcome> {
     refuse_second_stdin(&command.files)?;
@@ -30,6 +30,15 @@ fn format_file(command: &Fmt, path: &Path, reporter: &Reporter) -> anyhow::Resul
     }
     let tree = windlass_gram::parse(&source.text);
     let Some(formatted) = windlass_gram::format(&tree) else {
+        if serde_json::from_str::<serde::de::IgnoredAny>(&source.text).is_ok() {
+            let file = paste::path(path);
+            eprint_line(&format!(
+                "error: `{}` is JSON, and only gram text is formatted\nhint: `windlass agent show {file}` writes it \
+                 as gram text",
+                source.name
+            ))?;
+            return Ok(false);
+        }
         reporter.show(&source, tree.diagnostics())?;
         return Ok(false);
     };

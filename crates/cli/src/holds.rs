@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use windlass_core::approval::{Hold, HoldStatus};
 use windlass_runtime::now;
-use windlass_service::{HoldChange, Identity, Service};
+use windlass_service::{HoldChange, Identity, Service, ServiceError};
 use windlass_spec::Timestamp;
 
 use super::CommandOutcome;
@@ -78,7 +78,16 @@ fn change(
     command: &OneHold,
     change: HoldChange,
 ) -> anyhow::Result<CommandOutcome> {
-    let hold = service.change_hold(identity, &command.id, change)?;
+    let id = match &command.id {
+        Some(id) => id.clone(),
+        None => {
+            let held = service.list_holds(identity, false)?;
+            let last = held.iter().max_by_key(|hold| hold.held_at());
+            let none = || ServiceError::not_found("no_such_hold", "no calls are held");
+            last.ok_or_else(none)?.call().to_string()
+        }
+    };
+    let hold = service.change_hold(identity, &id, change)?;
     let onward = service.outermost_run_state(identity, hold.run()).ok();
     if command.json {
         let mut object = service.hold_to_json(identity, &hold);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use serde_json::{Value, json};
+use serde_json::json;
 use windlass_core::run::{PlanState, PlanTaskStatus, Run, RunEnd};
 use windlass_runtime::now;
 use windlass_service::types::RunState;
@@ -17,6 +17,7 @@ use windlass_service::{
     BoundAgent, Identity, PlanChange, PlanDetails, Service, plan_to_json, read_plan,
     stored_plan_to_json,
 };
+use windlass_spec::number::read_json_or_text;
 use windlass_spec::plan::Plan;
 
 use super::arguments::{
@@ -223,7 +224,15 @@ fn show(
     identity: &Identity,
     command: &PlanShow,
 ) -> anyhow::Result<CommandOutcome> {
-    let details = service.show_plan(identity, &command.plan.plan)?;
+    let id = match &command.plan {
+        Some(id) => id.clone(),
+        None => {
+            let latest = service.list_plans(identity, 1, None)?;
+            let latest = latest.first().context("there are no plans")?;
+            latest.plan.to_string()
+        }
+    };
+    let details = service.show_plan(identity, &id)?;
     let plan = details.state().context("the plan no longer exists")?;
     match (command.json, command.graph) {
         (true, _) => print_json(&format!("{}\n", plan_to_json(plan)))?,
@@ -275,7 +284,8 @@ fn mark(
     let result = command
         .result
         .as_ref()
-        .map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())));
+        .map(|text| read_json_or_text(text))
+        .transpose()?;
     let task = &command.task;
     let change = service.mark_plan_task(identity, &details, task, status, result)?;
     let status = status.as_str();

@@ -43,7 +43,7 @@ impl Tasks {
         Ok(Self { tasks, has_errors })
     }
 
-    /// Turns success into failure if the file has invalid tasks.
+    /// Turns success, and a batch whose other tasks wait, into failure if the file has invalid tasks.
     pub(super) fn ended(&self, outcome: CommandOutcome) -> CommandOutcome {
         match (self.has_errors, outcome) {
             // An interrupted batch is resumed, which reports the tasks again.

@@ -25,6 +25,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use windlass_spec::{
     AgentName, CallId, Deprecation, NonEmptyText, RiskLevel, RunId, SecurityLevel, Timestamp,
     ToolName,
@@ -40,6 +41,8 @@ pub use question::{
     least_security_level,
 };
 pub use quorum::{Escalation, GroupQuorum, Quorum, TooFewCandidates};
+pub use secret::SECRET_FIELDS;
+pub(crate) use secret::seal_fields;
 pub use standing::{
     InvalidStanding, Reach, Revoked, StandingApproval, StandingCall, StandingScope,
 };
@@ -92,6 +95,9 @@ pub struct Request {
     /// The call that a tool names in its own request. The decision is about the call that was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named_call: Option<NamedCall>,
+    /// What the request of a tool has besides, by name.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub further: Map<String, Value>,
     /// Whether the run resumes the call that asked: it is made again with the proof of the approval, or ended
     /// by an event of its own. In older journals the answer itself ends it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -152,6 +158,7 @@ impl Request {
             instruction: None,
             message: None,
             named_call: None,
+            further: Map::new(),
             resumes_call: false,
             notices: Vec::new(),
             approvers: Vec::new(),
@@ -487,7 +494,7 @@ impl Approval {
     /// The arguments to decide about now, or those that were approved: as asked, unless an approver
     /// edited them.
     #[must_use]
-    pub fn arguments(&self) -> Option<&serde_json::Map<String, serde_json::Value>> {
+    pub fn arguments(&self) -> Option<&Map<String, Value>> {
         let asked = &self.question().authorize()?.tool_args;
         let edited = self
             .decisions

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use windlass_core::model::{ModelAnswer, ModelErrorKind, ModelRequest};
+use windlass_spec::number::read_json;
 
 use crate::client::{ImmediateModel, ModelError};
 
@@ -56,7 +57,7 @@ impl ScriptedModel {
         let lines = text.lines().enumerate();
         let lines = lines.filter(|(_, line)| !line.trim().is_empty());
         let answers = lines.map(|(index, line)| {
-            serde_json::from_str(line).map_err(|error| ScriptError {
+            read_json(line).map_err(|error| ScriptError {
                 place: format!("the answer in line {} of `{name}`", index + 1),
                 problem: error.to_string(),
             })

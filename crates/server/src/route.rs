@@ -19,6 +19,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_service::Scope;
+use windlass_service::types::read_json;
 
 use crate::app::App;
 use crate::call::{Call, Nothing, Reply};
@@ -417,7 +418,9 @@ async fn body_of(parts: &Parts, body: Body) -> Result<Bytes, Problem> {
 
 /// Reads JSON. Its depth is limited by the parser, so deep JSON takes no stack.
 fn from_json<B: DeserializeOwned>(text: &[u8]) -> Result<B, Problem> {
-    serde_json::from_slice(text).map_err(|error| {
+    let text = std::str::from_utf8(text);
+    let text = text.map_err(|_| Problem::new(400, "not_json", "The body is not UTF-8"))?;
+    read_json(text).map_err(|error| {
         let detail = error.to_string();
         match error.classify() {
             serde_json::error::Category::Data => {

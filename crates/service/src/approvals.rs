@@ -10,9 +10,10 @@ use windlass_core::approval::{
 };
 use windlass_core::risk::{Assessment, ToolRisk};
 use windlass_core::run::Run;
+use windlass_spec::number::{read_json, read_json_or_text};
 use windlass_spec::{
     CallId, NonEmptyText, RiskLevel, RunId, SecurityLevel, Timestamp, ToolResponse,
-    ToolSpecification, inexact_number,
+    ToolSpecification,
 };
 use windlass_store::{ApprovalFilter, Error, NewDecision, StandingId, Store};
 
@@ -55,17 +56,6 @@ impl QuestionId {
         Self {
             call: question.call().clone(),
             asked_at: question.request().asked_at,
-        }
-    }
-}
-
-/// Checks that every number of a JSON text is passed on as it is written.
-fn check_numbers(json: &str) -> Result<(), ServiceError> {
-    match inexact_number(json) {
-        None => Ok(()),
-        Some(number) => {
-            let message = format!("the number {number} has more digits than a number can keep");
-            Err(ServiceError::invalid("inexact_number", message).with_hint("write it as text"))
         }
     }
 }
@@ -171,9 +161,12 @@ impl ApprovalDetails {
                 None => error,
             }
         };
-        let arguments: Value = serde_json::from_str(text)
-            .map_err(|error| not_json(format!("the arguments are not JSON: {error}")))?;
-        check_numbers(text)?;
+        let arguments: Value =
+            read_json(text).map_err(|error: serde_json::Error| match error.is_data() {
+                // A number that cannot be kept.
+                true => not_json(error.to_string()),
+                false => not_json(format!("the arguments are not JSON: {error}")),
+            })?;
         self.check_arguments(&arguments)?;
         match arguments {
             Value::Object(arguments) => Ok(arguments),
@@ -195,18 +188,15 @@ impl ApprovalDetails {
         match self.approval.question() {
             Question::Authorize(_) => {
                 let text = required("the result for the model")?;
-                if serde_json::from_str::<Value>(text).is_ok() {
-                    check_numbers(text)?;
-                }
-                let value = serde_json::from_str(text);
-                let value = value.unwrap_or_else(|_| Value::String(text.to_owned()));
+                let value = read_json_or_text(text)
+                    .map_err(|error| ServiceError::invalid("inexact_number", error.to_string()))?;
                 Ok(PersonDecision::Respond { value })
             }
             Question::Ask(Ask {
                 form: Some(form), ..
             }) => {
                 let text = required("the content of the form")?;
-                let value: Value = serde_json::from_str(text).map_err(|error| {
+                let value: Value = read_json(text).map_err(|error| {
                     let message = format!("the content of the form is not JSON: {error}");
                     ServiceError::invalid("not_json", message)
                 })?;

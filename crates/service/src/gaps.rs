@@ -3,10 +3,10 @@
 
 mod missing;
 
-use windlass_core::run::Run;
+use windlass_core::run::{DisabledTool, Run};
 use windlass_learn::gap::ToolGapDetector;
 use windlass_runtime::gap_during_run;
-use windlass_spec::{AgentFile, ToolGapReport};
+use windlass_spec::{AgentFile, MissingCapability, ToolGapReport, ToolSpecification};
 use windlass_store::GapFilter;
 
 use crate::error::ServiceError;
@@ -79,6 +79,8 @@ pub struct GapCheck {
     pub run_threshold: f64,
     /// Whether a run would report it before it starts.
     pub is_reported_before_run: bool,
+    /// The tools that do what the task asks and are switched off.
+    pub disabled: Vec<DisabledTool>,
 }
 
 impl Service {
@@ -163,13 +165,38 @@ impl Service {
         task: &str,
     ) -> Result<GapCheck, ServiceError> {
         identity.require(Scope::Read)?;
-        let detector =
-            ToolGapDetector::from_specifications(file.tools().iter().map(|tool| &**tool));
-        let probability = detector.assess(task).probability;
-        let report = detector.detect_missing_tools(task);
-        // A run has a higher threshold; a check reports what is more likely than not.
         let project = self.project()?;
-        let gaps = project.configuration().gaps();
+        let configuration = project.configuration();
+        let mut usable: Vec<&ToolSpecification> = Vec::new();
+        let mut off: Vec<(&ToolSpecification, String)> = Vec::new();
+        for tool in file.tools() {
+            let settings = configuration.tool(tool.name(), Some(&**tool));
+            match settings.switched_off {
+                Some(because) => off.push((&**tool, because.cause())),
+                None => usable.push(&**tool),
+            }
+        }
+        let detector = ToolGapDetector::from_specifications(usable);
+        let probability = detector.assess(task).probability;
+        let found = detector.detect_missing_tools(task);
+        // What a switched-off tool does is not missing.
+        let disabled_detector =
+            ToolGapDetector::from_specifications(off.iter().map(|(tool, _)| *tool));
+        let disabled_for = |missing: &MissingCapability| {
+            let does = disabled_detector.tool_for(missing.words().as_str())?.name;
+            let (tool, because) = off.iter().find(|(tool, _)| tool.name().as_str() == does)?;
+            Some(DisabledTool {
+                tool: tool.name().clone(),
+                because: because.clone(),
+                request: missing.words().clone(),
+            })
+        };
+        let missing = found.iter().flat_map(ToolGapReport::capabilities);
+        let disabled: Vec<DisabledTool> = missing.filter_map(disabled_for).collect();
+        let report =
+            found.and_then(|found| found.retain(|missing| disabled_for(missing).is_none()));
+        // A run has a higher threshold; a check reports what is more likely than not.
+        let gaps = configuration.gaps();
         let run_threshold = gaps.threshold.get();
         Ok(GapCheck {
             is_reported_before_run: gaps.check && report.is_some() && probability >= run_threshold,
@@ -177,6 +204,7 @@ impl Service {
             probability,
             threshold: detector.threshold(),
             run_threshold,
+            disabled,
         })
     }
 }

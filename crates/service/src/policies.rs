@@ -16,6 +16,7 @@ use windlass_policy::{
     Session,
 };
 use windlass_runtime::lasting;
+use windlass_spec::number::read_json;
 use windlass_spec::{
     AgentFile, CallId, CallRecord, Confidence, NonEmptyText, RunId, ToolSpecification, Turn,
 };
@@ -409,7 +410,7 @@ fn no_such_tool(call: &ExplainedCall<'_>) -> ServiceError {
 
 /// Parses and checks the arguments of a tool.
 fn arguments(text: &str, tool: &ToolSpecification) -> Result<Map<String, Value>, ServiceError> {
-    let arguments: Value = serde_json::from_str(text).map_err(|error| {
+    let arguments: Value = read_json(text).map_err(|error| {
         let message = format!("the arguments are not JSON: {error}");
         ServiceError::invalid("not_json", message).with_hint(format!(
             "`{}` takes {}",

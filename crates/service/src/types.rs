@@ -31,6 +31,7 @@ pub use windlass_spec::text::{TextUse, escape};
 
 /// Agents, tools and their declarations.
 pub use windlass_model::{Dialect, ModelClient, ModelEvent, ProviderStatus};
+pub use windlass_spec::number::read_json;
 pub use windlass_spec::plan::{Plan, PlanTask, PlanTaskId, Work};
 pub use windlass_spec::{
     Agent, AgentFile, AgentName, AgentResponse, CallId, CallRecord, CallState, Confidence,

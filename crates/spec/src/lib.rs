@@ -14,7 +14,7 @@ mod model;
 mod models;
 mod names;
 mod nearest;
-mod numbers;
+pub mod number;
 pub mod plan;
 mod read;
 mod records;
@@ -41,7 +41,6 @@ pub use model::{Model, Provider};
 pub use models::model_schemas;
 pub use names::{AgentName, NonEmptyText, TextError, ToolName};
 pub use nearest::{nearest, nearest_all};
-pub use numbers::{inexact_number, inexact_numbers_as_text};
 pub use read::{Reading, read};
 pub use records::{
     AgentReply, AgentResponse, CallChange, CallChangeError, CallId, CallRecord, CallState,

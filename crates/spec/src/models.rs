@@ -2,9 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::envelope::{stream_frame_schema, tool_response_schema};
+use crate::envelope::{
+    InterventionType, SecurityLevel, ToolStatus, stream_frame_schema, tool_response_schema,
+};
 use crate::records::record_schemas;
 use crate::registry::registry_schemas;
+use crate::risk::RiskLevel;
+use crate::tool::{EnvelopeUse, TimeoutSeconds};
+
+/// The version of JSON Schema.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The JSON Schema of every public model, by name.
 #[must_use]
@@ -13,8 +20,119 @@ pub fn model_schemas() -> Vec<(&'static str, Value)> {
     schemas.extend(registry_schemas());
     schemas.push(("ToolResponse", tool_response_schema()));
     schemas.push(("StreamFrame", stream_frame_schema()));
+    schemas.push(("Agent", with_examples("Agent", agent_schema())));
+    let tool = with_examples("ToolSpecification", tool_schema());
+    schemas.push(("ToolSpecification", tool));
+    schemas.extend(word_schemas());
     schemas.sort_by_key(|(name, _)| *name);
     schemas
+}
+
+/// The schemas of the closed sets of words.
+fn word_schemas() -> Vec<(&'static str, Value)> {
+    let of = |name: &'static str, description: &str, words: &[&str]| {
+        let schema = json!({
+            "$schema": DIALECT, "title": name, "description": description, "type": "string", "enum": words,
+        });
+        (name, schema)
+    };
+    vec![
+        of(
+            "InterventionType",
+            "What a person has to do by hand.",
+            &InterventionType::ALL.map(InterventionType::as_str),
+        ),
+        of(
+            "RiskLevel",
+            "How reversible a call is.",
+            &RiskLevel::ALL.map(RiskLevel::as_str),
+        ),
+        of(
+            "SecurityLevel",
+            "How an approval of a call is confirmed.",
+            &SecurityLevel::ALL.map(SecurityLevel::as_str),
+        ),
+        of(
+            "ToolStatus",
+            "How a call ended.",
+            &ToolStatus::ALL.map(ToolStatus::as_str),
+        ),
+    ]
+}
+
+/// The schema of an agent in JSON.
+fn agent_schema() -> Value {
+    let text = json!({ "type": "string", "pattern": "\\S" });
+    json!({
+        "$schema": DIALECT,
+        "title": "Agent",
+        "description": "An agent, as `windlass agent show --json` writes it.",
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "pattern": "\\S" },
+            "description": text,
+            "model": { "description": "The provider and the id of the model, such as `OpenAI/gpt-4o-mini`.",
+                "type": "string", "pattern": "\\S" },
+            "instruction": text,
+            "tools": { "type": "array", "items": { "$ref": "#/$defs/ToolSpecification" } },
+            "agents": { "description": "The names of its sub-agents.", "type": "array", "items": text },
+            "flow": {
+                "description": "The order of its work.",
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": { "from": text, "to": text },
+                    "required": ["from", "to"],
+                },
+            },
+        },
+        "required": ["name", "model", "instruction"],
+        "additionalProperties": false,
+        "$defs": { "ToolSpecification": tool_object() },
+    })
+}
+
+/// The schema of a declared tool in JSON.
+fn tool_schema() -> Value {
+    let mut schema = json!({
+        "$schema": DIALECT,
+        "title": "ToolSpecification",
+        "description": "A declared tool, as `windlass agent show --json` writes it.",
+    });
+    if let (Some(fields), Value::Object(object)) = (schema.as_object_mut(), tool_object()) {
+        fields.extend(object);
+    }
+    schema
+}
+
+fn tool_object() -> Value {
+    let text = json!({ "type": "string", "pattern": "\\S" });
+    let flag = json!({ "type": "boolean" });
+    json!({
+        "type": "object",
+        "properties": {
+            "name": text,
+            "description": text,
+            "typeSignature": { "description": "What it takes and returns, such as `(city: Text) --> IO Text`.",
+                "type": "string", "pattern": "\\S" },
+            "risk": { "type": "string", "enum": RiskLevel::ALL.map(RiskLevel::as_str) },
+            "category": text,
+            "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": TimeoutSeconds::MAX },
+            "idempotent": flag,
+            "cacheable": flag,
+            "open_world": flag,
+            "sensitive": flag,
+            "undo_window_seconds": { "type": "integer", "minimum": 0 },
+            "deferred": flag,
+            "dry_run_argument": { "type": "string" },
+            "envelope": { "type": "string", "enum": EnvelopeUse::ALL.map(EnvelopeUse::as_str) },
+            "deprecated": text,
+            "metadata": { "type": "object" },
+            "schema": { "description": "The JSON Schema of `typeSignature`. It can be omitted.", "type": "object" },
+        },
+        "required": ["name", "description", "typeSignature"],
+        "additionalProperties": false,
+    })
 }
 
 /// Adds the examples of a model to its schema.
@@ -28,6 +146,12 @@ pub(crate) fn with_examples(name: &str, mut schema: Value) -> Value {
 
 fn examples(name: &str) -> Vec<Value> {
     match name {
+        "Agent" => vec![json!({
+            "name": "weather_agent", "description": "Answers questions about the weather",
+            "model": "OpenAI/gpt-4o-mini", "instruction": "Answer with the forecast.",
+            "tools": [get_weather()],
+        })],
+        "ToolSpecification" => vec![get_weather()],
         "AgentResponse" => vec![json!({
             "answer": "Paris",
             "reasoning": "Used web_search to find 'capital of France'. Top result from Wikipedia confirmed Paris.",
@@ -86,6 +210,13 @@ fn examples(name: &str) -> Vec<Value> {
         "ToolResponse" => tool_responses(),
         _ => Vec::new(),
     }
+}
+
+fn get_weather() -> Value {
+    json!({
+        "name": "get_weather", "description": "Gets the weather of a city",
+        "typeSignature": "(city: Text) --> IO Text", "risk": "reversible", "timeout_seconds": 10,
+    })
 }
 
 /// One answer of each kind.
@@ -156,8 +287,8 @@ fn tool_responses() -> Vec<Value> {
 mod tests {
     use super::model_schemas;
     use crate::{
-        AgentResponse, ReasoningStep, StreamFrame, ToolCallRecord, ToolCallingStrategy,
-        ToolGapReport, ToolResponse,
+        Agent, AgentResponse, ReasoningStep, StreamFrame, ToolCallRecord, ToolCallingStrategy,
+        ToolGapReport, ToolResponse, ToolSpecification,
     };
 
     #[test]
@@ -173,6 +304,10 @@ mod tests {
                     .collect();
                 assert!(errors.is_empty(), "{name}: {errors:?}");
                 let read = match name {
+                    "Agent" => serde_json::from_value::<Agent>(example).map(drop),
+                    "ToolSpecification" => {
+                        serde_json::from_value::<ToolSpecification>(example).map(drop)
+                    }
                     "AgentResponse" => serde_json::from_value::<AgentResponse>(example).map(drop),
                     "ToolCallRecord" => serde_json::from_value::<ToolCallRecord>(example).map(drop),
                     "ToolGapReport" => serde_json::from_value::<ToolGapReport>(example).map(drop),
@@ -188,6 +323,34 @@ mod tests {
                 count += 1;
             }
         }
-        assert_eq!(count, 15);
+        assert_eq!(count, 17);
+    }
+
+    #[test]
+    fn an_agent_in_json_is_valid_by_its_schema() {
+        let text = "[a:Agent {description: \"Does it\", instruction: \"Do it.\", model: \"OpenAI/m\"} |
+            [b:Agent {description: \"Helps\", instruction: \"Help.\", model: \"OpenAI/m\"}],
+            [t:Tool {description: \"Reads a file\", risk: irreversible, timeout_seconds: 5, idempotent: true,
+                envelope: never, category: \"files\"} | (path::Text)==>(::Text)]]";
+        let file = crate::read(text).file.unwrap();
+        let schemas = model_schemas();
+        let (_, schema) = schemas.iter().find(|(name, _)| *name == "Agent").unwrap();
+        let validator = jsonschema::validator_for(schema).unwrap();
+        for agent in file.agents() {
+            let json = serde_json::to_value(agent).unwrap();
+            let errors: Vec<String> = validator
+                .iter_errors(&json)
+                .map(|e| e.to_string())
+                .collect();
+            assert!(errors.is_empty(), "{errors:?}: {json}");
+        }
+        for name in [
+            "RiskLevel",
+            "SecurityLevel",
+            "ToolStatus",
+            "InterventionType",
+        ] {
+            assert!(schemas.iter().any(|(known, _)| *known == name), "{name}");
+        }
     }
 }

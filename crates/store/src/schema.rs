@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0020_stops.sql"),
     include_str!("migrations/0021_chat.sql"),
     include_str!("migrations/0022_webhooks.sql"),
+    include_str!("migrations/0023_durations.sql"),
 ];
 
 /// Marks the file as a Windlass database, for `file` and for the check below: "Wndl".

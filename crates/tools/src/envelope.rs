@@ -5,9 +5,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
-use windlass_core::approval::{Ask, CredentialUse, Intervene, NamedCall};
+use windlass_core::approval::{Ask, CredentialUse, Intervene, NamedCall, SECRET_FIELDS};
 use windlass_core::run::{CallEnd, QuestionSubject, ToolQuestion};
-use windlass_spec::envelope::{Progress, read_frames};
+use windlass_spec::envelope::{ENVELOPE_FIELDS, Progress, read_frames};
 use windlass_spec::{
     Action, Answer, Deprecation, DeprecationCode, NonEmptyText, SecurityLevel, StreamFrame,
     Timestamp, ToolResponse, ToolSpecification, Type, normalise_for,
@@ -71,6 +71,7 @@ pub(crate) fn open(specification: &ToolSpecification, value: Value) -> OpenedAns
     let Some(object) = object else {
         return Opened::Result(value).into();
     };
+    let written = written_result(&object);
     let action = Action::from(specification.name());
     let normalised = normalise_for(&action, &object, now());
     let mut notices = normalised.notices.iter();
@@ -78,9 +79,8 @@ pub(crate) fn open(specification: &ToolSpecification, value: Value) -> OpenedAns
         return Opened::Result(value).into();
     }
     let mut content = open_response(normalised.response);
-    if let (Opened::Data { parts, .. }, Some(data)) = (&mut content, object.get("data")) {
-        // As the tool wrote it: further fields of the envelope are next to it.
-        parts.push(data.clone());
+    if let Opened::Data { parts, .. } = &mut content {
+        parts.extend(written);
     }
     OpenedAnswer {
         content: as_declared(content, declared),
@@ -107,12 +107,12 @@ fn is_text(declared: &Type) -> bool {
     }
 }
 
-/// The fields of a request that only the person who decides may read.
-const SECRETS: [&str; 3] = ["credential_preview", "vault_id", "screenshot"];
-
 /// The notice without the value of a field that only the person who decides may read.
 fn without_secret(mut notice: Deprecation) -> Deprecation {
-    if SECRETS.iter().any(|name| notice.pointer.contains(name)) {
+    if SECRET_FIELDS
+        .iter()
+        .any(|name| notice.pointer.contains(name))
+    {
         "a value that is not shown".clone_into(&mut notice.found);
     }
     notice
@@ -207,11 +207,7 @@ fn open_response(response: ToolResponse) -> Opened {
             asked(question, &data)
         }
         Answer::Credential(request) => {
-            let level = data.get("security_level").and_then(Value::as_str);
-            let level = level.and_then(|word| word.parse::<SecurityLevel>().ok());
-            // A level that cannot be read may have been a high one.
-            let unreadable = data.get("reported_security_level");
-            let level = level.or(unreadable.map(|_| SecurityLevel::High));
+            let level = security_level(&data);
             let reason = data.get("reason").and_then(Value::as_str);
             let reason = reason.and_then(|reason| NonEmptyText::new(reason).ok());
             let credentials = CredentialUse::from(request.clone());
@@ -244,6 +240,45 @@ fn open_response(response: ToolResponse) -> Opened {
     }
 }
 
+/// The security level in the data of a request. One that cannot be read is high, not absent.
+fn security_level(data: &Value) -> Option<SecurityLevel> {
+    let given = ["security_level", "reported_security_level"];
+    let given = given.into_iter().find_map(|name| data.get(name))?;
+    if given.is_null() {
+        return None;
+    }
+    let word = given.as_str().unwrap_or_default().trim().to_uppercase();
+    Some(word.parse().unwrap_or(SecurityLevel::High))
+}
+
+/// The fields of a request that have a place of their own in a question about that.
+fn known_fields(subject: &QuestionSubject) -> &'static [&'static str] {
+    match subject {
+        QuestionSubject::Ask(_) => &["question", "context"],
+        QuestionSubject::Authorization {
+            credentials: None, ..
+        } => &["reason", "security_level"],
+        QuestionSubject::Authorization { .. } => &[
+            "reason",
+            "security_level",
+            "auth_type",
+            "provider",
+            "url",
+            "credential_preview",
+            "screenshot",
+            "details",
+        ],
+        QuestionSubject::Intervene(_) => &[
+            "intervention_type",
+            "provider",
+            "url",
+            "screenshot",
+            "oauth_url",
+            "details",
+        ],
+    }
+}
+
 /// A question with what the tool wants the person to see, from the data of its request.
 fn asked(mut question: ToolQuestion, data: &Value) -> Opened {
     let text = |name: &str| {
@@ -258,6 +293,17 @@ fn asked(mut question: ToolQuestion, data: &Value) -> Opened {
         tool_name,
         tool_args: tool_args.unwrap_or_default(),
     });
+    let known = known_fields(&question.subject);
+    let asked = ["user_id", "instruction", "tool_name", "tool_args"];
+    let is_further = |name: &str| match name {
+        "expires_at" => question.expires_at.is_none(),
+        _ => !known.contains(&name) && !asked.contains(&name),
+    };
+    let further = data.as_object().into_iter().flatten();
+    let further = further.filter(|(name, value)| is_further(name) && !value.is_null());
+    question.further = further
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     Opened::Question(Box::new(question))
 }
 
@@ -283,6 +329,22 @@ fn parts(data: &Value) -> Vec<Value> {
     let inner = ["result", "results"].into_iter();
     let inner = inner.filter_map(|name| fields.get(name).cloned());
     forms.chain(inner).collect()
+}
+
+/// The result in an envelope as its tool wrote it: its `data`, or without it the fields that are no fields of an
+/// envelope.
+fn written_result(envelope: &Value) -> Option<Value> {
+    let fields = envelope.as_object()?;
+    match fields.get("data") {
+        Some(data) => Some(data.clone()),
+        None => {
+            let own = fields
+                .iter()
+                .filter(|(name, _)| !ENVELOPE_FIELDS.contains(&name.as_str()));
+            let own = own.map(|(name, value)| (name.clone(), value.clone()));
+            Some(Value::Object(own.collect()))
+        }
+    }
 }
 
 fn now() -> Timestamp {

@@ -2,16 +2,17 @@
 //! a declared text, and a stream of frames, may be written without quotes.
 
 use serde_json::Value;
-use windlass_spec::{ErrorCategory, Type, inexact_numbers_as_text};
+use windlass_spec::number::with_inexact_as_texts;
+use windlass_spec::{ErrorCategory, Type};
 
 use crate::envelope::is_stream;
 use crate::error::ToolError;
 
 /// The value in `bytes`. Without a declared type, JSON is read as JSON and anything else as text.
 pub(crate) fn value(bytes: &[u8], declared: Option<&Type>) -> Result<Value, ToolError> {
-    // A number that a value cannot hold is kept as text, with all its digits.
+    // A number that a value cannot keep becomes a text with its digits.
     let parsed = match std::str::from_utf8(bytes) {
-        Ok(text) => serde_json::from_str::<Value>(&inexact_numbers_as_text(text)),
+        Ok(text) => serde_json::from_str::<Value>(&with_inexact_as_texts(text)),
         Err(_) => serde_json::from_slice(bytes),
     };
     match (parsed, declared) {

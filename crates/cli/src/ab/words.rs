@@ -147,8 +147,8 @@ pub(super) fn guard_rows(findings: &ExperimentFindings) -> Vec<[String; 6]> {
         let guard = &by.guard;
         [
             by.guard_rail.to_owned(),
-            format!("{:.2} per run", guard.a),
-            format!("{:.2} per run", guard.b),
+            per_run(guard.a),
+            per_run(guard.b),
             format!("{:+.2}", guard.effect),
             match &guard.interval {
                 Some(Interval { low, high, .. }) => format!("{low:+.2} to {high:+.2}"),
@@ -163,6 +163,12 @@ pub(super) fn guard_rows(findings: &ExperimentFindings) -> Vec<[String; 6]> {
         ]
     };
     findings.guard_rails.iter().map(row).collect()
+}
+
+/// Formats a mean of a count per run. One that is rounded to zero has no sign.
+fn per_run(mean: f64) -> String {
+    let rounded = (mean * 100.0).round() / 100.0;
+    format!("{:.2} per run", if rounded == 0.0 { 0.0 } else { rounded })
 }
 
 /// Formats a mean in its unit.

@@ -1,7 +1,7 @@
 //! `windlass approvals approve`, `reject` and `respond`: records a decision, after checking that it is
 //! about the call that was shown, and prints what happens next.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 
 use serde_json::{Map, Value, json};
 use windlass_core::approval::{
@@ -14,19 +14,21 @@ use windlass_service::{
 };
 use windlass_spec::{NonEmptyText, SecurityLevel};
 
+use super::prompt::read_confirmation;
 use super::show;
 use super::{ApprovalSession, subject_line};
 use crate::CommandOutcome;
-use crate::arguments::{Approve, Reject, Respond};
+use crate::arguments::{Approve, OneQuestion, Reject, Respond};
 use crate::ending::{next_command, next_step_message};
 use crate::rendered::{self, escape_exact};
-use crate::terminal::{eprint_line, eprint_styled, is_interactive, print_json, print_line};
+use crate::terminal::{eprint_line, is_interactive, print_json, print_line};
 
 pub(super) fn approve(
     session: &ApprovalSession,
     command: &Approve,
+    id: &str,
 ) -> anyhow::Result<CommandOutcome> {
-    let details = open_question(session, &command.question.id)?;
+    let details = open_question(session, id)?;
     let question = &details.approval;
     session.service.check_clock(question)?;
     let Some(call) = question.question().authorize() else {
@@ -67,7 +69,7 @@ pub(super) fn approve(
         if !is_terminal {
             return Err(confirmation_missing(question, level).into());
         }
-        if !confirm(&details, call, edited.as_ref())? {
+        if !confirm(session, &details, call, edited.as_ref())? {
             eprint_line("not confirmed: nothing was decided")?;
             return Ok(CommandOutcome::Failed);
         }
@@ -86,14 +88,35 @@ pub(super) fn approve(
         on_behalf_of: None,
         always,
     };
-    decide(session, question, decider, request, command.question.json)
+    let (resumes, json) = (command.resume, command.question.json);
+    decide(
+        session,
+        question,
+        decider,
+        request,
+        Output { resumes, json },
+    )
+}
+
+/// How a decision is printed.
+struct Output {
+    json: bool,
+    /// Whether this command resumes the run itself.
+    resumes: bool,
+}
+
+impl Output {
+    const fn new(json: bool) -> Self {
+        let resumes = false;
+        Self { json, resumes }
+    }
 }
 
 pub(super) fn reject(
     session: &ApprovalSession,
     command: &Reject,
 ) -> anyhow::Result<CommandOutcome> {
-    let details = open_question(session, &command.question.id)?;
+    let details = open_question(session, &session.id_of(&command.question)?)?;
     let message = command.message.as_deref();
     let message = message
         .map(|typed| text("message", typed, "write a text or omit --message"))
@@ -105,24 +128,30 @@ pub(super) fn reject(
         Err(_) if !is_named => (session.identity.clone(), None),
         decider => decider?,
     };
-    let as_json = command.question.json;
-    decide(
-        session,
-        &details.approval,
-        decider,
-        decision.into(),
-        as_json,
-    )
+    let output = Output::new(command.question.json);
+    decide(session, &details.approval, decider, decision.into(), output)
 }
 
 pub(super) fn respond(
     session: &ApprovalSession,
     command: &Respond,
 ) -> anyhow::Result<CommandOutcome> {
-    let details = open_question(session, &command.question.id)?;
+    let chosen = &command.question;
+    // With `--last`, the only text is the value.
+    let (id, value) = match (&chosen.id, &command.value) {
+        (Some(value), None) if chosen.last => {
+            let last = OneQuestion {
+                id: None,
+                ..*chosen
+            };
+            (session.id_of(&last)?, Some(value))
+        }
+        (_, value) => (session.id_of(chosen)?, value.as_ref()),
+    };
+    let details = open_question(session, &id)?;
     let question = &details.approval;
     session.service.check_clock(question)?;
-    let reply = details.read_reply(command.value.as_deref());
+    let reply = details.read_reply(value.map(String::as_str));
     let reply = reply.map_err(|error| match error.code() {
         "value_missing" => {
             let mut commands = session.commands(question).into_iter();
@@ -140,7 +169,8 @@ pub(super) fn respond(
         ..reply.into()
     };
     let decider = session.decider(&command.decider)?;
-    decide(session, question, decider, request, command.question.json)
+    let output = Output::new(command.question.json);
+    decide(session, question, decider, request, output)
 }
 
 /// The question with this id, which must not be settled.
@@ -156,7 +186,7 @@ fn decide(
     question: &Approval,
     (approver, on_behalf_of): (Identity, Option<Principal>),
     request: DecisionRequest,
-    as_json: bool,
+    output: Output,
 ) -> anyhow::Result<CommandOutcome> {
     let request = DecisionRequest {
         on_behalf_of,
@@ -165,7 +195,7 @@ fn decide(
     let taken = session
         .service
         .decide(&approver, question.call(), request)?;
-    print_decision(session, &approver, &taken, as_json)
+    print_decision(session, &approver, &taken, &output)
 }
 
 /// The text of a field. `advice` is what to do if it is empty.
@@ -214,20 +244,21 @@ fn confirmation_missing(question: &Approval, level: SecurityLevel) -> ServiceErr
 
 /// Shows the call and asks the approver to type the tool's name. Any other input is a no.
 fn confirm(
+    session: &ApprovalSession,
     details: &ApprovalDetails,
     call: &Authorize,
     edited: Option<&Map<String, Value>>,
 ) -> anyhow::Result<bool> {
     let tool = call.tool_name.as_str();
-    eprint_line(show::body(details).trim_end())?;
+    eprint_line(show::at_prompt(details).trim_end())?;
     if let Some(arguments) = edited {
         let arguments = rendered::json(&Value::Object(arguments.clone()));
         eprint_line(&format!("new arguments:\n{arguments}"))?;
     }
-    eprint_styled(&format!("type `{tool}` to approve this call: "))?;
-    io::stderr().flush()?;
-    let mut typed = String::new();
-    io::stdin().read_line(&mut typed)?;
+    let question = format!("type `{tool}` to approve this call:");
+    let Some(typed) = read_confirmation(session, &details.approval, &question)? else {
+        return Ok(false);
+    };
     let typed = typed.trim();
     if typed == tool {
         return Ok(true);
@@ -244,7 +275,7 @@ fn print_decision(
     session: &ApprovalSession,
     approver: &Identity,
     taken: &DecisionTaken,
-    as_json: bool,
+    output: &Output,
 ) -> anyhow::Result<CommandOutcome> {
     let (question, standing) = (&taken.approval, taken.standing);
     let onward = session
@@ -253,7 +284,7 @@ fn print_decision(
         .ok();
     let is_settled = question.status() != ApprovalStatus::Pending;
     let onward = onward.filter(|_| is_settled);
-    if as_json {
+    if output.json {
         let decision = question
             .decisions()
             .last()
@@ -283,7 +314,9 @@ fn print_decision(
         ))?;
     }
     if let Some(onward) = onward {
-        print_line(&next_step_message(&onward))?;
+        if !output.resumes {
+            print_line(&next_step_message(&onward))?;
+        }
     } else if !is_settled {
         let second = session
             .commands(question)

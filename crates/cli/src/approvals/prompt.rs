@@ -16,6 +16,7 @@ use windlass_service::{
     Always, ApprovalDetails, Confirmation, DecisionRequest, ErrorKind, Identity, Service,
     ServiceError,
 };
+use windlass_spec::number::read_json_or_text;
 use windlass_spec::text::{TextUse, escape_json};
 use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel, Type};
 
@@ -135,6 +136,32 @@ impl<'s> Prompter<'s> {
     }
 }
 
+/// Asks for a line about a question. `None` if the user cancels.
+///
+/// # Errors
+/// If the question was settled or changed elsewhere in the meantime, or the terminal cannot be used.
+pub(super) fn read_confirmation(
+    session: &ApprovalSession,
+    question: &Approval,
+    prompt: &str,
+) -> anyhow::Result<Option<String>> {
+    let mut prompter = Prompter::new(session, question);
+    loop {
+        match prompter.read_text(prompt, "") {
+            Ok(typed) => return Ok(Some(typed)),
+            Err(PromptError::Cancelled) => return Ok(None),
+            Err(PromptError::Terminal(error)) => return Err(error.into()),
+            Err(PromptError::Over) => {
+                let Some(changed) = prompter.changed() else {
+                    continue;
+                };
+                let message = describe_change(&changed);
+                return Err(ServiceError::conflict("settled", message).into());
+            }
+        }
+    }
+}
+
 /// Describes a question that was settled or changed elsewhere.
 fn describe_change(approval: &Approval) -> String {
     let deciders: Vec<&str> = approval
@@ -147,6 +174,7 @@ fn describe_change(approval: &Approval) -> String {
     };
     match approval.status() {
         ApprovalStatus::Pending => format!("approved once{by} elsewhere; it is shown again"),
+        ApprovalStatus::Expired => "no longer open: expired".to_owned(),
         _ => format!(
             "no longer open: {}{by} elsewhere",
             describe_settlement(approval)
@@ -162,11 +190,7 @@ pub(super) fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Res
         approval: question.clone(),
     };
     eprint_line("")?;
-    let asked = show::words_of_asker(question);
-    if !asked.is_empty() {
-        eprint_line(asked.trim_end())?;
-    }
-    eprint_line(show::body(&details).trim_end())?;
+    eprint_line(show::at_prompt(&details).trim_end())?;
     let time_left = left(question.request().expires_at, now());
     eprint_line(&format!(
         "  {:<18}{}",
@@ -243,6 +267,12 @@ pub(super) fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Res
     }
 }
 
+/// A typed value: JSON, or else a text.
+fn read_value(typed: &str) -> Result<Value, NoChoice> {
+    let value = read_json_or_text(typed);
+    value.map_err(|error| ServiceError::invalid("inexact_number", error.to_string()).into())
+}
+
 /// Why there is no choice.
 enum NoChoice {
     /// The user cancelled the prompt.
@@ -310,7 +340,7 @@ impl Prompter<'_> {
             }
             RESPOND => {
                 let typed = self.read_text("Result for the model, instead of the tool's:", "")?;
-                let value = serde_json::from_str(&typed).unwrap_or(Value::String(typed));
+                let value = read_value(&typed)?;
                 Choice::Decide(PersonDecision::Respond { value })
             }
             REJECT => Choice::Decide(self.reject()?),
@@ -354,7 +384,7 @@ impl Prompter<'_> {
             if let Some(typed) = typed {
                 let value = match &field.ty {
                     Type::Text | Type::Enum(_) => Value::String(typed),
-                    _ => serde_json::from_str(&typed).unwrap_or(Value::String(typed)),
+                    _ => read_value(&typed)?,
                 };
                 filled.insert(field.name, value);
             }

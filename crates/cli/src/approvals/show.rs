@@ -26,9 +26,8 @@ pub(super) fn run(
     session: &ApprovalSession,
     command: &OneQuestion,
 ) -> anyhow::Result<CommandOutcome> {
-    let details = session
-        .service
-        .show_approval(&session.identity, &command.id)?;
+    let id = session.id_of(command)?;
+    let details = session.service.show_approval(&session.identity, &id)?;
     let (question, run) = (&details.approval, details.run.as_ref());
     if command.json {
         let mut object = session.to_json(question);
@@ -80,7 +79,7 @@ fn describe(details: &ApprovalDetails, now: Timestamp, commands: &[String]) -> S
         let parents: Vec<String> = request.parents.iter().map(ToString::to_string).collect();
         field("works for", &parents.join(" > "));
     }
-    text += &words_of_asker(question);
+    text += &head(question);
     if !request.approvers.is_empty() {
         let approvers: Vec<&str> = request.approvers.iter().map(Principal::as_str).collect();
         write_field(&mut text, "may decide", &approvers.join(", "));
@@ -113,8 +112,8 @@ fn describe(details: &ApprovalDetails, now: Timestamp, commands: &[String]) -> S
     text
 }
 
-/// What the author of a question says to the approver.
-pub(super) fn words_of_asker(question: &Approval) -> String {
+/// What the one who asks wants the approver to read first.
+fn head(question: &Approval) -> String {
     let request = question.request();
     let mut text = String::new();
     for (name, value) in [
@@ -132,8 +131,13 @@ pub(super) fn words_of_asker(question: &Approval) -> String {
     text
 }
 
+/// Describes the question where it is decided: its head and what is asked.
+pub(super) fn at_prompt(details: &ApprovalDetails) -> String {
+    head(&details.approval) + &body(details)
+}
+
 /// Describes what is asked. The approver confirms this text.
-pub(super) fn body(details: &ApprovalDetails) -> String {
+fn body(details: &ApprovalDetails) -> String {
     let question = &details.approval;
     let mut text = String::new();
     match question.question() {
@@ -190,7 +194,20 @@ pub(super) fn body(details: &ApprovalDetails) -> String {
             write_work(&mut text, work);
         }
     }
+    for (name, value) in &question.request().further {
+        write_further(&mut text, name, value);
+    }
     text
+}
+
+/// Writes a field that the request of a tool has besides. The tool chose its name.
+fn write_further(text: &mut String, name: &str, value: &Value) {
+    let value = match value {
+        Value::String(value) => screenshot(value),
+        other => rendered::json(other),
+    };
+    let name = escape_exact_line(name);
+    write_quoted(text, "also", &format!("{name}: {value}"));
 }
 
 /// Describes the arguments of a call as an approver edited them.

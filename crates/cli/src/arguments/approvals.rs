@@ -79,8 +79,12 @@ pub(crate) enum ApprovalsCommand {
 pub(crate) struct OneQuestion {
     /// The call's id, as `windlass approvals list` prints it. A unique prefix, a unique suffix or the run's
     /// id is enough. For example `0198c0ffee:2:0`.
-    #[arg(value_name = "ID")]
-    pub(crate) id: String,
+    #[arg(value_name = "ID", required_unless_present = "last")]
+    pub(crate) id: Option<String>,
+
+    /// The request that was asked last, of those that are pending.
+    #[arg(long)]
+    pub(crate) last: bool,
 
     /// Print one JSON object.
     #[arg(long)]

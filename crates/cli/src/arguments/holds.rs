@@ -41,8 +41,12 @@ pub(crate) enum HoldsCommand {
 pub(crate) struct OneHold {
     /// The call's id, as `windlass holds list` prints it. A unique prefix, a unique suffix or the run's id
     /// is enough. For example `0198c0ffee:2:0`.
-    #[arg(value_name = "ID")]
-    pub(crate) id: String,
+    #[arg(value_name = "ID", required_unless_present = "last")]
+    pub(crate) id: Option<String>,
+
+    /// The call that was held last.
+    #[arg(long, conflicts_with = "id")]
+    pub(crate) last: bool,
 
     /// Print one JSON object.
     #[arg(long)]

@@ -112,8 +112,13 @@ pub(crate) struct StoredPlan {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanShow {
-    #[command(flatten)]
-    pub(crate) plan: StoredPlan,
+    /// The plan (`RUN:TURN:CALL`), or the run that made it, or a unique prefix of the run's id.
+    #[arg(value_name = "PLAN", required_unless_present = "last")]
+    pub(crate) plan: Option<String>,
+
+    /// The plan that was made last.
+    #[arg(long, conflicts_with = "plan")]
+    pub(crate) last: bool,
 
     /// Print the plan as a graph in this language.
     #[arg(long, value_enum, conflicts_with = "json")]

@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_service::{Identity, Service};
 
-use super::{CommandOutcome, as_json, lines};
+use super::{CommandOutcome, as_json, disabled_line, lines};
 use crate::arguments::GapsCheck;
 use crate::report::Reporter;
 use crate::source::read_agent_file;
@@ -20,6 +20,8 @@ pub(super) fn run(
     };
     let checked = service.check_gaps(identity, &file, &command.task)?;
     let (probability, run_threshold) = (checked.probability, checked.run_threshold);
+    let outcome =
+        CommandOutcome::from_success(checked.report.is_none() && checked.disabled.is_empty());
     if command.json {
         let printed = json!({
             "gap": checked.report.is_some(),
@@ -28,9 +30,15 @@ pub(super) fn run(
             "run_threshold": run_threshold,
             "told_before_run": checked.is_reported_before_run,
             "report": as_json(checked.report.as_ref()),
+            "disabled": checked.disabled,
         });
         print_json(&format!("{printed}\n"))?;
-    } else if let Some(report) = &checked.report {
+        return Ok(outcome);
+    }
+    for disabled in &checked.disabled {
+        print_line(&disabled_line(disabled))?;
+    }
+    if let Some(report) = &checked.report {
         for line in lines(report) {
             print_line(&line)?;
         }
@@ -41,10 +49,10 @@ pub(super) fn run(
         print_line(&format!(
             "probability {probability:.2}; a run {would} report it at the start (`gaps.threshold` is {run_threshold})"
         ))?;
-    } else {
+    } else if checked.disabled.is_empty() {
         print_line(&format!(
             "the tools seem to cover the task (probability of a gap {probability:.2})"
         ))?;
     }
-    Ok(CommandOutcome::from_success(checked.report.is_none()))
+    Ok(outcome)
 }

@@ -3,8 +3,10 @@
 
 use std::path::Path;
 
+use anyhow::Context as _;
 use serde_json::{Map, Value};
-use windlass_spec::{Signature, Type, inexact_number, inexact_numbers_as_text};
+use windlass_spec::number::{read_json, read_json_or_text};
+use windlass_spec::{Signature, Type};
 
 use crate::arguments::Argument;
 use crate::source::Source;
@@ -28,6 +30,11 @@ pub(super) fn arguments(typed: &[Argument], signature: &Signature) -> anyhow::Re
         let ty = signature
             .parameter(key)
             .map_or(&Type::Text, |field| &field.ty);
+        if !matches!(ty, Type::Text | Type::Enum(_)) {
+            for text in &texts {
+                read_json_or_text(text).with_context(|| format!("the argument `{key}`"))?;
+            }
+        }
         object.insert(key.clone(), value(&texts, ty));
     }
     Ok(Value::Object(object))
@@ -74,12 +81,10 @@ fn single(text: &str, ty: &Type) -> Value {
         Type::Text | Type::Enum(_) => as_text(),
         Type::Nullable(inner) if text.trim() != "null" => single(text, inner),
         // Any JSON is allowed in an untyped array.
-        Type::Array | Type::Any => {
-            serde_json::from_str(&inexact_numbers_as_text(text)).unwrap_or_else(|_| as_text())
-        }
+        Type::Array | Type::Any => read_json(text).unwrap_or_else(|_| as_text()),
         Type::Object | Type::Record(_) => {
             // An object that does not match is kept as an object, so that the gate reports its fields.
-            let parsed = serde_json::from_str(&inexact_numbers_as_text(text)).ok();
+            let parsed = read_json(text).ok();
             parsed.filter(Value::is_object).unwrap_or_else(as_text)
         }
         _ => parse_as(text, ty).unwrap_or_else(as_text),
@@ -88,10 +93,7 @@ fn single(text: &str, ty: &Type) -> Value {
 
 /// Parses the text as JSON of that type.
 fn parse_as(text: &str, ty: &Type) -> Option<Value> {
-    // A number that cannot be kept stays text, so that the gate reports it.
-    let value = serde_json::from_str(text)
-        .ok()
-        .filter(|_| inexact_number(text).is_none())?;
+    let value = read_json(text).ok()?;
     ty.misfits(&value).is_empty().then_some(value)
 }
 

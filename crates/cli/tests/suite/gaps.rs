@@ -401,9 +401,14 @@ fn question_about_the_world_is_searched_where_a_search_tool_is_configured() {
     );
     assert!(!err.contains("gap:"), "{err}");
     assert!(err.contains("1. web_search"), "{err}");
-    // Without a server, the setting is named.
-    let (_, err) = run(&researcher(), &arguments);
+    // Without a server, the setting is named, and the tool is listed once.
+    let project = researcher();
+    let (_, err) = run(&project, &arguments);
     assert!(err.contains(NOT_CONFIGURED), "{err}");
+    let (out, _) = run(&project, &["gaps", "list", "--json"]);
+    let listed = lines(&out);
+    assert_eq!(listed.len(), 1, "{out}");
+    assert_eq!(listed[0]["tool"], "web_search", "{out}");
 }
 
 #[test]

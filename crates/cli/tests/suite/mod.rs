@@ -1,6 +1,7 @@
 mod ab;
 mod acting;
 mod agents;
+mod answers;
 mod approvals;
 mod approvers;
 mod approving;

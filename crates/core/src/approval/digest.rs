@@ -62,8 +62,20 @@ pub fn canonical(value: &Value) -> String {
 #[must_use]
 pub fn sorted_json(value: &Value) -> String {
     let mut text = String::new();
-    write_value(&mut text, value, Number::to_string);
+    write_value(&mut text, value, without_exponent);
     text
+}
+
+/// The text of a number for people, without an exponent unless it would have very many digits.
+fn without_exponent(number: &Number) -> String {
+    let text = number.to_string();
+    match number.as_f64() {
+        Some(float) if text.contains('e') && (1e-12..1e24).contains(&float.abs()) => {
+            let point = if float.fract() == 0.0 { ".0" } else { "" };
+            format!("{float}{point}")
+        }
+        _ => text,
+    }
 }
 
 /// Writes a number.

@@ -1,5 +1,6 @@
 //! An approval as the response envelope that reports a pending question.
 
+use serde_json::{Map, Value};
 use windlass_spec::envelope::{AskHuman, AuthorizationRequest, Intervention, PendingCall};
 use windlass_spec::{NonEmptyText, ToolResponse};
 
@@ -10,6 +11,28 @@ impl Approval {
     /// for everything else.
     #[must_use]
     pub fn response(&self) -> ToolResponse {
+        self.typed_response().with_extra(self.further_fields())
+    }
+
+    /// What the person sees and the response has no field for: the credentials that a call would use, the call
+    /// that a tool names, and further fields of its request.
+    fn further_fields(&self) -> Map<String, Value> {
+        let mut fields = Map::new();
+        let call = self.question().authorize();
+        if let Some(credentials) = call.and_then(|call| call.credentials.as_ref())
+            && let Ok(Value::Object(credentials)) = serde_json::to_value(credentials)
+        {
+            fields.extend(credentials);
+        }
+        if let Some(named) = &self.request().named_call {
+            fields.insert("tool_name".to_owned(), named.tool_name.as_str().into());
+            fields.insert("tool_args".to_owned(), named.tool_args.clone().into());
+        }
+        fields.extend(self.request().further.clone());
+        fields
+    }
+
+    fn typed_response(&self) -> ToolResponse {
         let request = self.request();
         let at = request.asked_at;
         match self.question() {

@@ -119,6 +119,13 @@ impl fmt::Display for Mistake {
                 }
             }
             Self::NotJson(NotJson {
+                position: (0, _),
+                message,
+            }) => write!(
+                f,
+                "The arguments are refused: {message}. Call the tool again with one complete JSON object."
+            ),
+            Self::NotJson(NotJson {
                 position: (line, column),
                 message,
             }) => write!(

@@ -167,6 +167,7 @@ impl Run {
         request.named_call = stated
             .named_call
             .filter(|named| named.tool_name != tool.as_str() || named.tool_args != *arguments);
+        request.further = stated.further;
         if let Some(sooner) = stated.expires_at {
             request.expires_at = request.expires_at.min(sooner);
         }

@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 use windlass_spec::text::{TextUse, strip};
 use windlass_spec::{
     CallChange, CallId, CallRecord, Confidence, Effect, Failure, Misfit, RiskLevel, Timestamp,
-    ToolName, ToolSpecification, inexact_number, nearest_all,
+    ToolName, ToolSpecification, nearest_all,
 };
 
 use super::answer::Answer;
 use super::calls::{Calls, Entry, TurnState};
 use super::history::History;
 use super::mistake::{Mistake, MistakeKind};
-use super::repair::{NotJson, repair_json};
+use super::repair::repair_json;
 use super::toolbox::{Requested, Toolbox};
 use super::transcript::Transcript;
 use crate::model::{FINISH, ModelAnswer, RequestedArguments, RequestedCall};
@@ -311,9 +311,6 @@ fn arguments(
         RequestedArguments::Text(text) => text,
     };
     let (value, was_repaired) = repair_json(text).map_err(Mistake::NotJson)?;
-    if let Some(number) = inexact_number(text) {
-        return Err(Mistake::NotJson(NotJson::inexact(text, number)));
-    }
     if was_repaired {
         *mistakes.entry(MistakeKind::RepairedJson).or_default() += 1;
     }

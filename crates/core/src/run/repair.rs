@@ -2,28 +2,15 @@
 //! ambiguous text is refused, because a guessed argument is worse than an error.
 
 use serde_json::Value;
+use windlass_spec::number::read_json;
 
 /// Why a text is not JSON, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotJson {
-    /// Line and column of the first problem, from 1.
+    /// Line and column of the first problem, from 1. Zero if it has no place.
     pub position: (usize, usize),
     /// What is wrong there.
     pub message: String,
-}
-
-impl NotJson {
-    /// The text has a number that would not be passed on as it is written.
-    pub(super) fn inexact(text: &str, number: &str) -> Self {
-        let before = text.find(number).map_or(text, |at| &text[..at]);
-        let line = before.rsplit('\n').next().unwrap_or_default();
-        Self {
-            position: (before.matches('\n').count() + 1, line.chars().count() + 1),
-            message: format!(
-                "the number {number} has more digits than a number can keep; write it as text, or shorter"
-            ),
-        }
-    }
 }
 
 /// Parses JSON and repairs unambiguous errors: code fences, trailing commas, Python's `True`, `False`
@@ -37,9 +24,9 @@ pub fn repair_json(text: &str) -> Result<(Value, bool), NotJson> {
     if trimmed.is_empty() {
         return Ok((Value::Object(serde_json::Map::new()), true));
     }
-    let error = match serde_json::from_str::<Value>(trimmed) {
+    let error = match read_json::<Value>(trimmed) {
         Ok(Value::String(inner)) if inner.trim_start().starts_with('{') => {
-            return serde_json::from_str(&inner)
+            return read_json(&inner)
                 .map(|value| (value, true))
                 .map_err(|error| not_json(&error));
         }
@@ -47,7 +34,7 @@ pub fn repair_json(text: &str) -> Result<(Value, bool), NotJson> {
         Err(error) => error,
     };
     let repaired = with_fixed_syntax(without_fence(trimmed));
-    match serde_json::from_str(&repaired) {
+    match read_json(&repaired) {
         Ok(value) => Ok((value, true)),
         Err(_) => Err(not_json(&error)),
     }

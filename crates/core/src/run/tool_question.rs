@@ -5,6 +5,7 @@ use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel, Timestamp, ToolName}
 
 use crate::approval::{
     Ask, Authorize, CredentialUse, Intervene, NamedCall, Question, least_security_level,
+    seal_fields,
 };
 
 /// What a tool asks a person because it cannot continue otherwise, and what it wants that person to see.
@@ -20,6 +21,8 @@ pub struct ToolQuestion {
     pub message: Option<NonEmptyText>,
     /// The call that the tool names in its own request.
     pub named_call: Option<NamedCall>,
+    /// What its request has besides, by name.
+    pub further: Map<String, Value>,
     /// When it expires, if that is sooner than the operator's limit.
     pub expires_at: Option<Timestamp>,
 }
@@ -46,20 +49,21 @@ pub enum QuestionSubject {
 impl ToolQuestion {
     /// A question with nothing but its subject.
     #[must_use]
-    pub const fn new(subject: QuestionSubject) -> Self {
+    pub fn new(subject: QuestionSubject) -> Self {
         Self {
             subject,
             user_id: None,
             instruction: None,
             message: None,
             named_call: None,
+            further: Map::new(),
             expires_at: None,
         }
     }
 
     /// A question in words, to be answered with any text.
     #[must_use]
-    pub const fn ask(question: NonEmptyText) -> Self {
+    pub fn ask(question: NonEmptyText) -> Self {
         Self::new(QuestionSubject::Ask(Ask {
             question,
             context: None,
@@ -71,7 +75,7 @@ impl ToolQuestion {
 
     /// A request to authorize the tool's own call.
     #[must_use]
-    pub const fn authorization(reason: NonEmptyText) -> Self {
+    pub fn authorization(reason: NonEmptyText) -> Self {
         Self::new(QuestionSubject::Authorization {
             reason,
             security_level: None,
@@ -81,22 +85,26 @@ impl ToolQuestion {
 
     /// A request for manual work.
     #[must_use]
-    pub const fn intervention(work: Intervene) -> Self {
+    pub fn intervention(work: Intervene) -> Self {
         Self::new(QuestionSubject::Intervene(work))
     }
 
     /// Replaces the texts that are shown only to the person who decides: screenshots, and the preview of
-    /// stored credentials. `seal` makes them unreadable for everyone else.
+    /// stored credentials, wherever they are. `seal` makes them unreadable for everyone else.
     pub fn seal(&mut self, seal: impl Fn(&str) -> String) {
         match &mut self.subject {
             QuestionSubject::Ask(_) => {}
-            QuestionSubject::Intervene(work) => work.seal(seal),
+            QuestionSubject::Intervene(work) => work.seal(&seal),
             QuestionSubject::Authorization { credentials, .. } => {
                 if let Some(credentials) = credentials {
-                    credentials.seal(seal);
+                    credentials.seal(&seal);
                 }
             }
         }
+        if let Some(named) = &mut self.named_call {
+            seal_fields(&mut named.tool_args, &seal);
+        }
+        seal_fields(&mut self.further, &seal);
     }
 
     /// The question about a call of the tool. `usual` is the security level that the call needs anyway.

@@ -201,8 +201,25 @@ impl<'a> ToolGapDetector<'a> {
         let probabilities: Vec<f64> = parts.iter().map(|part| part.probability).collect();
         GapAssessment {
             probability: combine_parts(whole.probability, &probabilities),
-            capabilities: if parts.is_empty() { vec![whole] } else { parts },
+            capabilities: match parts.is_empty() {
+                true => self
+                    .joined_capabilities(task, whole.probability)
+                    .unwrap_or_else(|| vec![whole]),
+                false => parts,
+            },
         }
+    }
+
+    /// The capabilities that a request joins by "and" or a comma, if one of them is missing at least as likely as the
+    /// whole. They name what is missing; whether anything is, the whole request decides.
+    fn joined_capabilities(&self, task: &str, whole: f64) -> Option<Vec<Capability>> {
+        let parts = joined_parts(task)?;
+        let parts = parts.iter().map(|part| self.capability(part));
+        let parts: Vec<Capability> = parts.collect::<Option<_>>()?;
+        parts
+            .iter()
+            .any(|part| part.probability >= whole)
+            .then_some(parts)
     }
 
     fn capability(&self, text: &str) -> Option<Capability> {
@@ -387,6 +404,84 @@ fn request_parts(task: &str) -> Vec<String> {
         asking.clear();
     }
     asking
+}
+
+/// The requests that are joined by "and" or a comma: each further one begins with a verb and its object, or with what
+/// the user calls their own, for which the first verb is repeated. `None` if there is only one.
+fn joined_parts(task: &str) -> Option<Vec<String>> {
+    let task = task.trim_end_matches(['.', '!', '?']);
+    let mut parts: Vec<String> = Vec::new();
+    for piece in task.split(", ").flat_map(|piece| piece.split(" and ")) {
+        let piece = piece
+            .trim()
+            .trim_start_matches("and ")
+            .trim_start_matches("then ");
+        let mut words = piece.split_whitespace();
+        let (first, second) = (words.next().unwrap_or_default(), words.next());
+        let begins = match (parts.first(), second) {
+            (None, _) => Some(piece.to_owned()),
+            (Some(before), Some(_)) if is_own(first) => {
+                let verb = before.split_whitespace().next().unwrap_or_default();
+                Some(format!("{verb} {piece}"))
+            }
+            (Some(_), Some(object)) if is_article(object) && !is_article(first) => {
+                let is_verb = first.chars().all(char::is_lowercase) && !is_joining(first);
+                is_verb.then(|| piece.to_owned())
+            }
+            (Some(_), _) => None,
+        };
+        match (begins, parts.last_mut()) {
+            (Some(part), _) => parts.push(part),
+            // It continues the request before it.
+            (None, Some(before)) => *before += &format!(" and {piece}"),
+            (None, None) => {}
+        }
+    }
+    (parts.len() > 1).then_some(parts)
+}
+
+fn is_own(word: &str) -> bool {
+    matches!(word, "my" | "our")
+}
+
+fn is_article(word: &str) -> bool {
+    is_own(word)
+        || matches!(
+            word,
+            "a" | "an" | "the" | "all" | "every" | "some" | "it" | "them"
+        )
+}
+
+/// Whether a word joins an object to what is before it, and begins no request.
+fn is_joining(word: &str) -> bool {
+    matches!(
+        word,
+        "in" | "on"
+            | "at"
+            | "to"
+            | "of"
+            | "for"
+            | "from"
+            | "by"
+            | "with"
+            | "about"
+            | "into"
+            | "as"
+            | "is"
+            | "are"
+            | "not"
+            | "or"
+            | "but"
+            | "if"
+            | "when"
+            | "that"
+            | "which"
+            | "than"
+            | "over"
+            | "under"
+            | "between"
+            | "both"
+    )
 }
 
 /// Whether a part of a task is a request: it begins with a word that asks, and has another word.

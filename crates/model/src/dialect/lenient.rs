@@ -5,6 +5,7 @@
 use serde_json::{Deserializer, Value};
 use windlass_core::model::{RequestedArguments, RequestedCall};
 use windlass_core::run::repair_json;
+use windlass_spec::number::with_inexact_as_texts;
 
 use super::shape::{Step, step};
 
@@ -78,10 +79,12 @@ fn parse_whole(text: &str, is_offered: &dyn Fn(&str) -> bool) -> Option<ParsedTe
     if !trimmed.starts_with(['{', '[', '`']) {
         return None;
     }
-    let values = match repair_json(trimmed) {
+    // A number that cannot be kept is refused where the type of the argument is checked.
+    let trimmed = with_inexact_as_texts(trimmed);
+    let values = match repair_json(&trimmed) {
         Ok((value, _)) => vec![value],
         // Several calls may be written as one object per line.
-        Err(_) => Deserializer::from_str(trimmed)
+        Err(_) => Deserializer::from_str(&trimmed)
             .into_iter()
             .collect::<Result<_, _>>()
             .ok()?,
@@ -132,11 +135,13 @@ fn parse_embedded(text: &str, is_offered: &dyn Fn(&str) -> bool) -> Option<Parse
 /// The JSON at the start of `text`, and its length.
 fn json_at(text: &str) -> Option<(Value, usize)> {
     let mut values = Deserializer::from_str(text).into_iter::<Value>();
-    if let Some(Ok(value)) = values.next() {
-        return Some((value, values.byte_offset()));
+    if let Some(Ok(_)) = values.next() {
+        let length = values.byte_offset();
+        let value = serde_json::from_str(&with_inexact_as_texts(&text[..length])).ok()?;
+        return Some((value, length));
     }
     let length = balanced_length(text)?;
-    let (value, _) = repair_json(&text[..length]).ok()?;
+    let (value, _) = repair_json(&with_inexact_as_texts(&text[..length])).ok()?;
     Some((value, length))
 }
 

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 use windlass_core::model::{FINISH, RequestedArguments, RequestedCall};
+use windlass_spec::number::read_json;
 
 /// A call and the thought that came with it.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +79,7 @@ fn call(tool: String, arguments: Value, confidence: Option<f64>) -> RequestedCal
     let confidence = confidence.filter(|_| tool != FINISH);
     let arguments = match arguments {
         Value::Null => RequestedArguments::Json(Value::Object(Map::new())),
-        Value::String(text) => match serde_json::from_str(&text) {
+        Value::String(text) => match read_json(&text) {
             Ok(value @ Value::Object(_)) => RequestedArguments::Json(value),
             _ => RequestedArguments::Text(text),
         },

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 use windlass_core::model::RequestedArguments;
-use windlass_spec::inexact_number;
+use windlass_spec::number::read_json;
 
 use super::limits::{ExceededLimit, MOST_LEVELS};
 
@@ -120,13 +120,10 @@ impl Calls {
         self.0.into_iter().map(|call| {
             let json = match call.json {
                 Some(json) => Ok(json),
-                None => serde_json::from_str(&call.arguments),
+                // A number that cannot be kept is refused where the text is read.
+                None => read_json(&call.arguments),
             };
             let arguments = match json {
-                // The text says which number it is.
-                Ok(_) if inexact_number(&call.arguments).is_some() => {
-                    RequestedArguments::Text(call.arguments)
-                }
                 Ok(value) => RequestedArguments::Json(value),
                 Err(_) if call.arguments.trim().is_empty() => {
                     RequestedArguments::Json(Value::Object(Map::new()))

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_core::model::ChatCall;
 use windlass_core::run::repair_json;
+use windlass_spec::number::with_inexact_as_texts;
 
 use super::draft::Draft;
 use super::endpoint::Protocol;
@@ -141,6 +142,14 @@ impl From<serde_json::Error> for EventError {
 
 fn parse<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, EventError> {
     Ok(serde_json::from_slice(data)?)
+}
+
+/// The event with each number that cannot be kept as a text: its calls may have their arguments as JSON.
+fn exact_numbers(data: &[u8]) -> Cow<'_, [u8]> {
+    match std::str::from_utf8(data).map(with_inexact_as_texts) {
+        Ok(Cow::Owned(rewritten)) => Cow::Owned(rewritten.into_bytes()),
+        _ => Cow::Borrowed(data),
+    }
 }
 
 /// A JSON list as it is written.

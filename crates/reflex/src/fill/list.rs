@@ -25,7 +25,7 @@ pub(crate) fn candidates(
         }
     }
     match item {
-        Kind::Integer | Kind::Number => numbers(slot, item, candidates),
+        Kind::Integer | Kind::Number => numbers(slot, candidates),
         Kind::Text | Kind::Any => texts(slot, meaning, candidates),
         _ => {}
     }
@@ -100,7 +100,7 @@ fn options(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
     });
 }
 
-fn numbers(slot: Slot<'_>, item: &Kind, candidates: &mut Vec<Candidate>) {
+fn numbers(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
     let (context, index, parameter) = slot.parts();
     for (position, mention) in context.reading.mentions.iter().enumerate() {
         let row = context.rows[position];
@@ -116,11 +116,7 @@ fn numbers(slot: Slot<'_>, item: &Kind, candidates: &mut Vec<Candidate>) {
             .iter()
             .map(|&member| {
                 let quantity = context.reading.mentions[member].number()?;
-                let value = json_number(fitted(quantity, &parameter.number_format)?)?;
-                match item {
-                    Kind::Number => value.as_f64().map(Value::from),
-                    _ => Some(value),
-                }
+                json_number(fitted(quantity, &parameter.number_format)?)
             })
             .collect();
         let (Some(values), Some(&last)) = (values, members.last()) else {

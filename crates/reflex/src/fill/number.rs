@@ -1,7 +1,5 @@
 //! Candidates for numbers, scored by the words around them, their unit, their size, and their order.
 
-use serde_json::Value;
-
 use super::Candidate;
 use super::cue::{self, FillContext, Slot};
 use crate::extract::entity::{self, EntityKind};
@@ -9,7 +7,7 @@ use crate::extract::number::Quantity;
 use crate::extract::quantity::{fitted, json_number};
 use crate::extract::{Mention, MentionKind};
 use crate::lexicon::units::Dimension;
-use crate::parameter::{Direction, Kind, Parameter, Role};
+use crate::parameter::{Direction, Parameter, Role};
 
 /// Adds all numbers that a parameter could take.
 pub(crate) fn candidates(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
@@ -74,10 +72,6 @@ pub(crate) fn candidates(slot: Slot<'_>, candidates: &mut Vec<Candidate>) {
         };
         let Some(value) = json_number(value) else {
             continue;
-        };
-        let value = match parameter.kind {
-            Kind::Number => value.as_f64().map_or(value, Value::from),
-            _ => value,
         };
         candidates.push(Candidate {
             parameter: index,

@@ -310,7 +310,11 @@ impl<'d> Drive<'d> {
         let memory = self.driver.durable.memory();
         let isolation = self.driver.isolation();
         let began_with = self.run.variant(&call).cloned();
-        let key = self.run.idempotency_key(&call).to_string();
+        let mut key = self.run.idempotency_key(&call).to_string();
+        if approval.is_some() {
+            // Another key than that of the attempt that asked: a server that repeats its answer would ask again.
+            key += ":approved";
+        }
         let guard = self.stop_guard(permit.tool());
         match self.bound_tool(&permit) {
             Ok(tool) => Box::pin(async move {

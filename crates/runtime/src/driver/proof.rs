@@ -24,7 +24,7 @@ pub(super) fn approval_statement(
 ) -> Option<ApprovalStatement> {
     let proof = run.approval_proof(call)?;
     let (record, _) = run.call(call).ok()?;
-    let id = statement_id(proof);
+    let id = statement_id(proof, now);
     let seconds = |at: Timestamp| at.as_microseconds().div_euclid(1_000_000);
     let claims = json!({
         "iss": "windlass",
@@ -46,7 +46,7 @@ pub(super) fn approval_statement(
     })
 }
 
-/// The id of the statement about an approval. A tool accepts each id once.
-fn statement_id(proof: &ApprovalProof) -> String {
-    format!("{}@{}", proof.call, proof.asked_at.as_microseconds())
+/// The id of the statement for one attempt of a call. A tool accepts each id once, so a further attempt has another.
+fn statement_id(proof: &ApprovalProof, now: Timestamp) -> String {
+    format!("{}@{}", proof.call, now.as_microseconds())
 }

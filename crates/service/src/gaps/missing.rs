@@ -129,6 +129,13 @@ pub(super) fn missing_tools(gaps: &[StoredGap]) -> Vec<MissingTool> {
             times.push((text.to_owned(), time));
         }
     }
+    // A tool that exists and does nothing is one missing capability, whatever task needed it.
+    for (text, time) in &mut times {
+        let missing = time.missing.as_ref();
+        if missing.is_some_and(|missing| missing.because.is_some()) {
+            text.clone_from(&time.wanted);
+        }
+    }
     let texts: Vec<&str> = times.iter().map(|(text, _)| text.as_str()).collect();
     let mut all: Vec<MissingTool> = group_similar_capabilities(&texts)
         .into_iter()

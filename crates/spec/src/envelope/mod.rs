@@ -37,7 +37,9 @@ pub use human::{
     AskHuman, AuthorizationRequest, CredentialAuthorization, CredentialPreview, Intervention,
     PendingCall,
 };
-pub use normalise::{Deprecation, DeprecationCode, Normalised, normalise, normalise_for};
+pub use normalise::{
+    Deprecation, DeprecationCode, ENVELOPE_FIELDS, Normalised, normalise, normalise_for,
+};
 pub use plan::{PlanReport, WorkData};
 pub use response::ToolResponse;
 pub use schema::{stream_frame_schema, tool_response_schema};

@@ -224,6 +224,23 @@ impl ToolResponse {
         json
     }
 
+    /// The answer with more fields in its `data`. One whose name is taken there gets `reported_` before it. Nothing
+    /// is added to `data` that is not an object.
+    #[must_use]
+    pub fn with_extra(mut self, fields: Object) -> Self {
+        let written = self.for_operator();
+        let Some(own) = written.get("data").and_then(Value::as_object) else {
+            return self;
+        };
+        for (mut name, value) in fields {
+            while own.contains_key(&name) || self.extra.contains_key(&name) {
+                name.insert_str(0, "reported_");
+            }
+            self.extra.insert(name, value);
+        }
+        self
+    }
+
     /// An answer that was read, with the unknown fields of its `data`.
     pub(super) fn read(answer: Answer, extra: Object, timestamp: Timestamp) -> Self {
         let (answer, more) = answer.into_canonical();

@@ -9,7 +9,7 @@ use super::super::draft::{Draft, Stop};
 use super::super::json::{Count, Items, Text};
 use super::{
     BodyParts, EventError, Fields, JsonList, JsonResult, Progress, ToolDefinition, Turn,
-    WireFormat, WireTarget, parse, past_arguments,
+    WireFormat, WireTarget, exact_numbers, parse, past_arguments,
 };
 
 pub(super) struct Gemini;
@@ -221,7 +221,8 @@ impl WireFormat for Gemini {
     }
 
     fn read_event(&self, data: &[u8], draft: &mut Draft<'_>) -> Result<Progress, EventError> {
-        let event: Event<'_> = parse(data)?;
+        let data = exact_numbers(data);
+        let event: Event<'_> = parse(&data)?;
         if event.error.is_present() {
             return Err(EventError::Refused);
         }

@@ -8,7 +8,7 @@ use super::super::draft::{Draft, Stop};
 use super::super::json::{Count, Items, Text, TextOr};
 use super::{
     BodyParts, EventError, Fields, JsonList, JsonResult, Progress, ToolDefinition, Turn,
-    WireFormat, WireTarget, parse, past_arguments,
+    WireFormat, WireTarget, exact_numbers, parse, past_arguments,
 };
 
 pub(super) struct OpenAi;
@@ -208,7 +208,8 @@ impl WireFormat for OpenAi {
         if data.trim_ascii() == b"[DONE]" {
             return Ok(Progress::End);
         }
-        let chunk: Chunk<'_> = parse(data)?;
+        let data = exact_numbers(data);
+        let chunk: Chunk<'_> = parse(&data)?;
         if chunk.error.is_present() {
             return Err(EventError::Refused);
         }

@@ -16,8 +16,7 @@ mod status;
 mod time;
 
 pub use notice::{Deprecation, DeprecationCode};
-#[cfg(test)]
-pub(super) use status::ENVELOPE_FIELDS;
+pub use status::ENVELOPE_FIELDS;
 
 use serde_json::{Value, json};
 

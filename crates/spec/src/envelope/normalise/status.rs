@@ -41,7 +41,7 @@ const SYNONYMS: [(&str, ToolStatus, Option<ErrorCategory>); 9] = [
 ];
 
 /// The fields of envelopes, old and new.
-pub(in crate::envelope) const ENVELOPE_FIELDS: [&str; 10] = [
+pub const ENVELOPE_FIELDS: [&str; 10] = [
     "status",
     "action",
     "data",
