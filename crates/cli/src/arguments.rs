@@ -8,6 +8,7 @@ mod audit;
 mod config;
 mod gaps;
 mod holds;
+mod hook;
 mod intent;
 mod mcp;
 mod memory;
@@ -46,6 +47,7 @@ pub(crate) use audit::{Audit, AuditCommand, AuditExport, AuditVerify};
 pub(crate) use config::{Config, ConfigCommand, Doctor, Init};
 pub(crate) use gaps::{Gaps, GapsCheck, GapsCommand, GapsList, GapsPropose, GapsShow};
 pub(crate) use holds::{Holds, HoldsCommand, OneHold};
+pub(crate) use hook::{Hook, HookProgram};
 pub(crate) use intent::Intent;
 pub(crate) use mcp::{
     Mcp, McpAdd, McpCall, McpCommand, McpImport, McpInspect, McpList, McpLogin, McpPins, McpRemove,
@@ -160,6 +162,8 @@ pub(crate) enum Command {
     Runs(Runs),
     /// Resume every run that can continue, until interrupted.
     Worker(Worker),
+    /// Answer the hooks of a coding agent, so that its own tools pass the gate.
+    Hook(Hook),
     /// Stop work at once, in every process of the store, until `windlass start`.
     Stop(Stop),
     /// Start again what was stopped.

@@ -19,6 +19,7 @@ mod eval;
 mod format;
 mod gaps;
 mod holds;
+mod hook;
 mod init;
 mod intent;
 mod interrupt;
@@ -148,6 +149,7 @@ fn run() -> anyhow::Result<CommandOutcome> {
         Command::Worker(command) => worker::run(&program, &command),
         #[cfg(feature = "server")]
         Command::Serve(command) => serve::run(&program, &command),
+        Command::Hook(command) => hook::run(&program, &command),
         Command::Stop(command) => stop::stop(&program, &command),
         Command::Start(command) => stop::start(&program, &command),
         Command::Token(command) => token::run(&program, &command),

@@ -12,6 +12,7 @@ mod gate;
 #[cfg_attr(not(feature = "learn"), path = "without_learn/driver_learning.rs")]
 mod learning;
 mod offering;
+mod outside;
 mod plans;
 mod proof;
 mod spans;
@@ -40,6 +41,7 @@ use windlass_spec::registry::{ContextError, Environment};
 use windlass_spec::{AgentName, CallId, CallState, RunId};
 use windlass_store::crash_point;
 
+use self::outside::Caller;
 use self::spans::TurnSpan;
 use self::waiting::{DeclinedQuestions, Flow, INBOX_POLL};
 use crate::crew::{Crew, CrewError, CrewMember};
@@ -50,6 +52,7 @@ use crate::limiter::Limiter;
 use crate::playbook::PlaybookPort;
 use crate::progress::{Progress, Watch, watch_nothing};
 
+pub use self::outside::CallerAnswer;
 pub use self::waiting::{AskOutcome, Asker, WaitPolicy};
 pub(crate) use self::waiting::{Misfit, take_command};
 
@@ -348,8 +351,20 @@ impl Driver {
         taken: TakenOver,
         accepted: BTreeMap<String, String>,
     ) -> Result<Run, DriveError> {
+        match self.take_up(taken, accepted).await? {
+            Ok(drive) => self.finish(drive).await,
+            Err(run) => Ok(*run),
+        }
+    }
+
+    /// Prepares to drive a run that was taken over; the run itself if it has ended.
+    async fn take_up(
+        &self,
+        taken: TakenOver,
+        accepted: BTreeMap<String, String>,
+    ) -> Result<Result<Drive<'_>, Box<Run>>, DriveError> {
         let Some(journal) = taken.journal else {
-            return Ok(taken.run);
+            return Ok(Err(Box::new(taken.run)));
         };
         let mut drive = self.new_drive(taken.run, journal)?;
         if drive.run.end().is_none() {
@@ -366,7 +381,7 @@ impl Driver {
             // It may have been stopped while no process drove it.
             drive.take_commands().await?;
         }
-        self.finish(drive).await
+        Ok(Ok(drive))
     }
 
     fn new_drive(&self, run: Run, journal: Box<dyn Journal>) -> Result<Drive<'_>, DriveError> {
@@ -384,18 +399,23 @@ impl Driver {
             offered: None,
             has_recalled: false,
             declined: DeclinedQuestions::new(),
+            caller: Caller::default(),
         })
     }
 
     async fn finish(&self, mut drive: Drive<'_>) -> Result<Run, DriveError> {
+        self.finish_drive(&mut drive).await?;
+        Ok(drive.run)
+    }
+
+    async fn finish_drive(&self, drive: &mut Drive<'_>) -> Result<(), DriveError> {
         let span = spans::run(&drive.run);
         drive.drive_to_end().instrument(span).await?;
         if !self.returns_shown_turns {
             drive.read_back().await?;
         }
-        let Drive { run, .. } = drive;
-        (self.watch)(run.id(), Progress::Done(&run));
-        Ok(run)
+        (self.watch)(drive.run.id(), Progress::Done(&drive.run));
+        Ok(())
     }
 }
 
@@ -417,6 +437,8 @@ struct Drive<'d> {
     has_recalled: bool,
     /// Questions that the present approver left open.
     declined: DeclinedQuestions,
+    /// The program that makes the call, if it is not Windlass.
+    caller: Caller,
 }
 
 impl Drive<'_> {
@@ -438,7 +460,9 @@ impl Drive<'_> {
                     }
                     return Ok(());
                 }
-                if let Some(stop) = self.stop_covering(None).await? {
+                if !self.has_reported()
+                    && let Some(stop) = self.stop_covering(None).await?
+                {
                     match self.halt(stop).await? {
                         Flow::Continue => continue,
                         Flow::Yield => return Ok(()),
@@ -459,6 +483,9 @@ impl Drive<'_> {
                         self.pass_gate(call).instrument(turn.clone()).await?;
                     }
                     Flow::Continue
+                }
+                Next::RunCalls(calls) if self.run.outside().is_some() => {
+                    self.serve_call(&calls).instrument(turn).await?
                 }
                 Next::RunCalls(calls) => self.run_calls(&calls).instrument(turn).await?,
                 Next::Wait(waiting) => self.wait(waiting).await?,

@@ -42,7 +42,9 @@ pub use assembly::{PROGRAM, reader_digest, text_digest, tools_digest};
 pub use cancelling::cancel_unowned;
 pub use choice::{ModelChoice, NoModel, choose_model};
 pub use crew::{Crew, CrewError, CrewMember, ModelOf, Models, assemble};
-pub use driver::{AskOutcome, Asker, DriveError, Driver, NewTask, RecordedStart, Stop, WaitPolicy};
+pub use driver::{
+    AskOutcome, Asker, CallerAnswer, DriveError, Driver, NewTask, RecordedStart, Stop, WaitPolicy,
+};
 pub use durable::{
     AppendOutcome, Durable, DurableError, DurableFuture, Journal, LimitedCall, RateLimitPort,
     RunMonitor, STOPS_AGE, TakenOver, TurnRequest, now,

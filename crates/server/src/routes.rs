@@ -5,6 +5,7 @@ mod approvals;
 mod chat;
 mod configuration;
 mod conversations;
+mod decisions;
 mod events;
 mod health;
 mod learning;
@@ -24,6 +25,7 @@ pub(crate) fn routes() -> Vec<Route> {
         health::routes(),
         agents::routes(),
         runs::routes(),
+        decisions::routes(),
         stops::routes(),
         events::routes(),
         conversations::routes(),

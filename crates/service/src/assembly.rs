@@ -26,6 +26,7 @@ use crate::identity::{Identity, Scope};
 use crate::libraries::{binding_mode, files_of, unknown_name_message};
 use crate::names::not_known;
 use crate::options::{Attachment, Notice, RunOptions};
+use crate::outside::{OUTSIDE, outside_library};
 use crate::servers::server_of;
 use crate::service::{Project, Service, lock};
 use crate::trust::review_command;
@@ -493,7 +494,7 @@ impl Service {
         self.warn_of_short_secrets(&binding);
         stored.binding = Some(binding);
         let assembly = self.stored_form(stored, &project)?;
-        let watching = self.watch_project(&project, &crew, &options.library);
+        let watching = self.watch_project(&project, &crew, &options.library, library);
         Ok(BoundAgent {
             service: self.clone(),
             crew,
@@ -561,9 +562,14 @@ impl Service {
         project: &Project,
         crew: &Crew,
         named: &[String],
+        bound: ToolLibrary,
     ) -> ConfigurationWatch {
         let (service, named) = (self.clone(), named.to_vec());
         let library = move |configuration: &Configuration| {
+            // No configuration changes what other programs execute.
+            if is_outside(&named) {
+                return Ok(bound.clone());
+            }
             let library = service.build_library(configuration, &named, None);
             library.map_err(|error| error.to_string())
         };
@@ -597,6 +603,10 @@ impl Service {
         agent: &Agent,
         named_servers: &dyn Fn(&Agent) -> Vec<ServerName>,
     ) -> Result<ToolLibrary, ServiceError> {
+        if is_outside(&options.library) {
+            let agents: Vec<Agent> = agents.iter().chain([agent]).cloned().collect();
+            return outside_library(&agents);
+        }
         let has_tools =
             |agent: &Agent| !agent.tools().is_empty() || !named_servers(agent).is_empty();
         if options.library.is_empty()
@@ -687,6 +697,11 @@ impl Service {
         };
         Ok((models, name))
     }
+}
+
+/// Whether other programs execute the tools.
+fn is_outside(libraries: &[String]) -> bool {
+    libraries == [OUTSIDE]
 }
 
 /// The agent with all tools of these servers added to those it declares.

@@ -11,19 +11,19 @@ use windlass_store::Error;
 /// An operation that was refused or failed. Unless its message says otherwise, nothing was changed.
 ///
 /// Serialized, it is an object with `kind`, `code`, `message` and, if there is one, `hint`. These codes are
-/// stable: `already_decided`, `already_delivered`, `ambiguous`, `arguments_do_not_fit`, `audit_altered`, `audit_other_key`, `bad_line`, `bad_scope`,
+/// stable: `already_begun`, `already_decided`, `already_delivered`, `ambiguous`, `arguments_do_not_fit`, `audit_altered`, `audit_other_key`, `bad_line`, `bad_scope`,
 /// `cannot_be_changed`, `cannot_be_marked`, `changed_files`, `child_run`, `clock`, `conflict`, `corrupt`, `digest_differs`,
 /// `digest_needed`, `does_not_fit`, `empty`, `empty_text`, `ended`, `expired`, `failed`, `has_runs`,
-/// `in_use`, `inside_tool`, `invalid`, `invalid_agent_file`, `invalid_conversation`, `invalid_key`, `invalid_plan`, `invalid_policies`, `invalid_stop`, `invalid_task`,
+/// `in_use`, `inside_tool`, `invalid`, `invalid_agent_file`, `invalid_call`, `invalid_conversation`, `invalid_key`, `invalid_plan`, `invalid_policies`, `invalid_stop`, `invalid_task`,
 /// `invalid_token`, `is_directory`, `journal_altered`, `key_reused`, `key_unusable`, `name_taken`, `named_twice`,
 /// `never_always`, `no_command`, `no_project`, `no_schema`, `no_such_agent`, `no_such_approval`, `no_such_approver`,
-/// `no_such_conversation`, `no_such_delivery`, `no_such_document`, `no_such_domain`, `no_such_execution`, `no_such_gap`, `no_such_hold`,
+/// `no_such_conversation`, `no_such_decision`, `no_such_delivery`, `no_such_document`, `no_such_domain`, `no_such_execution`, `no_such_gap`, `no_such_hold`,
 /// `no_such_key`, `no_such_plan`, `no_such_revision`, `no_such_run`, `no_such_server`, `no_such_strategy`,
-/// `no_such_task`, `no_such_token`, `no_such_tool`, `not_a_confidence`, `not_a_server_name`, `not_a_tool_name`,
-/// `not_an_approver`, `not_confirmed`, `not_entitled`, `not_importable`, `not_json`, `not_missing`, `not_stopped`, `not_text`,
+/// `no_such_task`, `no_such_token`, `no_such_tool`, `not_a_confidence`, `not_a_server_name`, `not_a_tool_name`, `not_allowed`,
+/// `not_an_approver`, `not_begun`, `not_confirmed`, `not_entitled`, `not_importable`, `not_json`, `not_missing`, `not_stopped`, `not_text`, `not_your_call`,
 /// `nothing_to_propose`, `other_arguments`, `other_embedder`, `other_experiment`, `owned_elsewhere`, `passphrase`,
 /// `project_changed`, `purged`, `run_acts_for_you`, `run_exists`, `same_person`, `scope_missing`, `secret`,
-/// `server_exists`, `store_unavailable`, `token_expired`, `token_revoked`, `token_unknown`, `too_large`, `too_late`,
+/// `server_exists`, `stopped`, `store_unavailable`, `token_expired`, `token_revoked`, `token_unknown`, `too_large`, `too_late`,
 /// `unknown_metric`, `unknown_tool`, `unknown_version`, `value_missing`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServiceError {

@@ -36,6 +36,7 @@
 //! | approvers | [`Service::list_approvers`], [`add_approver`](Service::add_approver), [`remove_approver`](Service::remove_approver), [`delegate_approvals`](Service::delegate_approvals), [`unlock_approver`](Service::unlock_approver) |
 //! | holds | [`Service::list_holds`], [`show_hold`](Service::show_hold), [`change_hold`](Service::change_hold) |
 //! | tools | [`Service::list_tools`], [`find_tools`](Service::find_tools), [`describe_tool`](Service::describe_tool), [`call_tool`](Service::call_tool), [`bind_tool_call`](Service::bind_tool_call), [`check_binding`](Service::check_binding), [`tool_statistics`](Service::tool_statistics), [`tool_executions`](Service::tool_executions), [`show_execution`](Service::show_execution) |
+//! | calls of other programs | [`Service::judge_outside_call`], [`outside_decision`](Service::outside_decision), [`wait_for_outside_call`](Service::wait_for_outside_call), [`begin_outside_call`](Service::begin_outside_call), [`end_outside_call`](Service::end_outside_call), [`outside_decisions`](Service::outside_decisions) |
 //! | plans | [`read_plan`], [`BoundAgent::start_plan`], [`Service::list_plans`], [`show_plan`](Service::show_plan), [`mark_plan_task`](Service::mark_plan_task), [`edit_plan`](Service::edit_plan) |
 //! | policies | [`Service::active_policies`], [`load_policies`](Service::load_policies), [`explain_call`](Service::explain_call), [`recorded_calls`](Service::recorded_calls), [`replay_policies`](Service::replay_policies) |
 //! | memory | [`Service::search_memory`], [`list_memory`](Service::list_memory), [`show_memory`](Service::show_memory), [`add_memory`](Service::add_memory), [`forget_memory`](Service::forget_memory), [`import_memory`](Service::import_memory), [`export_memory`](Service::export_memory), [`memory_statistics`](Service::memory_statistics) |
@@ -109,6 +110,7 @@ mod names;
 mod new_project;
 mod options;
 mod outermost;
+mod outside;
 mod plans;
 mod playbook;
 mod policies;
@@ -171,6 +173,10 @@ pub use memory::{
 pub use new_project::InitializedProject;
 pub use options::{Attachment, Confirm, LearningOverride, Notice, Notify, Overrides, RunOptions};
 pub use outermost::{OutermostRun, ResumedBy, is_part_of};
+pub use outside::{
+    BEGIN_SECONDS, MAX_OUTCOME_SECONDS, OUTCOME_SECONDS, OutsideCallRequest, OutsideDecision,
+    OutsideOutcome, OutsideState, OutsideTool, outside_programs, outside_tools,
+};
 pub use plans::{PlanChange, PlanDetails, read_plan};
 pub use playbook::{
     ActiveStrategies, ChangedStrategy, DomainPlaybook, ImportedStrategies, LearnedRuns,

@@ -18,6 +18,7 @@ use windlass_tools::{
 
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
+use crate::outside::{outside_programs, outside_tools};
 use crate::service::{BuiltLibrary, Project, Service, lock};
 use crate::trust::{shown, trust_records};
 
@@ -205,7 +206,16 @@ impl Service {
             return Vec::new();
         };
         let tools = library.iter().filter_map(|tool| tool.specification().ok());
+        let mut tools: Vec<ToolSpecification> = tools.collect();
+        for tool in
+            outside_programs().flat_map(|program| outside_tools(program).unwrap_or_default())
+        {
+            if tools.iter().all(|known| known.name() != tool.name()) {
+                tools.push(tool);
+            }
+        }
         tools
+            .into_iter()
             .filter(|tool| named.contains(tool.name().as_str()))
             .filter(|tool| known.iter().all(|known| known.name() != tool.name()))
             .map(Arc::new)

@@ -36,7 +36,8 @@ pub use windlass_spec::plan::{Plan, PlanTask, PlanTaskId, Work};
 pub use windlass_spec::{
     Agent, AgentFile, AgentName, AgentResponse, CallId, CallRecord, CallState, Confidence,
     ErrorCategory, Failure, NonEmptyText, RiskLevel, RunId, SecurityLevel, Signature, TaskInput,
-    TaskOutput, Timestamp, ToolExecutionResult, ToolName, ToolResponse, ToolSpecification, Turn,
+    TaskOutput, Timestamp, ToolAttributes, ToolExecutionResult, ToolName, ToolResponse,
+    ToolSpecification, Turn,
 };
 pub use windlass_store::{Execution, ToolStatistics};
 pub use windlass_tools::{

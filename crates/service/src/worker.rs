@@ -556,12 +556,15 @@ fn bind(
     service.reload()?;
     let summary = store.summary(run)?;
     let identity = owner(&summary)?;
-    let bound = service.bind_identically(&identity, &folded)?;
+    let bound = match folded.outside() {
+        Some(_) => service.bind_outside(&identity, &folded)?,
+        None => service.bind_identically(&identity, &folded)?,
+    };
     Ok(Some((bound, identity, summary.events)))
 }
 
 /// The identity that a run acts for.
-fn owner(summary: &RunSummary) -> Result<Identity, ServiceError> {
+pub(crate) fn owner(summary: &RunSummary) -> Result<Identity, ServiceError> {
     let invalid = |error: &dyn std::error::Error| ServiceError::failed(error.to_string());
     let tenant = NonEmptyText::new(summary.tenant.clone()).map_err(|error| invalid(&error))?;
     let principal = Principal::new(summary.principal.clone()).map_err(|error| invalid(&error))?;

@@ -1,6 +1,6 @@
 //! Keys of requests that start a run. A request that is repeated with its key starts no second run.
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use windlass_core::approval::TenantPrincipal;
 use windlass_spec::{RunId, Timestamp};
 
@@ -51,16 +51,37 @@ impl Store {
                 new.run.as_str(),
                 now
             ])?;
-            let mut select = database.prepare_cached(
-                "SELECT run, digest FROM request_keys WHERE tenant = ?1 AND principal = ?2 AND key = ?3",
-            )?;
-            let found = rows::first(select.query([&tenant, &principal, &key])?, |row| {
-                Ok(RequestKey {
-                    run: run_id(row.get(0)?)?,
-                    digest: row.get(1)?,
-                })
-            })?;
-            found.ok_or(Error::Closed)
+            find(database, &tenant, &principal, &key)?.ok_or(Error::Closed)
         })
     }
+
+    /// What is known of a key, if it is known.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn request_key(
+        &self,
+        who: &TenantPrincipal,
+        key: &str,
+    ) -> Result<Option<RequestKey>, Error> {
+        self.readers
+            .read(|database| find(database, who.tenant.as_str(), who.principal.as_str(), key))
+    }
+}
+
+fn find(
+    database: &Connection,
+    tenant: &str,
+    principal: &str,
+    key: &str,
+) -> Result<Option<RequestKey>, Error> {
+    let mut select = database.prepare_cached(
+        "SELECT run, digest FROM request_keys WHERE tenant = ?1 AND principal = ?2 AND key = ?3",
+    )?;
+    rows::first(select.query([tenant, principal, key])?, |row| {
+        Ok(RequestKey {
+            run: run_id(row.get(0)?)?,
+            digest: row.get(1)?,
+        })
+    })
 }

@@ -22,6 +22,7 @@ pub(crate) const CANDIDATES: &str = "
     UNION ALL
     SELECT DISTINCT 2, held.run FROM holds AS held
         CROSS JOIN runs ON runs.run = held.run AND runs.state <> 'ended'
+            AND (runs.wake_at IS NULL OR runs.wake_at <= ?1)
         WHERE held.status IN ('held', 'released') AND held.due_at <= ?1
     UNION ALL
     SELECT DISTINCT 3, asked.run FROM approvals AS asked

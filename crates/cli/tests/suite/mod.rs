@@ -21,6 +21,7 @@ mod examples;
 mod gaps;
 mod hidden_text;
 mod holds;
+mod hooks;
 mod interrupted;
 mod isolation;
 mod kills;

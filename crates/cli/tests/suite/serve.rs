@@ -2,6 +2,7 @@
 
 mod chat;
 mod client;
+mod decisions;
 mod events;
 mod objects;
 mod openai;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use windlass_policy::{Request, Session};
 use windlass_spec::registry::Permission;
 use windlass_spec::{
-    CallId, CallRecord, CallState, ErrorCategory, Failure, Timestamp, ToolSpecification,
+    CallId, CallRecord, CallState, ErrorCategory, Failure, Timestamp, ToolName, ToolSpecification,
 };
 
 use super::calls::{TurnState, with_set};
@@ -352,6 +352,16 @@ impl Run {
             later.add(entry);
         }
         ended.session(record.tool_name(), &later)
+    }
+
+    /// What the run did, as the policies would see it before another call of a tool.
+    #[must_use]
+    pub fn session_after(&self, tool: &ToolName) -> Session {
+        let mut open = CallCounts::default();
+        for entry in self.calls.open_entries() {
+            open.add(entry);
+        }
+        self.history.counts().session(tool, &open)
     }
 
     /// The untrusted content of these turns, as far as it was read before a call was requested. Results of the

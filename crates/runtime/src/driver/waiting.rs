@@ -76,6 +76,9 @@ impl Drive<'_> {
             self.take_commands().await?;
             return Ok(Flow::Continue);
         }
+        if self.run.outside().is_some() && !waiting.for_person && !left.is_zero() {
+            return self.suspend_for_caller(waiting.until).await;
+        }
         let may_suspend = self.driver.wait_policy == WaitPolicy::Suspend;
         // An undo window is short: held calls run before the run is suspended.
         let is_held = self.run.held_calls().next().is_some();

@@ -13,8 +13,9 @@ use windlass_core::run::{
     CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, RunEnd, Settings, Task,
     UPDATE_TASK_STATUS,
 };
+use windlass_core::stop::{StopOrder, StopTarget};
 use windlass_model::ScriptedModel;
-use windlass_runtime::{Crew, CrewMember, Driver, NewTask, Stop, Stored, now};
+use windlass_runtime::{Crew, CrewMember, Driver, NewTask, Progress, STOPS_AGE, Stop, Stored, now};
 use windlass_spec::plan::{Plan, PlanTaskId, RawPlan};
 use windlass_spec::{ErrorCategory, RunId};
 use windlass_store::{ApprovalFilter, Store};
@@ -751,4 +752,41 @@ async fn random_plans_run_in_order_and_end_each_task_once_despite_crashes() {
             }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_task_of_a_stopped_plan_starts_until_it_is_started_again() {
+    let fixture = PlanFixture::new();
+    let tasks = json!({"tasks": [work_task("a", 1, &[]), work_task("b", 1, &["a"])]});
+    let store = fixture.store();
+    let order = |run: &RunId| StopOrder {
+        tenant: Some(identity("ann").tenant),
+        target: StopTarget::Run(run.clone()),
+        by: identity("bea").principal,
+        at: now(),
+        reason: None,
+    };
+    let (stopping, stop) = (Arc::clone(&store), order);
+    let watch = Arc::new(move |run: &RunId, progress: Progress<'_>| {
+        if let Progress::Event(Event::TaskEnded { task, .. }) = progress
+            && task.as_str() == "a"
+        {
+            stopping.stop(&identity("bea").tenant, stop(run)).unwrap();
+            std::thread::sleep(STOPS_AGE + Duration::from_millis(50));
+        }
+    });
+    let driver = fixture.driver([]).watched_by(watch);
+    let run = driver.start(plan_task(tasks)).await.unwrap();
+    assert_eq!(run.end_or_waiting(), None);
+    assert_eq!(run.stopped().unwrap().by.as_str(), "bea");
+    assert_eq!(statuses(&run)["b"], PlanTaskStatus::Pending);
+    assert_eq!(fixture.log().len(), 2, "only the first task ran");
+    let resumable = store.resumable(now()).unwrap();
+    assert!(resumable.iter().any(|found| found.run == *run.id()));
+    let tenant = identity("bea").tenant;
+    store.start_again(&tenant, order(run.id())).unwrap();
+    let resumed = fixture.driver([]).resume(run.id()).await.unwrap();
+    assert_eq!(resumed.end(), Some(&RunEnd::Completed));
+    assert_eq!(statuses(&resumed)["b"], PlanTaskStatus::Success);
+    assert_eq!(fixture.log().len(), 4);
 }

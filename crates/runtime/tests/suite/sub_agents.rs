@@ -1,15 +1,20 @@
 //! Sub-agents: the work of a sub-agent is its own run with its own journal, and is found again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use windlass_core::model::{ModelAnswer, Usage};
 use windlass_core::run::{Event, Run, RunEnd};
+use windlass_core::stop::{StopOrder, StopTarget};
 use windlass_model::ScriptedModel;
-use windlass_runtime::{Crew, Driver, Durable as _, InMemory, Stop, now};
-use windlass_spec::{AgentFile, CallRecord, CallState, ErrorCategory, RunId};
+use windlass_runtime::{
+    Crew, Driver, Durable as _, InMemory, Progress, STOPS_AGE, Stop, Stored, now,
+};
+use windlass_spec::{AgentFile, AgentName, CallRecord, CallState, ErrorCategory, RunId};
+use windlass_store::Store;
 
-use super::support::{call, finish, greeting, member, new_task};
+use super::support::{call, finish, greeting, identity, member, new_task};
 
 const FILE: &str = r#"
 [host:Agent {description: "Runs the reception", instruction: "Welcome guests.", model: "OpenAI/gpt-4o-mini"} |
@@ -199,4 +204,49 @@ fn a_sub_agent_is_offered_to_the_model_as_a_tool_that_takes_a_task() {
     assert_eq!(names, ["greeter", "ask_human", "request_authorization"]);
     assert_eq!(tools[0].description(), "Greets one guest by name");
     assert_eq!(tools[0].schema()["required"], json!(["task"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_of_an_agent_stops_the_sub_agents_that_work_for_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path().join("windlass.db")).unwrap();
+    let store = Arc::new(store);
+    let order = || StopOrder {
+        tenant: Some(identity("ann").tenant),
+        target: StopTarget::Agent(AgentName::new("host").unwrap()),
+        by: identity("bea").principal,
+        at: now(),
+        reason: None,
+    };
+    let tenant = identity("bea").tenant;
+    let (stopping, recorded) = (Arc::clone(&store), tenant.clone());
+    let watch = Arc::new(move |_: &RunId, progress: Progress<'_>| {
+        if let Progress::Event(Event::Started {
+            parent: Some(_), ..
+        }) = progress
+        {
+            stopping.stop(&recorded, order()).unwrap();
+            std::thread::sleep(STOPS_AGE + Duration::from_millis(50));
+        }
+    });
+    let stored = Arc::new(Stored::new(Arc::clone(&store), identity("ann")));
+    let driver = Driver::new(crew(host(), greeting()), Arc::<Stored>::clone(&stored));
+    let driver = driver.watched_by(watch);
+    let run = driver.start(new_task("Welcome Ada.")).await.unwrap();
+    assert!(run.stopped().is_some() && run.end_or_waiting().is_none());
+    let child = RunId::new(format!("{}.1.0", run.id())).unwrap();
+    assert_eq!(
+        store.fold(&child).unwrap().turns().len(),
+        0,
+        "no model was asked"
+    );
+    let resumable = store.resumable(now()).unwrap();
+    assert!(resumable.iter().any(|found| found.run == *run.id()));
+    store.start_again(&tenant, order()).unwrap();
+    tokio::time::sleep(STOPS_AGE).await;
+    let host = ScriptedModel::answers([finish("Ada was greeted.")]);
+    let driver = Driver::new(crew(host, greeting()), stored);
+    let resumed = driver.resume(run.id()).await.unwrap();
+    assert_eq!(resumed.end(), Some(&RunEnd::Completed));
+    assert_eq!(store.fold(&child).unwrap().calls().count(), 1);
 }
