@@ -108,7 +108,7 @@ fn events(agent: &Agent, gate: &BenchGate, turns: u32) -> anyhow::Result<Vec<Eve
                     usage: ModelUsage {
                         input_tokens: 120,
                         output_tokens: 20,
-                        microdollars: None,
+                        ..ModelUsage::default()
                     },
                     ..ModelAnswer::default()
                 };

@@ -10,6 +10,7 @@ mod gaps;
 mod holds;
 mod hook;
 mod intent;
+mod legal_hold;
 mod mcp;
 mod memory;
 mod plan;
@@ -22,6 +23,7 @@ mod stop;
 mod token;
 mod tools;
 mod trust;
+mod usage;
 mod webhooks;
 mod worker;
 
@@ -49,6 +51,7 @@ pub(crate) use gaps::{Gaps, GapsCheck, GapsCommand, GapsList, GapsPropose, GapsS
 pub(crate) use holds::{Holds, HoldsCommand, OneHold};
 pub(crate) use hook::{Hook, HookProgram};
 pub(crate) use intent::Intent;
+pub(crate) use legal_hold::{LegalHold, LegalHoldCommand};
 pub(crate) use mcp::{
     Mcp, McpAdd, McpCall, McpCommand, McpImport, McpInspect, McpList, McpLogin, McpPins, McpRemove,
 };
@@ -74,6 +77,7 @@ pub(crate) use tools::{
     ToolsList, ToolsResults, ToolsStats, WhichTools,
 };
 pub(crate) use trust::Trust;
+pub(crate) use usage::Usage;
 pub(crate) use webhooks::{Webhooks, WebhooksCommand, WebhooksList, WebhooksRetry, WebhooksShow};
 pub(crate) use worker::Worker;
 
@@ -184,6 +188,10 @@ pub(crate) enum Command {
     Trace(Trace),
     /// Write and check signed files of what was decided and done.
     Audit(Audit),
+    /// Keep everything of runs, whatever the retention is.
+    LegalHold(LegalHold),
+    /// Show the tokens that models used up, and what models and tools cost.
+    Usage(Usage),
     /// Compare two libraries on the same tasks, or report on variants in use.
     #[command(after_help = ab::HELP)]
     Ab(Ab),

@@ -1,7 +1,7 @@
 //! Messages about how a run ended, what it waits for, and how to resume it.
 
 use windlass_core::approval::ApprovalStatus;
-use windlass_core::run::{Run, RunEnd};
+use windlass_core::run::{Budget, Run, RunEnd};
 use windlass_service::types::RunState;
 use windlass_service::{ApprovalQuery, Identity, OutermostRun, ResumedBy, Service};
 use windlass_spec::ErrorCategory;
@@ -31,7 +31,21 @@ pub(super) fn early_end_message(end: &RunEnd) -> Option<String> {
         RunEnd::IterationLimit => {
             "the agent reached its limit of turns; raise it with `--max-iterations`".to_owned()
         }
-        RunEnd::Budget { budget } => format!("the run used up its {}", budget.as_str()),
+        RunEnd::Budget {
+            message: Some(message),
+            ..
+        } => format!("the run was stopped: {message}"),
+        RunEnd::Budget { budget, .. } => {
+            let raise = match budget {
+                Budget::Tokens => "--max-tokens",
+                Budget::Money => "--max-dollars",
+                Budget::Time => "--timeout",
+            };
+            format!(
+                "the run used up its {}; raise it with `{raise}`",
+                budget.as_str()
+            )
+        }
         // The guidance of this category is about tools. For a model, the message says what to do.
         RunEnd::Failed {
             category: ErrorCategory::InvalidOutput,

@@ -499,6 +499,7 @@ fn event_lines(run: &RunId, event: &Event, tool: Option<&str>, is_text_shown: bo
         ),
         Event::Released { call, by, .. } => format!("   call {}: released by {by}", call.index),
         Event::Undone { call, by, .. } => format!("   call {}: undone by {by}", call.index),
+        Event::CostReported { call, cost, .. } => format!("   call {}: cost {cost}", call.index),
         Event::JournalDamaged { reason, .. } => {
             format!("   the journal lost entries ({reason}); calls with an effect need approval")
         }

@@ -23,6 +23,7 @@ mod hook;
 mod init;
 mod intent;
 mod interrupt;
+mod legal_hold;
 mod library;
 mod live;
 mod log;
@@ -55,6 +56,7 @@ mod tools;
 mod trace;
 mod trust;
 mod undo;
+mod usage;
 mod webhooks;
 mod worker;
 
@@ -159,6 +161,8 @@ fn run() -> anyhow::Result<CommandOutcome> {
         Command::Plan(command) => plan::run(&program, &command, &reporter),
         Command::Trace(command) => trace::run(&program, &command),
         Command::Audit(command) => audit::run(&program, &command),
+        Command::LegalHold(command) => legal_hold::run(&program, &command),
+        Command::Usage(command) => usage::run(&program, &command),
         Command::Ab(command) => ab::run(&program, &command, &reporter),
         Command::Approvals(command) => approvals::run(&program, &command),
         Command::Approvers(command) => approvers::run(&program, &command),

@@ -10,7 +10,8 @@ use serde_json::json;
 use windlass_core::run::{Event, Run, Settings, Task};
 use windlass_runtime::{Progress, Watch, frames};
 use windlass_service::{
-    Attachment, DeclaredAgent, Identity, NewRun, RunOptions, Service, notices_to_json, stop_to_json,
+    Attachment, DeclaredAgent, Identity, NewRun, RunOptions, Service, notices_to_json,
+    stop_to_json, usage_to_json,
 };
 use windlass_spec::RunId;
 use windlass_tools::ToolProgress;
@@ -25,6 +26,7 @@ use super::report::Reporter;
 use super::signals::{Interrupts, end_on_signals};
 use super::source::read_agent_file;
 use super::terminal::{eprint_line, print_answer, print_json};
+use super::usage::usage_line;
 use super::{approvals, batch, gaps, paste};
 
 pub(super) fn run(
@@ -241,7 +243,9 @@ pub(super) fn show_end(
     let standing = run.end_or_waiting();
     if as_json {
         let gaps = gaps::of_run(run);
-        let mut object = json!({"run": run.id(), "end": standing, "response": response});
+        let mut object = json!({
+            "run": run.id(), "end": standing, "response": response, "usage": usage_to_json(&run.usage()),
+        });
         if !gaps.is_empty() {
             object["gaps"] = json!(gaps);
         }
@@ -274,6 +278,9 @@ pub(super) fn show_end(
             }
             if let Some(gap) = gaps::unreported(run) {
                 eprint_line(&gaps::message(&gap))?;
+            }
+            if let Some(usage) = usage_line(&run.usage()) {
+                eprint_line(&format!("used: {usage}"))?;
             }
             let trace = format!("trace show {}", run.id());
             let trace = paste::command(&trace, service.given_data_directory().as_deref());

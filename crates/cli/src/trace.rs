@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use windlass_core::approval::ApprovalStatus;
 use windlass_core::run::{CallProgress, Entry, LeftOutReason, Offer, Run};
 use windlass_runtime::followed;
-use windlass_service::{Identity, RunQuery, Service, notices_to_json, run_to_json};
+use windlass_service::types::KeepReason;
+use windlass_service::{Identity, RunQuery, Service, run_to_json, trace_to_json};
 use windlass_spec::{CallRecord, CallState, StrategySection};
 
 use super::CommandOutcome;
@@ -31,7 +32,7 @@ pub(super) fn run(program: &Program, command: &Trace) -> anyhow::Result<CommandO
         TraceCommand::Show { run, json } => {
             let run = service.run(identity, &runs::chosen(run, &service, identity)?)?;
             match json {
-                true => print_json(&format!("{}\n", as_json(&run)))?,
+                true => print_json(&format!("{}\n", trace_to_json(&run)))?,
                 false => print_line(draw_trace(&run).trim_end())?,
             }
         }
@@ -53,6 +54,13 @@ pub(super) fn run(program: &Program, command: &Trace) -> anyhow::Result<CommandO
                         removed.run, removed.bytes
                     ))?;
                 }
+                for kept in &purged.kept {
+                    print_line(&format!(
+                        "{}  kept: {}",
+                        kept.run,
+                        keep_reason(&kept.reason)
+                    ))?;
+                }
             }
             print_line(&format!(
                 "{} {what}, {} kept",
@@ -62,6 +70,18 @@ pub(super) fn run(program: &Program, command: &Trace) -> anyhow::Result<CommandO
         }
     }
     Ok(CommandOutcome::Done)
+}
+
+/// Why a purge keeps a run.
+fn keep_reason(reason: &KeepReason) -> String {
+    match reason {
+        KeepReason::LegalHold => "it is under a legal hold".to_owned(),
+        KeepReason::UnknownCall => "the outcome of a call is unknown".to_owned(),
+        KeepReason::PendingApproval => "a request was never decided".to_owned(),
+        KeepReason::OpenHold => "a call is still held".to_owned(),
+        KeepReason::ParentNotOver(parent) => format!("it works for {parent}, which has not ended"),
+        KeepReason::Unreadable(why) => visible_line(why),
+    }
 }
 
 fn count(number: u64) -> usize {
@@ -93,69 +113,6 @@ fn list(service: &Service, identity: &Identity, limit: u32, as_json: bool) -> an
         ))?;
     }
     Ok(())
-}
-
-fn as_json(run: &Run) -> Value {
-    json!({
-        "run": run.id(),
-        "agent": run.agent().name(),
-        "end": run.end(),
-        "usage": run.usage(),
-        "context": run.context(),
-        "intent": run.offer().and_then(|offer| offer.intent.as_ref()),
-        "offered": run.tools().iter().map(|tool| tool.name()).collect::<Vec<_>>(),
-        "left_out": run.offer().map(|offer| &offer.left_out),
-        "disabled": run.offer().map(|offer| &offer.disabled),
-        "strategies": followed(run).map(|(recalled, is_followed)| {
-            let mut strategy = json!(recalled);
-            strategy["followed"] = json!(is_followed);
-            strategy
-        }).collect::<Vec<_>>(),
-        "mistakes": run.mistakes(),
-        "response": run.response(),
-        "steps": run.steps(),
-        "variants": variants(run),
-        "decisions": decisions(run),
-        "notices": notices_to_json(run),
-    })
-}
-
-/// Who decided what about which call, and when.
-fn decisions(run: &Run) -> Value {
-    let entries = run.turns().iter().flat_map(|turn| &turn.entries);
-    let decided = entries.filter_map(|entry| {
-        let Entry::Call {
-            record, progress, ..
-        } = entry
-        else {
-            return None;
-        };
-        let window_ended = progress.window_ended();
-        if progress.settled().is_empty() && window_ended.is_none() {
-            return None;
-        }
-        let settled = progress.settled().iter().map(|question| {
-            json!({
-                "status": question.status(),
-                "security_level": question.question().authorize().map(|asked| asked.security_level),
-                "settled_at": question.settled_at(),
-                "decisions": question.decisions(),
-            })
-        });
-        Some(json!({
-            "call": record.id(),
-            "tool": record.tool_name(),
-            "requested_arguments": progress.before_edit().unwrap_or(record.arguments()),
-            "arguments": record.arguments(),
-            "questions": settled.collect::<Vec<_>>(),
-            "undone_or_released": window_ended.map(|(by, at)| json!({
-                "by": by,
-                "at": at,
-                "undone": record.state() == CallState::Cancelled,
-            })),
-        }))
-    });
-    Value::Array(decided.collect())
 }
 
 /// Describes who decided about a call, what became of its arguments, and whether it ran more than once or not at
@@ -199,15 +156,6 @@ fn describe_decisions(record: &CallRecord, progress: &CallProgress) -> String {
         let _ = writeln!(text, "     answered with the result of the call {of}");
     }
     text
-}
-
-/// The variant that ran, by call.
-fn variants(run: &Run) -> Value {
-    let ran = run.calls().filter_map(|call| {
-        let variant = run.variant(call.id())?;
-        Some((call.id().to_string(), json!(variant)))
-    });
-    Value::Object(ran.collect())
 }
 
 /// Describes the intent of the task, and the tools that the model was offered.

@@ -18,12 +18,15 @@ use windlass_spec::server::ServerName;
 use windlass_spec::{Confidence, IsolationLevel, TimeoutSeconds};
 
 use crate::configuration::{Category, Configuration, Inner};
+use crate::form::period;
+use crate::prices::{PriceTable, dollars};
 use crate::restrict::Restricted;
 use crate::rules::known;
 use crate::settings::{
-    AgentSettings, ApprovalSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings,
-    GateSettings, IntentDefinition, IntentSettings, LearningSettings, Library, PrincipalSettings,
-    SearchSettings, SelectionSettings, WebToolSettings, WithoutConfidence,
+    AgentSettings, ApprovalSettings, BreakerSettings, BudgetLimits, BudgetSettings, Ceilings,
+    FileToolSettings, GapSettings, GateSettings, IntentDefinition, IntentSettings,
+    LearningSettings, Library, PrincipalSettings, RetentionSettings, SearchSettings,
+    SelectionSettings, WebToolSettings, WithoutConfidence,
 };
 use crate::show;
 use crate::tree::{Node, object};
@@ -97,6 +100,13 @@ pub(crate) fn build(tree: Node, restricted: &Restricted) -> Configuration {
         breaker: BreakerSettings {
             failures: integer(&tree, &["breaker", "failures"]),
             cooldown: seconds(&tree, &["breaker", "cooldown_seconds"]),
+        },
+        budgets: budgets(&tree),
+        prices: PriceTable::of(&tree),
+        retention: RetentionSettings {
+            payloads: retained(&tree, "payloads"),
+            audit: retained(&tree, "audit"),
+            trace_files: boolean(&tree, &["retention", "trace_files"]).unwrap_or(false),
         },
         selection: SelectionSettings {
             token_budget: integer(&tree, &["selection", "token_budget"]),
@@ -173,6 +183,7 @@ fn principal(node: &Node) -> PrincipalSettings {
     PrincipalSettings {
         permissions: permissions(node),
         rate_limits: rate_limits(node.get("rate_limits")),
+        budgets: budgets(node),
     }
 }
 
@@ -184,7 +195,29 @@ fn agent(node: &Node) -> AgentSettings {
             .iter()
             .filter_map(|item| ServerName::new(item.text()?).ok())
             .collect(),
+        budgets: budgets(node),
     }
+}
+
+/// The budgets in a table.
+fn budgets(node: &Node) -> BudgetSettings {
+    let limits = |of: &str| BudgetLimits {
+        tokens: node
+            .at(&["budgets", of, "tokens"])
+            .and_then(Node::integer)
+            .and_then(|tokens| u64::try_from(tokens).ok()),
+        money: node.at(&["budgets", of, "dollars"]).and_then(dollars),
+    };
+    BudgetSettings {
+        run: limits("run"),
+        day: limits("day"),
+    }
+}
+
+/// How long something is kept. What cannot be read is never removed.
+fn retained(tree: &Node, key: &str) -> Option<Duration> {
+    let text = tree.at(&["retention", key])?.text()?;
+    period(text).ok().flatten()
 }
 
 fn category(name: &str, node: &Node) -> Option<Category> {

@@ -7,6 +7,7 @@ use windlass_spec::nearest;
 use crate::form::Form;
 use crate::keys::{Key, ROOT, Range, Shape};
 use crate::mistake::{ConfigMistake, did_you_mean, quoted};
+use crate::prices::read_dollars;
 use crate::tree::{Content, Node, Table, child_path, dotted};
 
 /// Checks a whole text.
@@ -34,6 +35,9 @@ impl Checker<'_> {
                 // 1 and 1.0 are the same value.
                 *value = number.map_or(Value::Null, Value::from);
                 number.is_none().then_some((refused, None))
+            }
+            (Shape::Dollars, Content::Scalar(value)) if value.is_number() || value.is_string() => {
+                check_dollars(value)
             }
             (Shape::Text(form), Content::Scalar(Value::String(text))) => check_form(form, text),
             (Shape::Words(words), Content::Scalar(Value::String(text))) => check_word(words, text),
@@ -98,6 +102,12 @@ fn check_range(range: Range, value: &Value) -> Option<Refusal> {
     let number = value.as_i64()?;
     let fits = (range.min..=range.max).contains(&number);
     (!fits).then(|| (format!("{number} is not {}", range.describe()), None))
+}
+
+fn check_dollars(value: &Value) -> Option<Refusal> {
+    read_dollars(value)
+        .err()
+        .map(|error| (error.to_string(), None))
 }
 
 fn check_form(form: Form, text: &str) -> Option<Refusal> {

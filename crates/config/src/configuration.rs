@@ -14,11 +14,13 @@ use windlass_spec::{AgentName, IsolationLevel, RiskLevel, ToolName};
 use crate::build::build;
 use crate::keys;
 use crate::origin::Origin;
+use crate::prices::PriceTable;
 use crate::restrict::Restricted;
 use crate::settings::{
-    AgentSettings, ApprovalSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings,
-    GateSettings, IntentSettings, LearningSettings, Library, PrincipalSettings, SearchSettings,
-    SelectionSettings, WebToolSettings, WebhookSettings,
+    AgentSettings, ApprovalSettings, BreakerSettings, BudgetLimits, BudgetSettings, Ceilings,
+    FileToolSettings, GapSettings, GateSettings, IntentSettings, LearningSettings, Library,
+    PrincipalSettings, RetentionSettings, SearchSettings, SelectionSettings, WebToolSettings,
+    WebhookSettings,
 };
 use crate::tree::Node;
 
@@ -61,6 +63,9 @@ pub(crate) struct Inner {
     pub(crate) category_of: BTreeMap<ToolName, CategoryName>,
     pub(crate) ceilings: Ceilings,
     pub(crate) breaker: BreakerSettings,
+    pub(crate) budgets: BudgetSettings,
+    pub(crate) prices: PriceTable,
+    pub(crate) retention: RetentionSettings,
     pub(crate) selection: SelectionSettings,
     pub(crate) intents: IntentSettings,
     pub(crate) gaps: GapSettings,
@@ -82,6 +87,13 @@ pub(crate) struct Category {
     pub(crate) overrides: BTreeMap<Environment, bool>,
     /// The permissions that single tools require in addition to those of the category.
     pub(crate) demands: BTreeMap<ToolName, BTreeSet<Permission>>,
+}
+
+fn own_or_shared(own: BudgetLimits, shared: BudgetLimits) -> BudgetLimits {
+    BudgetLimits {
+        tokens: own.tokens.or(shared.tokens),
+        money: own.money.or(shared.money),
+    }
 }
 
 impl Default for Configuration {
@@ -212,8 +224,9 @@ impl Configuration {
         &self.inner.approvers
     }
 
-    /// The permissions and rate limits of a principal. Permissions are those granted to it and to `*`.
-    /// Each rate limit is its own, else that of `*`, and never above the ceiling.
+    /// The permissions, rate limits and budgets of a principal. Permissions are those granted to it and to `*`.
+    /// Each rate limit is its own, else that of `*`, and never above the ceiling. Each budget is its own, else that
+    /// of `*`.
     #[must_use]
     pub fn principal(&self, name: &str) -> PrincipalSettings {
         let of = |name: &str| self.inner.principals.get(name).cloned().unwrap_or_default();
@@ -222,6 +235,10 @@ impl Configuration {
         PrincipalSettings {
             permissions: &shared.permissions | &own.permissions,
             rate_limits: limits.capped_at(&self.inner.ceilings.rate_limits),
+            budgets: BudgetSettings {
+                run: own_or_shared(own.budgets.run, shared.budgets.run),
+                day: own_or_shared(own.budgets.day, shared.budgets.day),
+            },
         }
     }
 
@@ -280,6 +297,24 @@ impl Configuration {
     #[must_use]
     pub fn breaker(&self) -> BreakerSettings {
         self.inner.breaker
+    }
+
+    /// What all runs may use up. Agents and principals have their own budgets in addition.
+    #[must_use]
+    pub fn budgets(&self) -> BudgetSettings {
+        self.inner.budgets
+    }
+
+    /// What models cost.
+    #[must_use]
+    pub fn prices(&self) -> &PriceTable {
+        &self.inner.prices
+    }
+
+    /// How long what is stored about ended runs is kept.
+    #[must_use]
+    pub fn retention(&self) -> RetentionSettings {
+        self.inner.retention
     }
 
     /// Which tools a model is shown when there are many.

@@ -2,6 +2,7 @@
 //! and for the JSON Schema.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_spec::registry::{CategoryName, Environment, Permission};
@@ -51,6 +52,8 @@ pub(crate) enum Form {
     Webhook,
     /// An event that a webhook is sent for.
     WebhookEvent,
+    /// A period of time, or `never`.
+    Period,
 }
 
 impl Form {
@@ -94,6 +97,7 @@ impl Form {
             Self::Variable => Err(format!("`{text}` is not {}", self.describe())),
             Self::Header => check_header(text),
             Self::Given => check_given(text),
+            Self::Period => period(text).map(drop),
         }
     }
 
@@ -121,6 +125,7 @@ impl Form {
             Self::Given => "a string",
             Self::Webhook => "the name of a webhook: a letter, then letters, digits, `_` and `-`",
             Self::WebhookEvent => "an event, such as `approval.asked`",
+            Self::Period => "a period such as `12h`, `7d` or `4w`, or `never`",
         }
     }
 
@@ -150,6 +155,7 @@ impl Form {
             Self::Given => {
                 json!({ "pattern": "^([^\\r\\n]* )?env:[A-Za-z_][A-Za-z0-9_]*$|^(?!(.* )?env:)" })
             }
+            Self::Period => json!({ "pattern": "^([0-9]{1,5}[hdw]|never)$" }),
             Self::Text | Self::Path => json!({ "pattern": "\\S" }),
         }
     }
@@ -159,6 +165,29 @@ impl Form {
 /// `\S` of a schema takes for white space.
 fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || is_hidden(c))
+}
+
+/// A period of hours, days or weeks; `None` for `never`.
+pub(crate) fn period(text: &str) -> Result<Option<Duration>, String> {
+    if text == "never" {
+        return Ok(None);
+    }
+    let refused = || format!("`{text}` is not {}", Form::Period.describe());
+    let (number, unit) = text
+        .split_at_checked(text.len().saturating_sub(1))
+        .ok_or_else(refused)?;
+    let hours = match unit {
+        "h" => 1,
+        "d" => 24,
+        "w" => 7 * 24,
+        _ => return Err(refused()),
+    };
+    let is_number = (1..=5).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit());
+    let number: u64 = match is_number {
+        true => number.parse().map_err(|_| refused())?,
+        false => return Err(refused()),
+    };
+    Ok(Some(Duration::from_secs(number * hours * 60 * 60)))
 }
 
 fn is_variable(text: &str) -> bool {

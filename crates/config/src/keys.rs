@@ -4,6 +4,7 @@
 
 mod categories;
 mod learning;
+mod money;
 mod servers;
 mod table;
 mod webhooks;
@@ -47,6 +48,8 @@ pub(crate) enum Shape {
     Integer(Range),
     /// A number from 0 to 1.
     Fraction,
+    /// An amount in US dollars.
+    Dollars,
     Text(Form),
     /// One of these words.
     Words(&'static [&'static str]),
@@ -105,6 +108,7 @@ impl Shape {
                 what => format!("a whole number, {what}"),
             },
             Self::Fraction => "a number from 0 to 1".to_owned(),
+            Self::Dollars => "an amount in US dollars such as 0.25".to_owned(),
             Self::Text(form) => form.describe().to_owned(),
             Self::Words(words) => {
                 let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();

@@ -17,6 +17,7 @@ mod load;
 mod merge;
 mod mistake;
 mod origin;
+mod prices;
 mod restrict;
 mod rules;
 mod schema;
@@ -34,13 +35,15 @@ pub use keys::key_names;
 pub use load::{LoadedConfiguration, load, load_with, settings_that_need_trust};
 pub use mistake::{ConfigMistake, Severity};
 pub use origin::{Layer, Origin};
+pub use prices::{PriceSource, PriceTable};
 pub use restrict::{ProjectRules, UntrustedSetting};
 pub use schema::schema;
 pub use settings::{
-    AgentSettings, ApprovalSettings, BreakerSettings, Ceilings, FileToolSettings, GapSettings,
-    GateSettings, IntentDefinition, IntentSettings, LearningSettings, Library, PrincipalSettings,
-    SearchSettings, SelectionSettings, WebToolSettings, WebhookEvent, WebhookSecretSource,
-    WebhookSettings, WebhookTarget, WithoutConfidence,
+    AgentSettings, ApprovalSettings, BreakerSettings, BudgetLimits, BudgetSettings, Ceilings,
+    FileToolSettings, GapSettings, GateSettings, IntentDefinition, IntentSettings,
+    LearningSettings, Library, PrincipalSettings, RetentionSettings, SearchSettings,
+    SelectionSettings, WebToolSettings, WebhookEvent, WebhookSecretSource, WebhookSettings,
+    WebhookTarget, WithoutConfidence,
 };
 pub use show::ConfigEntry;
 pub use source::ConfigSource;

@@ -3,6 +3,7 @@
 
 mod ceilings;
 pub(crate) mod known;
+mod money;
 mod servers;
 mod switches;
 mod webhooks;
@@ -37,6 +38,7 @@ pub(crate) fn check(tree: &Node, mistakes: &mut Vec<ConfigMistake>) {
     webhooks::check(tree, rules.mistakes);
     switches::check(tree, rules.mistakes);
     ceilings::check(tree, rules.mistakes);
+    money::check(tree, rules.mistakes);
 }
 
 fn is_sound(tree: &Node, key: &str) -> bool {

@@ -24,6 +24,11 @@ fn shape_schema(shape: Shape) -> Value {
             json!({ "type": "integer", "minimum": range.min, "maximum": range.max })
         }
         Shape::Fraction => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+        Shape::Dollars => json!({
+            "type": ["number", "string"],
+            "minimum": 0,
+            "pattern": "^\\s*\\$?[0-9]{1,13}(\\.[0-9]{1,6}0*)?\\s*$",
+        }),
         Shape::Text(form) => text_schema(form),
         Shape::Words(words) => json!({ "type": "string", "enum": words }),
         Shape::Texts(form) => json!({ "type": "array", "items": text_schema(form) }),

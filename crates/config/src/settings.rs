@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use windlass_spec::registry::{Permission, RateLimits};
 use windlass_spec::server::{EnvTemplate, ServerName};
-use windlass_spec::{Confidence, NonEmptyText, TimeoutSeconds, ToolName};
+use windlass_spec::{Confidence, Money, NonEmptyText, TimeoutSeconds, ToolName};
 
 /// A source of tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,13 +49,15 @@ pub enum WithoutConfidence {
     Ask,
 }
 
-/// The permissions and rate limits of a principal.
+/// The permissions, rate limits and budgets of a principal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PrincipalSettings {
     /// The permissions that are granted to it.
     pub permissions: BTreeSet<Permission>,
     /// The limits on calls that are made for it.
     pub rate_limits: RateLimits,
+    /// What the runs for it may use up.
+    pub budgets: BudgetSettings,
 }
 
 /// The settings of one agent, for any principal.
@@ -65,6 +67,45 @@ pub struct AgentSettings {
     pub permissions: Option<BTreeSet<Permission>>,
     /// Servers of which it gets all usable tools, in addition to the tools that it declares.
     pub servers: BTreeSet<ServerName>,
+    /// What its runs may use up.
+    pub budgets: BudgetSettings,
+}
+
+/// What runs may use up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BudgetSettings {
+    /// One run, with the runs that work for it.
+    pub run: BudgetLimits,
+    /// All runs in one day, which begins at midnight UTC.
+    pub day: BudgetLimits,
+}
+
+/// The limits of one budget.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BudgetLimits {
+    /// Tokens of models, input and output.
+    pub tokens: Option<u64>,
+    /// Money.
+    pub money: Option<Money>,
+}
+
+impl BudgetLimits {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub const fn is_unlimited(&self) -> bool {
+        self.tokens.is_none() && self.money.is_none()
+    }
+}
+
+/// How long what is stored about ended runs is kept. `None` means that it is never removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetentionSettings {
+    /// Prompts, arguments and results, from the end of the run on.
+    pub payloads: Option<Duration>,
+    /// The record of the run, from its end on.
+    pub audit: Option<Duration>,
+    /// Whether the steps of ended runs are also written to files.
+    pub trace_files: bool,
 }
 
 /// Limits that no other value of the configuration can exceed.

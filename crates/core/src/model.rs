@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass_spec::{Message, MessageRole, ToolSpecification};
+use windlass_spec::{Message, MessageRole, ModelPrice, Money, TokenCounts, ToolSpecification};
 
 pub use windlass_spec::reserved::FINISH;
 
@@ -175,6 +175,9 @@ pub struct ModelAnswer {
     /// The usage.
     #[serde(default)]
     pub usage: Usage,
+    /// The model that answered, as `Provider/id`, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// A call as a model requested it, unchecked.
@@ -199,18 +202,87 @@ pub enum RequestedArguments {
     Text(String),
 }
 
-/// The usage of a model's answer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The usage of a model's answer, or of all answers of a run and the costs that its tools reported.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Input tokens.
+    /// Input tokens, with those that the provider read from its cache or wrote to it.
     #[serde(default)]
     pub input_tokens: u64,
     /// Output tokens.
     #[serde(default)]
     pub output_tokens: u64,
-    /// Money in millionths of a dollar, if prices are known.
+    /// The input tokens that the provider read from its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_tokens: u64,
+    /// The input tokens that the provider wrote to its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
+    /// The cost in millionths of a dollar, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub microdollars: Option<u64>,
+    pub microdollars: Option<Money>,
+    /// The number of answers whose cost is not known and not part of the sum.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unpriced_answers: u64,
+}
+
+/// Whether the count is zero, for `skip_serializing_if`.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl fmt::Debug for Usage {
+    /// Shows the counts that are not zero, like its JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Usage");
+        shown
+            .field("input_tokens", &self.input_tokens)
+            .field("output_tokens", &self.output_tokens)
+            .field(
+                "microdollars",
+                &self.microdollars.map(Money::as_microdollars),
+            );
+        for (name, count) in [
+            ("cached_tokens", self.cached_tokens),
+            ("cache_write_tokens", self.cache_write_tokens),
+            ("unpriced_answers", self.unpriced_answers),
+        ] {
+            if count > 0 {
+                shown.field(name, &count);
+            }
+        }
+        shown.finish()
+    }
+}
+
+/// What something cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cost {
+    /// Exactly this.
+    Known(Money),
+    /// This, and an amount that is not known.
+    AtLeast(Money),
+    /// Nothing is known about it.
+    Unknown,
+}
+
+impl Cost {
+    /// Whether it is known that it cost nothing.
+    #[must_use]
+    pub fn is_nothing(self) -> bool {
+        self == Self::Known(Money::ZERO)
+    }
+}
+
+impl fmt::Display for Cost {
+    /// For people, such as `$0.0042` or `unknown`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(money) => money.fmt(f),
+            Self::AtLeast(money) => write!(f, "{money} and an unknown amount"),
+            Self::Unknown => f.write_str("unknown"),
+        }
+    }
 }
 
 impl Usage {
@@ -219,14 +291,61 @@ impl Usage {
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
+
+    /// All tokens.
+    #[must_use]
+    pub const fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// The tokens as a provider charges for them.
+    #[must_use]
+    pub const fn token_counts(&self) -> TokenCounts {
+        TokenCounts {
+            input: self.input_tokens,
+            cached: self.cached_tokens,
+            cache_write: self.cache_write_tokens,
+            output: self.output_tokens,
+        }
+    }
+
+    /// What it cost. Usage of earlier versions has tokens without a cost.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        match self.microdollars {
+            Some(money) if self.unpriced_answers > 0 => Cost::AtLeast(money),
+            Some(money) => Cost::Known(money),
+            None if self.unpriced_answers == 0 && self.tokens() == 0 => Cost::Known(Money::ZERO),
+            None => Cost::Unknown,
+        }
+    }
+
+    /// The usage of one answer with what it cost by this price. A cost that the answer states itself stays. The cost is
+    /// unknown without a price, and if the provider did not count the tokens.
+    #[must_use]
+    pub fn priced(mut self, price: Option<&ModelPrice>) -> Self {
+        if self.microdollars.is_none() {
+            let price = price.filter(|price| price.is_free() || self.tokens() > 0);
+            self.microdollars = price.map(|price| price.cost(self.token_counts()));
+            self.unpriced_answers = u64::from(self.microdollars.is_none());
+        }
+        self
+    }
 }
 
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, more: Self) {
-        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+        for (sum, more) in [
+            (&mut self.input_tokens, more.input_tokens),
+            (&mut self.output_tokens, more.output_tokens),
+            (&mut self.cached_tokens, more.cached_tokens),
+            (&mut self.cache_write_tokens, more.cache_write_tokens),
+            (&mut self.unpriced_answers, more.unpriced_answers),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
         if let Some(cost) = more.microdollars {
-            self.microdollars = Some(self.microdollars.unwrap_or(0).saturating_add(cost));
+            self.microdollars = Some(self.microdollars.unwrap_or_default().saturating_add(cost));
         }
     }
 }

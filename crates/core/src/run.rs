@@ -401,9 +401,11 @@ impl Run {
                     false => Err(FoldError::RecalledLate),
                 }
             }
-            Event::Offered { .. } | Event::TaskStarted { .. } | Event::Cancelled { .. } => {
-                self.check_not_ended()
-            }
+            Event::Offered { .. }
+            | Event::TaskStarted { .. }
+            | Event::Cancelled { .. }
+            | Event::BudgetReached { .. } => self.check_not_ended(),
+            Event::CostReported { call, .. } => self.calls.call(call).map(drop),
             Event::Decided { .. }
             | Event::Asked { .. }
             | Event::Settled { .. }
@@ -505,7 +507,8 @@ impl Run {
             let is_out_of_time = matches!(
                 end,
                 RunEnd::Budget {
-                    budget: Budget::Time
+                    budget: Budget::Time,
+                    ..
                 }
             );
             is_out_of_time || !self.calls.has_deferred(self.allowance.now())
@@ -552,6 +555,7 @@ impl Run {
         if self.allowance.is_out_of_time() && !is_answered {
             return Some(RunEnd::Budget {
                 budget: Budget::Time,
+                message: None,
             });
         }
         if let Some(message) = self.transcript.too_long(&self.task) {
@@ -577,8 +581,8 @@ impl Run {
                 message,
             });
         }
-        if let Some(budget) = self.allowance.used_up() {
-            return Some(RunEnd::Budget { budget });
+        if let Some(end) = self.allowance.used_up() {
+            return Some(end);
         }
         let turns = u32::try_from(self.calls.turn_count()).unwrap_or(u32::MAX);
         (turns >= self.settings().max_iterations).then_some(RunEnd::IterationLimit)

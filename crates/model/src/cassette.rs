@@ -112,6 +112,18 @@ impl<M: ModelClient> RecordingModel<M> {
 }
 
 impl<M: ModelClient> ModelClient for RecordingModel<M> {
+    fn name(&self) -> Option<&str> {
+        self.model.name()
+    }
+
+    fn priced_name(&self) -> Option<&str> {
+        self.model.priced_name()
+    }
+
+    fn is_free(&self) -> bool {
+        self.model.is_free()
+    }
+
     fn answer<'a>(
         &'a self,
         request: &'a ModelRequest,
@@ -239,6 +251,10 @@ impl ReplayModel {
 impl ModelClient for ReplayModel {
     fn name(&self) -> Option<&str> {
         Some("replay")
+    }
+
+    fn is_free(&self) -> bool {
+        true
     }
 
     fn answer<'a>(

@@ -24,6 +24,17 @@ pub trait ModelClient: Send + Sync {
     fn name(&self) -> Option<&str> {
         None
     }
+
+    /// The name by which its price is found, as `Provider/id`.
+    fn priced_name(&self) -> Option<&str> {
+        self.name()
+    }
+
+    /// Whether its answers cost no money: they are computed on this machine, or were given before. A price that the
+    /// user sets for its name comes first.
+    fn is_free(&self) -> bool {
+        false
+    }
 }
 
 /// A model that computes its answer without waiting for anything.
@@ -59,6 +70,10 @@ impl<M: ImmediateModel> ModelClient for M {
 
     fn name(&self) -> Option<&str> {
         self.model_name()
+    }
+
+    fn is_free(&self) -> bool {
+        true
     }
 }
 

@@ -335,6 +335,14 @@ impl ModelClient for HostedModel {
     fn name(&self) -> Option<&str> {
         Some(&self.endpoint.model)
     }
+
+    fn priced_name(&self) -> Option<&str> {
+        Some(&self.endpoint.priced_name)
+    }
+
+    fn is_free(&self) -> bool {
+        self.endpoint.is_free()
+    }
 }
 
 impl fmt::Debug for HostedModel {

@@ -7,6 +7,7 @@
 //! refusal, because another process was faster, the run is restored from the journal. That is rare and reads the
 //! journal once more; the usual case copies nothing, however long the run is.
 
+mod budget;
 mod calls;
 mod gate;
 #[cfg_attr(not(feature = "learn"), path = "without_learn/driver_learning.rs")]
@@ -332,8 +333,16 @@ impl Driver {
     async fn record_start(
         &self,
         task_id: Option<String>,
-        started: Event,
+        mut started: Event,
     ) -> Result<RecordedStart, DriveError> {
+        if let Event::Started {
+            agent, settings, ..
+        } = &mut started
+        {
+            let money = &self.crew.intake().money;
+            let given = std::mem::take(settings);
+            *settings = money.limit(given, agent.name(), &self.durable.identity()?);
+        }
         let (started, mut journal) = self.durable.start(task_id, started).await?;
         let mut run = Run::fold([&started])?;
         (self.watch)(run.id(), Progress::Event(&started));
@@ -602,6 +611,9 @@ impl Drive<'_> {
             let event = Event::ModelAnswered { turn, answer, at };
             return self.record(event, Durability::Relaxed).await;
         }
+        if self.is_over_budget(request).await? {
+            return Ok(());
+        }
         let cancel = self.driver.stop.at_once.child_token();
         crash_point!("model.before");
         let span = spans::model_request(&self.run, self.member.model.name(), request);
@@ -636,7 +648,11 @@ impl Drive<'_> {
         let at = self.driver.durable.now();
         let event = match answer {
             None => Event::TimePassed { at },
-            Some(Ok(answer)) => Event::ModelAnswered { turn, answer, at },
+            Some(Ok(answer)) => {
+                let money = &self.driver.crew.intake().money;
+                let answer = money.priced(answer, &*self.member.model);
+                Event::ModelAnswered { turn, answer, at }
+            }
             Some(Err(error)) if error.kind == ModelErrorKind::Cancelled => {
                 Event::Cancelled { by: None, at }
             }

@@ -26,10 +26,12 @@ use serde_json::Value;
 use windlass_core::approval::{Approval, Principal, StandingCall, TenantPrincipal};
 use windlass_core::durable::{AtomicWrite, CallEvidence, Durability, InboxCommand, ResumableRun};
 use windlass_core::limits::{ExhaustedLimit, Limit};
+use windlass_core::model::Usage;
 use windlass_core::redact::{RedactError, RedactedEvent};
 use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
 use windlass_core::stop::StopOrders;
 use windlass_spec::{CallId, RunId, Timestamp, ToolGapReport, ToolName};
+use windlass_store::NewUsage;
 use windlass_tools::MemoryPort;
 
 use crate::playbook::PlaybookPort;
@@ -142,6 +144,24 @@ pub trait Durable: RateLimitPort {
         report: ToolGapReport,
     ) -> DurableFuture<'d, ()>;
 
+    /// The sum of what models and tools used up. Events that were appended without waiting may be missing.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn usage<'d>(&'d self, of: UsageOf<'d>) -> DurableFuture<'d, Usage>;
+
+    /// Stores usage that belongs to no event of a run. On the disk when this returns.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    fn note_usage<'d>(&'d self, new: NewUsage<'d>) -> DurableFuture<'d, ()>;
+
+    /// The identity that new runs act for.
+    ///
+    /// # Errors
+    /// If there is none.
+    fn identity(&self) -> Result<TenantPrincipal, DurableError>;
+
     /// Ends the questions that were not answered in time, of all runs. Each of them and the command in the
     /// inbox of its run are stored in one transaction, on the disk when this returns.
     ///
@@ -182,6 +202,19 @@ pub trait Durable: RateLimitPort {
     fn now(&self) -> Timestamp {
         now()
     }
+}
+
+/// Which usage to sum up.
+#[derive(Debug, Clone, Copy)]
+pub struct UsageOf<'d> {
+    /// The tenant.
+    pub tenant: &'d str,
+    /// Only that of this agent.
+    pub agent: Option<&'d str>,
+    /// Only that of this principal.
+    pub principal: Option<&'d str>,
+    /// Only that of this time or later.
+    pub since: Timestamp,
 }
 
 /// A call that counts against rate limits.

@@ -12,6 +12,7 @@ use windlass_spec::{IsolationLevel, ToolName, ToolSpecification};
 use crate::gap::GapCheck;
 use crate::intents::Intents;
 use crate::learning::Learning;
+use crate::money::MoneySettings;
 use crate::ranking::{ToolIndexes, estimated_tokens};
 
 /// The operator's settings for intake.
@@ -31,6 +32,8 @@ pub(crate) struct Intake {
     pub(crate) indexes: ToolIndexes,
     /// How strictly programs are isolated.
     pub(crate) isolation: IsolationLevel,
+    /// What models cost and what runs may use up.
+    pub(crate) money: MoneySettings,
 }
 
 impl Default for Intake {
@@ -44,6 +47,7 @@ impl Default for Intake {
             learning: None,
             indexes: ToolIndexes::default(),
             isolation: IsolationLevel::default(),
+            money: MoneySettings::default(),
         }
     }
 }

@@ -23,6 +23,7 @@ mod isolation;
 mod learning;
 mod limiter;
 mod memory;
+mod money;
 #[cfg(feature = "learn")]
 mod operator_command;
 #[cfg_attr(not(feature = "learn"), path = "without_learn/playbook.rs")]
@@ -47,7 +48,7 @@ pub use driver::{
 };
 pub use durable::{
     AppendOutcome, Durable, DurableError, DurableFuture, Journal, LimitedCall, RateLimitPort,
-    RunMonitor, STOPS_AGE, TakenOver, TurnRequest, now,
+    RunMonitor, STOPS_AGE, TakenOver, TurnRequest, UsageOf, now,
 };
 pub use gap::during_run as gap_during_run;
 pub use gap_at_load::GapAtLoad;
@@ -59,6 +60,7 @@ pub use learning::Learning;
 pub use learning::{Checker, Learned, answer_matches, experience, followed, learn};
 pub use limiter::lasting;
 pub use memory::InMemory;
+pub use money::priced_usage;
 #[cfg(feature = "learn")]
 pub use operator_command::OperatorCommand;
 #[cfg(feature = "learn")]

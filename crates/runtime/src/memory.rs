@@ -16,15 +16,16 @@ use windlass_core::durable::{
     AtomicWrite, CallEvidence, Durability, InboxAction, InboxCommand, InboxCommandId,
 };
 use windlass_core::limits::{ExhaustedLimit, Limit, LimitState, take_all};
+use windlass_core::model::Usage;
 use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
 use windlass_spec::{CallId, NonEmptyText, RunId, Timestamp, ToolGapReport, ToolName};
-use windlass_store::{indicates_tool_failure, state_and_category};
+use windlass_store::{NewUsage, indicates_tool_failure, state_and_category};
 use windlass_tools::MemoryPort;
 
 use crate::durable::{
     AppendOutcome, Durable, DurableError, DurableFuture, Journal, LimitedCall, RateLimitPort,
-    TakenOver, TurnRequest, now, ready,
+    TakenOver, TurnRequest, UsageOf, now, ready,
 };
 use crate::limiter::{Key, Turns, take_turn};
 use crate::playbook::PlaybookPort;
@@ -34,6 +35,8 @@ use crate::playbook::PlaybookPort;
 pub struct InMemory {
     runs: Arc<Mutex<HashMap<RunId, RunInMemory>>>,
     limits: Arc<Mutex<Limits>>,
+    /// Usage that belongs to no event: of which agent, and when.
+    noted: Arc<Mutex<Vec<(String, Timestamp, Usage)>>>,
 }
 
 #[derive(Debug, Default)]
@@ -312,6 +315,47 @@ impl Durable for InMemory {
     /// None: playbooks must outlive the process.
     fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>> {
         None
+    }
+
+    fn identity(&self) -> Result<TenantPrincipal, DurableError> {
+        this_program()
+    }
+
+    fn usage<'d>(&'d self, of: UsageOf<'d>) -> DurableFuture<'d, Usage> {
+        let mut sum = Usage::default();
+        let is_of = |agent: &str| of.agent.is_none_or(|wanted| wanted == agent);
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        for kept in runs.values() {
+            let agent = match kept.events.first() {
+                Some(Event::Started { agent, .. }) => agent.name().as_str(),
+                _ => continue,
+            };
+            for event in kept.events.iter().filter(|event| event.at() >= of.since) {
+                match event {
+                    Event::ModelAnswered { answer, .. } if is_of(agent) => sum += answer.usage,
+                    Event::CostReported { cost, .. } if is_of(agent) => {
+                        sum += Usage {
+                            microdollars: Some(*cost),
+                            ..Usage::default()
+                        };
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        for (agent, at, usage) in noted.iter() {
+            if *at >= of.since && is_of(agent) {
+                sum += *usage;
+            }
+        }
+        known(sum)
+    }
+
+    fn note_usage<'d>(&'d self, new: NewUsage<'d>) -> DurableFuture<'d, ()> {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.push((new.agent.to_owned(), new.at, new.usage));
+        known(())
     }
 
     fn sweep(&self) -> DurableFuture<'_, ()> {

@@ -23,6 +23,7 @@ use crate::gap::GapCheck;
 use crate::intake::Intake;
 use crate::intents::Intents;
 use crate::learning::Learning;
+use crate::money::MoneySettings;
 use crate::ranking::ToolIndexes;
 
 pub use files::{ConfigurationFiles, FileTexts, PROJECT_FILE};
@@ -210,6 +211,7 @@ impl Configured {
             learning: self.learning(),
             indexes: ToolIndexes::default(),
             isolation: self.configuration.isolation(),
+            money: MoneySettings::of(&self.configuration),
         }
     }
 

@@ -16,18 +16,21 @@ use windlass_core::durable::{
     AtomicWrite, CallEvidence, Durability, InboxAction, InboxCommand, ResumableRun,
 };
 use windlass_core::limits::ExhaustedLimit;
+use windlass_core::model::Usage;
 use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
 use windlass_core::stop::StopOrders;
 use windlass_keys::JournalKey;
 use windlass_spec::{CallId, GapMoment, NonEmptyText, RunId, Timestamp, ToolGapReport, ToolName};
-use windlass_store::{Authentication, Error, NewGap, NewRun, Options, RunJournal, Store};
+use windlass_store::{
+    Authentication, Error, NewGap, NewRun, NewUsage, Options, RunJournal, Store, UsageFilter,
+};
 use windlass_tools::MemoryPort;
 
 use crate::approver;
 use crate::durable::{
     AppendOutcome, Durable, DurableError, DurableFuture, Journal, LimitedCall, RateLimitPort,
-    RunMonitor, STOPS_AGE, TakenOver, TurnRequest, now, ready,
+    RunMonitor, STOPS_AGE, TakenOver, TurnRequest, UsageOf, now, ready,
 };
 use crate::gap_at_load::GapAtLoad;
 use crate::playbook::{PlaybookPort, Playbooks};
@@ -260,6 +263,25 @@ impl Durable for Stored {
 
     fn data(&self) -> Option<&Path> {
         self.store.path().parent()
+    }
+
+    fn identity(&self) -> Result<TenantPrincipal, DurableError> {
+        Ok(self.who.clone())
+    }
+
+    fn usage<'d>(&'d self, of: UsageOf<'d>) -> DurableFuture<'d, Usage> {
+        let filter = UsageFilter {
+            tenant: Some(of.tenant.to_owned()),
+            agent: of.agent.map(str::to_owned),
+            principal: of.principal.map(str::to_owned),
+            since: Some(of.since),
+        };
+        let store = Arc::clone(&self.store);
+        on_blocking_thread(move || Ok(store.usage(&filter)?.usage))
+    }
+
+    fn note_usage<'d>(&'d self, new: NewUsage<'d>) -> DurableFuture<'d, ()> {
+        ready(self.store.record_usage(&new))
     }
 
     fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>> {

@@ -34,7 +34,7 @@ pub(crate) enum Frame {
     },
     /// What happened to the run itself.
     Run {
-        /// `started`, `resumed`, `cancelled` or `damaged`.
+        /// `started`, `resumed`, `cancelled`, `damaged` or `over_budget`.
         state: String,
         /// When.
         at: String,
@@ -49,6 +49,15 @@ pub(crate) enum Frame {
         tools: Vec<String>,
         /// Why it could not answer.
         error: Option<String>,
+        /// When.
+        at: String,
+    },
+    /// The tool of a call stated what the call cost.
+    Cost {
+        /// The call.
+        call: String,
+        /// The cost in US dollars, as a decimal number.
+        cost_usd: String,
         /// When.
         at: String,
     },
@@ -130,6 +139,7 @@ impl Frame {
             Self::Delta { .. } => "delta",
             Self::Run { .. } => "run",
             Self::Step { .. } => "step",
+            Self::Cost { .. } => "cost",
             Self::Call { .. } => "call",
             Self::Approval { .. } => "approval",
             Self::Hold { .. } => "hold",
@@ -174,6 +184,12 @@ impl Frame {
             Event::Resumed { .. } => vec![run("resumed")],
             Event::Cancelled { .. } => vec![run("cancelled")],
             Event::JournalDamaged { .. } => vec![run("damaged")],
+            Event::BudgetReached { .. } => vec![run("over_budget")],
+            Event::CostReported { call, cost, .. } => vec![Self::Cost {
+                call: call.to_string(),
+                cost_usd: cost.to_decimal(),
+                at,
+            }],
             Event::Offered { gap, .. } => {
                 let gap = gap.clone().map(|report| Self::Gap { report, at });
                 gap.into_iter().collect()

@@ -12,9 +12,11 @@ mod learning;
 mod memory;
 mod plans;
 mod policies;
+mod retention;
 mod runs;
 mod stops;
 mod tools;
+mod usage;
 mod webhooks;
 
 use crate::route::Route;
@@ -38,6 +40,8 @@ pub(crate) fn routes() -> Vec<Route> {
         learning::routes(),
         webhooks::routes(),
         configuration::routes(),
+        usage::routes(),
+        retention::routes(),
     ]
     .concat()
 }

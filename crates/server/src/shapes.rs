@@ -90,6 +90,8 @@ pub(crate) enum RunEndName {
     Budget {
         /// Which one.
         budget: String,
+        /// Whose budget it is, if it is not only that of this run.
+        message: Option<String>,
     },
     /// It was cancelled.
     Cancelled,
@@ -149,6 +151,25 @@ pub(crate) struct StopItem {
     reason: Option<String>,
 }
 
+/// Tokens of models, and what models and tools cost.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct UsageItem {
+    /// Answers of models.
+    answers: u64,
+    /// Input tokens, with those from the cache.
+    input_tokens: u64,
+    /// Input tokens that the provider read from its cache.
+    cached_tokens: u64,
+    /// Output tokens.
+    output_tokens: u64,
+    /// The known part of the cost in US dollars, as a decimal number. Absent if nothing of it is known.
+    cost_usd: Option<String>,
+    /// Whether all of the cost is known.
+    is_cost_complete: bool,
+    /// The part of the cost that tools state.
+    tools_usd: String,
+}
+
 /// A call of a run.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct RunCallItem {
@@ -187,6 +208,8 @@ pub(crate) struct RunDetails {
     holds: Vec<Map<String, Value>>,
     /// The stop that keeps it from going on.
     stopped: Option<StopItem>,
+    /// What it and its sub-agents used up.
+    usage: UsageItem,
     /// Its answer, after its end.
     response: Option<AgentResponse>,
     /// Its answer with the whole trace, after its end.

@@ -235,6 +235,11 @@ impl BoundAgent {
         identity.require(Scope::Run)?;
         let stored = self.service.stored_for(identity)?;
         let driver = Driver::new(self.crew.clone(), Arc::new(stored));
+        let watch = self.service.writing_traces(attachment.watch.clone());
+        let attachment = Attachment {
+            watch,
+            ..attachment
+        };
         Ok(attachment.attach(driver))
     }
 

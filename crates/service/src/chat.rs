@@ -196,7 +196,7 @@ impl Service {
             usage: Usage {
                 input_tokens: total.input_tokens.saturating_sub(reported.input_tokens),
                 output_tokens: total.output_tokens.saturating_sub(reported.output_tokens),
-                microdollars: None,
+                ..Usage::default()
             },
         }))
     }

@@ -18,6 +18,7 @@ use crate::runs::{ListedRun, RunStatus};
 use crate::service::Service;
 use crate::stops::stop_to_json;
 use crate::tools::{FoundTool, ToolDetails, ToolStatus};
+use crate::usage::usage_sum_to_json;
 
 /// A call of a run with its risk and the gate's decision.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -121,6 +122,7 @@ impl RunStatus {
         object["holds"] = json!(self.holds);
         object["has_process"] = json!(self.has_process);
         object["stopped"] = json!(self.stopped.as_ref().map(stop_to_json));
+        object["usage"] = usage_sum_to_json(&self.usage);
         let waits = self.waits_for_program.as_ref().map(ToString::to_string);
         object["waits_for_program"] = json!(waits);
         object

@@ -28,6 +28,7 @@
 //! | agents | [`Service::list_agents`], [`show_agent`](Service::show_agent), [`bind`](Service::bind) |
 //! | new runs | [`BoundAgent::begin`] returns the id before anything is done, [`BegunRun::drive`], [`BegunRun::drive_or_leave`] or [`BegunRun::leave_to_worker`]; [`BoundAgent::start`] does both |
 //! | runs | [`Service::list_runs`], [`show_run`](Service::show_run), [`run`](Service::run), [`events`](Service::events), [`resume`](Service::resume), [`cancel_run`](Service::cancel_run), [`leave_to_worker`](Service::leave_to_worker), [`export_run`](Service::export_run), [`purge_runs`](Service::purge_runs) |
+//! | retention | [`Service::add_legal_holds`], [`remove_legal_holds`](Service::remove_legal_holds), [`legal_holds`](Service::legal_holds), [`preview_purge`](Service::preview_purge) |
 //! | live events of many listeners | [`Service::store_changes`], [`stored_events`](Service::stored_events), [`tenant_news`](Service::tenant_news), [`newest_event`](Service::newest_event) |
 //! | many tasks | [`DeclaredAgent::read_tasks`], [`BoundAgent::run_batch`] |
 //! | conversations | [`Service::conversation`], [`NewRun::of_message`], [`extend_conversation`](Service::extend_conversation), [`list_conversations`](Service::list_conversations), [`show_conversation`](Service::show_conversation), [`delete_conversation`](Service::delete_conversation) |
@@ -50,6 +51,7 @@
 //! | webhooks | [`Service::list_webhooks`], [`list_deliveries`](Service::list_deliveries), [`show_delivery`](Service::show_delivery), [`delivery_message`](Service::delivery_message), [`retry_delivery`](Service::retry_delivery), [`new_webhook_secret`](Service::new_webhook_secret) |
 //! | repeated requests | [`Service::reserve_run`] |
 //! | evidence | [`Service::verify_runs`], [`admin_changes`](Service::admin_changes), [`export_audit`](Service::export_audit), [`audit_key`](Service::audit_key), [`check_audit_file`] |
+//! | usage | [`Service::usage`], [`usage_to_json`] |
 //! | health | [`Service::examine`], [`has_worker`](Service::has_worker) |
 //! | worker | [`Service::work`] resumes every run that can continue, so that a decision is enough |
 //!
@@ -115,6 +117,7 @@ mod plans;
 mod playbook;
 mod policies;
 mod request_keys;
+mod retention;
 mod runs;
 mod sampling;
 mod servers;
@@ -122,8 +125,10 @@ mod service;
 mod stops;
 mod tokens;
 mod tools;
+mod traces;
 mod trust;
 pub mod types;
+mod usage;
 mod webhooks;
 mod worker;
 
@@ -187,6 +192,7 @@ pub use policies::{
     ExplainedCall, ExplainedDecision, PolicyReplay, PolicySource, RecordedCall, RecordedCalls,
     ReplayedCall,
 };
+pub use retention::{LegalHoldChange, legal_hold_to_json};
 pub use runs::{
     CANCEL_TIMEOUT, Cancellation, ListedRun, ProgramWait, ResumeOptions, RunEvents, RunQuery,
     RunStatus,
@@ -201,6 +207,8 @@ pub use tools::{
     BindingReport, DeclaredTools, ExecutionQuery, FoundTool, ToolCallRequest, ToolDetails,
     ToolEntry, ToolQuery, ToolStage, ToolStatus, execution_result,
 };
+pub use traces::trace_to_json;
 pub use trust::{TrustReview, TrustState, TrustedProject};
+pub use usage::{UsageQuery, UsageReport, usage_sum_to_json, usage_to_json};
 pub use webhooks::{DeliveryQuery, WebhookStatus, delivery_to_json};
 pub use worker::{WorkerOptions, WorkerTenants};

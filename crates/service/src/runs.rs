@@ -6,15 +6,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use windlass_core::approval::{Approval, Hold};
 use windlass_core::run::{Event, Run};
 use windlass_core::stop::StopOrder;
 use windlass_runtime::{DriveError, DurableError, RunMonitor as _, Stored, cancel_unowned};
 use windlass_spec::{RunId, Timestamp};
 use windlass_store::{
-    ApprovalFilter, ApprovalSummary, Error, HoldFilter, Purged, RunFilter, RunState, RunSummary,
-    Store,
+    ApprovalFilter, ApprovalSummary, Error, HoldFilter, RunFilter, RunState, RunSummary, Store,
+    UsageSum,
 };
 
 use crate::assembly::BoundAgent;
@@ -86,6 +85,8 @@ pub struct RunStatus {
     pub has_process: bool,
     /// The stop that keeps it from going on, if one does.
     pub stopped: Option<StopOrder>,
+    /// What it and its child runs used up.
+    pub usage: UsageSum,
 }
 
 /// Why a run waits for its program: a worker resumes only runs that it can bind identically.
@@ -190,6 +191,7 @@ impl Service {
             outermost: outermost::of(&store, &summary.run)?,
             waits_for_program: waits_for_program(&store, &summary)?,
             has_process: summary.state != RunState::Ended && store.is_owned(&summary.run)?,
+            usage: store.usage_of_run(&summary.run)?,
             summary,
             run,
             questions,
@@ -221,33 +223,6 @@ impl Service {
         let mut lines = Vec::new();
         store.export(&summary.run, &mut lines)?;
         Ok(String::from_utf8_lossy(&lines).into_owned())
-    }
-
-    /// Removes the events of runs that ended longer ago than `age`, in the whole store.
-    ///
-    /// # Errors
-    /// If the identity is not an administrator, or the store cannot be written.
-    pub fn purge_runs(&self, identity: &Identity, age: Duration) -> Result<Purged, ServiceError> {
-        identity.require(Scope::Admin)?;
-        let purged = self.store()?.purge(age, self.now())?;
-        if !purged.removed.is_empty() {
-            let runs: Vec<&RunId> = purged.removed.iter().map(|removed| &removed.run).collect();
-            self.record_admin_change(identity, "runs_purged", json!({"runs": runs}))?;
-        }
-        Ok(purged)
-    }
-
-    /// What [`Service::purge_runs`] would remove and keep. Nothing is changed.
-    ///
-    /// # Errors
-    /// If the identity is not an administrator, or the store cannot be read.
-    pub fn preview_purge(
-        &self,
-        identity: &Identity,
-        age: Duration,
-    ) -> Result<Purged, ServiceError> {
-        identity.require(Scope::Admin)?;
-        Ok(self.store()?.preview_purge(age, self.now())?)
     }
 
     /// The id of the outermost run of the identity's tenant that started last.

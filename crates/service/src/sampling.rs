@@ -6,10 +6,15 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_config::Configuration;
-use windlass_core::model::{ChatMessage, FINISH, ModelAnswer, ModelRequest, RequestedArguments};
+use windlass_core::model::{
+    ChatMessage, FINISH, ModelAnswer, ModelRequest, RequestedArguments, Usage,
+};
 use windlass_mcp::{BoxFuture, SampleAnswer, SampleRequest, Sampler};
 use windlass_model::{HostedModel, HostedSettings, ModelClient as _};
+use windlass_runtime::{Stored, now, priced_usage};
 use windlass_spec::Model;
+use windlass_spec::server::ServerSettings;
+use windlass_store::{NewUsage, UsagePurpose};
 
 /// The largest number of output tokens for a server.
 const MAX_TOKENS: u32 = 4_096;
@@ -18,13 +23,44 @@ const MAX_TOKENS: u32 = 4_096;
 pub(crate) struct ConfiguredModel {
     model: Option<String>,
     base_url: Option<String>,
+    configuration: Configuration,
+    /// The server that asks.
+    server: String,
+    /// Where the usage is recorded.
+    stored: Option<Stored>,
 }
 
 impl ConfiguredModel {
-    pub(crate) fn of(configuration: &Configuration) -> Self {
+    pub(crate) fn of(
+        configuration: &Configuration,
+        server: &ServerSettings,
+        stored: Option<Stored>,
+    ) -> Self {
         Self {
             model: configuration.model().map(str::to_owned),
             base_url: configuration.base_url().map(str::to_owned),
+            configuration: configuration.clone(),
+            server: server.name.to_string(),
+            stored,
+        }
+    }
+
+    /// Records what an answer used up. The answer was paid for, and is used even if that cannot be stored.
+    fn record(&self, client: &HostedModel, usage: Usage) {
+        let Some(stored) = &self.stored else {
+            return;
+        };
+        let new = NewUsage {
+            who: stored.who(),
+            agent: &self.server,
+            run: None,
+            purpose: UsagePurpose::Sampling,
+            model: client.priced_name(),
+            usage: priced_usage(&self.configuration, client, usage),
+            at: now(),
+        };
+        if let Err(error) = stored.store().record_usage(&new) {
+            tracing::warn!(%error, "usage_not_recorded");
         }
     }
 
@@ -59,7 +95,9 @@ impl ConfiguredModel {
         };
         let cancel = CancellationToken::new();
         let answer = client.answer(&asked, &cancel, &mut |_| {}).await;
-        let text = text(answer.map_err(|error| error.to_string())?);
+        let answer = answer.map_err(|error| error.to_string())?;
+        self.record(&client, answer.usage);
+        let text = text(answer);
         Ok(SampleAnswer { model: name, text })
     }
 }

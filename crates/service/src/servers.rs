@@ -75,7 +75,8 @@ impl Service {
             ..ServerOptions::default()
         };
         if settings.may_sample {
-            options.sampler = Some(Arc::new(ConfiguredModel::of(configuration)));
+            let model = ConfiguredModel::of(configuration, settings, self.stored().ok());
+            options.sampler = Some(Arc::new(model));
         }
         if let Transport::Http(http) = &settings.transport
             && http.oauth.is_some()

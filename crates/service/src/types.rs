@@ -10,7 +10,7 @@ pub use windlass_core::approval::{
 /// Runs, their events and what they cost.
 pub use windlass_core::gate::{Decision as GateDecision, Stage, Verdict};
 pub use windlass_core::model::{
-    ChatMessage, ModelAnswer, RequestedArguments, RequestedCall, Usage,
+    ChatMessage, Cost, ModelAnswer, RequestedArguments, RequestedCall, Usage,
 };
 pub use windlass_core::risk::{Assessment, EvaluationReport as RiskReport};
 pub use windlass_core::run::{
@@ -21,9 +21,9 @@ pub use windlass_core::stop::{StopOrder, StopTarget};
 pub use windlass_keys::{ApproverKey, KeyProtection, PublicKey};
 pub use windlass_runtime::{AskOutcome, Asker, Progress, Stop, WaitPolicy, Watch, now};
 pub use windlass_store::{
-    AdminChange, Alteration, DeliveryState, Error as StoreError, Purged, RecordedAdminChange,
-    Redactor, RunState, RunSummary, RunVerification, SignatureState, StandingId,
-    StoredConversation, StoredPlan, Tombstone, WebhookDelivery,
+    AdminChange, Alteration, DeliveryState, Error as StoreError, KeepReason, LegalHold, Purged,
+    RecordedAdminChange, Redactor, RunState, RunSummary, RunVerification, SignatureState,
+    StandingId, StoredConversation, StoredPlan, Tombstone, UsageGroup, UsageSum, WebhookDelivery,
 };
 
 /// Text that people decide about, with hidden characters shown.
@@ -35,8 +35,8 @@ pub use windlass_spec::number::read_json;
 pub use windlass_spec::plan::{Plan, PlanTask, PlanTaskId, Work};
 pub use windlass_spec::{
     Agent, AgentFile, AgentName, AgentResponse, CallId, CallRecord, CallState, Confidence,
-    ErrorCategory, Failure, NonEmptyText, RiskLevel, RunId, SecurityLevel, Signature, TaskInput,
-    TaskOutput, Timestamp, ToolAttributes, ToolExecutionResult, ToolName, ToolResponse,
+    ErrorCategory, Failure, Money, NonEmptyText, RiskLevel, RunId, SecurityLevel, Signature,
+    TaskInput, TaskOutput, Timestamp, ToolAttributes, ToolExecutionResult, ToolName, ToolResponse,
     ToolSpecification, Turn,
 };
 pub use windlass_store::{Execution, ToolStatistics};

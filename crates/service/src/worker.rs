@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use windlass_core::approval::Principal;
 use windlass_core::durable::{ResumableRun, ResumeReason};
@@ -16,7 +16,7 @@ use windlass_core::run::{Next, Run};
 use windlass_core::stop::StopOrders;
 use windlass_runtime::{Durable as _, Progress, RunMonitor as _, Stop, Watch};
 use windlass_spec::{NonEmptyText, RunId};
-use windlass_store::{RunState, RunSummary, Store};
+use windlass_store::{RetentionPlace, RunState, RunSummary, Store};
 
 use crate::assembly::BoundAgent;
 use crate::binding::StoredBinding;
@@ -24,6 +24,7 @@ use crate::error::ServiceError;
 use crate::file_changes::FileChange;
 use crate::identity::{Identity, Scope};
 use crate::options::{Attachment, Notice};
+use crate::retention::RetainedRound;
 use crate::runs::{ProgramWait, answered};
 use crate::service::Service;
 use crate::stops::work_of;
@@ -37,6 +38,12 @@ const PERIOD: Duration = Duration::from_millis(200);
 
 /// How often it ends the questions that expired.
 const SWEEP_PERIOD: Duration = Duration::from_secs(1);
+
+/// How long a worker waits between two rounds of the retention while there is more to remove.
+const RETENTION_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long it waits before it looks at all runs again.
+const RETENTION_PERIOD: Duration = Duration::from_secs(600);
 
 /// The first back-off of a run that could not be bound or driven, or made no progress. It doubles each time.
 const BACK_OFF: Duration = Duration::from_secs(1);
@@ -150,6 +157,7 @@ impl Service {
             stops_revision: None,
             driving: HashMap::new(),
             running: JoinSet::new(),
+            retention: Retention::default(),
             options,
         };
         let worked = worker.work().await;
@@ -252,7 +260,25 @@ struct Worker {
     /// The runs it drives, by task.
     driving: HashMap<Id, (RunId, ResumeReason)>,
     running: JoinSet<Result<Driven, ServiceError>>,
+    retention: Retention,
     options: WorkerOptions,
+}
+
+/// How far a worker has come with removing what the retention does not keep.
+#[derive(Default)]
+struct Retention {
+    /// The round that is under way.
+    round: Option<JoinHandle<Result<RetainedRound, ServiceError>>>,
+    /// Where the next round begins.
+    place: RetentionPlace,
+    /// When it begins; at once if there was none.
+    next: Option<Instant>,
+    /// Whether anything was removed since the file was last shrunk.
+    has_removed: bool,
+    /// Whether all runs were looked at since the worker started.
+    is_complete: bool,
+    /// Whether the last round failed, which is reported once.
+    has_failed: bool,
 }
 
 /// The back-off of a run. It ends early if there is another reason to resume the run.
@@ -289,7 +315,9 @@ impl Worker {
                     if is_due {
                         swept = Some(Instant::now());
                     }
-                    if self.options.until_idle && !has_taken && self.running.is_empty() {
+                    let is_retained = self.retain().await;
+                    let is_idle = !has_taken && self.running.is_empty() && is_retained;
+                    if self.options.until_idle && is_idle {
                         return Ok(());
                     }
                 }
@@ -323,6 +351,61 @@ impl Worker {
             self.service.stored()?.sweep().await?;
         }
         self.take_runs().await
+    }
+
+    /// Begins or ends a round of the retention, on a thread of its own, so that no run waits for it. Returns whether all
+    /// runs were looked at.
+    async fn retain(&mut self) -> bool {
+        let retention = &mut self.retention;
+        if let Some(round) = retention.round.take_if(|round| round.is_finished()) {
+            let ended = round.await;
+            let ended = ended.unwrap_or_else(|error| Err(ServiceError::failed(error.to_string())));
+            let pause = match ended {
+                Ok(round) => {
+                    retention.has_failed = false;
+                    retention.has_removed = round.has_removed;
+                    let is_over = round.next.is_none();
+                    retention.is_complete |= is_over;
+                    retention.place = round.next.unwrap_or_default();
+                    match is_over {
+                        true => RETENTION_PERIOD,
+                        false => RETENTION_PAUSE,
+                    }
+                }
+                Err(error) => {
+                    // What cannot be removed now is removed later; the runs go on.
+                    if !std::mem::replace(&mut retention.has_failed, true) {
+                        self.service.notify(&Notice::Warning(format!(
+                            "warning: what is older than the retention cannot be removed, trying again: {error}"
+                        )));
+                    }
+                    retention.is_complete = true;
+                    RETENTION_PERIOD
+                }
+            };
+            retention.next = Some(Instant::now() + pause);
+        }
+        let is_due = retention.next.is_none_or(|next| Instant::now() >= next)
+            || (self.options.until_idle && !retention.is_complete);
+        if retention.round.is_none() && is_due {
+            let service = self.service.clone();
+            let tenant = match self.options.tenants {
+                WorkerTenants::Own => Some(self.tenant.to_string()),
+                WorkerTenants::All => None,
+            };
+            let (place, had_removed) = (retention.place.clone(), retention.has_removed);
+            retention.round = Some(tokio::task::spawn_blocking(move || {
+                let mut round = service.retain(tenant.as_deref(), place)?;
+                round.has_removed |= had_removed;
+                // Once at the end: the log still holds what was removed.
+                if round.next.is_none() && round.has_removed {
+                    service.store()?.shrink_some()?;
+                    round.has_removed = false;
+                }
+                Ok(round)
+            }));
+        }
+        retention.is_complete
     }
 
     /// Lets the runs end their step, or aborts it, and leaves them to the next worker.

@@ -175,7 +175,7 @@ impl Store {
             Ok(Usage {
                 input_tokens: count(earlier.0),
                 output_tokens: count(earlier.1),
-                microdollars: None,
+                ..Usage::default()
             })
         })
     }

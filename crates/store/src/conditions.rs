@@ -73,6 +73,11 @@ impl Conditions {
         format!("{select} {} ORDER BY {order}{limit}", self.text)
     }
 
+    /// The query with these conditions, for groups of rows.
+    pub(crate) fn grouped_query(&self, select: &str, group: &str, order: &str) -> String {
+        format!("{select} {} GROUP BY {group} ORDER BY {order}", self.text)
+    }
+
     /// The query that counts the matching rows.
     pub(crate) fn count(&self, table: &str) -> String {
         format!("SELECT count(*) FROM {table} {}", self.text)

@@ -337,7 +337,8 @@ impl Error {
         }
     }
 
-    pub(crate) fn file(action: &'static str, path: &Path, source: std::io::Error) -> Self {
+    /// The error of an operation on a file, such as `remove`.
+    pub fn file(action: &'static str, path: &Path, source: std::io::Error) -> Self {
         Self::File {
             action,
             path: path.to_owned(),

@@ -108,7 +108,7 @@ pub(crate) const fn foreign(is_missing: bool) -> &'static str {
 pub(crate) struct Database {
     connection: Connection,
     pub(crate) evidence: Arc<Evidence>,
-    /// How many runs the present transaction has added.
+    /// How many runs the present transaction has added, less those that it has removed.
     new_runs: Cell<i64>,
 }
 
@@ -137,6 +137,11 @@ impl Database {
     /// Notes that the present transaction adds a run.
     pub(crate) fn note_new_run(&self) {
         self.new_runs.set(self.new_runs.get() + 1);
+    }
+
+    /// Notes that the present transaction removes a run.
+    pub(crate) fn note_removed_run(&self) {
+        self.new_runs.set(self.new_runs.get() - 1);
     }
 
     /// How many runs were noted since the last call.
@@ -340,6 +345,23 @@ pub(crate) const STOPS: SealedTable = SealedTable {
     what: "the list of what is stopped",
     columns: &["only_row", "revision", "body"],
     key: &[],
+};
+
+pub(crate) const LEGAL_HOLDS: SealedTable = SealedTable {
+    name: "legal_holds",
+    what: "the legal hold",
+    columns: &[
+        "number",
+        "tenant",
+        "run",
+        "reason",
+        "placed_by",
+        "placed_at",
+        "lifted_by",
+        "lifted_at",
+        "lift_reason",
+    ],
+    key: &[2],
 };
 
 impl SealedTable {

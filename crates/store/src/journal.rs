@@ -18,6 +18,7 @@ use crate::execution::EndedExecution;
 use crate::gap::NoticedGap;
 use crate::inbox;
 use crate::lease::RunLease;
+use crate::usage::UsageRow;
 use crate::writer::{Done, JournalHealth, Work, Writer};
 
 /// The journal of a run that this process owns. Dropping it waits for pending writes and releases the
@@ -148,6 +149,7 @@ impl RunJournal {
         let ended = EndedExecution::of(event.event());
         let noticed = NoticedGap::of(event.event());
         let notices = AnswerNotices::of(event.event());
+        let usage = UsageRow::of(event.event(), &run);
         move |seq| {
             Work::new(points, move |connection| {
                 let row = EventRow {
@@ -166,6 +168,9 @@ impl RunJournal {
                 }
                 if let Some(notices) = &notices {
                     notices.insert(connection)?;
+                }
+                if let Some(usage) = &usage {
+                    usage.insert(connection)?;
                 }
                 Ok(seq)
             })

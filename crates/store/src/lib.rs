@@ -28,6 +28,7 @@ mod hold;
 mod inbox;
 mod journal;
 mod lease;
+mod legal_hold;
 mod limits;
 mod live;
 #[cfg(feature = "memory")]
@@ -46,6 +47,7 @@ mod standing;
 mod stop;
 mod store;
 mod token;
+mod usage;
 mod variant;
 mod webhook;
 mod writer;
@@ -67,6 +69,7 @@ pub use gap::{GapFilter, NewGap, StoredGap};
 pub use hold::HoldFilter;
 pub use journal::RunJournal;
 pub use lease::RunLease;
+pub use legal_hold::{LegalHold, LegalHoldDecision};
 pub use live::{ChangeWatch, EventPlace, NewestPlace, RunEnding};
 #[cfg(feature = "memory")]
 pub use memory::{
@@ -76,12 +79,15 @@ pub use memory::{
 };
 pub use pin::{PinsRevision, StoredDefinition, StoredPin, StoredPins, StoredServer};
 pub use plan::StoredPlan;
-pub use purge::{KeepReason, KeptRun, Purged, PurgedRun};
+pub use purge::{
+    BeforePurge, KeepReason, KeptRun, Purged, PurgedRun, Retained, RetentionPlace, RetentionRound,
+};
 pub use read::{EventRecord, RunFilter, RunState, RunSummary, Tombstone};
 pub use request_key::RequestKey;
 pub use standing::{StandingFilter, StandingId, StoredStanding};
 pub use store::{NewRun, Options, Store};
 pub use token::{StoredToken, TokenDigest};
+pub use usage::{NewUsage, UsageFilter, UsageGroup, UsagePurpose, UsageSum};
 pub use variant::{StoppedCalls, VariantExecution};
 pub use webhook::{
     DeliveryClaim, DeliveryCounts, DeliveryFilter, DeliveryOutcome, DeliveryState, WebhookDelivery,

@@ -31,6 +31,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0021_chat.sql"),
     include_str!("migrations/0022_webhooks.sql"),
     include_str!("migrations/0023_durations.sql"),
+    include_str!("migrations/0024_usage.sql"),
+    include_str!("migrations/0025_retention.sql"),
 ];
 
 /// Marks the file as a Windlass database, for `file` and for the check below: "Wndl".

@@ -19,7 +19,7 @@ use windlass_core::gate::Permit;
 use windlass_core::run::{CallEnd, ToolQuestion};
 use windlass_spec::envelope::Progress;
 use windlass_spec::{
-    Deprecation, Effect, EnvelopeUse, ErrorCategory, Failure, RiskLevel, ToolSpecification,
+    Deprecation, Effect, EnvelopeUse, ErrorCategory, Failure, Money, RiskLevel, ToolSpecification,
 };
 
 use crate::bind::BoundTool;
@@ -61,24 +61,33 @@ pub struct DispatchOptions {
     pub timeout: Option<Duration>,
     /// The assessed risk of the call, if it differs from that of the specification.
     pub risk: Option<RiskLevel>,
-    /// Receives what the tool should write differently in its answer.
+    /// Receives what the tool states in its answer besides the result.
     pub notices: EnvelopeNotices,
 }
 
-/// What a tool should write differently in its answer. All clones are the same list.
+/// What a tool should write differently in its answer, and what it states that the call cost. All clones are the same.
 #[derive(Debug, Clone, Default)]
-pub struct EnvelopeNotices(Arc<Mutex<Vec<Deprecation>>>);
+pub struct EnvelopeNotices(Arc<Mutex<(Vec<Deprecation>, Option<Money>)>>);
 
 impl EnvelopeNotices {
-    fn add(&self, notices: Vec<Deprecation>) {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        list.extend(notices);
+    fn add(&self, notices: Vec<Deprecation>, cost: Option<Money>) {
+        let mut stated = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stated.0.extend(notices);
+        stated.1 = cost.or(stated.1);
     }
 
     /// The notices so far, which are removed.
     #[must_use]
     pub fn take(&self) -> Vec<Deprecation> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut stated = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut stated.0)
+    }
+
+    /// What the call cost, if the tool states it.
+    #[must_use]
+    pub fn cost(&self) -> Option<Money> {
+        let stated = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stated.1
     }
 }
 
@@ -398,8 +407,8 @@ struct Report {
 
 impl Report {
     /// Takes what an answer reports: what to write differently, and the progress so far.
-    fn take(&self, notices: Vec<Deprecation>, progress: &[Progress]) {
-        self.notices.add(notices);
+    fn take(&self, notices: Vec<Deprecation>, cost: Option<Money>, progress: &[Progress]) {
+        self.notices.add(notices, cost);
         for reported in progress {
             (self.progress)(ToolProgress {
                 done: reported.step().into(),
@@ -424,7 +433,7 @@ fn outcome_of(
                 true => envelope::open(tool.specification(), value),
                 false => Opened::Result(value).into(),
             };
-            report.take(opened.notices, &opened.progress);
+            report.take(opened.notices, opened.cost, &opened.progress);
             let (value, parts) = match opened.content {
                 Opened::Result(value) => (value, Vec::new()),
                 Opened::Data { data, parts } => (data, parts),

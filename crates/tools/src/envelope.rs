@@ -9,7 +9,7 @@ use windlass_core::approval::{Ask, CredentialUse, Intervene, NamedCall, SECRET_F
 use windlass_core::run::{CallEnd, QuestionSubject, ToolQuestion};
 use windlass_spec::envelope::{ENVELOPE_FIELDS, Progress, read_frames};
 use windlass_spec::{
-    Action, Answer, Deprecation, DeprecationCode, NonEmptyText, SecurityLevel, StreamFrame,
+    Action, Answer, Deprecation, DeprecationCode, Money, NonEmptyText, SecurityLevel, StreamFrame,
     Timestamp, ToolResponse, ToolSpecification, Type, normalise_for,
 };
 
@@ -38,6 +38,8 @@ pub(crate) struct OpenedAnswer {
     pub(crate) notices: Vec<Deprecation>,
     /// The progress that the tool reported in a stream of frames.
     pub(crate) progress: Vec<Progress>,
+    /// What the call cost, if the tool states it.
+    pub(crate) cost: Option<Money>,
 }
 
 impl From<Opened> for OpenedAnswer {
@@ -46,6 +48,7 @@ impl From<Opened> for OpenedAnswer {
             content,
             notices: Vec::new(),
             progress: Vec::new(),
+            cost: None,
         }
     }
 }
@@ -78,11 +81,13 @@ pub(crate) fn open(specification: &ToolSpecification, value: Value) -> OpenedAns
     if notices.any(|notice| notice.code == DeprecationCode::NoEnvelope) {
         return Opened::Result(value).into();
     }
+    let cost = normalised.response.cost();
     let mut content = open_response(normalised.response);
     if let Opened::Data { parts, .. } = &mut content {
         parts.extend(written);
     }
     OpenedAnswer {
+        cost,
         content: as_declared(content, declared),
         notices: normalised.notices.into_iter().map(without_secret).collect(),
         progress: Vec::new(),

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use windlass_core::run::Settings;
 use windlass_model::Dialect;
 use windlass_service::RunOptions;
+use windlass_spec::Money;
 
 use super::Mode;
 
@@ -165,6 +166,15 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
 
+    /// The most tokens of models that the run may use up, with the runs that work for it. A lower budget of the
+    /// configuration applies too.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
+
+    /// The most US dollars that the run may cost, such as 0.25. A lower budget of the configuration applies too.
+    #[arg(long, value_name = "DOLLARS")]
+    pub(crate) max_dollars: Option<Money>,
+
     /// Do not let the model ask questions of its own. Calls that need approval still ask.
     #[arg(long)]
     pub(crate) no_questions: bool,
@@ -182,6 +192,8 @@ impl Limits {
             max_iterations: self.max_iterations.unwrap_or(defaults.max_iterations),
             max_calls: self.max_calls.unwrap_or(defaults.max_calls),
             max_seconds: self.timeout,
+            max_tokens: self.max_tokens,
+            max_microdollars: self.max_dollars,
             ask_people: !self.no_questions,
             plans: self.plans,
             ..defaults

@@ -21,6 +21,7 @@ use crate::rendered::{escape_exact, escape_indented};
 use crate::stop::start_command;
 use crate::table::one_line;
 use crate::terminal::{print_json, print_line};
+use crate::usage::usage_line;
 
 /// The maximum length of shown arguments.
 const ARGUMENTS: usize = 100;
@@ -86,6 +87,9 @@ impl RunStatusOutput {
         }
         if let Some(program) = &self.status.waits_for_program {
             field("program", &program.to_string());
+        }
+        if let Some(usage) = usage_line(&self.status.usage.usage) {
+            field("used", &usage);
         }
         if let Some(run) = &self.status.run {
             field("turns", &run.turns().len().to_string());

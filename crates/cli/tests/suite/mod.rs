@@ -13,6 +13,7 @@ mod chat;
 mod commands;
 mod completions;
 mod configuration;
+mod costs;
 mod decided;
 mod documentation;
 mod envelopes;

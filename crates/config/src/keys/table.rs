@@ -1,10 +1,14 @@
 //! The table of all keys. The keys of categories and their tools are in `categories.rs`, those of servers in
-//! `servers.rs`, those of webhooks in `webhooks.rs`, and those of learning in `learning.rs`.
+//! `servers.rs`, those of webhooks in `webhooks.rs`, those of learning in `learning.rs`, and those of budgets, prices and
+//! retention in `money.rs`.
 
 use windlass_spec::Confidence;
 
 use super::categories::{CATEGORIES, RATE_LIMITS, TIMEOUT_RANGE};
 use super::learning::LEARNING;
+use super::money::{
+    BUDGETS_OF_A_PRINCIPAL, BUDGETS_OF_ALL, BUDGETS_OF_AN_AGENT, PRICES, RETENTION,
+};
 use super::servers::SERVERS;
 use super::webhooks::WEBHOOKS;
 use super::{DefaultValue, Key, Map, Range, Shape};
@@ -152,6 +156,21 @@ const KEYS: &[Key] = &[
         name: "ceilings",
         about: "Limits that no other value of the configuration can exceed. The lowest value of all layers applies.",
         shape: Shape::Table(CEILINGS),
+        default: DefaultValue::Nothing,
+        effect: KeyEffect::ByKey,
+    },
+    BUDGETS_OF_ALL,
+    Key {
+        name: "prices",
+        about: "What models cost, by names such as `OpenAI/gpt-4.1`. An entry replaces that of the list that ships.",
+        shape: Shape::Map(&PRICES),
+        default: DefaultValue::Nothing,
+        effect: KeyEffect::ByKey,
+    },
+    Key {
+        name: "retention",
+        about: "How long what is stored about ended runs is kept. A worker removes what is older.",
+        shape: Shape::Table(RETENTION),
         default: DefaultValue::Nothing,
         effect: KeyEffect::ByKey,
     },
@@ -307,6 +326,7 @@ const PRINCIPALS: Map = Map {
             ),
         },
         RATE_LIMITS_OF_A_PRINCIPAL,
+        BUDGETS_OF_A_PRINCIPAL,
     ]),
     fixed: &[],
 };
@@ -365,6 +385,7 @@ const AGENTS: Map = Map {
                 },
             ),
         },
+        BUDGETS_OF_AN_AGENT,
     ]),
     fixed: &[],
 };

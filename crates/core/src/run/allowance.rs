@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use windlass_spec::{CallId, Timestamp, Turn};
+use windlass_spec::{CallId, Money, Timestamp, Turn};
 
 use super::event::Event;
+use super::outcome::RunEnd;
 use super::settings::{Budget, Settings};
 use crate::model::Usage;
 
@@ -25,6 +26,8 @@ pub(super) struct Allowance {
     calls_of_others: BTreeMap<Turn, u32>,
     /// The calls that are lent to running sub-agents.
     lent: BTreeMap<CallId, u32>,
+    /// The end by a budget that did not allow the last request to the model.
+    refused: Option<RunEnd>,
 }
 
 impl Allowance {
@@ -37,6 +40,7 @@ impl Allowance {
             waited: 0,
             calls_of_others: BTreeMap::new(),
             lent: BTreeMap::new(),
+            refused: None,
         }
     }
 
@@ -67,6 +71,20 @@ impl Allowance {
         let loan = loan.unwrap_or(0);
         match event {
             Event::ModelAnswered { answer, .. } => self.usage += answer.usage,
+            Event::CostReported { cost, .. } => {
+                self.usage += Usage {
+                    microdollars: Some(*cost),
+                    ..Usage::default()
+                };
+            }
+            Event::BudgetReached {
+                budget, message, ..
+            } => {
+                self.refused = Some(RunEnd::Budget {
+                    budget: *budget,
+                    message: Some(message.clone()),
+                });
+            }
             Event::CallStarted { call, .. } if loan > 0 => {
                 self.lent.insert(call.clone(), loan);
                 self.lend(call.turn, loan);
@@ -115,25 +133,32 @@ impl Allowance {
         self.time_left(self.now) == Some(Duration::ZERO)
     }
 
-    /// The budget of tokens or money that is used up, if any.
-    pub(super) fn used_up(&self) -> Option<Budget> {
-        let is_reached = |limit: Option<u64>, used| limit.is_some_and(|limit| used >= limit);
-        if is_reached(self.settings.max_tokens, self.tokens()) {
-            Some(Budget::Tokens)
-        } else if is_reached(self.settings.max_microdollars, self.microdollars()) {
-            Some(Budget::Money)
-        } else {
-            None
+    /// The end of the run by a budget of tokens or money that is used up, if any.
+    pub(super) fn used_up(&self) -> Option<RunEnd> {
+        if self.refused.is_some() {
+            return self.refused.clone();
         }
+        let budget = if is_reached(self.settings.max_tokens, self.usage.tokens()) {
+            Budget::Tokens
+        } else if is_reached(self.settings.max_microdollars, self.money()) {
+            Budget::Money
+        } else {
+            return None;
+        };
+        Some(RunEnd::Budget {
+            budget,
+            message: None,
+        })
     }
 
     /// The remaining limits, for a run that may make `max_calls` calls on behalf of this one.
     pub(super) fn remaining_limits(&self, max_calls: u32, at: Timestamp) -> Settings {
-        let left = |limit: Option<u64>, used| limit.map(|limit| limit.saturating_sub(used));
+        let (tokens, money) = (self.usage.tokens(), self.money());
         Settings {
             max_calls,
-            max_tokens: left(self.settings.max_tokens, self.tokens()),
-            max_microdollars: left(self.settings.max_microdollars, self.microdollars()),
+            max_tokens: (self.settings.max_tokens).map(|limit| limit.saturating_sub(tokens)),
+            max_microdollars: (self.settings.max_microdollars)
+                .map(|limit| limit.saturating_sub(money)),
             // A started second counts as left, so that a child is never stopped before its parent.
             max_seconds: self.time_left(at).map(|left| left.as_secs() + 1),
             ..self.settings.clone()
@@ -191,13 +216,14 @@ impl Allowance {
         *of_turn = of_turn.saturating_sub(lent).saturating_add(used);
     }
 
-    fn tokens(&self) -> u64 {
-        self.usage.input_tokens + self.usage.output_tokens
+    fn money(&self) -> Money {
+        self.usage.microdollars.unwrap_or_default()
     }
+}
 
-    fn microdollars(&self) -> u64 {
-        self.usage.microdollars.unwrap_or(0)
-    }
+/// Whether a limit is used up.
+fn is_reached<T: Ord>(limit: Option<T>, used: T) -> bool {
+    limit.is_some_and(|limit| used >= limit)
 }
 
 /// An equal share of what is left, rounded up, for one of `among` runs.

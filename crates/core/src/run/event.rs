@@ -9,12 +9,12 @@ use windlass_policy::Session;
 use windlass_spec::plan::{Plan, PlanTaskId};
 use windlass_spec::registry::Permission;
 use windlass_spec::{
-    Agent, CallId, Deprecation, Failure, NonEmptyText, RawUserIntent, RunId, StrategyId,
+    Agent, CallId, Deprecation, Failure, Money, NonEmptyText, RawUserIntent, RunId, StrategyId,
     StrategySection, Timestamp, ToolGapReport, ToolName, Turn,
 };
 
 use super::plan::{PlanTaskStatus, TaskEnd};
-use super::settings::Settings;
+use super::settings::{Budget, Settings};
 use crate::approval::{Approval, Principal};
 use crate::gate::Decision;
 use crate::model::{ChatMessage, ModelAnswer, ModelErrorKind, RequestedCall, Usage};
@@ -351,6 +351,24 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
+    /// The tool of a call reported what the call cost.
+    CostReported {
+        /// The call.
+        call: CallId,
+        /// The cost in millionths of a dollar.
+        cost: Money,
+        /// When.
+        at: Timestamp,
+    },
+    /// The model was not asked, because a budget does not allow the request.
+    BudgetReached {
+        /// What is used up.
+        budget: Budget,
+        /// Whose budget it is and how much of it is used.
+        message: String,
+        /// When.
+        at: Timestamp,
+    },
     /// The journal lost its last events, so calls may have been made that it does not know.
     JournalDamaged {
         /// What was lost.
@@ -386,6 +404,8 @@ impl Event {
             | Self::CallStarted { at, .. }
             | Self::CallEnded { at, .. }
             | Self::CallRetried { at, .. }
+            | Self::CostReported { at, .. }
+            | Self::BudgetReached { at, .. }
             | Self::Reused { at, .. }
             | Self::Planned { at, .. }
             | Self::Replanned { at, .. }

@@ -20,6 +20,9 @@ pub enum RunEnd {
     Budget {
         /// Which budget.
         budget: Budget,
+        /// Whose budget it is and how much of it is used, if it is not only that of this run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
     },
     /// It was cancelled.
     Cancelled,
@@ -54,6 +57,7 @@ impl RunEnd {
             Self::IterationLimit => 1,
             Self::Budget {
                 budget: Budget::Time,
+                ..
             } => 5,
             Self::Budget { .. } => 1,
             Self::Cancelled => 130,

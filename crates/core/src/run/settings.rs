@@ -1,6 +1,7 @@
 //! The limits of a run.
 
 use serde::{Deserialize, Serialize};
+use windlass_spec::Money;
 
 /// The limits of a run and how much a model is shown. Stored in the run's first event, so that a run
 /// keeps its limits when defaults change.
@@ -18,7 +19,7 @@ pub struct Settings {
     /// Time from the first event, in seconds.
     pub max_seconds: Option<u64>,
     /// Money in millionths of a dollar, where prices are known.
-    pub max_microdollars: Option<u64>,
+    pub max_microdollars: Option<Money>,
     /// Turns in a row in which a model may make only mistakes.
     pub max_mistaken_turns: u32,
     /// Messages shown to a model.
@@ -82,6 +83,24 @@ impl Default for Settings {
             rejection_fails: true,
             max_retries: 2,
         }
+    }
+}
+
+impl Settings {
+    /// The same settings with these budgets, where they are lower.
+    #[must_use]
+    pub fn with_budgets(mut self, tokens: Option<u64>, money: Option<Money>) -> Self {
+        self.max_tokens = lower(self.max_tokens, tokens);
+        self.max_microdollars = lower(self.max_microdollars, money);
+        self
+    }
+}
+
+/// The lower of two limits. None is higher than every other.
+fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_spec::{
-    Agent, CallId, CallState, Effect, ErrorCategory, Failure, NonEmptyText, RunId, StepAction,
-    Timestamp,
+    Agent, CallId, CallState, Effect, ErrorCategory, Failure, Money, NonEmptyText, RunId,
+    StepAction, Timestamp,
 };
 
 use super::*;
@@ -391,7 +391,8 @@ fn every_budget_ends_the_run_and_is_named() {
             usage: Usage {
                 input_tokens: 60,
                 output_tokens: 40,
-                microdollars: Some(10),
+                microdollars: Some(Money::from_microdollars(10)),
+                ..Usage::default()
             },
             ..ModelAnswer::default()
         });
@@ -405,16 +406,18 @@ fn every_budget_ends_the_run_and_is_named() {
             ..none()
         }),
         RunEnd::Budget {
-            budget: Budget::Tokens
+            budget: Budget::Tokens,
+            message: None,
         }
     );
     assert_eq!(
         spent(Settings {
-            max_microdollars: Some(10),
+            max_microdollars: Some(Money::from_microdollars(10)),
             ..none()
         }),
         RunEnd::Budget {
-            budget: Budget::Money
+            budget: Budget::Money,
+            message: None,
         }
     );
     assert_eq!(
@@ -423,7 +426,8 @@ fn every_budget_ends_the_run_and_is_named() {
             ..none()
         }),
         RunEnd::Budget {
-            budget: Budget::Time
+            budget: Budget::Time,
+            message: None,
         }
     );
 }
@@ -821,7 +825,8 @@ fn end_of_a_run_determines_the_exit_code() {
     assert_eq!(RunEnd::Cancelled.exit_code(), 130);
     assert_eq!(
         RunEnd::Budget {
-            budget: Budget::Time
+            budget: Budget::Time,
+            message: None,
         }
         .exit_code(),
         5
@@ -896,8 +901,9 @@ fn any_answer() -> impl Strategy<Value = ModelAnswer> {
             usage: Usage {
                 input_tokens: tokens,
                 output_tokens: tokens,
-                microdollars: None,
+                ..Usage::default()
             },
+            model: None,
         })
 }
 

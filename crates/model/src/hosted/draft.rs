@@ -242,6 +242,7 @@ impl<'a> Draft<'a> {
                 thought,
                 calls: found.calls,
                 usage,
+                model: None,
             },
             wrote_calls_as_text,
         })

@@ -63,6 +63,10 @@ pub(crate) struct Endpoint {
     pub(crate) key_variable: String,
     /// The provider, for messages.
     pub(crate) provider: String,
+    /// `Provider/id`.
+    pub(crate) priced_name: String,
+    /// Whether the provider is a program that runs models itself.
+    runs_models: bool,
 }
 
 impl Endpoint {
@@ -149,7 +153,16 @@ impl Endpoint {
             key: key.map(|key| Secret::new(key.trim().to_owned())),
             key_variable,
             provider: model.provider().as_str().to_owned(),
+            priced_name: model.to_string(),
+            runs_models: matches!(model.provider(), Provider::Ollama),
         })
+    }
+
+    /// Whether the model runs on this machine. A server of another kind on this machine may only forward requests to
+    /// a provider, and so does Ollama for the models of its cloud.
+    pub(crate) fn is_free(&self) -> bool {
+        let is_of_cloud = self.model.ends_with("-cloud") || self.model.ends_with(":cloud");
+        self.runs_models && self.is_local() && !is_of_cloud
     }
 
     /// The address of `path` below the base URL, whose own query is kept.

@@ -10,6 +10,7 @@ use windlass_core::model::{ChatMessage, ModelAnswer, ModelErrorKind, ModelReques
 use windlass_model::{
     CassetteError, ModelClient, ModelError, RecordingModel, ReplayModel, ScriptedModel, Scrubber,
 };
+use windlass_spec::Money;
 
 use super::support::{ask, call, longer_request, request};
 
@@ -41,8 +42,10 @@ fn answer() -> ModelAnswer {
         usage: Usage {
             input_tokens: 3,
             output_tokens: 4,
-            microdollars: Some(5),
+            microdollars: Some(Money::from_microdollars(5)),
+            ..Usage::default()
         },
+        ..ModelAnswer::default()
     }
 }
 

@@ -37,7 +37,7 @@ async fn text_is_emitted_while_it_arrives_and_usage_at_the_end() {
     let usage = Usage {
         input_tokens: 12,
         output_tokens: 3,
-        microdollars: None,
+        ..Usage::default()
     };
     let answer = outcome.answer.unwrap();
     assert_eq!(

@@ -18,7 +18,7 @@ use windlass_core::run::{
 };
 use windlass_core::stop::StopOrder;
 use windlass_spec::plan::PlanTaskId;
-use windlass_spec::{CallId, Deprecation, Effect, ErrorCategory, Failure, RiskLevel};
+use windlass_spec::{CallId, Deprecation, Effect, ErrorCategory, Failure, Money, RiskLevel};
 use windlass_store::{crash_point, indicates_tool_failure, state_and_category};
 use windlass_tools::{
     ApprovalStatement, BoundTool, CallContext, Caller, DispatchOptions, DispatchOutcome,
@@ -37,8 +37,8 @@ pub(super) type Outcome = Result<CallOutcome, DriveError>;
 
 pub(super) enum CallOutcome {
     Ended(Box<Ended>),
-    /// The tool asks a person, and what it should write differently.
-    NeedsAnswer(Box<ToolQuestion>, Vec<Deprecation>),
+    /// The tool asks a person, what it should write differently, and what it states that this cost.
+    NeedsAnswer(Box<ToolQuestion>, Vec<Deprecation>, Option<Money>),
     /// The child run of a sub-agent was stopped after a step, or waits for an approval or answer. The call is
     /// still running and continues when the run is resumed.
     Suspended {
@@ -85,6 +85,8 @@ pub(super) struct Ended {
     variant: Option<Variant>,
     /// What the tool should write differently in its answer.
     notices: Vec<Deprecation>,
+    /// What the tool states that the call cost.
+    cost: Option<Money>,
 }
 
 impl Ended {
@@ -101,6 +103,18 @@ impl From<CallEnd> for Ended {
             is_tainted: false,
             variant: None,
             notices: Vec::new(),
+            cost: None,
+        }
+    }
+}
+
+impl CallOutcome {
+    /// What the tool states that the call cost.
+    fn cost(&self) -> Option<Money> {
+        match self {
+            Self::Ended(ended) => ended.cost,
+            Self::NeedsAnswer(_, _, cost) => *cost,
+            Self::Suspended { .. } | Self::TaskEnded(..) => None,
         }
     }
 }
@@ -171,30 +185,32 @@ impl<'d> Drive<'d> {
                         cancel.cancel();
                     }
                 }
-                Ok(Some((WorkItem::Call(call), outcome))) => match outcome? {
-                    CallOutcome::Ended(ended) => {
-                        if let Some(again) = self.try_again(&call, &ended, &cancel).await? {
-                            running.push(again);
-                            continue;
+                Ok(Some((WorkItem::Call(call), outcome))) => {
+                    match self.take_cost(&call, outcome?).await? {
+                        CallOutcome::Ended(ended) => {
+                            if let Some(again) = self.try_again(&call, &ended, &cancel).await? {
+                                running.push(again);
+                                continue;
+                            }
+                            self.end_call(&call, *ended).await?;
+                            // If the child run was cancelled, this run may be cancelled too.
+                            let is_sub_agent = self.run.kind(&call) == Some(CallKind::SubAgent);
+                            if is_sub_agent && self.cancel_if_requested().await? {
+                                cancel.cancel();
+                            }
                         }
-                        self.end_call(&call, *ended).await?;
-                        // If the child run was cancelled, this run may be cancelled too.
-                        let is_sub_agent = self.run.kind(&call) == Some(CallKind::SubAgent);
-                        if is_sub_agent && self.cancel_if_requested().await? {
-                            cancel.cancel();
+                        CallOutcome::NeedsAnswer(question, notices, _) => {
+                            self.ask_for_tool(&call, *question, notices).await?;
                         }
-                    }
-                    CallOutcome::NeedsAnswer(question, notices) => {
-                        self.ask_for_tool(&call, *question, notices).await?;
-                    }
-                    CallOutcome::Suspended { for_person, stop } => {
-                        *suspended.get_or_insert(false) |= for_person;
-                        if let Some(stop) = stop {
-                            self.note_stop(*stop);
+                        CallOutcome::Suspended { for_person, stop } => {
+                            *suspended.get_or_insert(false) |= for_person;
+                            if let Some(stop) = stop {
+                                self.note_stop(*stop);
+                            }
                         }
+                        CallOutcome::TaskEnded(..) => {}
                     }
-                    CallOutcome::TaskEnded(..) => {}
-                },
+                }
                 Ok(None) => break,
                 Err(_) if left > INBOX_POLL => {
                     if !cancel.is_cancelled() && self.is_cancel_requested().await? {
@@ -222,6 +238,23 @@ impl<'d> Drive<'d> {
             Some(true) if self.run.end().is_none() => self.suspend().await,
             Some(_) => Ok(Flow::Yield),
         }
+    }
+
+    /// Records what a tool states that its call cost, whatever came of the call.
+    async fn take_cost(
+        &mut self,
+        call: &CallId,
+        outcome: CallOutcome,
+    ) -> Result<CallOutcome, DriveError> {
+        if let Some(cost) = outcome.cost().filter(|cost| *cost > Money::ZERO) {
+            let event = Event::CostReported {
+                call: call.clone(),
+                cost,
+                at: self.driver.durable.now(),
+            };
+            self.record(event, Durability::Relaxed).await?;
+        }
+        Ok(outcome)
     }
 
     /// The future that makes a failed call again after a pause, if it is tried again.
@@ -369,10 +402,11 @@ impl<'d> Drive<'d> {
                         is_tainted: taint.is_tainted(),
                         variant,
                         notices: notices.take(),
+                        cost: notices.cost(),
                         ..end.into()
                     })),
                     DispatchOutcome::Question(question) => {
-                        CallOutcome::NeedsAnswer(question, notices.take())
+                        CallOutcome::NeedsAnswer(question, notices.take(), notices.cost())
                     }
                 };
                 (call, Ok(outcome))
@@ -485,6 +519,7 @@ async fn work_as_child(driver: Driver, first: Option<Event>) -> Outcome {
             is_tainted: run.is_tainted(),
             variant: None,
             notices: Vec::new(),
+            cost: None,
         })),
         None => suspended(&run),
     })
@@ -538,7 +573,7 @@ pub(super) fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
             ErrorCategory::BudgetExceeded,
             "the sub-agent ran out of turns",
         ),
-        RunEnd::Budget { budget } => {
+        RunEnd::Budget { budget, .. } => {
             let why = format!("the sub-agent ran out of {}", budget.as_str());
             failed(ErrorCategory::BudgetExceeded, &why)
         }

@@ -2,9 +2,12 @@
 
 use windlass_core::durable::Durability;
 use windlass_core::run::{Event, Run};
+use windlass_model::ModelClient;
+use windlass_store::UsagePurpose;
 
 use super::{Drive, DriveError, Driver, MAX_LEARNED_TURNS};
 use crate::learning::{Learned, learn, recall};
+use crate::money::MeteredModel;
 use crate::progress::Progress;
 
 impl Driver {
@@ -25,8 +28,18 @@ impl Driver {
             .learning
             .as_ref()
             .filter(|learning| learning.learns)?;
-        let model = self.crew.get(run.agent().name());
-        let model = model.map(|member| &*member.model);
+        let who = self.durable.identity().ok();
+        let member = self.crew.get(run.agent().name());
+        let model = member.zip(who.as_ref()).map(|(member, who)| MeteredModel {
+            model: &*member.model,
+            money: &intake.money,
+            durable: &*self.durable,
+            who,
+            agent: run.agent().name(),
+            run: run.id(),
+            purpose: UsagePurpose::Learning,
+        });
+        let model = model.as_ref().map(|model| model as &dyn ModelClient);
         let isolation = self.isolation();
         let learned = learn(
             &**playbooks,

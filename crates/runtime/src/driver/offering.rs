@@ -7,11 +7,13 @@ use windlass_core::durable::Durability;
 use windlass_core::gate::Permit;
 use windlass_core::run::{CallEnd, Event, tool_search_result};
 use windlass_spec::registry::Environment;
+use windlass_store::UsagePurpose;
 
 use super::{Drive, DriveError};
 use crate::gap::{GapCheck, Lacking, UnconfiguredTool, before_run, before_run_by_model};
 use crate::intake::{ToolSelection, find};
 use crate::intents::UnderstoodTask;
+use crate::money::MeteredModel;
 
 /// The number of tools that a search returns by default.
 const DEFAULT_LIMIT: u64 = 5;
@@ -98,8 +100,17 @@ impl Drive<'_> {
         let unconfigured = self.unconfigured_tools();
         if check.ask_model {
             let cancel = self.driver.stop.at_once.child_token();
-            let model = &*self.member.model;
-            let asked = before_run_by_model(run, rules, check, &unconfigured, model, &cancel);
+            let intake = self.driver.crew.intake();
+            let model = MeteredModel {
+                model: &*self.member.model,
+                money: &intake.money,
+                durable: &*self.driver.durable,
+                who: self.journal.who(),
+                agent: run.agent().name(),
+                run: run.id(),
+                purpose: UsagePurpose::Gap,
+            };
+            let asked = before_run_by_model(run, rules, check, &unconfigured, &model, &cancel);
             if let Some(found) = asked.await {
                 return found;
             }

@@ -83,7 +83,7 @@ fn ended(end: &RunEnd) -> ExperienceEnd {
     match end {
         RunEnd::Completed => ExperienceEnd::Completed,
         RunEnd::IterationLimit => ExperienceEnd::Incomplete("it ran out of turns".to_owned()),
-        RunEnd::Budget { budget } => {
+        RunEnd::Budget { budget, .. } => {
             ExperienceEnd::Incomplete(format!("it ran out of its budget ({})", budget.as_str()))
         }
         RunEnd::Cancelled => ExperienceEnd::Stopped("it was stopped".to_owned()),

@@ -11,7 +11,7 @@ use windlass_model::ScriptedModel;
 use windlass_runtime::{
     Crew, Driver, Durable as _, InMemory, Progress, STOPS_AGE, Stop, Stored, now,
 };
-use windlass_spec::{AgentFile, AgentName, CallRecord, CallState, ErrorCategory, RunId};
+use windlass_spec::{AgentFile, AgentName, CallRecord, CallState, ErrorCategory, Money, RunId};
 use windlass_store::Store;
 
 use super::support::{call, finish, greeting, identity, member, new_task};
@@ -46,7 +46,8 @@ async fn the_work_of_a_sub_agent_is_a_run_with_a_parent() {
         usage: Usage {
             input_tokens: 7,
             output_tokens: 3,
-            microdollars: Some(2),
+            microdollars: Some(Money::from_microdollars(2)),
+            ..Usage::default()
         },
         ..finish("Hello, Ada! Nice to meet you.")
     };
@@ -67,7 +68,7 @@ async fn the_work_of_a_sub_agent_is_a_run_with_a_parent() {
     assert_eq!(child.calls().count(), 1);
     // The usage of the child counts against the parent's budget.
     assert_eq!(run.usage().input_tokens, 7);
-    assert_eq!(run.usage().microdollars, Some(2));
+    assert_eq!(run.usage().microdollars, Some(Money::from_microdollars(2)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

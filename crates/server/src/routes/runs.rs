@@ -3,7 +3,7 @@
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass_service::types::{RunState, Settings, TaskInput, Timestamp};
+use windlass_service::types::{Money, RunState, Settings, TaskInput, Timestamp};
 use windlass_service::{NewRun, RunOptions, RunQuery, Scope};
 
 use crate::call::{Call, Nothing, Reply};
@@ -73,6 +73,35 @@ pub(super) struct Limits {
     max_tokens: Option<u64>,
     /// The most seconds.
     max_seconds: Option<u64>,
+    /// The most US dollars, as a decimal number such as `0.25`.
+    max_dollars: Option<Dollars>,
+}
+
+/// An amount in US dollars.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Dollars(Money);
+
+impl TryFrom<String> for Dollars {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|error| format!("{error}"))
+    }
+}
+
+impl JsonSchema for Dollars {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Dollars".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "pattern": "^[0-9]{1,9}(\\.[0-9]{1,6})?$"})
+    }
 }
 
 impl Limits {
@@ -82,6 +111,7 @@ impl Limits {
             max_calls: self.max_calls.unwrap_or(usual.max_calls),
             max_tokens: self.max_tokens.or(usual.max_tokens),
             max_seconds: self.max_seconds.or(usual.max_seconds),
+            max_microdollars: self.max_dollars.map(|dollars| dollars.0),
             ..usual
         }
     }

@@ -7,12 +7,13 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::ChildStderr;
+use windlass_core::model::Cost;
 use windlass_core::run::{Entry, Event, Run, RunEnd};
 use windlass_learn::ab::Measure;
 use windlass_policy::Verdict;
 use windlass_runtime::answer_matches;
 use windlass_spawn::Isolation;
-use windlass_spec::{ErrorCategory, IsolationLevel, ProgramAccess, TaskInput};
+use windlass_spec::{ErrorCategory, IsolationLevel, Money, ProgramAccess, TaskInput};
 use windlass_store::Store;
 
 use crate::error::ServiceError;
@@ -178,7 +179,8 @@ pub struct RunMeasurements {
     pub latency_ms: u64,
     /// How many tokens it used.
     pub tokens: u64,
-    /// What it cost, if the price is known.
+    /// What it cost in millionths of a dollar, if it cost money and all prices are known. Free answers are compared
+    /// by their tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub microdollars: Option<u64>,
     /// The result of each check, by its command.
@@ -251,8 +253,11 @@ pub(super) async fn measure(
         success: is_success(run, task),
         iterations: run.turns().len() as u64,
         latency_ms: u64::try_from(run.working_time().as_millis())?,
-        tokens: usage.input_tokens + usage.output_tokens,
-        microdollars: usage.microdollars,
+        tokens: usage.tokens(),
+        microdollars: match usage.cost() {
+            Cost::Known(money) if money > Money::ZERO => Some(money.as_microdollars()),
+            _ => None,
+        },
         checks,
         errors,
         denials,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::money::NotMoney;
 use crate::names::TextError;
 use crate::time::NotATime;
 
@@ -45,6 +46,9 @@ pub enum EnvelopeProblem {
     /// It is not a timestamp.
     #[error("is invalid: {0}")]
     Time(NotATime),
+    /// It is not an amount of money.
+    #[error("is invalid: {0}")]
+    Cost(NotMoney),
     /// It has another name now.
     #[error("was renamed; write `{0}`")]
     Renamed(&'static str),

@@ -15,6 +15,7 @@ use super::plan::{PlanReport, WorkData};
 use super::response::ToolResponse;
 use super::words::{HilAction, InterventionStatus, ToolStatus, WorkStatus};
 use crate::failure::{Effect, ErrorCategory, Failure};
+use crate::money::Money;
 use crate::names::NonEmptyText;
 use crate::time::Timestamp;
 
@@ -30,6 +31,8 @@ struct JsonEnvelope<'a> {
     data: JsonData<'a>,
     #[serde(flatten)]
     failure: Option<JsonFailure<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<String>,
     timestamp: Timestamp,
 }
 
@@ -92,6 +95,7 @@ impl Serialize for ToolResponse {
                 effect: failure.effect,
                 model_message: &failure.model_message,
             }),
+            cost_usd: self.cost().map(Money::to_decimal),
             timestamp: self.timestamp(),
         };
         written.serialize(serializer)
@@ -158,9 +162,16 @@ pub(super) fn read(json: Value) -> Result<ToolResponse, EnvelopeError> {
             read_intervention(&mut top, InterventionStatus::HumanRequired)?
         }
     };
+    let cost = top.optional_text("cost_usd")?;
+    let cost = cost.map(|cost| cost.parse::<Money>()).transpose();
+    let cost = cost.map_err(|error| top.error("cost_usd", EnvelopeProblem::Cost(error)))?;
     let timestamp = top.time("timestamp")?;
     top.finish()?;
-    Ok(ToolResponse::read(answer, extra, timestamp))
+    let response = ToolResponse::read(answer, extra, timestamp);
+    Ok(match cost {
+        Some(cost) => response.with_cost(cost),
+        None => response,
+    })
 }
 
 fn read_error(top: &mut Fields) -> Result<(Answer, Object), EnvelopeError> {

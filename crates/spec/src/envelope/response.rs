@@ -12,6 +12,7 @@ use super::plan::{PlanReport, WorkData};
 use super::raw;
 use super::words::{ToolStatus, WorkStatus};
 use crate::failure::Failure;
+use crate::money::Money;
 use crate::time::Timestamp;
 
 /// The answer of a tool.
@@ -24,6 +25,7 @@ pub struct ToolResponse {
     /// The unknown fields of `data`. Only reading fills it, so it never has a name that the answer
     /// writes itself.
     extra: Object,
+    cost: Option<Money>,
     timestamp: Timestamp,
 }
 
@@ -35,8 +37,16 @@ impl ToolResponse {
         Self {
             answer,
             extra,
+            cost: None,
             timestamp,
         }
+    }
+
+    /// The same answer, which states what the call cost.
+    #[must_use]
+    pub const fn with_cost(mut self, cost: Money) -> Self {
+        self.cost = Some(cost);
+        self
     }
 
     /// A success with any JSON, or with a [`Page`], a [`Nested`](super::Nested) or a [`Batch`].
@@ -169,6 +179,12 @@ impl ToolResponse {
         self.answer.action()
     }
 
+    /// What the call cost, if the tool states it.
+    #[must_use]
+    pub const fn cost(&self) -> Option<Money> {
+        self.cost
+    }
+
     /// When the tool answered.
     #[must_use]
     pub const fn timestamp(&self) -> Timestamp {
@@ -215,6 +231,7 @@ impl ToolResponse {
         let redacted = Self {
             answer: self.answer.for_model(),
             extra,
+            cost: None,
             timestamp: self.timestamp,
         };
         let mut json = redacted.for_operator();
@@ -248,6 +265,7 @@ impl ToolResponse {
         Self {
             answer,
             extra,
+            cost: None,
             timestamp,
         }
     }

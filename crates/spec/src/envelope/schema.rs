@@ -201,11 +201,16 @@ fn answer_with_optional(statuses: &[&str], more: &Value, optional: &[&str]) -> V
         "status": { "enum": statuses },
         "action": { "$ref": "#/$defs/Action" },
         "timestamp": { "$ref": "#/$defs/Time" },
+        "cost_usd": {
+            "description": "What the call cost, in US dollars. It counts in the budgets of the run.",
+            "type": ["string", "null"],
+            "pattern": "^\\s*\\$?[0-9]{1,13}(\\.[0-9]{1,6}0*)?\\s*$",
+        },
     });
     for (name, schema) in more.as_object().into_iter().flatten() {
         properties[name] = schema.clone();
     }
-    closed(&properties, optional)
+    closed(&properties, &[optional, &["cost_usd"]].concat())
 }
 
 fn error() -> Value {

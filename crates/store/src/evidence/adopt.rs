@@ -12,8 +12,8 @@ use windlass_keys::{JournalKey, hex, random_bytes, sha256};
 use super::chain::sign_all;
 use super::position;
 use super::{
-    APPROVALS, Authentication, Belonging, COMMANDS, Database, Evidence, HOLDS, RUNS, Record,
-    STANDING, STOPS, SealedTable, TOKENS,
+    APPROVALS, Authentication, Belonging, COMMANDS, Database, Evidence, HOLDS, LEGAL_HOLDS, RUNS,
+    Record, STANDING, STOPS, SealedTable, TOKENS,
 };
 use crate::error::Error;
 use crate::read::run_id;
@@ -150,7 +150,14 @@ fn sign_database(database: &Database, key: &JournalKey, journal: &str) -> Result
     sign_open_runs(database)?;
     sign_bodies(database)?;
     for table in [
-        &APPROVALS, &HOLDS, &COMMANDS, &STANDING, &TOKENS, &STOPS, &RUNS,
+        &APPROVALS,
+        &HOLDS,
+        &COMMANDS,
+        &STANDING,
+        &TOKENS,
+        &STOPS,
+        &LEGAL_HOLDS,
+        &RUNS,
     ] {
         seal_all(database, table)?;
     }

@@ -9,6 +9,7 @@ use super::position::Position;
 use super::{Belonging, Database, SealedTable, check_run};
 use crate::admin;
 use crate::error::Error;
+use crate::legal_hold;
 use crate::read::count;
 use crate::store::Store;
 
@@ -198,6 +199,14 @@ fn verify_rest(database: &Database) -> Result<Vec<Alteration>, Error> {
     alterations.extend(check_rows(database, &super::TOKENS, None)?.1);
     if let Err(error) = crate::stop::read(database) {
         alterations.push(Alteration::of(error)?);
+    }
+    alterations.extend(check_rows(database, &super::LEGAL_HOLDS, None)?.1);
+    if let Some(reason) = legal_hold::missing_holds(database)? {
+        alterations.push(Alteration {
+            place: "the list of legal holds".to_owned(),
+            event: None,
+            reason,
+        });
     }
     for error in admin::check_all(database)? {
         alterations.push(Alteration::of(error)?);

@@ -10,7 +10,7 @@ fn a_full_database_refuses_new_events_and_keeps_stored_ones() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("windlass.db");
     let options = Options {
-        max_bytes: Some(450 * 1024),
+        max_bytes: Some(520 * 1024),
         ..Options::default()
     };
     let store = Store::open_with(&path, options).unwrap();

@@ -27,6 +27,7 @@ mod prepared_runs;
 mod questions;
 mod reading;
 mod resumable;
+mod retain;
 mod retention;
 mod secrets;
 mod standing;

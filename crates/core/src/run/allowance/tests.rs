@@ -105,30 +105,38 @@ fn calls_of_others_count_by_turn() {
     assert_eq!(allowance.calls_of_others(), 7);
 }
 
+fn used_up(budget: Budget) -> Option<RunEnd> {
+    Some(RunEnd::Budget {
+        budget,
+        message: None,
+    })
+}
+
 #[test]
 fn remaining_settings_subtract_usage() {
     let mut allowance = allowance(Settings {
         max_tokens: Some(100),
-        max_microdollars: Some(50),
+        max_microdollars: Some(Money::from_microdollars(50)),
         ..Settings::default()
     });
     let usage = Usage {
         input_tokens: 60,
         output_tokens: 10,
-        microdollars: Some(50),
+        microdollars: Some(Money::from_microdollars(50)),
+        ..Usage::default()
     };
     allowance.apply(&call_ended(usage, 0), false, Turn::FIRST, None);
-    assert_eq!(allowance.used_up(), Some(Budget::Money));
+    assert_eq!(allowance.used_up(), used_up(Budget::Money));
     let rest = allowance.remaining_limits(7, at(0));
     assert_eq!(rest.max_calls, 7);
     assert_eq!(rest.max_tokens, Some(30));
-    assert_eq!(rest.max_microdollars, Some(0));
+    assert_eq!(rest.max_microdollars, Some(Money::ZERO));
     let usage = Usage {
         input_tokens: 30,
         ..Usage::default()
     };
     allowance.apply(&call_ended(usage, 0), false, Turn::FIRST, None);
-    assert_eq!(allowance.used_up(), Some(Budget::Tokens));
+    assert_eq!(allowance.used_up(), used_up(Budget::Tokens));
 }
 
 #[test]

@@ -238,12 +238,11 @@ fn read_usage(usage: Option<EventUsage>, draft: &mut Draft<'_>) {
         return;
     };
     if let Some(tokens) = usage.input_tokens.0 {
-        let cached = [
-            usage.cache_creation_input_tokens,
-            usage.cache_read_input_tokens,
-        ];
-        let cached = cached.iter().filter_map(|count| count.0);
-        draft.usage.input_tokens = cached.fold(tokens, u64::saturating_add);
+        let written = usage.cache_creation_input_tokens.0.unwrap_or(0);
+        let cached = usage.cache_read_input_tokens.0.unwrap_or(0);
+        draft.usage.input_tokens = tokens.saturating_add(written).saturating_add(cached);
+        draft.usage.cached_tokens = cached;
+        draft.usage.cache_write_tokens = written;
     }
     if let Some(tokens) = usage.output_tokens.0 {
         draft.usage.output_tokens = tokens;

@@ -114,6 +114,7 @@ struct UsageMetadata {
     tool_use_prompt_token_count: Count,
     candidates_token_count: Count,
     thoughts_token_count: Count,
+    cached_content_token_count: Count,
 }
 
 #[derive(Default, Deserialize)]
@@ -235,6 +236,7 @@ impl WireFormat for Gemini {
                 sum([usage.prompt_token_count, usage.tool_use_prompt_token_count]);
             draft.usage.output_tokens =
                 sum([usage.candidates_token_count, usage.thoughts_token_count]);
+            draft.usage.cached_tokens = usage.cached_content_token_count.0.unwrap_or(0);
         }
         let Some(candidate) = event.candidates.0.into_iter().next() else {
             let blocked = event.prompt_feedback.map(|feedback| feedback.block_reason);

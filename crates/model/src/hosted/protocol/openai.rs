@@ -45,7 +45,7 @@ struct Chunk<'a> {
     #[serde(borrow)]
     choices: Items<Choice<'a>>,
     #[serde(borrow)]
-    usage: TextOr<'a, ChunkUsage>,
+    usage: TextOr<'a, ChunkUsage<'a>>,
     #[serde(borrow)]
     error: Text<'a>,
 }
@@ -114,9 +114,20 @@ struct FunctionDelta<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ChunkUsage {
+struct ChunkUsage<'a> {
     prompt_tokens: Count,
     completion_tokens: Count,
+    #[serde(borrow)]
+    prompt_tokens_details: TextOr<'a, CachedTokens>,
+    /// DeepSeek's name for the cached tokens.
+    prompt_cache_hit_tokens: Count,
+}
+
+/// A part of the input tokens.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CachedTokens {
+    pub(super) cached_tokens: Count,
 }
 
 impl WireFormat for OpenAi {
@@ -217,6 +228,10 @@ impl WireFormat for OpenAi {
             let counts = (usage.prompt_tokens.0, usage.completion_tokens.0);
             draft.usage.input_tokens = counts.0.unwrap_or(draft.usage.input_tokens);
             draft.usage.output_tokens = counts.1.unwrap_or(draft.usage.output_tokens);
+            let cached = usage.prompt_tokens_details.other();
+            let cached = cached.and_then(|details| details.cached_tokens.0);
+            let cached = cached.or(usage.prompt_cache_hit_tokens.0);
+            draft.usage.cached_tokens = cached.unwrap_or(draft.usage.cached_tokens);
         }
         let Some(choice) = chunk.choices.0.into_iter().next() else {
             return Ok(Progress::None);

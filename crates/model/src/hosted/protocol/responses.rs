@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::super::draft::{Draft, Stop};
-use super::super::json::{Count, Text};
+use super::super::json::{Count, Text, TextOr};
+use super::openai::CachedTokens;
 use super::{
     BodyParts, EventError, Fields, JsonList, JsonResult, Progress, ToolDefinition, Turn,
     WireFormat, WireTarget, parse, past_arguments,
@@ -64,16 +65,19 @@ struct Item<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Response<'a> {
-    usage: Option<ResponseUsage>,
+    #[serde(borrow)]
+    usage: Option<ResponseUsage<'a>>,
     #[serde(borrow)]
     incomplete_details: Option<IncompleteDetails<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ResponseUsage {
+struct ResponseUsage<'a> {
     input_tokens: Count,
     output_tokens: Count,
+    #[serde(borrow)]
+    input_tokens_details: TextOr<'a, CachedTokens>,
 }
 
 #[derive(Default, Deserialize)]
@@ -199,6 +203,9 @@ impl WireFormat for Responses {
                 if let Some(usage) = response.and_then(|response| response.usage) {
                     draft.usage.input_tokens = usage.input_tokens.0.unwrap_or(0);
                     draft.usage.output_tokens = usage.output_tokens.0.unwrap_or(0);
+                    let cached = usage.input_tokens_details.other();
+                    let cached = cached.and_then(|details| details.cached_tokens.0);
+                    draft.usage.cached_tokens = cached.unwrap_or(0);
                 }
                 return Ok(Progress::End);
             }

@@ -11,13 +11,16 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use windlass_core::approval::{Approval, Principal, StandingCall, TenantPrincipal};
 use windlass_core::durable::CallEvidence;
+use windlass_core::model::Usage;
 use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
 use windlass_runtime::{
     AppendOutcome, Durable, DurableError, DurableFuture, Journal, LimitedCall, PlaybookPort,
-    RateLimitPort, Stored, TakenOver, TurnRequest,
+    RateLimitPort, Stored, TakenOver, TurnRequest, UsageOf,
 };
 use windlass_spec::{CallId, RunId, Timestamp, ToolGapReport, ToolName};
-use windlass_store::{AtomicWrite, Durability, ExhaustedLimit, InboxCommand, RedactedEvent};
+use windlass_store::{
+    AtomicWrite, Durability, ExhaustedLimit, InboxCommand, NewUsage, RedactedEvent,
+};
 
 use windlass_tools::MemoryPort;
 
@@ -197,6 +200,18 @@ impl Durable for SimulatedProcess {
 
     fn memory(&self) -> Option<Arc<dyn MemoryPort>> {
         self.stored.memory()
+    }
+
+    fn identity(&self) -> Result<TenantPrincipal, DurableError> {
+        self.stored.identity()
+    }
+
+    fn usage<'d>(&'d self, of: UsageOf<'d>) -> DurableFuture<'d, Usage> {
+        self.stored.usage(of)
+    }
+
+    fn note_usage<'d>(&'d self, new: NewUsage<'d>) -> DurableFuture<'d, ()> {
+        self.stored.note_usage(new)
     }
 
     fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>> {

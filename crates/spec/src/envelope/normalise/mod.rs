@@ -1,6 +1,6 @@
 //! Converts older answers to the canonical shape. [`normalise`] accepts any JSON, never fails, and
 //! returns a [`Deprecation`] for each finding, with what to write instead. No data is lost, except
-//! `billing`, which does not belong in an answer. A value that cannot keep its name is in `data` under
+//! `billing`, of which only the cost is kept. A value that cannot keep its name is in `data` under
 //! `reported_` and that name.
 //!
 //! It is a sequence of small rewrites of a [`Draft`], one per topic, followed by the strict reader, which
@@ -86,7 +86,7 @@ fn wrap_value(action: &Action, json: &Value, received_at: Timestamp) -> Normalis
 
 fn rewrite(action: &Action, object: &Object, received_at: Timestamp) -> Normalised {
     let mut draft = Draft::new(object.clone());
-    shape::drop_billing(&mut draft);
+    let cost = shape::normalise_cost(&mut draft);
     let verdict = status::normalise_status(&mut draft);
     time::normalise_timestamp(&mut draft, received_at);
     if verdict.status == ToolStatus::Error {
@@ -109,7 +109,10 @@ fn rewrite(action: &Action, object: &Object, received_at: Timestamp) -> Normalis
     let response = raw::read(json).unwrap_or_else(|error| {
         let (response, notice) = invalid_envelope(action, object, &error, received_at);
         notices.push(notice);
-        response
+        match cost {
+            Some(cost) => response.with_cost(cost),
+            None => response,
+        }
     });
     Normalised { response, notices }
 }

@@ -142,7 +142,7 @@ words! {
         DataMissing = "data-missing",
         /// The data is not an object.
         DataNotObject = "data-not-object",
-        /// There is billing information.
+        /// There is `billing` instead of `cost_usd`.
         Billing = "billing",
         /// `instruction` is called `instructions`.
         Instructions = "instructions",

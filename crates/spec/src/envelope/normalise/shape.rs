@@ -9,12 +9,76 @@ use super::notice::DeprecationCode;
 use crate::envelope::action::Action;
 use crate::envelope::error::pointer;
 use crate::envelope::words::{HilAction, ToolStatus};
+use crate::money::Money;
 
-/// Drops `billing`: costs are reported by events, not by answers.
-pub(super) fn drop_billing(draft: &mut Draft) {
-    if let Some(billing) = draft.top.shift_remove("billing") {
-        let instead = "nothing; costs are reported by events";
+/// The fields in which tools state a sum in dollars in `billing`, the first one counts.
+const BILLED: [&str; 6] = ["cost_usd", "usd", "cost", "total_cost", "total", "amount"];
+
+/// Normalises what the call cost: `cost_usd`, or what can be read of `billing`, its older form.
+pub(super) fn normalise_cost(draft: &mut Draft) -> Option<Money> {
+    let billing = draft.top.shift_remove("billing");
+    let stated = draft.top.shift_remove("cost_usd");
+    let mut cost = None;
+    if let Some(stated) = stated.filter(|stated| !stated.is_null()) {
+        cost = dollars(&stated);
+        const INSTEAD: &str = "the cost in dollars as text, such as `\"0.0042\"`";
+        let code = match (&cost, &stated) {
+            (Some(_), Value::String(_)) => None,
+            (Some(_), _) => Some(DeprecationCode::FieldNotText),
+            (None, _) => Some(DeprecationCode::FieldInvalid),
+        };
+        if let Some(code) = code {
+            draft.report(code, "/cost_usd", &stated, INSTEAD);
+        }
+        if cost.is_none() {
+            draft.keep_as_reported("cost_usd", stated);
+        }
+    }
+    if let Some(billing) = billing {
+        let billed = billed(&billing);
+        let instead = match billed {
+            Some(billed) => format!("`cost_usd` with the value `\"{}\"`", billed.to_decimal()),
+            None => "`cost_usd` with the cost in dollars; this value is dropped".to_owned(),
+        };
         draft.report(DeprecationCode::Billing, "/billing", &billing, instead);
+        cost = cost.or(billed);
+    }
+    if let Some(cost) = cost {
+        let cost = cost.to_decimal().into();
+        draft.top.insert("cost_usd".to_owned(), cost);
+    }
+    cost
+}
+
+/// The sum in dollars of an older `billing` field, if it states one.
+fn billed(billing: &Value) -> Option<Money> {
+    let Value::Object(fields) = billing else {
+        return dollars(billing);
+    };
+    let is_in_dollars = match fields.get("currency") {
+        None | Some(Value::Null) => true,
+        Some(currency) => currency
+            .as_str()
+            .is_some_and(|currency| currency == "$" || currency.eq_ignore_ascii_case("usd")),
+    };
+    let stated = BILLED.iter().find_map(|name| fields.get(*name));
+    stated.filter(|_| is_in_dollars).and_then(dollars)
+}
+
+/// An amount in dollars as a text or a number. A number with more digits than an amount can have is rounded up.
+fn dollars(value: &Value) -> Option<Money> {
+    /// What the result of an addition of floating-point numbers may be off, in millionths of a dollar.
+    const NOISE: f64 = 1e-3;
+    const LARGEST: f64 = 1e15;
+    match value {
+        Value::String(text) => text.parse().ok(),
+        Value::Number(number) => number.to_string().parse().ok().or_else(|| {
+            let microdollars = (number.as_f64()? * 1e6 - NOISE).ceil();
+            (0.0..LARGEST)
+                .contains(&microdollars)
+                .then(|| Money::from_microdollars(microdollars as u64))
+        }),
+        _ => None,
     }
 }
 
@@ -82,7 +146,9 @@ fn move_flat_fields(draft: &mut Draft, status: ToolStatus) -> bool {
     let top = std::mem::take(&mut draft.top);
     let mut moved = false;
     for (name, value) in top {
-        if ["action", "timestamp"].contains(&name.as_str()) || own.contains(&name.as_str()) {
+        if ["action", "timestamp", "cost_usd"].contains(&name.as_str())
+            || own.contains(&name.as_str())
+        {
             draft.top.insert(name, value);
             continue;
         }

@@ -41,7 +41,7 @@ const SYNONYMS: [(&str, ToolStatus, Option<ErrorCategory>); 9] = [
 ];
 
 /// The fields of envelopes, old and new.
-pub const ENVELOPE_FIELDS: [&str; 10] = [
+pub const ENVELOPE_FIELDS: [&str; 11] = [
     "status",
     "action",
     "data",
@@ -52,6 +52,7 @@ pub const ENVELOPE_FIELDS: [&str; 10] = [
     "message",
     "hil_required",
     "billing",
+    "cost_usd",
 ];
 
 /// Whether an object is meant as an envelope, not as a tool's own data.

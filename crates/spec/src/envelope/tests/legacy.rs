@@ -153,14 +153,54 @@ fn a_missing_action_becomes_the_called_tool_or_unknown() {
 }
 
 #[test]
-fn billing_is_dropped_with_a_notice() {
-    let mut json = success(&json!({"hits": 1}));
-    json["billing"] = json!({"cost": 0.1});
-    assert_normalised(
-        &json,
-        &success(&json!({"hits": 1})),
-        &[(Code::Billing, "/billing")],
-    );
+fn billing_becomes_the_cost_of_the_call_with_a_notice() {
+    for (billing, cost) in [
+        (json!({"cost": 0.1}), Some("0.10")),
+        (
+            json!({"total": "$0.0042", "currency": "usd"}),
+            Some("0.0042"),
+        ),
+        (json!({"amount": 0.30000000000000004}), Some("0.30")),
+        (json!({"amount": 0.0000001}), Some("0.000001")),
+        (json!(2), Some("2.00")),
+        (json!({"amount": 1, "currency": "EUR"}), None),
+        (json!({"amount": -1}), None),
+        (json!({"plan": "free"}), None),
+        (json!(null), None),
+    ] {
+        let mut json = success(&json!({"hits": 1}));
+        json["billing"] = billing;
+        let mut canonical = success(&json!({"hits": 1}));
+        if let Some(cost) = cost {
+            canonical["cost_usd"] = json!(cost);
+        }
+        assert_normalised(&json, &canonical, &[(Code::Billing, "/billing")]);
+    }
+}
+
+#[test]
+fn a_cost_is_read_as_text_or_number_and_one_that_is_none_does_not_fail_the_answer() {
+    let mut canonical = success(&json!({"hits": 1}));
+    canonical["cost_usd"] = json!("0.10");
+    assert_normalised(&canonical, &canonical, &[]);
+    let mut json = canonical.clone();
+    json["cost_usd"] = json!("0.1");
+    assert_normalised(&json, &canonical, &[]);
+    json["cost_usd"] = json!(0.1);
+    assert_normalised(&json, &canonical, &[(Code::FieldNotText, "/cost_usd")]);
+    json["cost_usd"] = json!("cheap");
+    let canonical = success(&json!({"hits": 1, "reported_cost_usd": "cheap"}));
+    assert_normalised(&json, &canonical, &[(Code::FieldInvalid, "/cost_usd")]);
+}
+
+#[test]
+fn a_failed_call_can_state_its_cost_too() {
+    let json = json!({
+        "status": "error", "action": "search", "data": {}, "error": "quota", "category": "unavailable",
+        "retryable": true, "effect": "none", "timestamp": TIME, "cost_usd": "0.02",
+    });
+    let response = normalised(&json).response;
+    assert_eq!(response.cost(), Some("0.02".parse().unwrap()));
 }
 
 #[test]
