@@ -1,7 +1,10 @@
 //! `windlass serve`: answers requests of the HTTP API and resumes runs. `windlass openapi` describes the API.
 
+use std::io::{IsTerminal as _, stderr};
+use std::sync::Arc;
+
 use tokio::signal::unix::{SignalKind, signal};
-use windlass_server::{Server, ServerOptions, openapi_document};
+use windlass_server::{LoginOptions, Server, ServerOptions, TlsFiles, openapi_document};
 use windlass_service::types::Stop;
 
 use super::CommandOutcome;
@@ -10,8 +13,10 @@ use super::program::Program;
 use super::terminal::{eprint_line, print_json};
 
 pub(super) fn run(program: &Program, command: &Serve) -> anyhow::Result<CommandOutcome> {
+    let tls = command.tls_cert.clone().zip(command.tls_key.clone());
     let options = ServerOptions {
         listen: command.listen,
+        tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
         is_behind_proxy: command.behind_proxy,
         hosts: command.host.clone(),
         jobs: usize::from(command.jobs),
@@ -25,14 +30,25 @@ pub(super) fn run(program: &Program, command: &Serve) -> anyhow::Result<CommandO
     }
     let service = program.service(command.data.as_deref());
     let identity = program.identity()?;
+    let login = stderr().is_terminal().then(|| LoginOptions {
+        identity: identity.clone(),
+        announce: Arc::new(|url: &str| {
+            let _ = eprint_line(&format!("log in with a browser: {url}"));
+        }),
+    });
+    let options = ServerOptions { login, ..options };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
         let stop = stop_on_signals()?;
         let server = Server::bind(service.clone(), options).await?;
+        let scheme = match server.is_encrypted() {
+            true => "https",
+            false => "http",
+        };
         eprint_line(&format!(
-            "serving on http://{}; press Ctrl-C to stop",
+            "serving on {scheme}://{}; press Ctrl-C to stop",
             server.address()
         ))?;
         let served = server.run(&identity, stop).await;

@@ -25,7 +25,7 @@ use crate::rules::known;
 use crate::settings::{
     AgentSettings, ApprovalSettings, BreakerSettings, BudgetLimits, BudgetSettings, Ceilings,
     FileToolSettings, GapSettings, GateSettings, IntentDefinition, IntentSettings,
-    LearningSettings, Library, PrincipalSettings, RetentionSettings, SearchSettings,
+    LearningSettings, Library, OidcSettings, OidcTenant, PrincipalSettings, RetentionSettings, SearchSettings,
     SelectionSettings, WebToolSettings, WithoutConfidence,
 };
 use crate::show;
@@ -156,12 +156,32 @@ pub(crate) fn build(tree: Node, restricted: &Restricted) -> Configuration {
             max_results: integer(&tree, &["search", "max_results"]),
         },
         automation: text(&tree, &["automation", "endpoint"]),
+        oidc: oidc(&tree),
         digest: show::digest(&tree),
         tree,
     };
     Configuration {
         inner: Arc::new(inner),
     }
+}
+
+fn oidc(tree: &Node) -> Option<OidcSettings> {
+    let of = |key| text(tree, &["oidc", key]);
+    let roles = tree.entries(&["oidc", "roles"]);
+    Some(OidcSettings {
+        issuer: of("issuer")?,
+        audience: of("audience")?,
+        principal_claim: of("principal_claim").unwrap_or_else(|| "sub".to_owned()),
+        roles_claim: of("roles_claim").unwrap_or_else(|| "roles".to_owned()),
+        roles: roles
+            .map(|(role, scopes)| (role.to_owned(), texts(scopes.items(&[]))))
+            .collect(),
+        tenant: match (of("tenant"), of("tenant_claim")) {
+            (_, Some(claim)) => OidcTenant::Claim(claim),
+            (Some(tenant), None) => OidcTenant::Fixed(tenant),
+            (None, None) => OidcTenant::OfServer,
+        },
+    })
 }
 
 fn gate(tree: &Node) -> GateSettings {

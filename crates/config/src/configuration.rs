@@ -18,7 +18,7 @@ use crate::prices::PriceTable;
 use crate::restrict::Restricted;
 use crate::settings::{
     AgentSettings, ApprovalSettings, BreakerSettings, BudgetLimits, BudgetSettings, Ceilings,
-    FileToolSettings, GapSettings, GateSettings, IntentSettings, LearningSettings, Library,
+    FileToolSettings, GapSettings, GateSettings, IntentSettings, LearningSettings, Library, OidcSettings,
     PrincipalSettings, RetentionSettings, SearchSettings, SelectionSettings, WebToolSettings,
     WebhookSettings,
 };
@@ -74,6 +74,7 @@ pub(crate) struct Inner {
     pub(crate) http: WebToolSettings,
     pub(crate) search: SearchSettings,
     pub(crate) automation: Option<String>,
+    pub(crate) oidc: Option<OidcSettings>,
     pub(crate) tree: Node,
     pub(crate) digest: String,
 }
@@ -363,6 +364,12 @@ impl Configuration {
     #[must_use]
     pub fn automation_endpoint(&self) -> Option<&str> {
         self.inner.automation.as_deref()
+    }
+
+    /// The issuer whose tokens the server accepts, if there is one.
+    #[must_use]
+    pub fn oidc(&self) -> Option<&OidcSettings> {
+        self.inner.oidc.as_ref()
     }
 
     /// A short digest of all effective values, independent of their origins.

@@ -48,6 +48,8 @@ pub(crate) enum Form {
     Header,
     /// A string that may end with a reference to an environment variable.
     Given,
+    /// A scope of callers of the server.
+    Scope,
     /// The name of a webhook.
     Webhook,
     /// An event that a webhook is sent for.
@@ -55,6 +57,9 @@ pub(crate) enum Form {
     /// A period of time, or `never`.
     Period,
 }
+
+/// What callers of the server may be allowed.
+const SCOPES: [&str; 6] = ["read", "run", "approve", "operate", "audit", "admin"];
 
 impl Form {
     /// Checks a string.
@@ -98,6 +103,8 @@ impl Form {
             Self::Header => check_header(text),
             Self::Given => check_given(text),
             Self::Period => period(text).map(drop),
+            Self::Scope if SCOPES.contains(&text) => Ok(()),
+            Self::Scope => Err(format!("`{text}` is not {}", self.describe())),
         }
     }
 
@@ -123,6 +130,7 @@ impl Form {
             Self::Variable => "the name of an environment variable",
             Self::Header => "the name of a header",
             Self::Given => "a string",
+            Self::Scope => "a scope: read, run, approve, operate, audit or admin",
             Self::Webhook => "the name of a webhook: a letter, then letters, digits, `_` and `-`",
             Self::WebhookEvent => "an event, such as `approval.asked`",
             Self::Period => "a period such as `12h`, `7d` or `4w`, or `never`",
@@ -150,6 +158,7 @@ impl Form {
                 "pattern": "^[a-z][a-z0-9-]*(_[a-z0-9-]+)*$",
             }),
             Self::Argument => json!({}),
+            Self::Scope => json!({ "enum": SCOPES }),
             Self::Variable => json!({ "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }),
             Self::Header => json!({ "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" }),
             Self::Given => {

@@ -5,6 +5,7 @@
 mod categories;
 mod learning;
 mod money;
+mod oidc;
 mod servers;
 mod table;
 mod webhooks;

@@ -41,7 +41,7 @@ pub use schema::schema;
 pub use settings::{
     AgentSettings, ApprovalSettings, BreakerSettings, BudgetLimits, BudgetSettings, Ceilings,
     FileToolSettings, GapSettings, GateSettings, IntentDefinition, IntentSettings,
-    LearningSettings, Library, PrincipalSettings, RetentionSettings, SearchSettings,
+    LearningSettings, Library, OidcSettings, OidcTenant, PrincipalSettings, RetentionSettings, SearchSettings,
     SelectionSettings, WebToolSettings, WebhookEvent, WebhookSecretSource, WebhookSettings,
     WebhookTarget, WithoutConfidence,
 };

@@ -4,6 +4,7 @@
 mod ceilings;
 pub(crate) mod known;
 mod money;
+mod oidc;
 mod servers;
 mod switches;
 mod webhooks;
@@ -34,6 +35,7 @@ pub(crate) fn check(tree: &Node, mistakes: &mut Vec<ConfigMistake>) {
     rules.categories();
     rules.tools_in_two_categories();
     rules.intents();
+    oidc::check(tree, rules.mistakes);
     servers::check(tree, rules.mistakes);
     webhooks::check(tree, rules.mistakes);
     switches::check(tree, rules.mistakes);

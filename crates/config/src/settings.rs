@@ -233,6 +233,34 @@ pub struct SearchSettings {
     pub max_results: u32,
 }
 
+/// The issuer whose tokens the server accepts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OidcSettings {
+    /// Its URL, as its tokens name it.
+    pub issuer: String,
+    /// What the audience of a token must contain.
+    pub audience: String,
+    /// The claim that names the principal.
+    pub principal_claim: String,
+    /// The claim with the roles.
+    pub roles_claim: String,
+    /// The names of the scopes of each role.
+    pub roles: BTreeMap<String, Vec<String>>,
+    /// The tenant of a token.
+    pub tenant: OidcTenant,
+}
+
+/// Where the tenant of a token comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OidcTenant {
+    /// It is that of the server.
+    OfServer,
+    /// It is this one.
+    Fixed(String),
+    /// This claim names it.
+    Claim(String),
+}
+
 windlass_spec::word_set! {
     /// An event that a webhook is sent for.
     WebhookEvent, "event of a webhook" {

@@ -1,7 +1,8 @@
 //! Files that only their owner can read, and the check of who can change a file.
 //!
 //! [`create`], [`append`] and [`write()`] give every file the mode 0600 and [`create_directory`] every directory the
-//! mode 0700, whatever existed before. [`check_owner`] refuses files that another user can change.
+//! mode 0700, whatever existed before. [`check_owner`] refuses files that another user can change, and [`check_secret`]
+//! those that another user can read.
 
 mod owner;
 
@@ -12,7 +13,7 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 
-pub use owner::{OwnerError, check_owner};
+pub use owner::{OwnerError, check_owner, check_secret};
 
 /// The mode of files.
 const FILE_MODE: u32 = 0o600;

@@ -1,6 +1,6 @@
 //! Who can change a file.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -19,6 +19,9 @@ pub enum OwnerError {
     /// A group with other members can write to it.
     #[error("the group {0} can write to it; run `chmod g-w` on it")]
     WritableByGroup(u32),
+    /// Other users can read it.
+    #[error("other users can read it; run `chmod go-rwx` on it")]
+    ReadableByOthers,
     /// It cannot be examined.
     #[error("{0}")]
     Unknown(#[from] io::Error),
@@ -46,6 +49,22 @@ pub fn check_owner(path: &Path) -> Result<(), OwnerError> {
         return Err(OwnerError::WritableByGroup(file.gid()));
     }
     Ok(())
+}
+
+/// Refuses an open file with a secret that another user can read or change. A file of root may be readable by its group:
+/// so systems give keys to their servers.
+///
+/// # Errors
+/// If another user can read or change the file, or it cannot be examined.
+pub fn check_secret(file: &File) -> Result<(), OwnerError> {
+    let found = file.metadata()?;
+    check_uid(&found)?;
+    let is_of_root = found.uid() == 0 && !geteuid().is_root();
+    let forbidden = if is_of_root { 0o037 } else { 0o077 };
+    match found.mode() & forbidden == 0 {
+        true => Ok(()),
+        false => Err(OwnerError::ReadableByOthers),
+    }
 }
 
 fn check_uid(file: &Metadata) -> Result<(), OwnerError> {
@@ -122,6 +141,17 @@ mod tests {
         assert!(!is_private(100, 1001));
         assert!(!is_private(50, 1000));
         assert!(!is_private(4321, 1000));
+    }
+
+    #[test]
+    fn a_secret_that_others_can_read_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key");
+        let file = File::create(&path).unwrap();
+        for (mode, is_private) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false)] {
+            file.set_permissions(Permissions::from_mode(mode)).unwrap();
+            assert_eq!(check_secret(&file).is_ok(), is_private, "{mode:o}");
+        }
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! HTTP clients: the one place that chooses the cryptography of TLS.
+//! HTTP clients, and the one place that chooses the cryptography of TLS, also that of servers.
 //!
 //! Connections are encrypted by `ring`. Certificates are verified as the operating system does it. A program that
 //! installs another provider of `rustls` before its first client keeps that one.
 
-use std::sync::Once;
+use std::sync::{Arc, Once};
 
 use reqwest::{Client, ClientBuilder};
-use rustls::crypto::ring;
+use rustls::crypto::{CryptoProvider, ring};
 
 /// A builder of clients. Everything that Windlass sends over HTTP uses it.
 pub fn client_builder() -> ClientBuilder {
@@ -22,4 +22,14 @@ pub fn initialize_tls() {
         // Fails only if the program has installed a provider.
         let _ = ring::default_provider().install_default();
     });
+}
+
+/// The provider of this process, for the TLS of a server.
+#[must_use]
+pub fn tls_provider() -> Arc<CryptoProvider> {
+    initialize_tls();
+    match CryptoProvider::get_default() {
+        Some(provider) => Arc::clone(provider),
+        None => Arc::new(ring::default_provider()),
+    }
 }

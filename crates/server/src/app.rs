@@ -1,28 +1,31 @@
 //! What all requests share.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Method};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_service::types::{Event, ModelEvent, Progress, RunId, Stop, Watch};
 use windlass_service::{AuthenticatedCaller, Service, ServiceError};
 
-use crate::authentication::bearer;
+use crate::authentication::Credential;
 use crate::chat::{Chats, LiveText};
 use crate::events::Hub;
-use crate::hosts::Hosts;
+use crate::hosts::{Hosts, Transport};
 use crate::options::ServerOptions;
 use crate::problem::Problem;
 use crate::rate::Rates;
+use crate::session::Logins;
 
 /// What all requests share.
 pub(crate) struct App {
     pub(crate) service: Service,
     pub(crate) hosts: Hosts,
     pub(crate) rates: Rates,
+    pub(crate) logins: Arc<Logins>,
     /// Stops the runs that requests started.
     pub(crate) stop: Stop,
     /// Ends streams and waiting requests when the server stops.
@@ -38,10 +41,22 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(service: Service, options: &ServerOptions, openapi: String) -> Arc<Self> {
+    /// `address` is where the server listens.
+    pub(crate) fn new(
+        service: Service,
+        options: &ServerOptions,
+        address: SocketAddr,
+        openapi: String,
+    ) -> Arc<Self> {
         let closing = CancellationToken::new();
+        let transport = match (options.is_behind_proxy, &options.tls) {
+            (true, _) => Transport::Proxied,
+            (false, Some(_)) => Transport::Encrypted,
+            (false, None) => Transport::Plain,
+        };
         Arc::new(Self {
-            hosts: Hosts::new(&options.hosts, !options.is_behind_proxy),
+            hosts: Hosts::new(&options.hosts, transport),
+            logins: Arc::new(Logins::new(options, address, transport)),
             rates: Rates::new(options.requests_per_second),
             stop: Stop::default(),
             run_permits: Arc::new(Semaphore::new(options.concurrent_runs)),
@@ -80,19 +95,18 @@ impl App {
     /// The caller of a request, which is counted against its rate. `operation` is recorded for auditors.
     pub(crate) async fn caller(
         &self,
+        method: &Method,
         headers: &HeaderMap,
         operation: String,
-    ) -> Result<AuthenticatedCaller, Problem> {
-        let token = bearer(headers)?.to_owned();
-        let service = self.service.clone();
-        let caller = blocking(move || {
-            let caller = service.authenticate(&token)?;
-            service.record_audit_read(&caller, &operation)?;
-            Ok(caller)
-        })
-        .await?;
+    ) -> Result<(AuthenticatedCaller, Credential), Problem> {
+        let credential = Credential::of(method, headers, &self.logins.cookie)?;
+        let caller = credential.authenticate(&self.service).await?;
+        if caller.is_recorded() {
+            let (service, caller) = (self.service.clone(), caller.clone());
+            blocking(move || service.record_audit_read(&caller, &operation)).await?;
+        }
         match self.rates.take(&caller.token, Instant::now()) {
-            Ok(()) => Ok(caller),
+            Ok(()) => Ok((caller, credential)),
             Err(wait) => Err(Problem::new(
                 429,
                 "too_many_requests",

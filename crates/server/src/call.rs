@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use windlass_service::{AuthenticatedCaller, Identity, Service, ServiceError};
 
 use crate::app::{App, blocking};
+use crate::authentication::Credential;
 use crate::problem::Problem;
 
 /// The longest time that a caller can wait for the end of a run.
@@ -26,6 +27,8 @@ pub(crate) struct Nothing {}
 pub(crate) struct Call<Q = Nothing, B = Nothing> {
     pub(crate) app: Arc<App>,
     pub(crate) caller: AuthenticatedCaller,
+    /// What it was authenticated with, which is checked again during long answers.
+    pub(crate) credential: Credential,
     /// The parts of the path that the route names, in order.
     pub(crate) path: Vec<String>,
     pub(crate) query: Q,

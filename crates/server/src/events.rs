@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -15,6 +15,7 @@ use windlass_service::types::{Event, RunId};
 use windlass_service::{Identity, Service, ServiceError};
 
 use crate::app::{App, blocking};
+use crate::authentication::Credential;
 use crate::frames::{Frame, RunFrame};
 use crate::problem::Problem;
 
@@ -24,7 +25,7 @@ const TICK: Duration = Duration::from_millis(4);
 /// How often it is checked while nobody does.
 const IDLE_TICK: Duration = Duration::from_millis(50);
 
-/// How often a stream without news shows that it lives, and its token is checked.
+/// How often a stream without news shows that it lives, and the credential of any stream is checked.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// How many frames a listener may be behind.
@@ -380,13 +381,13 @@ impl Reader {
     }
 }
 
-/// A stream of a topic to a listener that has everything up to `cursor`. `token` is checked again while it listens.
+/// A stream of a topic to a listener that has everything up to `cursor`. `credential` is checked again while it listens.
 pub(crate) async fn stream(
     app: &Arc<App>,
     identity: &Identity,
     topic: Topic,
     cursor: Cursor,
-    token: String,
+    credential: Credential,
 ) -> Result<Response, Problem> {
     let mut reader = Reader {
         service: app.service.clone(),
@@ -429,7 +430,8 @@ pub(crate) async fn stream(
     };
     let listener = Listener {
         app: Arc::clone(app),
-        token,
+        credential,
+        check_at: Instant::now() + HEARTBEAT,
         cursor,
         ready,
         live,
@@ -451,7 +453,9 @@ pub(crate) async fn stream(
 /// One listener.
 struct Listener {
     app: Arc<App>,
-    token: String,
+    credential: Credential,
+    /// When the credential is checked again, however much is sent until then.
+    check_at: Instant,
     cursor: Cursor,
     ready: VecDeque<Arc<Sent>>,
     /// `None` if everything is in `ready`.
@@ -464,6 +468,9 @@ impl Listener {
     async fn next(&mut self) -> Option<Bytes> {
         if self.is_over {
             return None;
+        }
+        if Instant::now() >= self.check_at {
+            self.check().await?;
         }
         let mut text = String::new();
         loop {
@@ -486,13 +493,21 @@ impl Listener {
                     }
                 }
                 () = tokio::time::sleep(HEARTBEAT) => {
-                    let (service, token) = (self.app.service.clone(), self.token.clone());
-                    blocking(move || service.authenticate(&token)).await.ok()?;
+                    self.check().await?;
                     return Some(Bytes::from_static(b": alive\n\n"));
                 }
                 () = self.app.closing.cancelled() => return None,
             }
         }
+    }
+}
+
+impl Listener {
+    /// Whether the listener may still listen; `None` if it may not.
+    async fn check(&mut self) -> Option<()> {
+        self.check_at = Instant::now() + HEARTBEAT;
+        let checked = self.credential.authenticate(&self.app.service).await;
+        checked.ok().map(drop)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Which names a server answers to. A page of another site that resolves its own name to this computer sends its own
 //! name as `Host`, and a page that sends requests elsewhere sends its own `Origin`.
 
+use std::net::IpAddr;
+
 use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::problem::Problem;
@@ -9,16 +11,60 @@ use crate::problem::Problem;
 #[derive(Debug, Clone)]
 pub(crate) struct Hosts {
     names: Vec<String>,
-    is_loopback: bool,
+    transport: Transport,
+}
+
+/// How requests arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// Without encryption, from this computer.
+    Plain,
+    /// Encrypted by this server.
+    Encrypted,
+    /// From a proxy, which says how they arrived there.
+    Proxied,
+}
+
+impl Transport {
+    /// Whether clients use the server over connections that nobody can read.
+    pub(crate) fn is_encrypted(self) -> bool {
+        self != Self::Plain
+    }
+
+    /// The scheme of a page of this server that sends a request with these headers.
+    fn scheme(self, headers: &HeaderMap) -> &'static str {
+        let is_forwarded_unencrypted = || {
+            let last = headers.get_all("x-forwarded-proto").iter().next_back();
+            let last = last.and_then(text).unwrap_or_default();
+            last.rsplit(',').next().unwrap_or_default().trim() == "http"
+        };
+        match self {
+            Self::Plain => "http",
+            Self::Proxied if is_forwarded_unencrypted() => "http",
+            Self::Encrypted | Self::Proxied => "https",
+        }
+    }
 }
 
 impl Hosts {
-    /// These names, and with `is_loopback` those of loopback addresses.
-    pub(crate) fn new(names: &[String], is_loopback: bool) -> Self {
+    /// These names, and without a proxy those of loopback addresses.
+    pub(crate) fn new(names: &[String], transport: Transport) -> Self {
         Self {
             names: names.iter().map(|name| name.to_lowercase()).collect(),
-            is_loopback,
+            transport,
         }
+    }
+
+    /// The address of the client: that of the connection, or what the proxy says.
+    pub(crate) fn client(&self, connection: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
+        if self.transport != Transport::Proxied {
+            return connection;
+        }
+        // The last one is what the proxy has seen. Those before it are what its client says.
+        let last = headers.get_all("x-forwarded-for").iter().next_back();
+        let last = last.and_then(|value| value.to_str().ok());
+        let last = last.and_then(|value| value.rsplit(',').next()?.trim().parse().ok());
+        last.or(connection)
     }
 
     /// Refuses a request with another `Host` or `Origin`.
@@ -35,14 +81,9 @@ impl Hosts {
                 ),
             );
         };
+        let own = format!("{}://{host}", self.transport.scheme(headers));
         for origin in headers.get_all(header::ORIGIN) {
-            let is_own = text(origin).is_some_and(|origin| {
-                let name = origin
-                    .strip_prefix("http://")
-                    .or_else(|| origin.strip_prefix("https://"));
-                name == Some(host.as_str())
-            });
-            if !is_own {
+            if text(origin).is_none_or(|origin| origin != own) {
                 return Err(Problem::new(
                     403,
                     "origin_not_accepted",
@@ -54,12 +95,9 @@ impl Hosts {
         Ok(())
     }
 
-    /// The address of the server as the client of a checked request knows it. Behind a proxy, clients use TLS.
+    /// The address of the server as the client of a checked request knows it.
     pub(crate) fn address(&self, headers: &HeaderMap) -> String {
-        let scheme = match self.is_loopback {
-            true => "http",
-            false => "https",
-        };
+        let scheme = self.transport.scheme(headers);
         let host = headers.get(header::HOST).and_then(text);
         format!("{scheme}://{}", host.unwrap_or_default())
     }
@@ -70,7 +108,8 @@ impl Hosts {
             _ => host,
         };
         let is_named = |known: &String| known == host || known == name;
-        (self.is_loopback && ["localhost", "127.0.0.1", "[::1]"].contains(&name))
+        (self.transport != Transport::Proxied
+            && ["localhost", "127.0.0.1", "[::1]"].contains(&name))
             || self.names.iter().any(is_named)
     }
 }
@@ -95,7 +134,7 @@ mod tests {
 
     #[test]
     fn only_names_of_the_server_and_its_own_pages_are_accepted() {
-        let hosts = Hosts::new(&["Windlass.example.org".to_owned()], true);
+        let hosts = Hosts::new(&["Windlass.example.org".to_owned()], Transport::Plain);
         for host in [
             "localhost",
             "127.0.0.1:4747",
@@ -115,7 +154,13 @@ mod tests {
         }
         assert!(check(&hosts, &[]).is_err());
         assert!(check(&hosts, &[("host", "localhost"), ("host", "evil.example")]).is_err());
-        assert!(check(&Hosts::new(&[], false), &[("host", "localhost")]).is_err());
+        assert!(
+            check(
+                &Hosts::new(&[], Transport::Proxied),
+                &[("host", "localhost")]
+            )
+            .is_err()
+        );
 
         let with = |origin| check(&hosts, &[("host", "localhost:80"), ("origin", origin)]);
         assert_eq!(with("http://localhost:80"), Ok(()));
@@ -123,6 +168,7 @@ mod tests {
             "null",
             "http://evil.example",
             "http://localhost:81",
+            "https://localhost:80",
             "file://localhost:80",
         ] {
             assert_eq!(
@@ -131,5 +177,34 @@ mod tests {
                 "{origin}"
             );
         }
+    }
+    #[test]
+    fn only_a_proxy_says_how_a_request_arrived_and_from_where() {
+        let headers = |list: &[(&'static str, &'static str)]| {
+            let mut map = HeaderMap::new();
+            for (name, value) in list {
+                map.append(*name, HeaderValue::from_static(value));
+            }
+            map
+        };
+        let connection: IpAddr = "10.0.0.1".parse().unwrap();
+        let forwarded = headers(&[
+            ("x-forwarded-for", "1.1.1.1, 2.2.2.2"),
+            ("x-forwarded-proto", "http"),
+        ]);
+        let client = |transport| {
+            let hosts = Hosts::new(&[], transport);
+            hosts
+                .client(Some(connection), &forwarded)
+                .unwrap()
+                .to_string()
+        };
+        assert_eq!(client(Transport::Plain), "10.0.0.1");
+        assert_eq!(client(Transport::Encrypted), "10.0.0.1");
+        assert_eq!(client(Transport::Proxied), "2.2.2.2");
+        assert_eq!(Transport::Plain.scheme(&headers(&[])), "http");
+        assert_eq!(Transport::Encrypted.scheme(&forwarded), "https");
+        assert_eq!(Transport::Proxied.scheme(&forwarded), "http");
+        assert_eq!(Transport::Proxied.scheme(&headers(&[])), "https");
     }
 }

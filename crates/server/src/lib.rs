@@ -4,8 +4,8 @@
 //! [`Server::bind`] opens a socket, and [`Server::run`] answers requests and drives runs until it is stopped.
 //!
 //! One table of routes (`routes.rs`) makes both the router and the OpenAPI document, so a route that is answered is also
-//! described. A request passes, in this order: `Host` and `Origin`, the token, the rate of its token, the size of its
-//! body, the depth of its JSON, and the schema of its body. Every error is a problem document (RFC 9457).
+//! described. A request passes, in this order: `Host` and `Origin`, its token or session, its rate, its scope, the size of
+//! its body, the depth of its JSON, and the schema of its body. Every error is a problem document (RFC 9457).
 
 mod app;
 mod authentication;
@@ -23,9 +23,12 @@ mod rate;
 mod route;
 mod routes;
 mod server;
+mod session;
 mod shapes;
 mod start;
+mod tls;
 
 pub use openapi::document as openapi_document;
-pub use options::{ServerOptions, ServerOptionsError};
+pub use options::{LoginOptions, ServerOptions, ServerOptionsError};
 pub use server::{Server, ServerError};
+pub use tls::{TlsError, TlsFiles};

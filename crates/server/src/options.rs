@@ -1,13 +1,22 @@
 //! The options of a server, checked before a socket is opened.
 
+use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
+
+use windlass_service::Identity;
+
+use crate::tls::TlsFiles;
 
 /// The options of a server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
     /// Where it listens.
     pub listen: SocketAddr,
-    /// Whether a proxy in front of it adds TLS. Without it, only loopback addresses are possible.
+    /// The certificate with which it encrypts connections. Without it and without a proxy, only loopback addresses are
+    /// possible.
+    pub tls: Option<TlsFiles>,
+    /// Whether a proxy in front of it adds TLS. Then the headers `X-Forwarded-Proto` and `X-Forwarded-For` count.
     pub is_behind_proxy: bool,
     /// The names that clients reach it by (`Host`), besides those of loopback addresses. A port is optional.
     pub hosts: Vec<String>,
@@ -19,18 +28,39 @@ pub struct ServerOptions {
     pub requests_per_second: u32,
     /// Whether it also resumes runs. Without a worker, another process does.
     pub has_worker: bool,
+    /// Who may log in with a browser, if anybody may.
+    pub login: Option<LoginOptions>,
+}
+
+/// How a person logs in with a browser: by a URL with a code that is valid once and for a short time.
+#[derive(Clone)]
+pub struct LoginOptions {
+    /// As whom they act. They see the announced URLs, and nobody else does.
+    pub identity: Identity,
+    /// Shows them a URL.
+    pub announce: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl fmt::Debug for LoginOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoginOptions")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 4747)),
+            tls: None,
             is_behind_proxy: false,
             hosts: Vec::new(),
             jobs: 4,
             concurrent_runs: 64,
             requests_per_second: 100,
             has_worker: true,
+            login: None,
         }
     }
 }
@@ -39,24 +69,24 @@ impl Default for ServerOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerOptionsError {
     /// Other computers could read requests and tokens.
-    NeedsProxy(SocketAddr),
+    NeedsTls(SocketAddr),
     /// Nobody could reach it, because no `Host` is accepted.
     NeedsHost,
     /// A name is not a host name.
     InvalidHost(String),
 }
 
-impl std::fmt::Display for ServerOptionsError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for ServerOptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NeedsProxy(address) => write!(
+            Self::NeedsTls(address) => write!(
                 f,
-                "`{address}` can be reached from other computers, and this server does not encrypt\n\
-                 hint: put a proxy with TLS in front of it and add `--behind-proxy --host NAME`, or listen on \
-                 127.0.0.1"
+                "`{address}` can be reached from other computers, so connections must be encrypted\n\
+                 hint: add `--tls-cert FILE --tls-key FILE --host NAME`, or put a proxy with TLS in front of the server \
+                 and add `--behind-proxy --host NAME`, or listen on 127.0.0.1"
             ),
             Self::NeedsHost => f.write_str(
-                "behind a proxy, the server needs the name that its clients use\n\
+                "other computers reach the server by a name that it has to know\n\
                  hint: add `--host NAME`, such as `--host windlass.example.org`",
             ),
             Self::InvalidHost(host) => write!(
@@ -78,10 +108,13 @@ impl ServerOptions {
         if let Some(host) = self.hosts.iter().find(|host| !is_host(host)) {
             return Err(ServerOptionsError::InvalidHost(host.clone()));
         }
-        match (self.listen.ip().is_loopback(), self.is_behind_proxy) {
-            (false, false) => Err(ServerOptionsError::NeedsProxy(self.listen)),
-            (_, true) if self.hosts.is_empty() => Err(ServerOptionsError::NeedsHost),
-            _ => Ok(()),
+        let is_open = !self.listen.ip().is_loopback();
+        if is_open && self.tls.is_none() && !self.is_behind_proxy {
+            return Err(ServerOptionsError::NeedsTls(self.listen));
+        }
+        match (is_open || self.is_behind_proxy) && self.hosts.is_empty() {
+            true => Err(ServerOptionsError::NeedsHost),
+            false => Ok(()),
         }
     }
 }
@@ -97,15 +130,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_loopback_needs_no_proxy() {
+    fn only_loopback_needs_no_encryption() {
         let open = ServerOptions {
             listen: SocketAddr::from(([0, 0, 0, 0], 4747)),
             ..ServerOptions::default()
         };
-        assert_eq!(
-            open.check(),
-            Err(ServerOptionsError::NeedsProxy(open.listen))
-        );
+        assert_eq!(open.check(), Err(ServerOptionsError::NeedsTls(open.listen)));
+        let tls = Some(TlsFiles {
+            certificate: "server.pem".into(),
+            key: "server.key".into(),
+        });
+        let encrypted = ServerOptions {
+            tls,
+            ..open.clone()
+        };
+        assert_eq!(encrypted.check(), Err(ServerOptionsError::NeedsHost));
         let without_name = ServerOptions {
             is_behind_proxy: true,
             ..open.clone()

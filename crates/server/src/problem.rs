@@ -180,6 +180,13 @@ impl From<ServiceError> for Problem {
             ErrorKind::Denied => (403, "Not permitted"),
             ErrorKind::NotFound => (404, "Not found"),
             ErrorKind::Conflict => (409, "Not possible in the present state"),
+            ErrorKind::Unavailable if error.code() == "issuer_unavailable" => {
+                tracing::error!(%error, "tokens of the issuer cannot be checked");
+                let title = "The token cannot be checked now, because its issuer does not answer";
+                return Self::new(503, error.code(), title)
+                    .with_hint("try again later")
+                    .retry_after(5);
+            }
             ErrorKind::Unavailable => {
                 tracing::error!(%error, "the store cannot be used");
                 return Self::new(503, error.code(), "The store cannot be used now")
@@ -228,7 +235,13 @@ impl IntoResponse for Problem {
         let problem = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, problem);
         if status == StatusCode::UNAUTHORIZED {
-            let challenge = HeaderValue::from_static("Bearer realm=\"windlass\"");
+            // A request without a token is not told that something is wrong with it.
+            let challenge = HeaderValue::from_static(match self.code.starts_with("token_") {
+                true if &*self.code != "token_needed" => {
+                    "Bearer realm=\"windlass\", error=\"invalid_token\""
+                }
+                _ => "Bearer realm=\"windlass\"",
+            });
             headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
         if let Some(seconds) = self.retry_after {

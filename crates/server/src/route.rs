@@ -43,7 +43,7 @@ type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
 pub(crate) enum Access {
     /// Everyone who can reach the server.
     Public,
-    /// Holders of a token with this scope. The service checks it; it is named here for the document.
+    /// Holders of a token with this scope. It is checked before more of the request is read, and again by the service.
     Token(Scope),
 }
 
@@ -115,7 +115,7 @@ impl Route {
         let handler: Handler = Arc::new(move |app, request| {
             let handle = handle.clone();
             Box::pin(async move {
-                let call = read::<Q, B>(app, request, has_body, name).await?;
+                let call = read::<Q, B>(app, request, has_body, (name, scope)).await?;
                 let limit = call.wait().unwrap_or_default() + TIMEOUT;
                 match tokio::time::timeout(limit, handle(call)).await {
                     Ok(reply) => reply?.into_response(),
@@ -157,7 +157,9 @@ impl Route {
     {
         let handler: Handler = Arc::new(move |app, request| {
             let handle = handle.clone();
-            Box::pin(async move { handle(read(app, request, false, name).await?).await })
+            Box::pin(
+                async move { handle(read(app, request, false, (name, Scope::Read)).await?).await },
+            )
         });
         Self {
             method: Method::GET,
@@ -192,7 +194,7 @@ impl Route {
     {
         let handler: Handler = Arc::new(move |app, request| {
             let handle = handle.clone();
-            Box::pin(async move { handle(read(app, request, true, name).await?).await })
+            Box::pin(async move { handle(read(app, request, true, (name, scope)).await?).await })
         });
         Self {
             method,
@@ -220,7 +222,7 @@ impl Route {
         path: &'static str,
         (name, summary): (&'static str, &'static str),
         answer: Answered,
-        handle: impl Fn(Arc<App>) -> Done + Clone + Send + Sync + 'static,
+        handle: impl Fn(Arc<App>, Request) -> Done + Clone + Send + Sync + 'static,
     ) -> Self
     where
         Done: Future<Output = Result<Response, Problem>> + Send + 'static,
@@ -236,8 +238,14 @@ impl Route {
             answers: vec![answer],
             starts_run: false,
             errors: ErrorForm::Problem,
-            handler: Arc::new(move |app, _| Box::pin(handle(app))),
+            handler: Arc::new(move |app, request| Box::pin(handle(app, request))),
         }
+    }
+
+    /// The same route, with a query that it reads itself.
+    pub(crate) fn with_query(mut self, query: MakeSchema) -> Self {
+        self.query = Some(query);
+        self
     }
 
     /// The same route, which answers with this status instead of 200.
@@ -318,7 +326,11 @@ pub(crate) fn router(app: &Arc<App>, routes: &[Route]) -> Router {
 }
 
 /// What browsers may do with answers: nothing.
-const SECURITY_HEADERS: [(header::HeaderName, header::HeaderValue); 3] = [
+const SECURITY_HEADERS: [(header::HeaderName, header::HeaderValue); 4] = [
+    (
+        header::REFERRER_POLICY,
+        header::HeaderValue::from_static("same-origin"),
+    ),
     (
         header::X_CONTENT_TYPE_OPTIONS,
         header::HeaderValue::from_static("nosniff"),
@@ -351,11 +363,12 @@ async fn read<Q: Described, B: Described>(
     app: Arc<App>,
     request: Request,
     has_body: bool,
-    name: &'static str,
+    (name, scope): (&'static str, Scope),
 ) -> Result<Call<Q, B>, Problem> {
     let (mut parts, body) = request.into_parts();
     let operation = format!("{name} {}", parts.uri.path());
-    let caller = app.caller(&parts.headers, operation).await?;
+    let (caller, credential) = app.caller(&parts.method, &parts.headers, operation).await?;
+    caller.identity.require(scope)?;
     let path = path_of(&mut parts).await?;
     let query = Query::<Q>::try_from_uri(&parts.uri).map_err(|error| {
         Problem::new(400, "invalid_query", "The query is not valid").with_detail(error.body_text())
@@ -370,6 +383,7 @@ async fn read<Q: Described, B: Described>(
     Ok(Call {
         app,
         caller,
+        credential,
         path,
         query: query.0,
         body: from_json(text)?,

@@ -7,6 +7,7 @@ mod configuration;
 mod conversations;
 mod decisions;
 mod events;
+mod experiments;
 mod health;
 mod learning;
 mod memory;
@@ -14,6 +15,7 @@ mod plans;
 mod policies;
 mod retention;
 mod runs;
+mod session;
 mod stops;
 mod tools;
 mod usage;
@@ -25,6 +27,7 @@ use crate::route::Route;
 pub(crate) fn routes() -> Vec<Route> {
     [
         health::routes(),
+        session::routes(),
         agents::routes(),
         runs::routes(),
         decisions::routes(),
@@ -38,6 +41,7 @@ pub(crate) fn routes() -> Vec<Route> {
         plans::routes(),
         memory::routes(),
         learning::routes(),
+        experiments::routes(),
         webhooks::routes(),
         configuration::routes(),
         usage::routes(),

@@ -1,15 +1,18 @@
 //! The server: a socket, the connections to it, a worker, and their end.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use windlass_service::types::Stop;
@@ -21,6 +24,7 @@ use crate::openapi::describe;
 use crate::options::{ServerOptions, ServerOptionsError};
 use crate::route::router;
 use crate::routes::routes;
+use crate::tls::{TlsEncryption, TlsError};
 
 /// How long a client may take to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,6 +43,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 pub enum ServerError {
     /// It cannot have these options.
     Options(ServerOptionsError),
+    /// Its certificate cannot be used.
+    Tls(TlsError),
     /// It cannot listen there.
     Listen(SocketAddr, std::io::Error),
     /// An operation of the service failed.
@@ -49,6 +55,7 @@ impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Options(error) => error.fmt(f),
+            Self::Tls(error) => error.fmt(f),
             Self::Listen(address, error) => write!(
                 f,
                 "the server cannot listen on `{address}`: {error}\nhint: choose another address with `--listen`"
@@ -73,7 +80,12 @@ pub struct Server {
     app: Arc<App>,
     router: Router,
     options: ServerOptions,
+    encryption: Option<Arc<TlsEncryption>>,
 }
+
+/// The address of the other end of a connection: the client, or a proxy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,21 +102,24 @@ impl Server {
     /// If the options are refused, configuration or store cannot be used, or the address is taken.
     pub async fn bind(service: Service, options: ServerOptions) -> Result<Self, ServerError> {
         options.check().map_err(ServerError::Options)?;
+        let encryption = options.tls.clone().map(TlsEncryption::open);
+        let encryption = encryption.transpose().map_err(ServerError::Tls)?;
         let checked = service.clone();
         let checked = tokio::task::spawn_blocking(move || checked.check()).await;
         checked.map_err(|error| ServiceError::failed(error.to_string()))??;
         let at = |error| ServerError::Listen(options.listen, error);
-        let routes = routes();
-        let app = App::new(service, &options, describe(&routes).to_string());
-        app.hub.start()?;
         let listener = TcpListener::bind(options.listen).await.map_err(at)?;
         let address = listener.local_addr().map_err(at)?;
+        let routes = routes();
+        let app = App::new(service, &options, address, describe(&routes).to_string());
+        app.hub.start()?;
         Ok(Self {
             router: router(&app, &routes),
             listener,
             address,
             app,
             options,
+            encryption: encryption.map(Arc::new),
         })
     }
 
@@ -112,6 +127,12 @@ impl Server {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Whether it encrypts connections itself.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.encryption.is_some()
     }
 
     /// Answers requests and drives runs until it is stopped: after `after_step`, it takes no new requests and lets runs
@@ -125,8 +146,13 @@ impl Server {
             app,
             router,
             options,
+            encryption,
             ..
         } = self;
+        app.logins.announce(Instant::now())?;
+        if let Some(encryption) = &encryption {
+            tokio::spawn(Arc::clone(encryption).follow(app.closing.clone()));
+        }
         let mut worker = tokio::spawn(work(app.clone(), identity.clone(), options));
         let graceful = GracefulShutdown::new();
         let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -145,8 +171,8 @@ impl Server {
                     break;
                 }
             };
-            let stream = match accepted {
-                Ok((stream, _)) => stream,
+            let (stream, peer) = match accepted {
+                Ok((stream, peer)) => (stream, Peer(peer.ip())),
                 Err(error) => {
                     // Too many open files, for instance: it passes when connections end.
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -155,17 +181,18 @@ impl Server {
                 }
             };
             let _ = stream.set_nodelay(true);
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_TIMEOUT)
-                .serve_connection(
-                    TokioIo::new(ImpatientStream::new(stream, WRITE_TIMEOUT)),
-                    TowerToHyperService::new(router.clone()),
-                );
-            let connection = graceful.watch(connection);
+            let stream = ImpatientStream::new(stream, WRITE_TIMEOUT);
+            let (router, watcher) = (router.clone(), graceful.watcher());
+            let (encryption, closing) = (encryption.clone(), app.closing.clone());
             tokio::spawn(async move {
-                // A client that hangs up is no error of the server.
-                let _ = connection.await;
+                match encryption {
+                    None => serve(stream, router, peer, watcher).await,
+                    Some(encryption) => {
+                        if let Some(stream) = encryption.accept(stream, &closing).await {
+                            serve(stream, router, peer, watcher).await;
+                        }
+                    }
+                }
                 drop(slot);
             });
         }
@@ -202,6 +229,24 @@ impl Server {
         worked.map_err(|error| ServiceError::failed(error.to_string()))??;
         Ok(())
     }
+}
+
+/// Answers the requests of a connection.
+async fn serve<S>(stream: S, router: Router, peer: Peer, watcher: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let router = TowerToHyperService::new(router);
+    let answer = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        router.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), answer);
+    // A client that hangs up is no error of the server.
+    let _ = watcher.watch(connection).await;
 }
 
 /// Resumes the runs of all tenants that can continue.

@@ -355,6 +355,16 @@ impl Service {
     ) -> Result<BoundAgent, ServiceError> {
         identity.require(Scope::Run)?;
         self.require_for_options(identity, options)?;
+        self.bind_permitted(identity, declared, options)
+    }
+
+    /// Binds an agent with options that the identity is allowed, as the caller has checked.
+    pub(crate) fn bind_permitted(
+        &self,
+        identity: &Identity,
+        declared: &DeclaredAgent,
+        options: &RunOptions,
+    ) -> Result<BoundAgent, ServiceError> {
         let (agents, purpose) = (
             declared.file.agents(),
             Purpose::NewRuns(declared.path.as_deref()),

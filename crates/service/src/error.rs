@@ -13,17 +13,17 @@ use windlass_store::Error;
 /// Serialized, it is an object with `kind`, `code`, `message` and, if there is one, `hint`. These codes are
 /// stable: `already_begun`, `already_decided`, `already_delivered`, `ambiguous`, `arguments_do_not_fit`, `audit_altered`, `audit_other_key`, `bad_line`, `bad_scope`,
 /// `cannot_be_changed`, `cannot_be_marked`, `changed_files`, `child_run`, `clock`, `conflict`, `corrupt`, `digest_differs`,
-/// `digest_needed`, `does_not_fit`, `empty`, `empty_text`, `ended`, `expired`, `failed`, `has_runs`,
+/// `digest_needed`, `does_not_fit`, `empty`, `empty_text`, `ended`, `experiment_running`, `expired`, `failed`, `has_runs`,
 /// `in_use`, `inside_tool`, `invalid`, `invalid_agent_file`, `invalid_call`, `invalid_conversation`, `invalid_key`, `invalid_plan`, `invalid_policies`, `invalid_stop`, `invalid_task`,
-/// `invalid_token`, `is_directory`, `journal_altered`, `key_reused`, `key_unusable`, `name_taken`, `named_twice`,
+/// `invalid_token`, `is_directory`, `issuer_unavailable`, `journal_altered`, `key_reused`, `key_unusable`, `name_taken`, `named_twice`,
 /// `never_always`, `no_command`, `no_project`, `no_schema`, `no_such_agent`, `no_such_approval`, `no_such_approver`,
-/// `no_such_conversation`, `no_such_decision`, `no_such_delivery`, `no_such_document`, `no_such_domain`, `no_such_execution`, `no_such_gap`, `no_such_hold`,
-/// `no_such_key`, `no_such_plan`, `no_such_revision`, `no_such_run`, `no_such_server`, `no_such_strategy`,
+/// `no_such_conversation`, `no_such_decision`, `no_such_delivery`, `no_such_document`, `no_such_domain`, `no_such_execution`, `no_such_experiment`, `no_such_gap`, `no_such_hold`,
+/// `no_such_key`, `no_such_plan`, `no_session`, `no_such_revision`, `no_such_run`, `no_such_server`, `no_such_strategy`,
 /// `no_such_task`, `no_such_token`, `no_such_tool`, `not_a_confidence`, `not_a_server_name`, `not_a_tool_name`, `not_allowed`,
 /// `not_an_approver`, `not_begun`, `not_confirmed`, `not_entitled`, `not_importable`, `not_json`, `not_missing`, `not_stopped`, `not_text`, `not_your_call`,
 /// `nothing_to_propose`, `other_arguments`, `other_embedder`, `other_experiment`, `owned_elsewhere`, `passphrase`,
 /// `project_changed`, `purged`, `run_acts_for_you`, `run_exists`, `same_person`, `scope_missing`, `secret`,
-/// `server_exists`, `stopped`, `store_unavailable`, `token_expired`, `token_revoked`, `token_unknown`, `too_large`, `too_late`,
+/// `server_exists`, `stopped`, `store_unavailable`, `token_expired`, `token_invalid`, `token_revoked`, `token_unknown`, `too_large`, `too_late`, `too_many_experiments`,
 /// `unknown_metric`, `unknown_tool`, `unknown_version`, `value_missing`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServiceError {
@@ -48,7 +48,7 @@ pub enum ErrorKind {
     NotFound,
     /// It is too late, or the object is in another state than the caller expects.
     Conflict,
-    /// The store cannot be reached or written now. The same request may succeed later.
+    /// The store, or the issuer of tokens, cannot be reached now. The same request may succeed later.
     Unavailable,
     /// The configuration, a file, the store or another part failed.
     Failed,

@@ -6,12 +6,14 @@ mod arms;
 mod findings;
 mod measure;
 mod schedule;
+mod started;
 mod variants;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use serde_json::{Value, json};
@@ -35,10 +37,15 @@ pub use findings::{
     ExperimentFindings, GuardRailFinding, MetricFinding, PairCounts, PairResult, SampleRatio,
 };
 pub use measure::{ExperimentMetric, RunMeasurements};
+pub(crate) use started::StartedExperiments;
+pub use started::{BegunExperiment, ExperimentState, ExperimentStatus};
 pub use variants::{VariantComparison, VariantQuery, VariantSplit, VariantSummary};
 
 /// The length of the digest's prefix that is an experiment's default name.
 const NAME_LENGTH: usize = 12;
+
+/// How often a run is looked at that another process drives.
+const OWNED_PERIOD: Duration = Duration::from_millis(100);
 
 /// The request for an experiment.
 #[derive(Debug, Clone)]
@@ -99,8 +106,8 @@ impl Service {
     /// Prepares an experiment with an agent: binds it for both arms and finds the runs it has already.
     ///
     /// # Errors
-    /// If the identity may not run agents; if a metric is a command and the identity is no administrator;
-    /// if the request is not valid; if the agent cannot be bound for an arm; or if the experiment has runs
+    /// If the identity may not run agents; if a metric is a command, or a library is a file that the configuration does
+    /// not name, and the identity is no administrator; if the request is not valid; if the agent cannot be bound for an arm; or if the experiment has runs
     /// already and is not to be resumed.
     pub fn prepare_experiment(
         &self,
@@ -114,6 +121,7 @@ impl Service {
             // A check is run by a shell with the rights of this process.
             identity.require(Scope::Admin)?;
         }
+        arms::require(self, identity, &request)?;
         request.check()?;
         let (arms, differs) = arms::compare(self, declared, &request)?;
         let agents = arms::bind(self, identity, declared, &request)?;
@@ -212,6 +220,12 @@ impl Experiment {
         &self.name
     }
 
+    /// The agent.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
     /// How many pairs of runs it consists of.
     #[must_use]
     pub fn pairs(&self) -> usize {
@@ -246,10 +260,15 @@ impl Experiment {
             is_decided: AtomicBool::new(false),
         };
         let mut settled: Vec<Option<PairOutcome>> = self.schedule.iter().map(|_| None).collect();
-        let mut ended = futures::stream::iter(self.schedule.iter().enumerate())
-            .map(|(index, pair)| {
+        let mut ended = futures::stream::iter(0..self.schedule.len())
+            .map(|index| {
                 let work = &work;
-                async move { (index, work.pair(pair).await) }
+                async move {
+                    match self.schedule.get(index) {
+                        Some(pair) => (index, work.pair(pair).await),
+                        None => (index, Ok(None)),
+                    }
+                }
             })
             .buffer_unordered(request.jobs);
         while let Some((index, of_pair)) = ended.next().await {
@@ -361,9 +380,7 @@ impl ExperimentDriver<'_> {
             return Ok(None);
         };
         for arm in pair.arms() {
-            let is_stopped =
-                self.stop.after_step.is_cancelled() || self.stop.at_once.is_cancelled();
-            if is_stopped || self.is_decided.load(Ordering::Relaxed) {
+            if self.is_stopped() || self.is_decided.load(Ordering::Relaxed) {
                 return Ok(None);
             }
             let run = self.arm(pair, task, arm).await?;
@@ -383,6 +400,10 @@ impl ExperimentDriver<'_> {
         Ok(Some(settled))
     }
 
+    fn is_stopped(&self) -> bool {
+        self.stop.after_step.is_cancelled() || self.stop.at_once.is_cancelled()
+    }
+
     /// The run of an arm: an earlier one if there is one, else a new one.
     async fn arm(&self, pair: &Scheduled, task: &TaskInput, arm: Arm) -> Result<Run, ServiceError> {
         let experiment = self.experiment;
@@ -395,7 +416,7 @@ impl ExperimentDriver<'_> {
         let Some(run) = experiment.earlier.get(&id) else {
             return Ok(driver.start(self.new_task(id, pair, task, arm)).await?);
         };
-        let earlier = self.store.fold(run)?;
+        let mut earlier = self.store.fold(run)?;
         if earlier.task().metadata.get("experiment_digest") != Some(&json!(experiment.digest)) {
             let message = format!(
                 "the experiment `{}` was started with another agent, library, task, seed or option",
@@ -404,9 +425,21 @@ impl ExperimentDriver<'_> {
             return Err(ServiceError::conflict("other_experiment", message)
                 .with_hint("give it another `--name`"));
         }
-        match earlier.end() {
-            Some(_) => Ok(earlier),
-            None => Ok(driver.resume(run).await?),
+        loop {
+            if earlier.end().is_some() {
+                return Ok(earlier);
+            }
+            match driver.resume(run).await.map_err(ServiceError::from) {
+                // A worker has resumed it: its result counts, too.
+                Err(error) if error.code() == "owned_elsewhere" => {
+                    if self.is_stopped() {
+                        return Ok(earlier);
+                    }
+                    tokio::time::sleep(OWNED_PERIOD).await;
+                    earlier = self.store.fold(run)?;
+                }
+                resumed => return resumed,
+            }
         }
     }
 
@@ -517,10 +550,10 @@ mod tests {
         };
         assert_eq!(refused(Scope::Read, &[]).code(), "scope_missing");
         assert_eq!(refused(Scope::Run, &["check:true"]).code(), "scope_missing");
+        // Its libraries are files that the configuration does not name.
+        assert_eq!(refused(Scope::Run, &[]).code(), "scope_missing");
         // With the scope, it fails only at the libraries, which do not exist.
-        for (scope, metrics) in [(Scope::Run, &[][..]), (Scope::Admin, &["check:true"][..])] {
-            let error = refused(scope, metrics);
-            assert!(error.message().contains("old.toml"), "{error}");
-        }
+        let error = refused(Scope::Admin, &["check:true"]);
+        assert!(error.message().contains("old.toml"), "{error}");
     }
 }

@@ -116,6 +116,11 @@ impl Identity {
         &self.person
     }
 
+    /// The granted scopes.
+    pub fn scopes(&self) -> impl Iterator<Item = Scope> {
+        self.scopes.iter().copied()
+    }
+
     /// Whether the identity may do what a scope allows.
     #[must_use]
     pub fn has(&self, scope: Scope) -> bool {
@@ -127,7 +132,10 @@ impl Identity {
     }
 
     /// Refuses an operation that needs another scope.
-    pub(crate) fn require(&self, scope: Scope) -> Result<(), ServiceError> {
+    ///
+    /// # Errors
+    /// If the identity does not have the scope.
+    pub fn require(&self, scope: Scope) -> Result<(), ServiceError> {
         if self.has(scope) {
             return Ok(());
         }

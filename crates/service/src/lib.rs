@@ -43,10 +43,11 @@
 //! | memory | [`Service::search_memory`], [`list_memory`](Service::list_memory), [`show_memory`](Service::show_memory), [`add_memory`](Service::add_memory), [`forget_memory`](Service::forget_memory), [`import_memory`](Service::import_memory), [`export_memory`](Service::export_memory), [`memory_statistics`](Service::memory_statistics) |
 //! | playbooks | [`Service::list_playbooks`], [`show_strategy`](Service::show_strategy), [`change_strategy`](Service::change_strategy), [`playbook_difference`](Service::playbook_difference), [`revert_playbook`](Service::revert_playbook), [`playbook_statistics`](Service::playbook_statistics) |
 //! | gaps | [`Service::list_missing_tools`], [`show_missing_tool`](Service::show_missing_tool), [`propose_tool`](Service::propose_tool), [`check_gaps`](Service::check_gaps) |
-//! | experiments | [`Service::prepare_experiment`], [`Experiment::run`], [`Service::compare_variants`] |
+//! | experiments | [`Service::prepare_experiment`], [`Experiment::run`]; in the background: [`begin_experiment`](Service::begin_experiment), [`list_experiments`](Service::list_experiments), [`show_experiment`](Service::show_experiment), [`stop_experiment`](Service::stop_experiment); [`compare_variants`](Service::compare_variants) |
 //! | MCP servers | [`Service::list_servers`], [`show_server`](Service::show_server), [`inspect_server`](Service::inspect_server), [`add_server`](Service::add_server), [`accept_definition`](Service::accept_definition) |
 //! | configuration | [`Service::configuration_values`] with origins, [`check_configuration`](Service::check_configuration), [`list_configuration_files`](Service::list_configuration_files), [`list_models`](Service::list_models), [`init_project`](Service::init_project) |
-//! | tokens | [`Service::create_token`], [`list_tokens`](Service::list_tokens), [`revoke_token`](Service::revoke_token), [`authenticate`](Service::authenticate), [`record_audit_read`](Service::record_audit_read) |
+//! | tokens | [`Service::create_token`], [`list_tokens`](Service::list_tokens), [`revoke_token`](Service::revoke_token), [`authenticate`](Service::authenticate), [`authenticate_bearer`](Service::authenticate_bearer) also takes tokens of the configured issuer, [`record_audit_read`](Service::record_audit_read) |
+//! | sessions of browsers | [`LoginCode::create`], [`Service::begin_session`], [`authenticate_session`](Service::authenticate_session), [`end_session`](Service::end_session) |
 //! | stops | [`Service::stop`], [`start_again`](Service::start_again), [`list_stops`](Service::list_stops) |
 //! | webhooks | [`Service::list_webhooks`], [`list_deliveries`](Service::list_deliveries), [`show_delivery`](Service::show_delivery), [`delivery_message`](Service::delivery_message), [`retry_delivery`](Service::retry_delivery), [`new_webhook_secret`](Service::new_webhook_secret) |
 //! | repeated requests | [`Service::reserve_run`] |
@@ -110,6 +111,7 @@ mod memory;
 mod models;
 mod names;
 mod new_project;
+mod oidc;
 mod options;
 mod outermost;
 mod outside;
@@ -122,6 +124,7 @@ mod runs;
 mod sampling;
 mod servers;
 mod service;
+mod sessions;
 mod stops;
 mod tokens;
 mod tools;
@@ -150,9 +153,10 @@ pub use error::{ErrorKind, ServiceError};
 pub use evaluation::{IntentEvaluation, ModelEvaluation};
 pub use evidence::{JournalVerification, alteration_to_json, verification_to_json};
 pub use experiments::{
-    Experiment, ExperimentArm, ExperimentFindings, ExperimentMetric, ExperimentRequest,
-    GuardRailFinding, MetricFinding, PairCounts, PairResult, RunMeasurements, SampleRatio,
-    ToolDifference, VariantComparison, VariantQuery, VariantSplit, VariantSummary,
+    BegunExperiment, Experiment, ExperimentArm, ExperimentFindings, ExperimentMetric,
+    ExperimentRequest, ExperimentState, ExperimentStatus, GuardRailFinding, MetricFinding,
+    PairCounts, PairResult, RunMeasurements, SampleRatio, ToolDifference, VariantComparison,
+    VariantQuery, VariantSplit, VariantSummary,
 };
 pub use file_changes::{FileChange, FileChangeCause};
 pub use gaps::{GapCheck, GapOccurrence, MissingTool, ToolProposal, gaps_of_run, unreported_gap};
@@ -199,9 +203,10 @@ pub use runs::{
 };
 pub use servers::{environment_lookup, server_of};
 pub use service::Service;
+pub use sessions::{LoginCode, SessionSecret};
 pub use stops::{StopRequest, StopSelector, Stopped, stop_to_json};
 pub use tokens::{
-    AccessToken, AuthenticatedCaller, CreatedToken, NewToken, TokenSecret, TokenState,
+    AccessToken, AuthenticatedCaller, CallerKind, CreatedToken, NewToken, TokenSecret, TokenState,
 };
 pub use tools::{
     BindingReport, DeclaredTools, ExecutionQuery, FoundTool, ToolCallRequest, ToolDetails,

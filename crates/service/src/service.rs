@@ -17,7 +17,9 @@ use windlass_store::{RunSummary, Store};
 use windlass_tools::ToolLibrary;
 
 use crate::error::ServiceError;
+use crate::experiments::StartedExperiments;
 use crate::identity::Identity;
+use crate::oidc::IssuerKeys;
 use crate::options::{LearningOverride, Notice, Overrides, RunOptions};
 use crate::servers::ServerPool;
 use crate::trust::shown;
@@ -47,6 +49,8 @@ struct Shared {
     others: Mutex<Vec<(ConfigurationFiles, Arc<Project>)>>,
     stored: Mutex<Option<Stored>>,
     servers: ServerPool,
+    issuer: IssuerKeys,
+    experiments: StartedExperiments,
     /// The messages about projects that the operator has seen.
     announced: Mutex<BTreeSet<String>>,
     /// The files of trusted projects, as they were when they were trusted.
@@ -105,6 +109,8 @@ impl Service {
                 others: Mutex::default(),
                 stored: Mutex::default(),
                 servers: ServerPool::default(),
+                issuer: IssuerKeys::default(),
+                experiments: StartedExperiments::default(),
                 announced: Mutex::default(),
                 trusted: Mutex::default(),
             }),
@@ -344,6 +350,14 @@ impl Service {
 
     pub(crate) fn servers(&self) -> &ServerPool {
         &self.shared.servers
+    }
+
+    pub(crate) fn issuer(&self) -> &IssuerKeys {
+        &self.shared.issuer
+    }
+
+    pub(crate) fn started_experiments(&self) -> &StartedExperiments {
+        &self.shared.experiments
     }
 
     pub(crate) fn announced(&self) -> &Mutex<BTreeSet<String>> {

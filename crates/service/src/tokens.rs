@@ -15,7 +15,10 @@ use crate::identity::{Identity, Scope};
 use crate::service::Service;
 
 /// What every token begins with, so that a leaked one can be recognised.
-const PREFIX: &str = "windlass_";
+pub(crate) const PREFIX: &str = "windlass_";
+
+/// What every session of a browser begins with. It is no token: only a cookie can have it.
+pub(crate) const SESSION_PREFIX: &str = "windlass_session_";
 
 /// The length of a token's name, in characters.
 const MAX_NAME: usize = 100;
@@ -113,13 +116,36 @@ impl TokenState {
     }
 }
 
-/// A caller that a token identifies.
+/// A caller that was authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthenticatedCaller {
     /// Its identity.
     pub identity: Identity,
-    /// The id of its token.
+    /// The id of its token or session; for a token of the issuer, whose it is.
     pub token: String,
+    /// How it was authenticated.
+    pub kind: CallerKind,
+    /// Until when; `None` if that has no end.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// How a caller was authenticated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallerKind {
+    /// With a token of this installation.
+    Token,
+    /// With the session of a browser.
+    Session,
+    /// With a token of the configured issuer.
+    Oidc,
+}
+
+impl AuthenticatedCaller {
+    /// Whether what it reads is recorded: it is an auditor and no administrator.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.identity.has(Scope::Audit) && !self.identity.has(Scope::Admin)
+    }
 }
 
 impl AccessToken {
@@ -156,6 +182,15 @@ impl Service {
         identity: &Identity,
         new: NewToken,
     ) -> Result<CreatedToken, ServiceError> {
+        self.create_secret(identity, new, PREFIX)
+    }
+
+    pub(crate) fn create_secret(
+        &self,
+        identity: &Identity,
+        new: NewToken,
+        prefix: &str,
+    ) -> Result<CreatedToken, ServiceError> {
         identity.require(Scope::Admin)?;
         let invalid = |message: String| ServiceError::invalid("invalid_token", message);
         let name = new.name.trim();
@@ -181,8 +216,7 @@ impl Service {
         let mut scopes: Vec<Scope> = new.scopes;
         scopes.sort_unstable();
         scopes.dedup();
-        let random = random_bytes().map_err(|error| ServiceError::failed(error.to_string()))?;
-        let secret = TokenSecret(format!("{PREFIX}{}", hex::encode(&random)));
+        let secret = TokenSecret(random_secret(prefix)?);
         let digest = sha256(secret.reveal().as_bytes());
         let stored = StoredToken {
             // Part of the digest: it names the token and tells nothing about it.
@@ -226,6 +260,15 @@ impl Service {
     /// If the identity is no administrator, or there is no such token.
     pub fn revoke_token(&self, identity: &Identity, id: &str) -> Result<AccessToken, ServiceError> {
         identity.require(Scope::Admin)?;
+        self.revoke_secret(identity, id)
+    }
+
+    /// Revokes a token or a session for somebody who may.
+    pub(crate) fn revoke_secret(
+        &self,
+        identity: &Identity,
+        id: &str,
+    ) -> Result<AccessToken, ServiceError> {
         let now = self.now();
         let by = identity.principal().to_string();
         let revoked = self.store()?.revoke_token(id, &by, now)?;
@@ -239,18 +282,25 @@ impl Service {
         Ok(AccessToken::of(stored, now))
     }
 
-    /// The caller that a token identifies.
+    /// The caller that a token of this installation identifies.
     ///
     /// # Errors
     /// If there is no such token, it has expired, or it was revoked.
     pub fn authenticate(&self, secret: &str) -> Result<AuthenticatedCaller, ServiceError> {
-        let found = match secret.starts_with(PREFIX) {
+        let is_token = secret.starts_with(PREFIX) && !secret.starts_with(SESSION_PREFIX);
+        self.authenticate_secret(secret, is_token, CallerKind::Token)
+    }
+
+    /// The caller of a secret of this kind, if `has_form` is true.
+    pub(crate) fn authenticate_secret(
+        &self,
+        secret: &str,
+        has_form: bool,
+        kind: CallerKind,
+    ) -> Result<AuthenticatedCaller, ServiceError> {
+        let found = match has_form {
             true => self.store()?.token_by_digest(&sha256(secret.as_bytes()))?,
             false => None,
-        };
-        let refused = |code: &'static str, message: &str| {
-            ServiceError::new(ErrorKind::Unauthenticated, code, message)
-                .with_hint("ask the operator for a token")
         };
         let Some(stored) = found else {
             return Err(refused("token_unknown", "the token is not valid"));
@@ -276,6 +326,8 @@ impl Service {
         Ok(AuthenticatedCaller {
             identity: Identity::new(tenant, principal, scopes),
             token: token.id,
+            kind,
+            expires_at: token.expires_at,
         })
     }
 
@@ -289,13 +341,25 @@ impl Service {
         caller: &AuthenticatedCaller,
         operation: &str,
     ) -> Result<(), ServiceError> {
-        let identity = &caller.identity;
-        if !identity.has(Scope::Audit) || identity.has(Scope::Admin) {
+        if !caller.is_recorded() {
             return Ok(());
         }
+        let identity = &caller.identity;
         let subject = json!({"operation": operation, "token": caller.token});
         self.record_admin_change(identity, "audit_read", subject)
     }
+}
+
+/// A new secret text that begins with `prefix`.
+pub(crate) fn random_secret(prefix: &str) -> Result<String, ServiceError> {
+    let random = random_bytes().map_err(|error| ServiceError::failed(error.to_string()))?;
+    Ok(format!("{prefix}{}", hex::encode(&random)))
+}
+
+/// A credential that identifies nobody.
+pub(crate) fn refused(code: &'static str, message: impl Into<String>) -> ServiceError {
+    ServiceError::new(ErrorKind::Unauthenticated, code, message)
+        .with_hint("ask the operator for a token")
 }
 
 #[cfg(test)]

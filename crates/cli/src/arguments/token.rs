@@ -39,7 +39,7 @@ pub(crate) struct TokenCreate {
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', required = true)]
     pub(crate) scopes: Vec<Scope>,
 
-    /// How long it is valid: a number with `m`, `h` or `d`, or `never`.
+    /// How long it is valid: a number with `s`, `m`, `h` or `d`, or `never`.
     #[arg(long, value_name = "TIME", default_value = "90d", value_parser = lifetime)]
     pub(crate) expires: Lifetime,
 
@@ -87,7 +87,7 @@ fn lifetime(text: &str) -> Result<Lifetime, String> {
     if text == "never" {
         return Ok(Lifetime::Unlimited);
     }
-    let units = [('m', 60), ('h', 3_600), ('d', 86_400)];
+    let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
     let seconds = units.into_iter().find_map(|(unit, seconds)| {
         let number: u32 = text.strip_suffix(unit)?.parse().ok()?;
         number.checked_mul(seconds).filter(|seconds| *seconds > 0)

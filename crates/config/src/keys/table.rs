@@ -9,6 +9,7 @@ use super::learning::LEARNING;
 use super::money::{
     BUDGETS_OF_A_PRINCIPAL, BUDGETS_OF_ALL, BUDGETS_OF_AN_AGENT, PRICES, RETENTION,
 };
+use super::oidc::OIDC;
 use super::servers::SERVERS;
 use super::webhooks::WEBHOOKS;
 use super::{DefaultValue, Key, Map, Range, Shape};
@@ -236,6 +237,14 @@ const KEYS: &[Key] = &[
         shape: Shape::Table(AUTOMATION),
         default: DefaultValue::Nothing,
         effect: KeyEffect::ByKey,
+    },
+    Key {
+        name: "oidc",
+        about: "The OpenID Connect issuer whose tokens the server accepts.",
+        shape: Shape::Table(OIDC),
+        default: DefaultValue::Nothing,
+        // As a whole: another claim or role would give other people the rights of this issuer's users.
+        effect: KeyEffect::Needs(KeyPower::LoosensRules, Stricter::Same),
     },
     Key {
         name: "trust",

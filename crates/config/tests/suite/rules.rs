@@ -224,3 +224,38 @@ fn warnings_do_not_prevent_loading() {
     assert_eq!(loaded.warnings.len(), 1, "{}", render(&loaded.warnings));
     assert!(!loaded.warnings[0].is_error());
 }
+
+#[test]
+fn an_issuer_needs_what_tokens_are_checked_with() {
+    let message = load_errors("[oidc]\nissuer = \"https://a.example\"\n");
+    assert!(message.contains("an issuer needs `audience`"), "{message}");
+    assert!(message.contains("an issuer needs `roles`"), "{message}");
+    let with =
+        |lines: &str| format!("[oidc]\naudience = \"w\"\nroles = {{ r = [\"read\"] }}\n{lines}\n");
+    for (lines, expected) in [
+        ("issuer = \"http://a.example\"", "use https://"),
+        (
+            "issuer = \"https://a.example\"\ntenant = \"a\"\ntenant_claim = \"b\"",
+            "cannot have both",
+        ),
+    ] {
+        let message = load_errors(&with(lines));
+        assert!(message.contains(expected), "{message}");
+    }
+    let message = load_errors(
+        "[oidc]\nissuer = \"https://a.example\"\naudience = \"w\"\nroles = { x = [\"root\"] }\n",
+    );
+    assert!(
+        message.contains("read, run, approve, operate, audit or admin"),
+        "{message}"
+    );
+    let configuration = configured(&with("issuer = \"http://127.0.0.1:9000/realm\""));
+    let settings = configuration.oidc().unwrap();
+    assert_eq!(
+        (
+            settings.principal_claim.as_str(),
+            settings.roles_claim.as_str()
+        ),
+        ("sub", "roles")
+    );
+}

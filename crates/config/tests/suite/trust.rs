@@ -237,6 +237,28 @@ permissions = []
     }
 }
 
+const ISSUER: &str = "[oidc]\nissuer = \"https://mine.example\"\naudience = \"windlass\"\nroles = { admins = [\"admin\"] }\n";
+
+#[test]
+fn whose_tokens_the_server_accepts_is_decided_by_the_user_or_a_trusted_project() {
+    assert_eq!(untrusted("", ISSUER).oidc(), None);
+    assert_eq!(untrusted_keys(ISSUER), ["oidc"]);
+    assert!(trusted("", ISSUER).oidc().is_some());
+    // Not even another role of the user's issuer.
+    for text in [
+        ISSUER.replace("mine.example", "theirs.example"),
+        "[oidc.roles]\neverybody = [\"admin\"]\n".to_owned(),
+        "[oidc]\nprincipal_claim = \"nickname\"\n".to_owned(),
+    ] {
+        for is_trusted in [true, false] {
+            let loaded = load_layers(ISSUER, &text, is_trusted);
+            let expected = untrusted(ISSUER, "");
+            assert_eq!(loaded.configuration.oidc(), expected.oidc(), "{text}");
+            assert!(!loaded.warnings.is_empty() || !loaded.untrusted.is_empty());
+        }
+    }
+}
+
 #[test]
 fn permissions_that_the_user_grants_nobody_cannot_be_granted_by_a_project() {
     let user = "[principals.bob]\npermissions = [\"web:read\"]";

@@ -15,7 +15,7 @@ use windlass_service::types::{Approval, ChatMessage, RunEnd, Settings, Usage};
 use windlass_service::{ChatMessages, ChatRequest, RunOptions, Scope, Service, subject_of};
 
 use crate::app::blocking;
-use crate::authentication::bearer;
+use crate::authentication::Credential;
 use crate::call::{Call, Nothing, Reply};
 use crate::chat::{ChatReply, ChatText, Finished, Piece, approval_link};
 use crate::problem::Problem;
@@ -459,7 +459,7 @@ async fn complete(call: Call<Nothing, NewChatCompletion>) -> Result<Response, Pr
         created: call.app.service.now().as_microseconds() / 1_000_000,
         address: call.app.hosts.address(&call.headers),
         service: call.app.service.clone(),
-        token: bearer(&call.headers)?.to_owned(),
+        credential: call.credential.clone(),
         has_usage: call
             .body
             .stream_options
@@ -529,8 +529,8 @@ struct Completion {
     created: i64,
     address: String,
     service: Service,
-    /// The token of the client, which is checked again while it waits.
-    token: String,
+    /// What the client was authenticated with, which is checked again while it waits.
+    credential: Credential,
     /// Whether the client asked for the usage in a stream.
     has_usage: bool,
 }
@@ -580,7 +580,7 @@ impl Completion {
             let (completion, mut reply) = state?;
             let (text, is_over) = match reply.next(HEARTBEAT).await {
                 Ok(Piece::Text(text)) => (completion.text(text), false),
-                Ok(Piece::Nothing) => match completion.check_token().await {
+                Ok(Piece::Nothing) => match completion.check_credential().await {
                     Ok(()) => (": alive\n\n".to_owned(), false),
                     Err(problem) => (event(&problem.to_openai()), true),
                 },
@@ -600,9 +600,8 @@ impl Completion {
     }
 
     /// Refuses a token that was revoked or has expired meanwhile.
-    async fn check_token(&self) -> Result<(), Problem> {
-        let (service, token) = (self.service.clone(), self.token.clone());
-        blocking(move || service.authenticate(&token).map(drop)).await
+    async fn check_credential(&self) -> Result<(), Problem> {
+        self.credential.authenticate(&self.service).await.map(drop)
     }
 
     fn text(&self, text: String) -> String {

@@ -5,7 +5,6 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::authentication::bearer;
 use crate::call::Call;
 use crate::events::{Cursor, Topic, stream};
 use crate::frames::{Frame, RunFrame};
@@ -66,8 +65,15 @@ async fn run_events(call: Call<EventsQuery>) -> Result<Response, Problem> {
     let run = call
         .operate(|service, identity, id| Ok(service.show_run(identity, id)?.summary.run))
         .await?;
-    let token = bearer(&call.headers)?.to_owned();
-    stream(&call.app, call.identity(), Topic::Run(run), cursor, token).await
+    let credential = call.credential.clone();
+    stream(
+        &call.app,
+        call.identity(),
+        Topic::Run(run),
+        cursor,
+        credential,
+    )
+    .await
 }
 
 async fn all_events(call: Call<EventsQuery>) -> Result<Response, Problem> {
@@ -80,7 +86,7 @@ async fn all_events(call: Call<EventsQuery>) -> Result<Response, Problem> {
             Cursor::after(newest.event, 2 * newest.end)
         }
     };
-    let token = bearer(&call.headers)?.to_owned();
+    let credential = call.credential.clone();
     let tenant = Topic::Tenant(call.identity().tenant().to_string());
-    stream(&call.app, call.identity(), tenant, cursor, token).await
+    stream(&call.app, call.identity(), tenant, cursor, credential).await
 }

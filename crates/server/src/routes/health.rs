@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -63,11 +64,11 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn livez(_: Arc<App>) -> Result<Response, Problem> {
+async fn livez(_: Arc<App>, _: Request) -> Result<Response, Problem> {
     Ok(with_type("text/plain; charset=utf-8", "ok\n".to_owned()))
 }
 
-async fn readyz(app: Arc<App>) -> Result<Response, Problem> {
+async fn readyz(app: Arc<App>, _: Request) -> Result<Response, Problem> {
     let not_ready = || {
         Problem::new(503, "not_ready", "The server is not ready")
             .with_hint("try again later")
@@ -83,7 +84,7 @@ async fn readyz(app: Arc<App>) -> Result<Response, Problem> {
     }
 }
 
-async fn openapi(app: Arc<App>) -> Result<Response, Problem> {
+async fn openapi(app: Arc<App>, _: Request) -> Result<Response, Problem> {
     Ok(with_type("application/json", app.openapi.clone()))
 }
 

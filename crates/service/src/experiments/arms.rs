@@ -100,6 +100,19 @@ impl ExperimentRequest {
     }
 }
 
+/// Refuses what the identity may not use, before anything of it is read.
+pub(super) fn require(
+    service: &Service,
+    identity: &Identity,
+    request: &ExperimentRequest,
+) -> Result<(), ServiceError> {
+    Arm::ALL.into_iter().try_for_each(|arm| {
+        let mut options = request.options.clone();
+        options.library.push(request.library(arm).to_owned());
+        service.require_for_options(identity, &options)
+    })
+}
+
 /// Binds the agent for both arms.
 ///
 /// # Errors
@@ -110,7 +123,8 @@ pub(super) fn bind(
     declared: &DeclaredAgent,
     request: &ExperimentRequest,
 ) -> Result<[BoundAgent; 2], ServiceError> {
-    let bind = |arm| service.bind(identity, declared, &request.options_of(arm));
+    // The options that an experiment adds need no permission.
+    let bind = |arm| service.bind_permitted(identity, declared, &request.options_of(arm));
     match (bind(Arm::A), bind(Arm::B)) {
         (Ok(a), Ok(b)) => Ok([a, b]),
         (a, b) => {

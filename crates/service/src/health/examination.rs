@@ -16,6 +16,7 @@ use windlass_tools::{BindingMode, ToolLibrary, bind};
 use super::{ExaminedFile, FileContent, HealthFinding};
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::oidc::fetch_keys;
 use crate::service::Service;
 use crate::trust::review_command;
 
@@ -446,6 +447,20 @@ impl<'s> Examination<'s> {
                     "servers",
                     format!("{key}: {url} does not answer: {}", error.without_url()),
                     format!("start the server, or change `{key}` in windlass.toml"),
+                ),
+            });
+        }
+        if let Some(settings) = configuration.oidc() {
+            let issuer = &settings.issuer;
+            self.add(match fetch_keys(issuer).await {
+                Ok(keys) => HealthFinding::ok(
+                    "oidc",
+                    format!("the issuer {issuer} has {} keys for tokens", keys.len()),
+                ),
+                Err(reason) => HealthFinding::error(
+                    "oidc",
+                    format!("the issuer {issuer} cannot be used: {reason}"),
+                    "start it, or change `oidc.issuer` in windlass.toml",
                 ),
             });
         }

@@ -1,6 +1,6 @@
 //! A client that can also send what a well-behaved client would not.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -83,8 +83,13 @@ impl Request {
     }
 
     pub(super) fn send(&self, address: SocketAddr) -> Answer {
-        let mut stream = TcpStream::connect(address).unwrap();
+        let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        self.send_over(stream, address)
+    }
+
+    /// Sends it over a connection that was made before.
+    pub(super) fn send_over(&self, mut stream: impl Read + Write, address: SocketAddr) -> Answer {
         // A server that refuses a body does not read all of it.
         let _ = stream.write_all(&self.bytes(address));
         let mut answer = Vec::new();
@@ -95,7 +100,7 @@ impl Request {
 }
 
 impl Answer {
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n")?;
         let mut lines = head.lines();

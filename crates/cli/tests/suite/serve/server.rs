@@ -33,6 +33,16 @@ impl TestServer {
         more: &str,
         variables: &[(&'static str, &'static str)],
     ) -> Self {
+        Self::start_project(turns, more, variables, |_| Vec::new())
+    }
+
+    /// The same with the arguments that `extra` makes for the project.
+    pub(super) fn start_project(
+        turns: &[Value],
+        more: &str,
+        variables: &[(&'static str, &'static str)],
+        extra: impl FnOnce(&OfficeProject) -> Vec<String>,
+    ) -> Self {
         let office = OfficeProject::new(turns);
         let configuration = format!(
             "libraries = [\"tools.toml\"]\nmodel = \"scripted:answers.jsonl\"\n\
@@ -42,7 +52,9 @@ impl TestServer {
         let declared = office.project.read("agent.gram");
         let declared = declared.replace("undo_window_seconds: 5", "undo_window_seconds: 1");
         std::fs::write(office.project.path("agent.gram"), declared).unwrap();
-        let (child, address) = spawn(&office, variables, &[]);
+        let extra = extra(&office);
+        let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
+        let (child, address) = spawn(&office, variables, &extra);
         Self {
             office,
             address,
@@ -62,6 +74,18 @@ impl TestServer {
     pub(super) fn with_rate(&self, rate: &str) -> OtherServer {
         let (child, address) = spawn(&self.office, &self.variables, &["--rate", rate]);
         OtherServer { child, address }
+    }
+
+    /// The most memory that the process has had, in KiB.
+    pub(super) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        line.unwrap()
+            .split_whitespace()
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     /// Kills the process, as a crash does.
@@ -151,11 +175,11 @@ fn spawn(
     extra: &[&str],
 ) -> (Child, SocketAddr) {
     let serve = ["serve", "--listen", "127.0.0.1:0"];
-    let rate = match extra {
-        [] => &["--rate", "100000"][..],
-        extra => extra,
+    let rate = match extra.contains(&"--rate") {
+        true => &[][..],
+        false => &["--rate", "100000"],
     };
-    let mut command = office.command(&[&serve[..], rate].concat());
+    let mut command = office.command(&[&serve[..], rate, extra].concat());
     let mut child = command
         .envs(variables.iter().copied())
         .stdout(Stdio::null())
@@ -169,7 +193,8 @@ fn spawn(
             .next()
             .unwrap_or_else(|| panic!("not served: {before:?}"));
         let line = line.unwrap();
-        if let Some((_, rest)) = line.split_once("serving on http://") {
+        if let Some((_, rest)) = line.split_once("serving on http") {
+            let (_, rest) = rest.split_once("://").unwrap();
             break rest.split(';').next().unwrap().parse().unwrap();
         }
         before.push(line);
@@ -187,24 +212,6 @@ pub(super) fn openapi() -> &'static Value {
             CommandOutput::of(&mut crate::suite::program::TestProject::new().command(&["openapi"]));
         printed.json()
     })
-}
-
-/// The operations of the API: method, path, and whether it needs a token.
-pub(super) fn operations() -> Vec<(&'static str, String, bool)> {
-    let mut found = Vec::new();
-    for (path, methods) in openapi()["paths"].as_object().unwrap() {
-        for (method, operation) in methods.as_object().unwrap() {
-            let method = match method.as_str() {
-                "get" => "GET",
-                "post" => "POST",
-                "put" => "PUT",
-                "delete" => "DELETE",
-                other => panic!("{other}"),
-            };
-            found.push((method, path.clone(), operation["security"].is_null()));
-        }
-    }
-    found
 }
 
 /// Checks an answer against the OpenAPI document.
