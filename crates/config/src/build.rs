@@ -25,8 +25,8 @@ use crate::rules::known;
 use crate::settings::{
     AgentSettings, ApprovalSettings, BreakerSettings, BudgetLimits, BudgetSettings, Ceilings,
     FileToolSettings, GapSettings, GateSettings, IntentDefinition, IntentSettings,
-    LearningSettings, Library, OidcSettings, OidcTenant, PrincipalSettings, RetentionSettings, SearchSettings,
-    SelectionSettings, WebToolSettings, WithoutConfidence,
+    LearningSettings, Library, OidcSettings, OidcTenant, PrincipalSettings, RetentionSettings,
+    SearchSettings, SelectionSettings, WebToolSettings, WithoutConfidence,
 };
 use crate::show;
 use crate::tree::{Node, object};

@@ -18,9 +18,9 @@ use crate::prices::PriceTable;
 use crate::restrict::Restricted;
 use crate::settings::{
     AgentSettings, ApprovalSettings, BreakerSettings, BudgetLimits, BudgetSettings, Ceilings,
-    FileToolSettings, GapSettings, GateSettings, IntentSettings, LearningSettings, Library, OidcSettings,
-    PrincipalSettings, RetentionSettings, SearchSettings, SelectionSettings, WebToolSettings,
-    WebhookSettings,
+    FileToolSettings, GapSettings, GateSettings, IntentSettings, LearningSettings, Library,
+    OidcSettings, PrincipalSettings, RetentionSettings, SearchSettings, SelectionSettings,
+    WebToolSettings, WebhookSettings,
 };
 use crate::tree::Node;
 

@@ -41,9 +41,9 @@ pub use schema::schema;
 pub use settings::{
     AgentSettings, ApprovalSettings, BreakerSettings, BudgetLimits, BudgetSettings, Ceilings,
     FileToolSettings, GapSettings, GateSettings, IntentDefinition, IntentSettings,
-    LearningSettings, Library, OidcSettings, OidcTenant, PrincipalSettings, RetentionSettings, SearchSettings,
-    SelectionSettings, WebToolSettings, WebhookEvent, WebhookSecretSource, WebhookSettings,
-    WebhookTarget, WithoutConfidence,
+    LearningSettings, Library, OidcSettings, OidcTenant, PrincipalSettings, RetentionSettings,
+    SearchSettings, SelectionSettings, WebToolSettings, WebhookEvent, WebhookSecretSource,
+    WebhookSettings, WebhookTarget, WithoutConfidence,
 };
 pub use show::ConfigEntry;
 pub use source::ConfigSource;
