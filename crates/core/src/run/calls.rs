@@ -344,8 +344,8 @@ impl Calls {
     }
 
     pub(super) fn entry(&self, call: &CallId) -> Result<&Entry, FoldError> {
-        let turn = self.position(call).and_then(|at| self.turns.get(at));
-        turn.filter(|_| call.run == self.run)
+        self.turn_of(call)
+            .filter(|_| call.run == self.run)
             .and_then(|turn| turn.entries.get(call.index as usize))
             .or_else(|| self.kept_interrupted.get(call))
             .ok_or_else(|| FoldError::UnknownCall(call.clone()))
@@ -361,6 +361,11 @@ impl Calls {
             } => Ok((record, decision.as_deref())),
             _ => Err(FoldError::UnknownCall(call.clone())),
         }
+    }
+
+    /// The turn of a call, unless it was dropped.
+    pub(super) fn turn_of(&self, call: &CallId) -> Option<&TurnState> {
+        self.position(call).and_then(|at| self.turns.get(at))
     }
 
     /// The position of a call's turn among those that are kept.

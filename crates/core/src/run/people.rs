@@ -121,8 +121,7 @@ impl Run {
         request.expires_at = later(now, rules.approval_expiry());
         request.parents = parents(&self.id);
         request.asked_by = Some(author);
-        let turn = self.turns().get(call.turn.number() as usize - 1);
-        let thought = turn.and_then(|turn| {
+        let thought = self.calls.turn_of(call).and_then(|turn| {
             let thought = turn.answer.thought.as_deref().unwrap_or(&turn.answer.text);
             let thought = thought.trim();
             (!thought.is_empty()).then(|| format!("The agent `{}`: {thought}", self.agent().name()))

@@ -99,6 +99,32 @@ fn a_resumed_run_keeps_only_the_turns_that_are_shown() {
 }
 
 #[test]
+fn an_approver_sees_why_a_call_is_made_however_many_turns_were_dropped() {
+    let mut harness = RunHarness::start("Read the book.", settings(301));
+    for page in 0..300 {
+        let query = format!("page {page}");
+        harness.answer_with(vec![call("search", json!({"query": query}))]);
+        harness.run_open_calls(succeed);
+        harness.run.release_turns();
+    }
+    assert!(harness.run.has_released_turns());
+    harness.answer(ModelAnswer {
+        thought: Some("The last page asks for a letter.".to_owned()),
+        calls: vec![call("send", json!({"to": "Ann"}))],
+        ..ModelAnswer::default()
+    });
+    while let Next::Gate(calls) = harness.run.next() {
+        calls.iter().for_each(|call| harness.pass_gate(call));
+    }
+    let question = harness.run.questions().next().unwrap();
+    let message = question.request().message.as_ref();
+    assert_eq!(
+        message.map(NonEmptyText::as_str),
+        Some("The agent `helper`: The last page asks for a letter.")
+    );
+}
+
+#[test]
 fn requests_begin_with_the_same_messages_until_turns_are_left_out() {
     let mut harness = RunHarness::start("Read the book.", settings(200));
     let mut before: Vec<Arc<ChatMessage>> = Vec::new();
