@@ -375,7 +375,7 @@ impl Run {
         while let Some(turn) = self.calls.next_over(now) {
             for entry in &turn.entries {
                 let untrusted = self.untrusted_content(entry).map(Cow::into_owned);
-                self.history.add(turn.turn, entry, untrusted.as_ref());
+                self.history.apply(turn.turn, entry, untrusted.as_ref());
             }
             self.transcript.end_turn(turn);
             self.allowance.end_turn(turn.turn);

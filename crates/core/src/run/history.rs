@@ -36,8 +36,9 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Adds an entry of a turn that has ended, in order, and the untrusted content that it returned.
-    pub(super) fn add(&mut self, turn: Turn, entry: &Entry, untrusted: Option<&Value>) {
+    /// Takes an entry of a turn that has ended, in order, and the untrusted content that it returned. It never
+    /// fails: the calls have checked the events that the entry was made of.
+    pub(super) fn apply(&mut self, turn: Turn, entry: &Entry, untrusted: Option<&Value>) {
         self.counts.add(entry);
         self.used_calls += u32::from(entry.is_used());
         add_found_tools(&mut self.found_tools, entry);
@@ -132,6 +133,9 @@ impl History {
         &self.untrusted
     }
 }
+
+#[cfg(test)]
+mod tests;
 
 /// The latest call that an approver rejected, until a call of a later turn succeeds.
 #[derive(Debug, Clone, PartialEq, Default)]
