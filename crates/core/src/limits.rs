@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use windlass_spec::registry::{CategoryName, Window};
-use windlass_spec::{Timestamp, ToolName};
+use windlass_spec::{CallState, ErrorCategory, Timestamp, ToolName};
 
 use crate::approval::Principal;
 
@@ -216,6 +216,29 @@ impl Readiness {
             Self::Limited { until, .. } => *until,
             Self::Failing { until, .. } => Some(*until),
         }
+    }
+}
+
+/// Whether the outcome of a call shows that the tool failed; `None` if it shows neither success nor failure.
+#[must_use]
+pub fn indicates_tool_failure(state: CallState, category: Option<ErrorCategory>) -> Option<bool> {
+    match (state, category) {
+        (CallState::Success, _) => Some(false),
+        // A person stopped it.
+        (CallState::Unknown, Some(ErrorCategory::Cancelled)) => None,
+        (CallState::Timeout | CallState::Unknown, _) => Some(true),
+        (
+            CallState::Error,
+            Some(
+                ErrorCategory::Timeout
+                | ErrorCategory::Unavailable
+                | ErrorCategory::RateLimited
+                | ErrorCategory::Authentication
+                | ErrorCategory::InvalidOutput
+                | ErrorCategory::ToolFailure,
+            ),
+        ) => Some(true),
+        _ => None,
     }
 }
 

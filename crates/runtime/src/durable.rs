@@ -182,9 +182,7 @@ pub trait Durable: RateLimitPort {
     fn memory(&self) -> Option<Arc<dyn MemoryPort>>;
 
     /// The directory of everything that is stored, which no program may reach; `None` if nothing is.
-    fn data(&self) -> Option<&Path> {
-        None
-    }
+    fn data(&self) -> Option<&Path>;
 
     /// Where playbooks are stored; `None` if this stores none, and nothing is learned.
     fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>>;

@@ -5,6 +5,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
@@ -15,12 +16,12 @@ use windlass_core::approval::{
 use windlass_core::durable::{
     AtomicWrite, CallEvidence, Durability, InboxAction, InboxCommand, InboxCommandId,
 };
-use windlass_core::limits::{ExhaustedLimit, Limit, LimitState, take_all};
+use windlass_core::limits::{ExhaustedLimit, Limit, LimitState, indicates_tool_failure, take_all};
 use windlass_core::model::Usage;
 use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
 use windlass_spec::{CallId, NonEmptyText, RunId, Timestamp, ToolGapReport, ToolName};
-use windlass_store::{NewUsage, indicates_tool_failure, state_and_category};
+use windlass_store::NewUsage;
 use windlass_tools::MemoryPort;
 
 use crate::durable::{
@@ -312,6 +313,11 @@ impl Durable for InMemory {
         None
     }
 
+    /// None: nothing is stored on a disk.
+    fn data(&self) -> Option<&Path> {
+        None
+    }
+
     /// None: playbooks must outlive the process.
     fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>> {
         None
@@ -419,8 +425,8 @@ impl RateLimitPort for InMemory {
                     at,
                     ..
                 } if ran.tool == *tool => {
-                    let (state, category) = state_and_category(end);
-                    Some((call.clone(), indicates_tool_failure(state, category)?, *at))
+                    let has_failed = indicates_tool_failure(end.state(), end.category())?;
+                    Some((call.clone(), has_failed, *at))
                 }
                 _ => None,
             })

@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
-use windlass_core::run::{CallEnd, Event, Variant};
+use windlass_core::limits::indicates_tool_failure;
+use windlass_core::run::{Event, Variant};
 use windlass_spec::{CallId, CallState, ErrorCategory, RunId, Timestamp, ToolName};
 
 use crate::conditions::Conditions;
@@ -204,41 +205,6 @@ impl Store {
     }
 }
 
-/// Whether the outcome of a call shows that the tool failed; `None` if it shows neither success nor failure.
-#[must_use]
-pub fn indicates_tool_failure(state: CallState, category: Option<ErrorCategory>) -> Option<bool> {
-    match (state, category) {
-        (CallState::Success, _) => Some(false),
-        // A person stopped it.
-        (CallState::Unknown, Some(ErrorCategory::Cancelled)) => None,
-        (CallState::Timeout | CallState::Unknown, _) => Some(true),
-        (
-            CallState::Error,
-            Some(
-                ErrorCategory::Timeout
-                | ErrorCategory::Unavailable
-                | ErrorCategory::RateLimited
-                | ErrorCategory::Authentication
-                | ErrorCategory::InvalidOutput
-                | ErrorCategory::ToolFailure,
-            ),
-        ) => Some(true),
-        _ => None,
-    }
-}
-
-/// The call state of an end, and its error category if it is a failure.
-#[must_use]
-pub fn state_and_category(end: &CallEnd) -> (CallState, Option<ErrorCategory>) {
-    match end {
-        CallEnd::Success(_) => (CallState::Success, None),
-        CallEnd::Error(failure) => (CallState::Error, Some(failure.category)),
-        CallEnd::Timeout(failure) => (CallState::Timeout, Some(failure.category)),
-        CallEnd::Cancelled(failure) => (CallState::Cancelled, Some(failure.category)),
-        CallEnd::Unknown(failure) => (CallState::Unknown, Some(failure.category)),
-    }
-}
-
 /// The execution that an event ends, to be stored in the same transaction.
 pub(crate) struct EndedExecution {
     call: CallId,
@@ -264,17 +230,11 @@ impl EndedExecution {
         else {
             return None;
         };
-        let (state, category) = state_and_category(end);
-        let error = match end {
-            CallEnd::Success(_) => None,
-            CallEnd::Error(failure)
-            | CallEnd::Timeout(failure)
-            | CallEnd::Cancelled(failure)
-            | CallEnd::Unknown(failure) => {
-                let message = failure.operator_message.chars();
-                Some(message.take(ERROR_EXCERPT).collect())
-            }
-        };
+        let (state, category) = (end.state(), end.category());
+        let error = end.failure().map(|failure| {
+            let message = failure.operator_message.chars();
+            message.take(ERROR_EXCERPT).collect()
+        });
         let started_at = ran.started_at.as_microseconds();
         Some(Self {
             call: call.clone(),

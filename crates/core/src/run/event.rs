@@ -9,8 +9,8 @@ use windlass_policy::Session;
 use windlass_spec::plan::{Plan, PlanTaskId};
 use windlass_spec::registry::Permission;
 use windlass_spec::{
-    Agent, CallId, Deprecation, Failure, Money, NonEmptyText, RawUserIntent, RunId, StrategyId,
-    StrategySection, Timestamp, ToolGapReport, ToolName, Turn,
+    Agent, CallId, CallState, Deprecation, ErrorCategory, Failure, Money, NonEmptyText,
+    RawUserIntent, RunId, StrategyId, StrategySection, Timestamp, ToolGapReport, ToolName, Turn,
 };
 
 use super::plan::{PlanTaskStatus, TaskEnd};
@@ -528,6 +528,38 @@ pub enum CallEnd {
     Cancelled(Failure),
     /// The outcome is unknown.
     Unknown(Failure),
+}
+
+impl CallEnd {
+    /// The state of a call that ended so.
+    #[must_use]
+    pub fn state(&self) -> CallState {
+        match self {
+            Self::Success(_) => CallState::Success,
+            Self::Error(_) => CallState::Error,
+            Self::Timeout(_) => CallState::Timeout,
+            Self::Cancelled(_) => CallState::Cancelled,
+            Self::Unknown(_) => CallState::Unknown,
+        }
+    }
+
+    /// Why it failed, if it did.
+    #[must_use]
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Success(_) => None,
+            Self::Error(failure)
+            | Self::Timeout(failure)
+            | Self::Cancelled(failure)
+            | Self::Unknown(failure) => Some(failure),
+        }
+    }
+
+    /// The category of its error, if it is a failure.
+    #[must_use]
+    pub fn category(&self) -> Option<ErrorCategory> {
+        self.failure().map(|failure| failure.category)
+    }
 }
 
 /// Stores a pending question as the request it was made from.

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use windlass_core::durable::Durability;
 use windlass_core::gate::Permit;
+use windlass_core::limits::indicates_tool_failure;
 use windlass_core::model::Usage;
 use windlass_core::run::{
     CallEnd, CallKind, Event, ExecutedTool, FormReply, Run, RunEnd, TaskEnd, ToolQuestion, Variant,
@@ -19,7 +20,7 @@ use windlass_core::run::{
 use windlass_core::stop::StopOrder;
 use windlass_spec::plan::PlanTaskId;
 use windlass_spec::{CallId, Deprecation, Effect, ErrorCategory, Failure, Money, RiskLevel};
-use windlass_store::{crash_point, indicates_tool_failure, state_and_category};
+use windlass_store::crash_point;
 use windlass_tools::{
     ApprovalStatement, BoundTool, CallContext, Caller, DispatchOptions, DispatchOutcome,
     EnvelopeNotices, OnProgress, Taint, dispatch,
@@ -482,8 +483,8 @@ impl<'d> Drive<'d> {
             variant: ended.variant.or_else(|| self.run.variant(call).cloned()),
             notices: ended.notices,
         });
-        let (state, category) = state_and_category(&ended.end);
-        if let (Some(ran), Some(has_failed)) = (&ran, indicates_tool_failure(state, category)) {
+        let has_failed = indicates_tool_failure(ended.end.state(), ended.end.category());
+        if let (Some(ran), Some(has_failed)) = (&ran, has_failed) {
             let tenant = self.journal.who().tenant.as_str();
             let end = (call.clone(), has_failed, at);
             self.driver.limiter.ended(tenant, &ran.tool, end);

@@ -8,7 +8,6 @@ use windlass_core::model::{ModelAnswer, ModelRequest};
 use windlass_core::run::{Next, Run};
 use windlass_model::ModelError;
 use windlass_spec::{CallId, CallState, Turn};
-use windlass_store::state_and_category;
 
 use super::calls::{CallOutcome, Outcome};
 
@@ -129,7 +128,7 @@ pub(super) fn record_outcome(span: &Span, outcome: &Outcome) {
     }
     let status = match outcome {
         Ok(CallOutcome::Ended(ended)) => {
-            let (state, category) = state_and_category(ended.end());
+            let (state, category) = (ended.end().state(), ended.end().category());
             if let Some(category) = category {
                 span.record("error.type", display(category));
             }

@@ -3,6 +3,7 @@
 //! the driver waits, so that a simulated crash loses exactly what a real one may lose.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -212,6 +213,10 @@ impl Durable for SimulatedProcess {
 
     fn note_usage<'d>(&'d self, new: NewUsage<'d>) -> DurableFuture<'d, ()> {
         self.stored.note_usage(new)
+    }
+
+    fn data(&self) -> Option<&Path> {
+        self.stored.data()
     }
 
     fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>> {
