@@ -175,7 +175,7 @@ impl ChatSession<'_> {
         Ok(())
     }
 
-    /// Runs the agent on a message, and stores both the message and the answer.
+    /// Runs the agent on a message.
     async fn answer(&mut self, message: &str) -> anyhow::Result<()> {
         let settings = self.command.run.limits.settings();
         let new = NewRun::of_message(&self.conversation, message, settings);
@@ -183,10 +183,10 @@ impl ChatSession<'_> {
         let run = self.drive(new, &live).await?;
         show(&run, &self.service, &self.identity, &live)?;
         let (service, identity) = (&self.service, &self.identity);
-        let conversation = &mut self.conversation;
-        tokio::task::block_in_place(|| {
-            service.extend_conversation(identity, conversation, message, &run)
-        })?;
+        let id = ConversationChoice::Id(self.conversation.id.clone());
+        let agent = self.conversation.agent.clone();
+        self.conversation =
+            tokio::task::block_in_place(|| service.conversation(identity, &agent, &id))?;
         Ok(())
     }
 

@@ -42,10 +42,9 @@ pub(super) fn run(
         return batch::run(program, command, tasks, &declared);
     }
     let new = NewRun {
-        run: None,
-        task_id: None,
         task: task(command, &declared)?,
         settings: command.run.limits.settings(),
+        ..NewRun::default()
     };
     let notices = match command.jsonl {
         true => Notices::JsonLines,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::{HeaderName, StatusCode, header};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
-use windlass_service::types::{Run, RunId, RunState, Stop};
+use windlass_service::types::{RunId, RunState, Stop};
 use windlass_service::{Attachment, BoundAgent, Identity, NewRun, Service, ServiceError};
 
 use crate::app::{App, blocking};
@@ -22,14 +22,10 @@ pub(crate) const CHECK_PERIOD: Duration = Duration::from_millis(100);
 const START_CHECK_PERIOD: Duration = Duration::from_millis(10);
 const LONGEST_START: Duration = Duration::from_secs(10);
 
-/// What is done with a run when it was driven, such as to add its answer to a conversation.
-pub(crate) type AfterRun = Box<dyn FnOnce(&Service, &Identity, &Run) + Send>;
-
 /// A run that a request wants to start.
 pub(crate) struct Prepared {
     pub(crate) bound: BoundAgent,
     pub(crate) new: NewRun,
-    pub(crate) after: Option<AfterRun>,
 }
 
 /// A run that a request started, or had started before.
@@ -80,11 +76,7 @@ pub(crate) async fn begin(
     let (service, caller) = (app.service.clone(), identity.clone());
     let prepared = tokio::task::spawn_blocking(move || prepare(&service, &caller)).await;
     let prepared = prepared.map_err(|error| Problem::internal(&error))?;
-    let Prepared {
-        bound,
-        mut new,
-        after,
-    } = prepared.map_err(Problem::of_configuration)?;
+    let Prepared { bound, mut new } = prepared.map_err(Problem::of_configuration)?;
     new.run.clone_from(&reserved);
     let attachment = Attachment {
         // Stopping the server does not cancel its runs.
@@ -110,22 +102,14 @@ pub(crate) async fn begin(
         return Ok(StartedRun::existing(run));
     };
     let (done, driven) = tokio::sync::oneshot::channel::<()>();
-    let (service, identity, id) = (app.service.clone(), identity.clone(), run.clone());
+    let id = run.clone();
     let mut runs = app.runs.lock().await;
     while runs.try_join_next().is_some() {}
     runs.spawn(async move {
-        match begun.drive_or_leave().await {
-            Ok(run) => {
-                if let Some(after) = after {
-                    let after = move || {
-                        after(&service, &identity, &run);
-                        Ok(())
-                    };
-                    let _ = blocking(after).await;
-                }
-            }
-            // The worker resumes it.
-            Err(error) => tracing::warn!(run = %id, %error, "a run was not driven on"),
+        // The worker resumes it.
+        if let Err(error) = begun.drive_or_leave().await {
+            tracing::warn!(run.id = %id, error.type = error.code(), "a run was not driven on");
+            tracing::trace!(run.id = %id, %error, "a run was not driven on");
         }
         drop(permit);
         drop(done);

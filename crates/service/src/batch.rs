@@ -79,7 +79,6 @@ impl NewRun {
         }
         let names = |names: &Vec<ToolName>| names.iter().map(ToString::to_string).collect();
         Self {
-            run: None,
             task_id: Some(task.task_id.to_string()),
             task: Task {
                 description: task.description.to_string(),
@@ -90,6 +89,7 @@ impl NewRun {
                 ..Task::default()
             },
             settings,
+            ..Self::default()
         }
     }
 

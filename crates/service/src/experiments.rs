@@ -472,6 +472,7 @@ impl ExperimentDriver<'_> {
         };
         agent.task(NewRun {
             run: None,
+            conversation: None,
             task_id: Some(id),
             task: Task {
                 description: task.description.to_string(),

@@ -148,6 +148,14 @@ impl Identity {
     }
 }
 
+/// The user of these names.
+pub(crate) fn user(tenant: &str, principal: &str) -> Result<TenantPrincipal, ServiceError> {
+    let invalid = |error: &dyn std::error::Error| ServiceError::failed(error.to_string());
+    let tenant = NonEmptyText::new(tenant).map_err(|error| invalid(&error))?;
+    let principal = Principal::new(principal).map_err(|error| invalid(&error))?;
+    Ok(TenantPrincipal::new(tenant, principal))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -64,6 +64,7 @@ impl NewRun {
         }
         Ok(Self {
             run: None,
+            conversation: None,
             task_id: None,
             task: Task {
                 description: plan.goal().unwrap_or("Carry out a plan.").to_owned(),

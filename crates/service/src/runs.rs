@@ -265,13 +265,14 @@ impl Service {
         let (service, caller) = (self.clone(), identity.clone());
         let (id, options) = (id.to_owned(), options.clone());
         let ready = blocking(move || service.prepare_resume(&caller, &id, &options)).await?;
-        match ready {
-            Resumption::Ended(run) => Ok(*run),
+        let run = match ready {
+            Resumption::Ended(run) => *run,
             Resumption::Bound(run, bound, accepted) => {
                 let driver = bound.driver(identity, attachment)?;
-                Ok(driver.resume_accepting(&run, accepted).await?)
+                driver.resume_accepting(&run, accepted).await?
             }
-        }
+        };
+        self.keep_answer_of(run).await
     }
 
     fn prepare_resume(
@@ -419,7 +420,11 @@ impl Service {
         let stored = self.stored_for(identity)?;
         loop {
             match cancel_unowned(&stored, run, identity.principal()).await {
-                Ok(_) => return Ok(Ended::Here),
+                Ok(_) => {
+                    let (service, run) = (self.clone(), run.clone());
+                    blocking(move || service.keep_stored_answer(&run)).await?;
+                    return Ok(Ended::Here);
+                }
                 Err(DriveError::Durable(DurableError::RunEnded(_))) => return Ok(Ended::Elsewhere),
                 Err(DriveError::Durable(DurableError::OwnedElsewhere(_))) => {
                     if Instant::now() >= deadline {

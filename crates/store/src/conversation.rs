@@ -1,11 +1,13 @@
 //! Conversations: the messages of several runs, stored so that a conversation can be resumed.
 
-use rusqlite::{OptionalExtension, Row, params};
-use serde::Serialize;
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use windlass_core::approval::TenantPrincipal;
 use windlass_core::model::ChatMessage;
-use windlass_core::redact::RedactError;
+use windlass_core::redact::{RedactError, Redactor};
 use windlass_spec::{RunId, Timestamp};
 
 use crate::conditions::Conditions;
@@ -29,11 +31,25 @@ pub struct StoredConversation {
     pub runs: Vec<RunId>,
     /// The messages, in order.
     pub messages: Vec<ChatMessage>,
+    /// The runs whose answers are not final.
+    pub open: Vec<OpenExchange>,
     /// When the last message was added.
     pub updated_at: Timestamp,
 }
 
-const SELECT: &str = "SELECT conversation, tenant, principal, agent, runs, messages, updated_at
+/// The messages of a run that has not ended. They are replaced when it has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenExchange {
+    /// The run.
+    pub run: RunId,
+    /// The place of its first message among the messages of the conversation.
+    pub first: usize,
+    /// How many messages it has so far.
+    pub count: usize,
+}
+
+const SELECT: &str =
+    "SELECT conversation, tenant, principal, agent, runs, messages, open, updated_at
     FROM conversations ";
 
 impl Store {
@@ -42,35 +58,58 @@ impl Store {
     /// # Errors
     /// If it could not be stored, or there is one of that id of another tenant or principal.
     pub fn save_conversation(&self, conversation: &StoredConversation) -> Result<(), Error> {
-        let runs = self.redacted_list(&conversation.runs)?;
-        let messages = self.redacted_list(&conversation.messages)?;
-        let StoredConversation {
-            id,
-            tenant,
-            principal,
-            agent,
-            updated_at,
-            ..
-        } = conversation.clone();
+        let (redactor, conversation) = (Arc::clone(&self.redactor), conversation.clone());
         self.writer
             .wait_for(Work::new(CrashPoints::of("save"), move |connection| {
-                let mut insert = connection.prepare_cached(
-                    "INSERT INTO conversations
-                     (conversation, tenant, principal, agent, runs, messages, updated_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-                 ON CONFLICT (conversation) DO UPDATE SET agent = excluded.agent,
-                     runs = excluded.runs, messages = excluded.messages,
-                     updated_at = excluded.updated_at
-                 WHERE tenant = excluded.tenant AND principal = excluded.principal",
-                )?;
-                let at = updated_at.as_microseconds();
-                let row = params![id, tenant, principal, agent, runs, messages, at];
-                match insert.execute(row)? {
-                    0 => Err(Error::ConversationExists(id.clone())),
-                    _ => Ok(0),
-                }
+                write(connection, &redactor, &conversation).map(|()| 0)
             }))?;
         Ok(())
+    }
+
+    /// Changes the conversation of a user in one transaction, and waits for the disk. Returns what `change` does;
+    /// `None` if there is no such conversation.
+    ///
+    /// # Errors
+    /// If it could not be read or stored.
+    pub fn change_conversation<T: Send + 'static>(
+        &self,
+        user: &TenantPrincipal,
+        id: &str,
+        change: impl Fn(&mut StoredConversation) -> T + Send + 'static,
+    ) -> Result<Option<T>, Error> {
+        let (redactor, id) = (Arc::clone(&self.redactor), id.to_owned());
+        let user = user.clone();
+        self.transact("change_conversation", move |connection| {
+            let parameters = (user.tenant.as_str(), user.principal.as_str(), id.as_str());
+            let Some(mut conversation) = one(connection, "AND conversation = ?3", parameters)?
+            else {
+                return Ok(None);
+            };
+            let changed = change(&mut conversation);
+            write(connection, &redactor, &conversation)?;
+            Ok(Some(changed))
+        })
+    }
+
+    /// The conversations that wait for the answers of their runs: of this run, or of any run.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn open_conversations(
+        &self,
+        run: Option<&RunId>,
+    ) -> Result<Vec<StoredConversation>, Error> {
+        self.readers.read(|connection| {
+            let query = format!(
+                "{SELECT} WHERE open <> '[]' AND (?1 IS NULL OR EXISTS
+                    (SELECT 1 FROM json_each(open) WHERE value ->> 'run' = ?1))"
+            );
+            let mut select = connection.prepare_cached(&query)?;
+            let rows = select.query_map([run.map(RunId::as_str)], |row| {
+                Ok(conversation_from_row(row))
+            })?;
+            rows.map(|row| row?).collect()
+        })
     }
 
     /// The conversation of a user with this id, if there is one.
@@ -128,7 +167,7 @@ impl Store {
         })
     }
 
-    /// The most recently updated conversation of a user with an agent, if there is one.
+    /// The most recently updated conversation of a user with an agent that has messages, if there is one.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -137,7 +176,7 @@ impl Store {
         user: &TenantPrincipal,
         agent: &str,
     ) -> Result<Option<StoredConversation>, Error> {
-        let chosen = "AND agent = ?3 ORDER BY updated_at DESC, conversation DESC LIMIT 1";
+        let chosen = "AND agent = ?3 AND messages <> '[]' ORDER BY updated_at DESC, conversation DESC LIMIT 1";
         self.one_conversation(chosen, user, agent)
     }
 
@@ -147,29 +186,71 @@ impl Store {
         user: &TenantPrincipal,
         parameter: &str,
     ) -> Result<Option<StoredConversation>, Error> {
-        self.readers.read(|connection| {
-            let query = format!("{SELECT} WHERE tenant = ?1 AND principal = ?2 {chosen}");
-            let mut select = connection.prepare_cached(&query)?;
-            let user = (user.tenant.as_str(), user.principal.as_str());
-            let found = select
-                .query_row((user.0, user.1, parameter), |row| {
-                    Ok(conversation_from_row(row))
-                })
-                .optional()?;
-            found.transpose()
-        })
+        let parameters = (user.tenant.as_str(), user.principal.as_str(), parameter);
+        self.readers
+            .read(|connection| one(connection, chosen, parameters))
     }
+}
 
-    fn redacted_list<T>(&self, items: &[T]) -> Result<String, Error>
-    where
-        T: Serialize + DeserializeOwned,
-    {
-        let items: Result<Vec<String>, RedactError> = items
-            .iter()
-            .map(|item| self.redactor.json(item, &["role"]))
-            .collect();
-        Ok(format!("[{}]", items?.join(",")))
+/// The conversation of a user that is chosen.
+fn one(
+    connection: &Connection,
+    chosen: &str,
+    parameters: (&str, &str, &str),
+) -> Result<Option<StoredConversation>, Error> {
+    let query = format!("{SELECT} WHERE tenant = ?1 AND principal = ?2 {chosen}");
+    let mut select = connection.prepare_cached(&query)?;
+    let found = select.query_row(parameters, |row| Ok(conversation_from_row(row)));
+    found.optional()?.transpose()
+}
+
+/// Stores a conversation without secrets, unless there is one of that id of another user.
+fn write(
+    connection: &Connection,
+    redactor: &Redactor,
+    conversation: &StoredConversation,
+) -> Result<(), Error> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO conversations
+             (conversation, tenant, principal, agent, runs, messages, open, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+         ON CONFLICT (conversation) DO UPDATE SET agent = excluded.agent,
+             runs = excluded.runs, messages = excluded.messages, open = excluded.open,
+             updated_at = excluded.updated_at
+         WHERE tenant = excluded.tenant AND principal = excluded.principal",
+    )?;
+    let StoredConversation {
+        id,
+        tenant,
+        principal,
+        agent,
+        ..
+    } = conversation;
+    let row = params![
+        id,
+        tenant,
+        principal,
+        agent,
+        redacted_list(redactor, &conversation.runs)?,
+        redacted_list(redactor, &conversation.messages)?,
+        redacted_list(redactor, &conversation.open)?,
+        conversation.updated_at.as_microseconds()
+    ];
+    match insert.execute(row)? {
+        0 => Err(Error::ConversationExists(id.clone())),
+        _ => Ok(()),
     }
+}
+
+fn redacted_list<T>(redactor: &Redactor, items: &[T]) -> Result<String, Error>
+where
+    T: Serialize + DeserializeOwned,
+{
+    let items: Result<Vec<String>, RedactError> = items
+        .iter()
+        .map(|item| redactor.json(item, &["role"]))
+        .collect();
+    Ok(format!("[{}]", items?.join(",")))
 }
 
 fn conversation_from_row(row: &Row<'_>) -> Result<StoredConversation, Error> {
@@ -177,12 +258,14 @@ fn conversation_from_row(row: &Row<'_>) -> Result<StoredConversation, Error> {
     let unreadable = |error| Error::unreadable(format!("the conversation `{id}`"), error);
     let runs: String = row.get("runs")?;
     let messages: String = row.get("messages")?;
+    let open: String = row.get("open")?;
     Ok(StoredConversation {
         tenant: row.get("tenant")?,
         principal: row.get("principal")?,
         agent: row.get("agent")?,
         runs: serde_json::from_str(&runs).map_err(unreadable)?,
         messages: serde_json::from_str(&messages).map_err(unreadable)?,
+        open: serde_json::from_str(&open).map_err(unreadable)?,
         updated_at: Timestamp::from_microseconds(row.get("updated_at")?),
         id,
     })

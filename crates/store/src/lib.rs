@@ -56,14 +56,12 @@ pub use admin::{AdminChange, RecordedAdminChange};
 pub use answer_notice::AnswerNoticeCount;
 pub use approval::{ApprovalFilter, ApprovalSummary};
 pub use chat::{ChatKey, ChatOutcome, ChatTurn};
-pub use conversation::StoredConversation;
+pub use conversation::{OpenExchange, StoredConversation};
 pub use decision::{DecisionSigner, NewDecision};
 pub use error::Error;
 pub use evidence::Authentication;
 pub use evidence::verify::{Alteration, RunVerification, SignatureState};
-pub use execution::{
-    Execution, ExecutionFilter, ToolStatistics, indicates_tool_failure, state_and_category,
-};
+pub use execution::{Execution, ExecutionFilter, ToolStatistics};
 pub use file::StoredFile;
 pub use gap::{GapFilter, NewGap, StoredGap};
 pub use hold::HoldFilter;

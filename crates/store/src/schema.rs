@@ -33,6 +33,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0023_durations.sql"),
     include_str!("migrations/0024_usage.sql"),
     include_str!("migrations/0025_retention.sql"),
+    include_str!("migrations/0026_open_exchanges.sql"),
 ];
 
 /// Marks the file as a Windlass database, for `file` and for the check below: "Wndl".

@@ -510,7 +510,6 @@ async fn start(
                     Ok(Prepared {
                         bound,
                         new,
-                        after: None,
                     })
                 })
                 .await?

@@ -4,7 +4,7 @@ use axum::http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass_service::types::{Run, Settings, StoredConversation};
+use windlass_service::types::{Settings, StoredConversation};
 use windlass_service::{
     ConversationChoice, Identity, NewRun, RunOptions, Scope, Service, ServiceError,
 };
@@ -90,7 +90,7 @@ struct ConversationMessage {
 struct ConversationDetails {
     #[serde(flatten)]
     conversation: ConversationItem,
-    /// Its messages, in order. An answer is added when its run has ended.
+    /// Its messages, in order. An answer is added when its run waits for a person, and replaced when it has ended.
     messages: Vec<ConversationMessage>,
 }
 
@@ -120,7 +120,7 @@ struct NewMessage {
     message: String,
 }
 
-/// Binds the run that answers a message, and adds the answer to the conversation when it has ended.
+/// Binds the run that answers a message. The service adds the answer to the conversation.
 fn answer(
     service: &Service,
     identity: &Identity,
@@ -132,24 +132,13 @@ fn answer(
         return Err(ServiceError::invalid("empty_text", "the message is empty"));
     }
     let found = service.show_agent(identity, agent)?;
-    let mut conversation = service.conversation(identity, agent, choice)?;
+    let conversation = service.conversation(identity, agent, choice)?;
     let bound = service.bind(identity, &found.declared, &RunOptions::default())?;
     let mut new = NewRun::of_message(&conversation, &message, Settings::default());
-    let id = conversation.id.clone();
     new.task
         .metadata
-        .insert("conversation".to_owned(), json!(id));
-    let after = move |service: &Service, identity: &Identity, run: &Run| {
-        let kept = service.extend_conversation(identity, &mut conversation, &message, run);
-        if let Err(error) = kept {
-            tracing::error!(%error, "an answer was not added to its conversation");
-        }
-    };
-    Ok(Prepared {
-        bound,
-        new,
-        after: Some(Box::new(after)),
-    })
+        .insert("conversation".to_owned(), json!(conversation.id));
+    Ok(Prepared { bound, new })
 }
 
 async fn create(call: Call<Nothing, NewConversation>) -> Result<Reply<Shape<RunDetails>>, Problem> {

@@ -144,11 +144,7 @@ async fn start_plan(call: Call<Nothing, StartPlan>) -> Result<Reply<Shape<RunDet
         let bound = service.bind(identity, &found.declared, &RunOptions::default())?;
         bound.check_plan(&plan)?;
         let new = NewRun::of_plan(&plan, settings, has_call_limit)?;
-        Ok(Prepared {
-            bound,
-            new,
-            after: None,
-        })
+        Ok(Prepared { bound, new })
     });
     started.await?.reply(&call).await
 }

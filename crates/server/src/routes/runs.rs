@@ -136,11 +136,7 @@ async fn start_run(call: Call<Nothing, StartRun>) -> Result<Reply<Shape<RunDetai
             found.declared.check_tools(&names)?;
         }
         let bound = service.bind(identity, &found.declared, &RunOptions::default())?;
-        Ok(Prepared {
-            bound,
-            new,
-            after: None,
-        })
+        Ok(Prepared { bound, new })
     });
     started.await?.reply(&call).await
 }

@@ -262,11 +262,7 @@ async fn call_tool(call: Call<Nothing, ToolCall>) -> Result<Reply<Shape<RunDetai
             is_approved: false,
         };
         let (bound, new) = service.bind_tool_call(identity, request)?;
-        Ok(Prepared {
-            bound,
-            new,
-            after: None,
-        })
+        Ok(Prepared { bound, new })
     });
     started.await?.reply(&call).await
 }

@@ -379,7 +379,7 @@ fn migrating_the_first_version_keeps_its_runs() {
     let version: i64 = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 25);
+    assert_eq!(version, 26);
     let task: String = connection
         .query_row("SELECT task FROM agent_executions", [], |row| row.get(0))
         .unwrap();

@@ -28,6 +28,7 @@ fn conversation(name: &str, second: i64) -> StoredConversation {
         messages: vec![ChatMessage::User {
             content: "Hello".to_owned(),
         }],
+        open: Vec::new(),
         updated_at: at(second),
     }
 }

@@ -88,6 +88,7 @@ proptest! {
             agent: "helper".to_owned(),
             runs: vec![id("r1")],
             messages: vec![ChatMessage::User { content: message.clone() }],
+            open: Vec::new(),
             updated_at: at(9),
         }).unwrap();
         journal.end(&RunEnd::Failed { category: ErrorCategory::Internal, message }).unwrap();

@@ -217,7 +217,8 @@ pub(crate) const WITHOUT_EVIDENCE: &str = "
     ALTER TABLE events DROP COLUMN digest; ALTER TABLE events DROP COLUMN mac;
     ALTER TABLE approvals DROP COLUMN mac; ALTER TABLE holds DROP COLUMN mac;
     ALTER TABLE mailbox DROP COLUMN digest; ALTER TABLE mailbox DROP COLUMN mac;
-    ALTER TABLE standing_approvals DROP COLUMN mac;";
+    ALTER TABLE standing_approvals DROP COLUMN mac;
+    DROP INDEX conversations_open; ALTER TABLE conversations DROP COLUMN open;";
 
 /// All rows of all tables about runs.
 pub(crate) fn content(path: &Path) -> String {

@@ -264,6 +264,75 @@ fn a_conversation_is_begun_continued_and_deleted() {
 }
 
 #[test]
+fn a_conversation_has_the_answer_of_a_run_that_waited_for_an_approval() {
+    let server = deleting();
+    let token = server.token("ann", "run");
+    let body = json!({"agent": "clerk", "message": "Keep order."});
+    let said = Request::post("/v1/conversations", &body).token(&token);
+    let said = server.send(&said.header("Prefer", "wait=30")).json();
+    let run = said["run"].as_str().unwrap();
+    let listed = server.get(&token, "/v1/conversations").json();
+    let path = format!(
+        "/v1/conversations/{}",
+        listed["items"][0]["id"].as_str().unwrap()
+    );
+    let waiting = server.get(&token, &path).json();
+    assert!(
+        waiting["messages"]
+            .to_string()
+            .contains("waiting for an approval"),
+        "{waiting}"
+    );
+    let ben = server.token("ben", "approve");
+    let asked = server.get(&ben, &format!("/v1/approvals?status=pending&run={run}"));
+    let asked = asked.json()["items"][0].clone();
+    let decision = json!({"decision": "approve", "digest": asked["digest_now"]});
+    let id = asked["id"].as_str().unwrap();
+    let decided = server.post(&ben, &format!("/v1/approvals/{id}/decision"), &decision);
+    assert_eq!(decided.status, 200, "{decided:?}");
+    server.wait_for(&token, run, "ended");
+    let shown = server.get(&token, &path).json();
+    let messages = shown["messages"].to_string();
+    assert!(!messages.contains("waiting for an approval"), "{shown}");
+    assert!(!messages.contains("has not ended"), "{shown}");
+    let last = shown["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["content"], "Gone.", "{shown}");
+}
+
+#[test]
+fn a_request_is_logged_with_its_route_and_its_errors_without_their_messages() {
+    let server = TestServer::logging(&[finish("Hello.")], "debug");
+    let token = server.token("ann", "run");
+    is(
+        &server.get(&token, "/v1/runs/nobody-has-it"),
+        404,
+        "no_such_run",
+    );
+    let line = server.logged("http_request");
+    for part in [
+        "http.request.method=\"GET\"",
+        "http.route=\"/v1/runs/{run}\"",
+        "http.response.status_code=404",
+        "error.type=\"no_such_run\"",
+        "windlass_server",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    let missing = "[forgetful:Agent {instruction: \"x\", model: \"m\"} | [lost:Tool {description: \"Is not there\"} | ()==>(::Text)]]";
+    std::fs::write(server.office.project.path("forgetful.gram"), missing).unwrap();
+    let task = json!({"agent": "forgetful", "task": {"task_id": "t", "description": "x"}});
+    let refused = server.post(&token, "/v1/runs", &task);
+    is(&refused, 409, "cannot_be_started");
+    let line = server.logged("cannot be carried out");
+    assert!(line.contains("error.type"), "{line}");
+    let log = server.log();
+    assert!(
+        !log.contains("nobody-has-it") && !log.contains("cannot be bound"),
+        "{log}"
+    );
+}
+
+#[test]
 fn policies_plans_memory_and_the_rest_answer_as_described() {
     let server = deleting();
     let token = server.token("ann", "run,operate");

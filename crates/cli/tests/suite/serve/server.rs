@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -19,12 +19,21 @@ pub(super) struct TestServer {
     child: Child,
     /// Variables of the server's process.
     variables: Vec<(&'static str, &'static str)>,
+    log: Log,
 }
+
+/// The lines that a server has written to standard error.
+type Log = Arc<Mutex<Vec<String>>>;
 
 impl TestServer {
     /// Serves a project whose model answers with these turns.
     pub(super) fn start(turns: &[Value]) -> Self {
         Self::start_with(turns, "", &[])
+    }
+
+    /// Serves such a project, and logs what a filter lets through.
+    pub(super) fn logging(turns: &[Value], filter: &'static str) -> Self {
+        Self::start_with(turns, "", &[("WINDLASS_LOG", filter)])
     }
 
     /// The same with more configuration, and with variables for the server's process.
@@ -54,25 +63,43 @@ impl TestServer {
         std::fs::write(office.project.path("agent.gram"), declared).unwrap();
         let extra = extra(&office);
         let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
-        let (child, address) = spawn(&office, variables, &extra);
+        let (child, address, log) = spawn(&office, variables, &extra);
         Self {
             office,
             address,
             child,
             variables: variables.to_vec(),
+            log,
         }
+    }
+
+    /// The first line of the log with this text.
+    pub(super) fn logged(&self, text: &str) -> String {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let lines = self.log.lock().unwrap();
+            if let Some(line) = lines.iter().find(|line| line.contains(text)) {
+                return line.clone();
+            }
+            assert!(Instant::now() < deadline, "{text}: {lines:?}");
+            drop(lines);
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }
+
+    /// The log so far.
+    pub(super) fn log(&self) -> String {
+        self.log.lock().unwrap().join("\n")
     }
 
     /// Starts the server again at another address, after it ended.
     pub(super) fn restart(&mut self) {
-        let (child, address) = spawn(&self.office, &self.variables, &[]);
-        self.child = child;
-        self.address = address;
+        (self.child, self.address, self.log) = spawn(&self.office, &self.variables, &[]);
     }
 
     /// Another server of the same project, with this rate.
     pub(super) fn with_rate(&self, rate: &str) -> OtherServer {
-        let (child, address) = spawn(&self.office, &self.variables, &["--rate", rate]);
+        let (child, address, _) = spawn(&self.office, &self.variables, &["--rate", rate]);
         OtherServer { child, address }
     }
 
@@ -173,7 +200,7 @@ fn spawn(
     office: &OfficeProject,
     variables: &[(&'static str, &'static str)],
     extra: &[&str],
-) -> (Child, SocketAddr) {
+) -> (Child, SocketAddr, Log) {
     let serve = ["serve", "--listen", "127.0.0.1:0"];
     let rate = match extra.contains(&"--rate") {
         true => &[][..],
@@ -199,9 +226,15 @@ fn spawn(
         }
         before.push(line);
     };
+    let log = Log::default();
+    let kept = Arc::clone(&log);
     // Somebody has to read the rest.
-    std::thread::spawn(move || lines.for_each(drop));
-    (child, address)
+    std::thread::spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            kept.lock().unwrap().push(line);
+        }
+    });
+    (child, address, log)
 }
 
 /// The OpenAPI document of the program.
