@@ -146,9 +146,11 @@ impl Problem {
         &self.code
     }
 
-    /// An operation that failed for a reason that is the operator's business. The log has it.
+    /// An operation that failed for a reason that is the operator's business. The log has it at the level `trace`: a
+    /// message can contain content.
     pub(crate) fn internal(reason: &dyn std::fmt::Display) -> Self {
-        tracing::error!(%reason, "a request failed");
+        tracing::error!("a request failed");
+        tracing::trace!(%reason, "a request failed");
         Self::new(500, "failed", "The operation failed")
             .with_detail("The log of the server says why.")
             .with_hint("ask the operator of this server")
@@ -159,7 +161,7 @@ impl Problem {
     pub(crate) fn of_configuration(error: ServiceError) -> Self {
         match error.kind() {
             ErrorKind::Failed => {
-                tracing::warn!(%error, "a request cannot be carried out");
+                log_refused(&error);
                 Self::new(409, "cannot_be_started", "This cannot be started")
                     .with_detail(without_directories(error.message()))
                     .with_hint("ask the operator of this server")
@@ -169,12 +171,17 @@ impl Problem {
     }
 }
 
+/// Logs what cannot be carried out: its code, and its message only at the level `trace`.
+fn log_refused(error: &ServiceError) {
+    let kind = error.kind();
+    tracing::warn!(error.type = error.code(), ?kind, "a request cannot be carried out");
+    tracing::trace!(%error, "a request cannot be carried out");
+}
+
 impl From<ServiceError> for Problem {
     fn from(error: ServiceError) -> Self {
         let (status, title) = match error.kind() {
-            ErrorKind::Invalid if ["digest_needed"].contains(&error.code()) => {
-                (409, "The decision needs the digest")
-            }
+            ErrorKind::Unconfirmed => (409, "The decision needs the digest"),
             ErrorKind::Invalid => (422, "The request is not valid"),
             ErrorKind::Unauthenticated => (401, "The token cannot be used"),
             ErrorKind::Denied => (403, "Not permitted"),
@@ -188,7 +195,8 @@ impl From<ServiceError> for Problem {
                     .retry_after(5);
             }
             ErrorKind::Unavailable => {
-                tracing::error!(%error, "the store cannot be used");
+                tracing::error!(error.type = error.code(), "the store cannot be used");
+                tracing::trace!(%error, "the store cannot be used");
                 return Self::new(503, error.code(), "The store cannot be used now")
                     .with_hint("try again later")
                     .retry_after(1);
@@ -228,6 +236,7 @@ pub(crate) fn without_directories(text: &str) -> String {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        tracing::Span::current().record("error.type", &*self.code);
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = status;

@@ -18,6 +18,8 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span, info_span};
 use windlass_service::Scope;
 use windlass_service::types::read_json;
 
@@ -280,8 +282,10 @@ pub(crate) fn router(app: &Arc<App>, routes: &[Route]) -> Router {
     for route in routes {
         let (app, handler) = (Arc::clone(app), Arc::clone(&route.handler));
         let errors = route.errors;
+        let path = route.path;
         let answer = move |request: Request| {
             let (app, handler) = (Arc::clone(&app), Arc::clone(&handler));
+            Span::current().record("http.route", path);
             async move {
                 match handler(app, request).await {
                     Ok(response) => response,
@@ -311,7 +315,8 @@ pub(crate) fn router(app: &Arc<App>, routes: &[Route]) -> Router {
     router.fallback(unknown).layer(axum::middleware::from_fn(
         move |request: Request, next: axum::middleware::Next| {
             let checked = app.hosts.check(request.headers());
-            async move {
+            let span = request_span(request.method());
+            let answered = async move {
                 let mut response = match checked {
                     Ok(()) => next.run(request).await,
                     Err(problem) => problem.into_response(),
@@ -319,10 +324,27 @@ pub(crate) fn router(app: &Arc<App>, routes: &[Route]) -> Router {
                 for (name, value) in SECURITY_HEADERS {
                     response.headers_mut().insert(name, value);
                 }
+                Span::current().record("http.response.status_code", response.status().as_u16());
                 response
-            }
+            };
+            answered.instrument(span)
         },
     ))
+}
+
+/// The span of a request that the server receives, until the head of its answer. Its route is recorded when it is
+/// found, and not its path: a path contains ids.
+fn request_span(method: &Method) -> Span {
+    // Any word may come as a method.
+    let is_known = [Method::GET, Method::POST, Method::PUT, Method::DELETE].contains(method);
+    info_span!(
+        "http_request",
+        otel.kind = "server",
+        http.request.method = if is_known { method.as_str() } else { "_OTHER" },
+        http.route = Empty,
+        http.response.status_code = Empty,
+        error.type = Empty,
+    )
 }
 
 /// What browsers may do with answers: nothing.

@@ -175,7 +175,9 @@ impl Server {
                 Ok((stream, peer)) => (stream, Peer(peer.ip())),
                 Err(error) => {
                     // Too many open files, for instance: it passes when connections end.
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    let (kind, code) = (error.kind(), error.raw_os_error());
+                    tracing::warn!(?kind, code, "a connection could not be accepted");
+                    tracing::trace!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
