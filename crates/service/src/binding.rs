@@ -14,6 +14,7 @@ use windlass_runtime::{
 use windlass_spec::server::{EnvTemplate, Transport};
 
 use crate::file_changes::FileChange;
+use crate::libraries::LibraryTexts;
 use crate::options::RunOptions;
 use crate::service::Project;
 
@@ -57,10 +58,10 @@ pub struct BindingRecord {
 }
 
 impl BindingRecord {
-    /// The record of a crew that is bound with these library files.
+    /// The record of a crew that is bound with the libraries of these texts.
     pub(crate) fn of(
         crew: &Crew,
-        library_files: &[PathBuf],
+        libraries: &LibraryTexts,
         project: &Project,
         working_directory: &Path,
         options: &RunOptions,
@@ -68,14 +69,21 @@ impl BindingRecord {
     ) -> Self {
         let configuration = project.configuration();
         let mut named = server_variables(configuration);
-        for path in library_files {
-            named.extend(LibraryScan::of_file(path).variables);
+        let mut programs = Vec::new();
+        for (path, text) in libraries {
+            let scan = LibraryScan::of_text(text, path.parent().unwrap_or(Path::new("")));
+            named.extend(scan.variables);
+            programs.extend(scan.files);
         }
+        let mut files = file_digests(&programs);
+        // The texts that are used, which may not be those that are in the files now.
+        let texts = libraries.iter();
+        files.extend(texts.map(|(path, text)| (absolute(path), text_digest(text))));
         let is_set = |name: &String| std::env::var_os(name).is_some();
         let (variables, unset_variables) = named.into_iter().partition(is_set);
         Self {
             working_directory: working_directory.to_owned(),
-            files: file_digests(&bound_files(library_files)),
+            files,
             agent_file: FileDigests::new(),
             file_changes: Vec::new(),
             tools: tools_digest(crew),

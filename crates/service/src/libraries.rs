@@ -1,14 +1,15 @@
 //! Finds and builds the libraries that options or the configuration name: those that ship with the program,
 //! and library files. Each is built once.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use windlass_config::{Configuration, Library};
 use windlass_files::{OwnerError, check_owner};
 use windlass_mcp::LIBRARY;
 use windlass_policy::{DEFAULT_POLICIES, named_tools};
-use windlass_runtime::{file_digests, read_text, text_digest};
+use windlass_runtime::{read_text, text_digest};
 use windlass_spec::server::ServerName;
 use windlass_spec::{ToolSpecification, nearest};
 use windlass_tools::{
@@ -33,42 +34,39 @@ pub(crate) fn binding_mode(configuration: &Configuration) -> BindingMode {
 /// Whether the caller is about to use the tools of a server. Their problems are then reported.
 pub(crate) type Wanted<'w> = Option<&'w dyn Fn(&ServerName) -> bool>;
 
+/// Library files with their texts, as they were read.
+pub(crate) type LibraryTexts = BTreeMap<PathBuf, String>;
+
 impl Service {
     /// The libraries of these names, merged; those of the configuration and its servers if there are no names.
-    /// Built once for each set of names, and again if their files change. Tools of servers are looked up each
-    /// time: they are accepted and withdrawn while the service runs.
+    /// Each is built once, and again if its file changes. Tools of servers are looked up each time: they are
+    /// accepted and withdrawn while the service runs.
     pub(crate) fn library(
         &self,
         project: &Project,
         names: &[String],
         wanted: Wanted<'_>,
     ) -> Result<ToolLibrary, ServiceError> {
+        Ok(self.library_with_texts(project, names, wanted)?.0)
+    }
+
+    /// Like [`Service::library`], with the texts of the files that the libraries were built from.
+    pub(crate) fn library_with_texts(
+        &self,
+        project: &Project,
+        names: &[String],
+        wanted: Wanted<'_>,
+    ) -> Result<(ToolLibrary, LibraryTexts), ServiceError> {
         let configuration = project.configuration();
-        let has_servers = match names {
-            [] => !configuration.servers().is_empty(),
-            names => names.iter().any(|name| name == LIBRARY),
+        let texts = library_texts(&files_of(names, configuration));
+        let build = LibraryBuild {
+            configuration,
+            names,
+            texts: &texts,
+            built: Some(&project.libraries),
         };
-        let paths = files_of(names, configuration);
-        let files = file_digests(&paths);
-        if !has_servers {
-            let known = lock(&project.libraries);
-            let mut known = known.iter();
-            if let Some(known) = known.find(|known| known.names == names && known.files == files) {
-                return Ok(known.library.clone());
-            }
-        }
-        let library = self.build_library(configuration, names, wanted)?;
-        // A library that changed while it was read is built again the next time.
-        if !has_servers && file_digests(&paths) == files {
-            let mut known = lock(&project.libraries);
-            known.retain(|known| known.names != names);
-            known.push(BuiltLibrary {
-                names: names.to_vec(),
-                files,
-                library: library.clone(),
-            });
-        }
-        Ok(library)
+        let library = self.build(&build, wanted)?;
+        Ok((library, texts))
     }
 
     /// Builds the libraries of these names, for instance for a reloaded configuration.
@@ -78,14 +76,31 @@ impl Service {
         names: &[String],
         wanted: Wanted<'_>,
     ) -> Result<ToolLibrary, ServiceError> {
-        let named: Vec<ToolLibrary> = match names {
+        let build = LibraryBuild {
+            configuration,
+            names,
+            texts: &library_texts(&files_of(names, configuration)),
+            built: None,
+        };
+        self.build(&build, wanted)
+    }
+
+    fn build(
+        &self,
+        build: &LibraryBuild<'_>,
+        wanted: Wanted<'_>,
+    ) -> Result<ToolLibrary, ServiceError> {
+        let configuration = build.configuration;
+        let named: Vec<ToolLibrary> = match build.names {
             [] => {
                 let mut named = configuration
                     .libraries()
                     .iter()
                     .map(|library| match library {
-                        Library::BuiltIn => self.builtin(configuration, &[]),
-                        Library::File(path) => self.configured_library(path),
+                        Library::BuiltIn => self.builtin_once(build),
+                        Library::File(path) => {
+                            build.file_once(path, |text| self.check_configured_library(path, text))
+                        }
                     })
                     .collect::<Result<Vec<_>, _>>()?;
                 if !configuration.servers().is_empty() {
@@ -95,7 +110,7 @@ impl Service {
             }
             names => names
                 .iter()
-                .map(|name| self.named_library(configuration, name, names, wanted))
+                .map(|name| self.named_library(build, name, wanted))
                 .collect::<Result<_, _>>()?,
         };
         let mut named = named.into_iter();
@@ -141,11 +156,11 @@ impl Service {
     ) -> Result<ToolLibrary, ServiceError> {
         identity.require(Scope::Read)?;
         self.require_for_libraries(identity, &[name.to_owned()])?;
-        let is_wanted = |server: &ServerName| Some(server) == wanted;
-        match [BUILTIN, LIBRARY].contains(&name) {
-            true => self.library(&*self.project()?, &[name.to_owned()], Some(&is_wanted)),
-            false => self.named_library(&Configuration::default(), name, &[], Some(&is_wanted)),
+        if let Some(library) = builtin_library(name) {
+            return Ok(library);
         }
+        let is_wanted = |server: &ServerName| Some(server) == wanted;
+        self.library(&*self.project()?, &[name.to_owned()], Some(&is_wanted))
     }
 
     /// The libraries of these names, merged; those of the configuration if there are no names.
@@ -200,41 +215,24 @@ impl Service {
         if policies == DEFAULT_POLICIES {
             return Vec::new();
         }
-        // Errors of the policies are reported where they are loaded.
-        let (Ok(named), Ok(library)) = (named_tools(policies), self.library(project, &[], None))
-        else {
-            return Vec::new();
-        };
-        let tools = library.iter().filter_map(|tool| tool.specification().ok());
-        let mut tools: Vec<ToolSpecification> = tools.collect();
-        for tool in
-            outside_programs().flat_map(|program| outside_tools(program).unwrap_or_default())
-        {
-            if tools.iter().all(|known| known.name() != tool.name()) {
-                tools.push(tool);
-            }
+        match self.library(project, &[], None) {
+            Ok(library) => named_of(policies, &library, known),
+            Err(_) => Vec::new(),
         }
-        tools
-            .into_iter()
-            .filter(|tool| named.contains(tool.name().as_str()))
-            .filter(|tool| known.iter().all(|known| known.name() != tool.name()))
-            .map(Arc::new)
-            .collect()
     }
 
-    /// The library of a name. `names` are all libraries of the agent.
+    /// The library of a name.
     fn named_library(
         &self,
-        configuration: &Configuration,
+        build: &LibraryBuild<'_>,
         name: &str,
-        names: &[String],
         wanted: Wanted<'_>,
     ) -> Result<ToolLibrary, ServiceError> {
         if name == BUILTIN {
-            return self.builtin(configuration, names);
+            return self.builtin_once(build);
         }
         if name == LIBRARY {
-            return self.server_library(configuration, wanted);
+            return self.server_library(build.configuration, wanted);
         }
         if let Some(library) = builtin_library(name) {
             return Ok(library);
@@ -249,12 +247,12 @@ impl Service {
                 "{message}\nhint: the name of a library file ends in `.toml`"
             )));
         }
-        from_file(path, |_| Ok(()))
+        build.file_once(path, |_| Ok(()))
     }
 
-    /// The library file that a configuration names. Another user must not be able to change it, and it must be the
-    /// one that was trusted.
-    fn configured_library(&self, path: &Path) -> Result<ToolLibrary, ServiceError> {
+    /// Checks a library file that a configuration names. Another user must not be able to change it, and it must be
+    /// the one that was trusted.
+    fn check_configured_library(&self, path: &Path, text: &str) -> Result<(), ServiceError> {
         match check_owner(path) {
             Ok(()) | Err(OwnerError::Unknown(_)) => {}
             Err(error) => {
@@ -263,13 +261,20 @@ impl Service {
                 return Err(ServiceError::failed(message));
             }
         }
-        from_file(path, |text| match self.trusted_digest(path) {
+        match self.trusted_digest(path) {
             Some(digest) if digest != text_digest(text) && !is_trusted_now(path, text) => {
                 let why =
                     "it changed since its project was trusted; review it with `windlass trust`";
-                Err(why.to_owned())
+                Err(unreadable(path, why))
             }
             _ => Ok(()),
+        }
+    }
+
+    fn builtin_once(&self, build: &LibraryBuild<'_>) -> Result<ToolLibrary, ServiceError> {
+        // The programs that all libraries start are protected from the built-in tools.
+        build.once(BUILTIN, build.texts.clone(), || {
+            self.builtin(build.configuration, build.names)
         })
     }
 
@@ -295,7 +300,7 @@ impl Service {
     ///
     /// # Errors
     /// If it names directories or hosts that cannot be used.
-    pub fn builtin_settings(
+    pub(crate) fn builtin_settings(
         &self,
         configuration: &Configuration,
     ) -> Result<BuiltinSettings, ServiceError> {
@@ -388,21 +393,113 @@ pub(crate) fn files_of(names: &[String], configuration: &Configuration) -> Vec<P
     }
 }
 
-/// Reads a library file whose text is accepted by `check`.
-fn from_file(
-    path: &Path,
-    check: impl FnOnce(&str) -> Result<(), String>,
-) -> Result<ToolLibrary, ServiceError> {
-    let name = shown(path);
-    let unreadable = |why: String| {
-        ServiceError::failed(format!("the library file `{name}` cannot be read: {why}"))
+/// The texts of these files. One that cannot be read is left out, and reported when it is used.
+pub(crate) fn library_texts(paths: &[PathBuf]) -> LibraryTexts {
+    let texts = paths.iter();
+    texts
+        .filter_map(|path| Some((path.clone(), read_text(path).ok()?)))
+        .collect()
+}
+
+/// The tools of a library that policies name, besides `known`. Errors of the policies are reported where they are
+/// loaded.
+pub(crate) fn named_of(
+    policies: &str,
+    library: &ToolLibrary,
+    known: &[Arc<ToolSpecification>],
+) -> Vec<Arc<ToolSpecification>> {
+    let Ok(named) = named_tools(policies) else {
+        return Vec::new();
     };
-    let text = read_text(path).map_err(|error| unreadable(error.to_string()))?;
-    check(&text).map_err(unreadable)?;
+    let tools = library.iter().filter_map(|tool| tool.specification().ok());
+    let mut tools: Vec<ToolSpecification> = tools.collect();
+    for tool in outside_programs().flat_map(|program| outside_tools(program).unwrap_or_default()) {
+        if tools.iter().all(|known| known.name() != tool.name()) {
+            tools.push(tool);
+        }
+    }
+    tools
+        .into_iter()
+        .filter(|tool| named.contains(tool.name().as_str()))
+        .filter(|tool| known.iter().all(|known| known.name() != tool.name()))
+        .map(Arc::new)
+        .collect()
+}
+
+/// What libraries are built from.
+struct LibraryBuild<'b> {
+    configuration: &'b Configuration,
+    /// The names of all of them; none for those of the configuration.
+    names: &'b [String],
+    /// The texts of their files, each read once.
+    texts: &'b LibraryTexts,
+    /// Those that were built before.
+    built: Option<&'b Mutex<Vec<BuiltLibrary>>>,
+}
+
+impl LibraryBuild<'_> {
+    /// A library that was built from these texts, or that `make` builds now.
+    fn once(
+        &self,
+        name: &str,
+        texts: LibraryTexts,
+        make: impl FnOnce() -> Result<ToolLibrary, ServiceError>,
+    ) -> Result<ToolLibrary, ServiceError> {
+        let Some(built) = self.built else {
+            return make();
+        };
+        let is_same = |known: &BuiltLibrary| known.name == name && known.names == self.names;
+        let mut before = None;
+        if let Some(known) = lock(built).iter().find(|known| is_same(known))
+            && known.texts == texts
+        {
+            before = Some(known.library.clone());
+        }
+        if let Some(before) = before {
+            return Ok(before);
+        }
+        let library = make()?;
+        let mut known = lock(built);
+        known.retain(|known| !is_same(known));
+        known.push(BuiltLibrary {
+            name: name.to_owned(),
+            names: self.names.to_vec(),
+            texts,
+            library: library.clone(),
+        });
+        Ok(library)
+    }
+
+    /// The library of a file whose text is accepted by `check`.
+    fn file_once(
+        &self,
+        path: &Path,
+        check: impl FnOnce(&str) -> Result<(), ServiceError>,
+    ) -> Result<ToolLibrary, ServiceError> {
+        let text = match self.texts.get(path) {
+            Some(text) => text.clone(),
+            None => read_text(path).map_err(|error| unreadable(path, &error.to_string()))?,
+        };
+        let texts = LibraryTexts::from([(path.to_owned(), text.clone())]);
+        self.once(&path.to_string_lossy(), texts, || {
+            check(&text)?;
+            from_text(path, &text)
+        })
+    }
+}
+
+fn unreadable(path: &Path, why: &str) -> ServiceError {
+    let name = shown(path);
+    ServiceError::failed(format!("the library file `{name}` cannot be read: {why}"))
+}
+
+/// The library with this text of a file.
+fn from_text(path: &Path, text: &str) -> Result<ToolLibrary, ServiceError> {
+    let name = shown(path);
     // The parent of a bare name is the empty path, which is no directory.
     let directory = path.parent().filter(|parent| *parent != Path::new(""));
     let directory = directory.unwrap_or(Path::new("."));
-    ToolLibrary::from_toml(&text, directory).map_err(|errors| {
+    ToolLibrary::from_toml(text, directory).map_err(|errors| {
         let lines: Vec<String> = errors
             .iter()
             .map(|error| format!("{name}:{error}"))

@@ -12,7 +12,7 @@ use windlass_mcp::{
     Era, Imported, Login, Pin, PinState, Program, forget_logins, import, login, program_of,
     to_toml, tool_name, visible,
 };
-use windlass_runtime::{Configured, FileTexts};
+use windlass_runtime::Configured;
 use windlass_spec::ToolName;
 use windlass_spec::server::{SEPARATOR, ServerName, ServerSettings, Transport};
 
@@ -446,10 +446,12 @@ impl Service {
         self.record_admin_change(identity, "servers_added", subject)
     }
 
-    /// Reads the configuration again, because operations here change its files.
+    /// The configuration, read again if its files have changed, as by operations here.
     fn current_configuration(&self) -> Result<Configured, ServiceError> {
-        let (configured, _) = self.project()?.files.read(&FileTexts::default())?;
-        Ok(configured)
+        if self.has_changed_configuration() {
+            self.reread()?;
+        }
+        self.configured()
     }
 
     fn status_of(&self, settings: &ServerSettings) -> Result<ServerStatus, ServiceError> {

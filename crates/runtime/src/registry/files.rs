@@ -267,12 +267,33 @@ impl ConfigurationFiles {
         if !matches!(trust, ProjectTrust::Files(_)) {
             return false;
         }
+        self.project_trust(&self.sources_of(read)) != *trust
+    }
+
+    /// The files of the project as they were read, with their digests now except for the text of its configuration.
+    /// `None` if there is no project.
+    #[must_use]
+    pub fn subject_as_read(&self, read: &FileTexts) -> Option<ProjectSubject> {
+        let sources = self.sources_of(read);
+        let project = sources
+            .iter()
+            .find(|source| source.layer == Layer::Project)?;
+        let mut subject = self.subject_of(project, &sources)?;
+        // The texts that are used, which may not be those that are in the files now.
+        for (path, text) in &read.texts {
+            if let Some(digest) = subject.files.get_mut(&canonical(path)) {
+                *digest = text_digest(text);
+            }
+        }
+        Some(subject)
+    }
+
+    fn sources_of(&self, read: &FileTexts) -> Vec<ConfigSource> {
         let sources = self.files.iter().filter_map(|(layer, path)| {
             let text = read.texts.get(path)?;
             Some(config_source(*layer, path, text.clone()))
         });
-        let sources: Vec<ConfigSource> = sources.collect();
-        self.project_trust(&sources) != *trust
+        sources.collect()
     }
 
     /// Whether the project is trusted.

@@ -128,7 +128,9 @@ impl LibraryScan {
         Self::of_text(&read_text(library).unwrap_or_default(), directory)
     }
 
-    fn of_text(text: &str, directory: &Path) -> Self {
+    /// Scans the text of a library file in a directory. Nothing is found if it is not TOML.
+    #[must_use]
+    pub fn of_text(text: &str, directory: &Path) -> Self {
         let mut scan = Self::default();
         let Ok(table) = text.parse::<toml::Table>() else {
             return scan;

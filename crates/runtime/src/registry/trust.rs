@@ -102,8 +102,8 @@ pub struct ProjectSubject {
     /// The files of the project's directory that another user can change, each with the reason. Such a project is
     /// not trusted: the file could change after it was compared.
     pub changeable: BTreeMap<PathBuf, String>,
-    /// The texts of the files that are text and not large.
-    texts: BTreeMap<PathBuf, String>,
+    /// The configuration file with the text that is used.
+    configuration: (PathBuf, String),
 }
 
 impl ProjectSubject {
@@ -163,20 +163,31 @@ impl ProjectSubject {
         let configuration = absolute(&configuration);
         let directory = absolute(&source.directory);
         let changeable = changeable_files(&files, &directory);
+        files.retain(|path| absolute(path) != configuration);
         let mut files = file_digests(&files);
         // The text that is used, which may not be the one that is in the file now.
-        files.insert(configuration, text_digest(&source.text));
-        let texts = files.keys().filter_map(|path| {
-            let text = read_text(path).ok().filter(|text| text.len() <= MAX_TEXT)?;
-            Some((path.clone(), text))
-        });
+        files.insert(configuration.clone(), text_digest(&source.text));
         Some(Self {
             directory,
-            texts: texts.collect(),
             files,
             grants,
             changeable,
+            configuration: (configuration, source.text.clone()),
         })
+    }
+
+    /// The texts of the files that are text and not large, as far as they are still those that the digests are of.
+    fn texts(&self) -> BTreeMap<PathBuf, String> {
+        let (configuration, text) = &self.configuration;
+        let text_of = |path: &PathBuf| match path == configuration {
+            true => Some(text.clone()),
+            false => read_text(path).ok(),
+        };
+        let texts = self.files.iter().filter_map(|(path, digest)| {
+            let text = text_of(path)?;
+            (text.len() <= MAX_TEXT && text_digest(&text) == *digest).then(|| (path.clone(), text))
+        });
+        texts.collect()
     }
 }
 
@@ -339,11 +350,11 @@ impl TrustRecord {
     #[must_use]
     pub fn new(subject: ProjectSubject, trusted_at: Timestamp) -> Self {
         Self {
+            texts: subject.texts(),
             directory: subject.directory,
             trusted_at,
             files: subject.files,
             grants: subject.grants,
-            texts: subject.texts,
         }
     }
 
@@ -375,10 +386,11 @@ impl TrustRecord {
                 })
                 .collect()
         };
+        let now = subject.texts();
         let changed = self.changed_files(&subject.files).into_iter().map(|path| {
             let text =
                 |texts: &BTreeMap<PathBuf, String>| texts.get(&path).cloned().unwrap_or_default();
-            let lines = changed_lines(&text(&self.texts), &text(&subject.texts));
+            let lines = changed_lines(&text(&self.texts), &text(&now));
             (path, lines)
         });
         TrustDifference {
