@@ -8,7 +8,9 @@ mod show;
 mod watch;
 
 use serde_json::Value;
-use windlass_core::approval::{Approval, ApprovalStatus, Decided, Principal, Question};
+use windlass_core::approval::{
+    Approval, ApprovalStatus, Decided, PersonDecision, Principal, Question,
+};
 use windlass_service::{ApprovalQuery, Identity, ResumeOptions, Service, ServiceError, subject_of};
 use windlass_spec::{RiskLevel, RunId, SecurityLevel, Timestamp};
 
@@ -123,6 +125,19 @@ impl ApprovalSession {
         steps
             .map(|step| paste::command(&step, data.as_deref()))
             .collect()
+    }
+
+    /// The approver who makes a decision. A rejection needs no key, so none is asked for unless options name it.
+    fn decider_of(
+        &self,
+        options: &Decider,
+        decision: &PersonDecision,
+    ) -> anyhow::Result<(Identity, Option<Principal>)> {
+        let is_rejection = matches!(decision, PersonDecision::Reject { .. });
+        match is_rejection && *options == Decider::default() {
+            true => Ok((self.identity.clone(), None)),
+            false => self.decider(options),
+        }
     }
 
     /// A question as JSON.

@@ -220,7 +220,10 @@ pub(crate) fn approver(
 ) -> anyhow::Result<Identity> {
     let own = identity.principal().as_str();
     let name = options.name.as_deref().unwrap_or(own);
-    let passphrase = match (&options.passphrase_file, service.key_protection(name)?) {
+    let passphrase = match (
+        &options.passphrase_file,
+        service.key_protection(identity, name)?,
+    ) {
         (Some(file), _) => Some(read_passphrase(file)?),
         (None, Some(KeyProtection::Passphrase)) if is_terminal() => {
             let prompt = format!("Passphrase of the approver {}:", visible_line(name));
@@ -234,8 +237,7 @@ pub(crate) fn approver(
         }
         (None, _) => None,
     };
-    let key = service.unlock_approver(name, passphrase.as_deref())?;
-    Ok(identity.clone().with_key(key)?)
+    Ok(service.unlock_approver(identity, name, passphrase.as_deref())?)
 }
 
 /// Asks for the passphrase of a new key; `None` if it shall have none.

@@ -113,6 +113,19 @@ impl ApprovalDetails {
         Some(gravity.map_or(call.security_level, |(_, level)| level))
     }
 
+    fn required_confirmation(
+        &self,
+        edited: Option<&Map<String, Value>>,
+    ) -> Option<RequiredConfirmation> {
+        let level = self.level_with(edited)?;
+        Some(RequiredConfirmation {
+            level,
+            needs_digest: level >= SecurityLevel::High,
+            // Also a key that decides unattended must know which call two people agree to.
+            unattended_suffices: level < SecurityLevel::Critical,
+        })
+    }
+
     /// The declared defaults of the arguments that the call leaves out.
     #[must_use]
     pub fn defaults(&self) -> Map<String, Value> {
@@ -335,6 +348,28 @@ pub enum Confirmation {
     OwnCall,
 }
 
+/// What an approver has to do so that an approval counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequiredConfirmation {
+    /// The security level of the call with the arguments that are approved. Edited arguments can raise it.
+    pub level: SecurityLevel,
+    /// Whether the approval states the digest of what the approver was shown.
+    pub needs_digest: bool,
+    /// Whether a key that may decide unattended needs no digest.
+    pub unattended_suffices: bool,
+}
+
+impl RequiredConfirmation {
+    /// Whether a decision is confirmed as required.
+    #[must_use]
+    pub fn is_met_by(&self, request: &DecisionRequest) -> bool {
+        let is_unattended = request.confirmation == Confirmation::Unattended;
+        !self.needs_digest
+            || request.digest.is_some()
+            || (is_unattended && self.unattended_suffices)
+    }
+}
+
 impl From<PersonDecision> for DecisionRequest {
     fn from(decision: PersonDecision) -> Self {
         Self {
@@ -444,7 +479,22 @@ impl Service {
         Ok(questions.map(response).collect())
     }
 
-    /// Decides a question.
+    /// What the identity has to do to approve a call, with edited arguments or the requested ones. `None` if the
+    /// question is not about a call. [`Service::decide`] checks it.
+    ///
+    /// # Errors
+    /// If the identity may not approve.
+    pub fn required_confirmation(
+        &self,
+        identity: &Identity,
+        details: &ApprovalDetails,
+        edited: Option<&Map<String, Value>>,
+    ) -> Result<Option<RequiredConfirmation>, ServiceError> {
+        identity.require(Scope::Approve)?;
+        Ok(details.required_confirmation(edited))
+    }
+
+    /// Decides a question. A rejection needs no key of an approver, because nothing runs.
     ///
     /// # Errors
     /// If the identity may not approve or this question is not theirs to decide; if the question is
@@ -475,15 +525,11 @@ impl Service {
             request.decision,
             PersonDecision::Approve | PersonDecision::ApproveEdited { .. }
         );
-        let level = details.level_with(edited.as_ref());
-        // Also a key that decides unattended must know which call two people agree to.
-        let is_unattended = request.confirmation == Confirmation::Unattended
-            && level < Some(SecurityLevel::Critical);
-        let is_shown = request.digest.is_some() || is_unattended;
-        if is_approval && !is_shown && level >= Some(SecurityLevel::High) {
+        let required = details.required_confirmation(edited.as_ref());
+        if is_approval && required.is_some_and(|required| !required.is_met_by(&request)) {
             let message = "a call of the security level HIGH or CRITICAL is approved with the digest \
                            of what the approver was shown; nothing was decided";
-            return Err(ServiceError::invalid("digest_needed", message));
+            return Err(ServiceError::unconfirmed("digest_needed", message));
         }
         let standing = match request.always {
             Some(always) => {

@@ -217,7 +217,7 @@ impl Service {
         }
         let key = match identity.credential() {
             Credential::Key(key) => Arc::clone(key),
-            Credential::LocalUser => self.unlock_approver(from.as_str(), None)?,
+            Credential::LocalUser => self.key_of(from.as_str(), None)?,
             Credential::FrontEnd(_) => {
                 let message = "a delegation is signed with the approver's own key";
                 return Err(ServiceError::denied("not_an_approver", message));
@@ -251,16 +251,33 @@ impl Service {
     /// How the private key of an approver is kept here; `None` if it is not here.
     ///
     /// # Errors
-    /// If its file cannot be used.
-    pub fn key_protection(&self, name: &str) -> Result<Option<KeyProtection>, ServiceError> {
+    /// If the identity may not use that key, or its file cannot be used.
+    pub fn key_protection(
+        &self,
+        identity: &Identity,
+        name: &str,
+    ) -> Result<Option<KeyProtection>, ServiceError> {
+        require_for_key(identity, name)?;
         ApproverKey::protection(approvers()?.directory(), name).map_err(key_error)
     }
 
-    /// Reads the key of an approver, with its passphrase if it has one.
+    /// The approver of that name, with their key, which is read with its passphrase if it has one. They have the
+    /// tenant and the scopes of the identity.
     ///
     /// # Errors
-    /// If a tool started this process, there is no such key here, or it cannot be used.
+    /// If the identity may not approve, or is not an administrator and the key is another's; if a tool started this
+    /// process, there is no such key here, or it cannot be used.
     pub fn unlock_approver(
+        &self,
+        identity: &Identity,
+        name: &str,
+        passphrase: Option<&str>,
+    ) -> Result<Identity, ServiceError> {
+        require_for_key(identity, name)?;
+        identity.clone().with_key(self.key_of(name, passphrase)?)
+    }
+
+    fn key_of(
         &self,
         name: &str,
         passphrase: Option<&str>,
@@ -297,7 +314,7 @@ impl Service {
             Credential::Key(_) if is_inside_tool() => Err(inside_tool()),
             Credential::Key(key) => Ok(DecisionSigner::of_approver(Arc::clone(key), means)),
             Credential::LocalUser => self
-                .unlock_approver(identity.principal().as_str(), None)
+                .key_of(identity.principal().as_str(), None)
                 .map(|key| DecisionSigner::of_approver(key, means)),
             Credential::FrontEnd(_) => InstallationKey::of_user()
                 .map(|key| DecisionSigner::of_server(Arc::new(key), means))
@@ -377,6 +394,15 @@ impl Service {
             approvers: entries.collect::<Result<_, ServiceError>>()?,
             delegations: delegations.collect(),
         })
+    }
+}
+
+/// Refuses the key of another approver, unless the identity is an administrator.
+fn require_for_key(identity: &Identity, name: &str) -> Result<(), ServiceError> {
+    let own = identity.principal().as_str().to_lowercase();
+    match own == name.to_lowercase() {
+        true => identity.require(Scope::Approve),
+        false => identity.require(Scope::Admin),
     }
 }
 

@@ -12,23 +12,24 @@ use windlass_model::{
     ScriptedModel,
 };
 use windlass_runtime::{
-    ConfigurationWatch, Crew, CrewError, Driver, GapAtLoad, Models, NewTask, Reload, assemble,
-    choose_model, file_digests, short_secrets, watch_configuration,
+    ConfigurationWatch, Crew, CrewError, Driver, Durable as _, GapAtLoad, Models, NewTask,
+    RecordedStart, Reload, assemble, choose_model, file_digests, short_secrets, text_digest,
+    watch_configuration,
 };
 use windlass_spec::server::ServerName;
 use windlass_spec::{Agent, AgentFile, AgentName, Model, RunId};
-use windlass_store::Store;
+use windlass_store::{Store, StoredConversation};
 use windlass_tools::{Tool, ToolLibrary};
 
 use crate::binding::{BindingRecord, StoredBinding};
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
-use crate::libraries::{binding_mode, files_of, unknown_name_message};
+use crate::libraries::{LibraryTexts, binding_mode, named_of, unknown_name_message};
 use crate::names::not_known;
 use crate::options::{Attachment, Notice, RunOptions};
 use crate::outside::{OUTSIDE, outside_library};
 use crate::servers::server_of;
-use crate::service::{Project, Service, lock};
+use crate::service::{Project, Service, blocking, lock};
 use crate::trust::review_command;
 
 /// An agent of an agent file, with the other agents of the file.
@@ -159,6 +160,8 @@ pub struct NewRun {
     pub run: Option<RunId>,
     /// The task's id, if the caller gives it one.
     pub task_id: Option<String>,
+    /// The conversation that its task is a message of. The service adds its answer; see [`NewRun::of_message`].
+    pub conversation: Option<StoredConversation>,
     /// The task.
     pub task: Task,
     /// Its limits.
@@ -196,17 +199,50 @@ impl BoundAgent {
     pub async fn begin(
         &self,
         identity: &Identity,
-        new: NewRun,
+        mut new: NewRun,
         attachment: Attachment,
     ) -> Result<BegunRun, ServiceError> {
         let driver = self.driver(identity, attachment)?;
-        let begun = driver.begin(self.task(new)).await?;
+        let begun = match new.conversation.take() {
+            None => driver.begin(self.task(new)).await?,
+            Some(conversation) => self.begin_in(&driver, identity, conversation, new).await?,
+        };
         Ok(BegunRun {
             driver,
             begun,
             service: self.service.clone(),
             _watching: Arc::clone(&self.watching),
         })
+    }
+
+    /// Records the start of a run that answers a message of a conversation. The conversation knows of the run
+    /// first, so that no answer is lost.
+    async fn begin_in(
+        &self,
+        driver: &Driver,
+        identity: &Identity,
+        conversation: StoredConversation,
+        mut new: NewRun,
+    ) -> Result<RecordedStart, ServiceError> {
+        let run = match new.run.take() {
+            Some(run) => run,
+            None => self.service.stored()?.new_id()?,
+        };
+        new.run = Some(run.clone());
+        let (service, caller) = (self.service.clone(), identity.clone());
+        let (opened, id) = (conversation.clone(), run.clone());
+        let is_new = blocking(move || service.open_exchange(&caller, &opened, &id)).await?;
+        match driver.begin(self.task(new)).await {
+            Ok(begun) => Ok(begun),
+            Err(error) => {
+                if is_new {
+                    let (service, caller) = (self.service.clone(), identity.clone());
+                    let withdrawn = move || service.withdraw_exchange(&caller, &conversation, &run);
+                    blocking(withdrawn).await?;
+                }
+                Err(error.into())
+            }
+        }
     }
 
     /// Starts a run and drives it until it ends, waits for a person, or is stopped.
@@ -219,6 +255,9 @@ impl BoundAgent {
         new: NewRun,
         attachment: Attachment,
     ) -> Result<Run, ServiceError> {
+        if new.conversation.is_some() {
+            return self.begin(identity, new, attachment).await?.drive().await;
+        }
         let driver = self.driver(identity, attachment)?;
         Ok(driver.start(self.task(new)).await?)
     }
@@ -259,7 +298,7 @@ impl BoundAgent {
 /// A run whose start is recorded. If it is dropped, it waits until it is resumed.
 pub struct BegunRun {
     driver: Driver,
-    begun: windlass_runtime::RecordedStart,
+    begun: RecordedStart,
     service: Service,
     _watching: Arc<ConfigurationWatch>,
 }
@@ -282,7 +321,8 @@ impl BegunRun {
     /// # Errors
     /// If the journal cannot be written. The run can be resumed later.
     pub async fn drive(self) -> Result<Run, ServiceError> {
-        Ok(self.driver.drive(self.begun).await?)
+        let run = self.driver.drive(self.begun).await?;
+        self.service.keep_answer_of(run).await
     }
 
     /// Drives the run as [`BegunRun::drive`] does. One that is stopped is left to the next worker that can bind it,
@@ -301,7 +341,7 @@ impl BegunRun {
         left.is_settled = driven
             .as_ref()
             .is_ok_and(|run| run.end_or_waiting().is_some());
-        Ok(driven?)
+        self.service.keep_answer_of(driven?).await
     }
 
     /// Leaves the run to the next worker that can bind it.
@@ -460,7 +500,10 @@ impl Service {
             let servers = set.map(|set| set.servers.iter().cloned());
             servers.into_iter().flatten().collect()
         };
-        let library = self.library_for(&project, options, agents, agent, &named_servers)?;
+        let built = self.library_for(&project, options, agents, agent, &named_servers)?;
+        let is_built = built.is_some();
+        let (library, texts) =
+            built.unwrap_or_else(|| (ToolLibrary::new("none"), LibraryTexts::new()));
         let add_tools = |agent: &Agent| match purpose {
             Purpose::NewRuns(_) => with_servers(agent, &named_servers(agent), &library),
             Purpose::StoredRun => Ok(agent.clone()),
@@ -493,11 +536,15 @@ impl Service {
             };
             ServiceError::from(error).with_hint(hint)
         })?;
-        let crew = crew.knowing(self.tools_named_in_policies(&project, &[]));
+        let policies = &project.configured.policies;
+        let crew = crew.knowing(match is_built && options.library.is_empty() {
+            true => named_of(policies, &library, &[]),
+            false => self.tools_named_in(policies, &project, &[]),
+        });
         crew.configure(&project.configured)?;
         let mut stored = options.clone().with_absolute_paths();
         stored.mode = Some(mode);
-        let mut binding = self.binding_record(&crew, &stored, &project, &model);
+        let mut binding = self.binding_record(&crew, &stored, &project, &model, &texts);
         if let Purpose::NewRuns(path) = purpose {
             let paths: Vec<PathBuf> = path.map(Path::to_owned).into_iter().collect();
             binding.agent_file = file_digests(&paths);
@@ -508,7 +555,7 @@ impl Service {
         binding.file_changes = changes;
         self.warn_of_short_secrets(&binding);
         stored.binding = Some(binding);
-        let assembly = self.stored_form(stored, &project)?;
+        let assembly = self.stored_form(stored, &project, &texts)?;
         let watching = self.watch_project(&project, &crew, &options.library, library);
         Ok(BoundAgent {
             service: self.clone(),
@@ -524,6 +571,7 @@ impl Service {
         &self,
         mut options: RunOptions,
         project: &Project,
+        texts: &LibraryTexts,
     ) -> Result<Map<String, Value>, ServiceError> {
         options.project = project
             .files
@@ -531,8 +579,16 @@ impl Service {
             .and_then(|path| std::fs::canonicalize(path).ok());
         // Who named the configuration also trusts it when the run is resumed, as long as it is the same.
         if !project.files.is_discovered || project.files.is_trust_granted {
-            let subject = project.files.subject().ok().flatten();
-            options.named_files = subject.map(|subject| subject.files);
+            let subject = project.files.subject_as_read(&project.read);
+            let mut files = subject.map(|subject| subject.files);
+            // The texts of libraries that are used, which may not be those that are in the files now.
+            for (path, text) in texts {
+                let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+                if let Some(digest) = files.as_mut().and_then(|files| files.get_mut(&path)) {
+                    *digest = text_digest(text);
+                }
+            }
+            options.named_files = files;
         }
         options.set = [options.set, self.overrides().set.clone()].concat();
         match serde_json::to_value(options)? {
@@ -562,13 +618,12 @@ impl Service {
         options: &RunOptions,
         project: &Project,
         model: &str,
+        texts: &LibraryTexts,
     ) -> BindingRecord {
-        let configuration = project.configuration();
-        let files = files_of(&options.library, configuration);
         // Why the embedded model answers is not part of its name.
         let chosen = model.split(',').next().unwrap_or(model);
         let model = options.model.as_deref().unwrap_or(chosen);
-        BindingRecord::of(crew, &files, project, self.directory(), options, model)
+        BindingRecord::of(crew, texts, project, self.directory(), options, model)
     }
 
     /// Watches the configuration files and applies changes to a crew.
@@ -609,7 +664,8 @@ impl Service {
         )
     }
 
-    /// The library with the implementations: the named libraries, else those of the configuration.
+    /// The library with the implementations: the named libraries, else those of the configuration. `None` if the
+    /// agents need none.
     fn library_for(
         &self,
         project: &Project,
@@ -617,10 +673,10 @@ impl Service {
         agents: &[Agent],
         agent: &Agent,
         named_servers: &dyn Fn(&Agent) -> Vec<ServerName>,
-    ) -> Result<ToolLibrary, ServiceError> {
+    ) -> Result<Option<(ToolLibrary, LibraryTexts)>, ServiceError> {
         if is_outside(&options.library) {
             let agents: Vec<Agent> = agents.iter().chain([agent]).cloned().collect();
-            return outside_library(&agents);
+            return Ok(Some((outside_library(&agents)?, LibraryTexts::new())));
         }
         let has_tools =
             |agent: &Agent| !agent.tools().is_empty() || !named_servers(agent).is_empty();
@@ -628,7 +684,7 @@ impl Service {
             && !has_tools(agent)
             && (agent.agents().is_empty() || !agents.iter().any(has_tools))
         {
-            return Ok(ToolLibrary::new("none"));
+            return Ok(None);
         }
         let mut wanted: Vec<ServerName> = Vec::new();
         for agent in agents.iter().chain([agent]) {
@@ -637,7 +693,8 @@ impl Service {
             wanted.extend(named_servers(agent));
         }
         let wanted = |name: &ServerName| wanted.contains(name);
-        self.library(project, &options.library, Some(&wanted))
+        self.library_with_texts(project, &options.library, Some(&wanted))
+            .map(Some)
     }
 
     /// Stores the gap of an agent that could not be bound. The caller reports why it could not; a failure

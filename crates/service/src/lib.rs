@@ -31,7 +31,7 @@
 //! | retention | [`Service::add_legal_holds`], [`remove_legal_holds`](Service::remove_legal_holds), [`legal_holds`](Service::legal_holds), [`preview_purge`](Service::preview_purge) |
 //! | live events of many listeners | [`Service::store_changes`], [`stored_events`](Service::stored_events), [`tenant_news`](Service::tenant_news), [`newest_event`](Service::newest_event) |
 //! | many tasks | [`DeclaredAgent::read_tasks`], [`BoundAgent::run_batch`] |
-//! | conversations | [`Service::conversation`], [`NewRun::of_message`], [`extend_conversation`](Service::extend_conversation), [`list_conversations`](Service::list_conversations), [`show_conversation`](Service::show_conversation), [`delete_conversation`](Service::delete_conversation) |
+//! | conversations | [`Service::conversation`], [`NewRun::of_message`] (the service adds the answer), [`list_conversations`](Service::list_conversations), [`show_conversation`](Service::show_conversation), [`delete_conversation`](Service::delete_conversation) |
 //! | chat clients, which send the whole conversation | [`ChatMessages`], [`Service::reserve_chat`], [`answer_chat`](Service::answer_chat) |
 //! | approvals | [`Service::list_approvals`], [`show_approval`](Service::show_approval), [`decide`](Service::decide), [`approval_changes`](Service::approval_changes) |
 //! | approvers | [`Service::list_approvers`], [`add_approver`](Service::add_approver), [`remove_approver`](Service::remove_approver), [`delegate_approvals`](Service::delegate_approvals), [`unlock_approver`](Service::unlock_approver) |
@@ -139,7 +139,7 @@ pub use agents::{InvalidAgentFile, ProjectAgent, ProjectAgents};
 pub use approval_changes::{ApprovalChange, ApprovalChangeKind, ApprovalChanges};
 pub use approvals::{
     Always, ApprovalDetails, ApprovalQuery, Confirmation, DecisionRequest, DecisionTaken,
-    QuestionId, check_open,
+    QuestionId, RequiredConfirmation, check_open,
 };
 pub use approvers::{ApproverEntry, ApproverSummary, DelegationEntry, NewApprover};
 pub use assembly::{BegunRun, BoundAgent, DeclaredAgent, NewRun, named_model};

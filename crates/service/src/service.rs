@@ -18,7 +18,8 @@ use windlass_tools::ToolLibrary;
 
 use crate::error::ServiceError;
 use crate::experiments::StartedExperiments;
-use crate::identity::Identity;
+use crate::identity::{Identity, Scope};
+use crate::libraries::LibraryTexts;
 use crate::oidc::IssuerKeys;
 use crate::options::{LearningOverride, Notice, Overrides, RunOptions};
 use crate::servers::ServerPool;
@@ -68,14 +69,27 @@ pub(crate) struct Project {
 
 /// A library that was built.
 pub(crate) struct BuiltLibrary {
-    /// The names it was requested by.
+    /// Its name, or the path of its file.
+    pub(crate) name: String,
+    /// The names of all libraries that were requested with it.
     pub(crate) names: Vec<String>,
-    /// The files it was built from, each with the digest of its content then.
-    pub(crate) files: FileDigests,
+    /// The texts it was built from.
+    pub(crate) texts: LibraryTexts,
     pub(crate) library: ToolLibrary,
 }
 
 impl Project {
+    /// Whether its files have changed since they were read, or are not trusted any more.
+    fn has_changed(&self) -> bool {
+        let Self {
+            files,
+            read,
+            configured,
+            ..
+        } = self;
+        files.have_changed(read) || files.has_lost_trust(read, &configured.trust)
+    }
+
     pub(crate) fn configuration(&self) -> &Configuration {
         &self.configured.configuration
     }
@@ -138,7 +152,7 @@ impl Service {
 
     /// The files the configuration comes from.
     #[must_use]
-    pub fn configuration_files(&self) -> ConfigurationFiles {
+    pub(crate) fn configuration_files(&self) -> ConfigurationFiles {
         self.shared.files.clone()
     }
 
@@ -152,21 +166,11 @@ impl Service {
 
     /// Reads the configuration again if its files have changed. Returns what happened, if they have.
     pub(crate) fn reload_if_changed(&self) -> Option<Notice> {
-        let has_changed = |project: &Project| {
-            let Project {
-                files,
-                read,
-                configured,
-                ..
-            } = project;
-            files.have_changed(read) || files.has_lost_trust(read, &configured.trust)
-        };
-        lock(&self.shared.others).retain(|(_, project)| !has_changed(project));
-        let own = lock(&self.shared.own).clone();
-        if !own.is_some_and(|own| has_changed(&own)) {
+        lock(&self.shared.others).retain(|(_, project)| !project.has_changed());
+        if !self.has_changed_configuration() {
             return None;
         }
-        let reloaded = self.reload().and_then(|_| self.configured());
+        let reloaded = self.reread().and_then(|_| self.configured());
         Some(match reloaded {
             Ok(configured) => Notice::ConfigurationReloaded {
                 digest: configured.digest(),
@@ -177,12 +181,25 @@ impl Service {
         })
     }
 
+    /// Whether the configuration was read and its files have changed since.
+    pub(crate) fn has_changed_configuration(&self) -> bool {
+        let own = lock(&self.shared.own).clone();
+        own.is_some_and(|own| own.has_changed())
+    }
+
     /// Reads the configuration again, for a long-running front end. [`Service::bind`] does it too if the files have
     /// changed; agents that are bound already watch their files themselves. Returns whether it changed.
     ///
     /// # Errors
-    /// If it cannot be used; the previous one is kept.
-    pub fn reload(&self) -> Result<bool, ServiceError> {
+    /// If the identity is not an administrator, because all tenants share it; or if it cannot be used. The previous
+    /// one is kept.
+    pub fn reload(&self, identity: &Identity) -> Result<bool, ServiceError> {
+        identity.require(Scope::Admin)?;
+        self.reread()
+    }
+
+    /// Reads the configuration again.
+    pub(crate) fn reread(&self) -> Result<bool, ServiceError> {
         let read = self.read(self.own_files())?;
         lock(&self.shared.others).clear();
         let mut own = lock(&self.shared.own);

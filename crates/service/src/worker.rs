@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
-use windlass_core::approval::Principal;
+use windlass_core::approval::TenantPrincipal;
 use windlass_core::durable::{ResumableRun, ResumeReason};
 use windlass_core::run::{Next, Run};
 use windlass_core::stop::StopOrders;
@@ -22,7 +22,8 @@ use crate::assembly::BoundAgent;
 use crate::binding::StoredBinding;
 use crate::error::ServiceError;
 use crate::file_changes::FileChange;
-use crate::identity::{Identity, Scope};
+use crate::identity::{Identity, Scope, user};
+use crate::libraries::{files_of, library_texts};
 use crate::options::{Attachment, Notice};
 use crate::retention::RetainedRound;
 use crate::runs::{ProgramWait, answered};
@@ -110,7 +111,7 @@ impl Service {
     ///
     /// # Errors
     /// If the lock file cannot be read.
-    pub fn has_worker(&self) -> Result<bool, ServiceError> {
+    pub(crate) fn has_worker(&self) -> Result<bool, ServiceError> {
         is_locked(&self.data_directory()?.join(LOCK))
     }
 
@@ -203,7 +204,8 @@ impl Service {
             return Err(Refusal::Program(ProgramWait::Changed(written)));
         }
         let bound = self.bind_again(identity, run, &options)?;
-        let now = self.binding_record(bound.crew(), &options, &project, bound.model());
+        let texts = library_texts(&files_of(&options.library, project.configuration()));
+        let now = self.binding_record(bound.crew(), &options, &project, bound.model(), &texts);
         let differences = stored.differences(&now);
         match differences.is_empty() {
             true => Ok(bound),
@@ -519,11 +521,11 @@ impl Worker {
             watch: Some(self.watch(run, reason)),
             ..Attachment::default()
         };
-        let (store, id) = (Arc::clone(&self.store), run.clone());
+        let (service, store, id) = (self.service.clone(), Arc::clone(&self.store), run.clone());
         let task = self.running.spawn(async move {
             let driver = bound.driver(&identity, attachment)?;
             let driver = driver.returning_shown_turns(true);
-            let driven = driver.resume(&id).await?;
+            let driven = service.keep_answer_of(driver.resume(&id).await?).await?;
             Ok(Driven {
                 // One new event is that it was resumed.
                 has_progressed: store.summary(&id)?.events > events + 1,
@@ -636,7 +638,7 @@ fn bind(
     {
         return Ok(None);
     }
-    service.reload()?;
+    service.reread()?;
     let summary = store.summary(run)?;
     let identity = owner(&summary)?;
     let bound = match folded.outside() {
@@ -648,9 +650,7 @@ fn bind(
 
 /// The identity that a run acts for.
 pub(crate) fn owner(summary: &RunSummary) -> Result<Identity, ServiceError> {
-    let invalid = |error: &dyn std::error::Error| ServiceError::failed(error.to_string());
-    let tenant = NonEmptyText::new(summary.tenant.clone()).map_err(|error| invalid(&error))?;
-    let principal = Principal::new(summary.principal.clone()).map_err(|error| invalid(&error))?;
+    let TenantPrincipal { tenant, principal } = user(&summary.tenant, &summary.principal)?;
     Ok(Identity::new(tenant, principal, [Scope::Run]))
 }
 

@@ -243,6 +243,6 @@ fn a_script_that_changed_while_the_service_runs_needs_trust_again() {
     let refused = bind().unwrap_err().to_string();
     assert!(refused.contains("is not trusted"), "{refused}");
     trust();
-    service.reload().unwrap();
+    service.reload(&user).unwrap();
     bind().unwrap();
 }

@@ -5,15 +5,17 @@
 use std::path::Path;
 use std::time::Duration;
 
+use windlass_runtime::Stored;
 use windlass_service::types::{
-    ApprovalStatus, CallId, CallState, Event, NonEmptyText, PersonDecision, Plan, PlanTaskStatus,
-    Policies, Principal, RequestedArguments, Run, RunEnd, RunId, RunState, Settings, Task, Verdict,
+    ApprovalStatus, CallId, CallState, Event, NonEmptyText, OpenExchange, PersonDecision, Plan,
+    PlanTaskStatus, Policies, Principal, RequestedArguments, Run, RunEnd, RunId, RunState,
+    Settings, Task, Verdict,
 };
 use windlass_service::{
     ApprovalChangeKind, ApprovalQuery, Attachment, BoundAgent, ConversationChoice, DecisionRequest,
     ErrorKind, ExecutionQuery, ExplainedCall, HealthRequest, Identity, NewRun, Overrides,
-    QuestionId, RunOptions, RunQuery, Scope, Service, ToolCallRequest, ToolQuery, execution_result,
-    read_plan,
+    QuestionId, RunOptions, RunQuery, Scope, Service, ToolCallRequest, ToolQuery, WorkerOptions,
+    execution_result, read_plan,
 };
 
 /// How long a test waits for a change that must come.
@@ -185,10 +187,8 @@ async fn a_conversation_is_continued_listed_and_deleted() {
     let mut conversation = service.conversation(&ada, "assistant", &new).unwrap();
     for message in ["What time is it?", "And in Berlin?"] {
         let new = NewRun::of_message(&conversation, message, Settings::default());
-        let run = bound.start(&ada, new, Attachment::default()).await.unwrap();
-        service
-            .extend_conversation(&ada, &mut conversation, message, &run)
-            .unwrap();
+        bound.start(&ada, new, Attachment::default()).await.unwrap();
+        conversation = service.show_conversation(&ada, &conversation.id).unwrap();
     }
     let listed = service.list_conversations(&ada, Some("assistant"), 10, None);
     assert_eq!(listed.unwrap(), std::slice::from_ref(&conversation));
@@ -212,6 +212,141 @@ async fn a_conversation_is_continued_listed_and_deleted() {
     service.delete_conversation(&ada, &conversation.id).unwrap();
     let gone = service.show_conversation(&ada, &conversation.id);
     assert_eq!(gone.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// A run that waits for a person, and the conversation that it is to answer.
+async fn waiting_answer(door: &Door, caller: &Identity) -> (Run, String) {
+    let service = &door.service;
+    let choice = ConversationChoice::New;
+    let conversation = service.conversation(caller, "assistant", &choice).unwrap();
+    let new = NewRun::of_message(&conversation, "What time is it?", Settings::default());
+    let bound = door.bind(caller);
+    let run = bound.start(caller, new, Attachment::default()).await;
+    let run = run.unwrap();
+    assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
+    (run, conversation.id)
+}
+
+fn reject(door: &Door, run: &Run) {
+    let approver = caller("bob", &[Scope::Approve]);
+    let question = ApprovalQuery {
+        run: Some(run.id().to_string()),
+        ..ApprovalQuery::default()
+    };
+    let asked = door.service.list_approvals(&approver, &question).unwrap();
+    let decision = PersonDecision::Reject { message: None };
+    let decided = door
+        .service
+        .decide(&approver, asked[0].call(), decision.into());
+    decided.unwrap();
+}
+
+/// The texts of a conversation, and how many runs have no final answer there.
+fn texts_of(door: &Door, caller: &Identity, id: &str) -> (String, usize) {
+    let shown = door.service.show_conversation(caller, id).unwrap();
+    (format!("{:?}", shown.messages), shown.open.len())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_gets_the_answer_of_a_run_that_a_worker_ends() {
+    let door = Door::with_policy(ASK_FOR_THE_TIME);
+    let ada = caller("ada", &[Scope::Run]);
+    let (run, id) = waiting_answer(&door, &ada).await;
+    let (texts, open) = texts_of(&door, &ada, &id);
+    assert!(texts.contains("waiting for an approval"), "{texts}");
+    assert_eq!(open, 1);
+
+    // A message that was added meanwhile stays behind the answer.
+    let conversation = door.service.show_conversation(&ada, &id).unwrap();
+    let next = NewRun::of_message(&conversation, "How are you?", Settings::default());
+    let bound = door.bind(&ada);
+    bound
+        .start(&ada, next, Attachment::default())
+        .await
+        .unwrap();
+
+    reject(&door, &run);
+    let worker = WorkerOptions {
+        until_idle: true,
+        ..WorkerOptions::default()
+    };
+    let operator = caller("operator", &[Scope::Admin]);
+    door.service.work(&operator, worker).await.unwrap();
+    let ended = door.service.run(&ada, run.id().as_str()).unwrap();
+    assert!(ended.end().is_some(), "{:?}", ended.end());
+    let (texts, open) = texts_of(&door, &ada, &id);
+    assert!(!texts.contains("waiting for an approval"), "{texts}");
+    assert!(!texts.contains("has not ended"), "{texts}");
+    assert_eq!(open, 0);
+    let places = ["What time is it?", "How are you?"].map(|text| texts.find(text));
+    assert!(places[0] < places[1], "{texts}");
+    let shown = door.service.show_conversation(&ada, &id).unwrap();
+    assert_eq!(shown.runs.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_gets_the_answer_of_a_run_that_is_cancelled() {
+    let door = Door::with_policy(ASK_FOR_THE_TIME);
+    let ada = caller("ada", &[Scope::Run]);
+    let (run, id) = waiting_answer(&door, &ada).await;
+    let cancelled = door.service.cancel_run(&ada, run.id().as_str()).await;
+    cancelled.unwrap();
+    let (texts, open) = texts_of(&door, &ada, &id);
+    assert!(texts.contains("stopped before I could answer"), "{texts}");
+    assert_eq!(open, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_a_dead_process_did_not_store_is_there_when_the_conversation_is_read() {
+    let door = Door::with_policy(ASK_FOR_THE_TIME);
+    let ada = caller("ada", &[Scope::Run]);
+    let (run, id) = waiting_answer(&door, &ada).await;
+    let cancelled = door.service.cancel_run(&ada, run.id().as_str()).await;
+    cancelled.unwrap();
+    // As the process left it that was killed after the end of the run.
+    let mut stale = door.service.show_conversation(&ada, &id).unwrap();
+    stale.messages.clear();
+    stale.open.push(OpenExchange {
+        run: run.id().clone(),
+        first: 0,
+        count: 0,
+    });
+    let stored = Stored::open(&door.path().join("data")).unwrap();
+    stored.store().save_conversation(&stale).unwrap();
+    let (texts, open) = texts_of(&door, &ada, &id);
+    assert!(texts.contains("stopped before I could answer"), "{texts}");
+    assert_eq!(open, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_that_was_deleted_does_not_come_back_with_an_answer() {
+    let door = Door::with_policy(ASK_FOR_THE_TIME);
+    let ada = caller("ada", &[Scope::Run]);
+    let (run, id) = waiting_answer(&door, &ada).await;
+    door.service.delete_conversation(&ada, &id).unwrap();
+    let cancelled = door.service.cancel_run(&ada, run.id().as_str()).await;
+    cancelled.unwrap();
+    let gone = door.service.show_conversation(&ada, &id).unwrap_err();
+    assert_eq!(gone.code(), "no_such_conversation");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_cannot_start_leaves_no_conversation() {
+    let door = Door::open();
+    let ada = caller("ada", &[Scope::Run]);
+    let known = door.ask(&ada, "What time is it?").await;
+    let choice = ConversationChoice::New;
+    let service = &door.service;
+    let conversation = service.conversation(&ada, "assistant", &choice).unwrap();
+    let mut new = NewRun::of_message(&conversation, "And now?", Settings::default());
+    new.run = Some(known.id().clone());
+    let bound = door.bind(&ada);
+    let refused = bound.begin(&ada, new, Attachment::default()).await;
+    assert!(refused.is_err());
+    assert_eq!(
+        service.list_conversations(&ada, None, 10, None).unwrap(),
+        []
+    );
 }
 
 /// The clock needs approval.

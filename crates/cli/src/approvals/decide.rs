@@ -54,10 +54,13 @@ pub(super) fn approve(
     if always.is_some() {
         details.check_standing(edited.as_ref())?;
     }
-    let level = details.level_with(edited.as_ref());
-    let level = level.unwrap_or(call.security_level);
+    let (service, identity) = (&session.service, &session.identity);
+    let required = service.required_confirmation(identity, &details, edited.as_ref())?;
+    let level = required.map_or(call.security_level, |required| required.level);
     let is_terminal = io::stdin().is_terminal() && is_interactive();
-    let suffices = shown.is_some() && !is_terminal && level < SecurityLevel::Critical;
+    let suffices = shown.is_some()
+        && !is_terminal
+        && required.is_none_or(|required| required.unattended_suffices);
     let is_confirmed = command.yes || suffices;
     // Before the approver types anything.
     let decider = session.decider(&command.decider)?;
@@ -65,7 +68,7 @@ pub(super) fn approve(
         true => Confirmation::Unattended,
         false => Confirmation::Stated,
     };
-    if level >= SecurityLevel::High && !is_confirmed {
+    if required.is_some_and(|required| required.needs_digest) && !is_confirmed {
         if !is_terminal {
             return Err(confirmation_missing(question, level).into());
         }
@@ -122,12 +125,7 @@ pub(super) fn reject(
         .map(|typed| text("message", typed, "write a text or omit --message"))
         .transpose()?;
     let decision = PersonDecision::Reject { message };
-    // A rejection needs no key.
-    let is_named = command.decider.approver.name.is_some();
-    let decider = match session.decider(&command.decider) {
-        Err(_) if !is_named => (session.identity.clone(), None),
-        decider => decider?,
-    };
+    let decider = session.decider_of(&command.decider, &decision)?;
     let output = Output::new(command.question.json);
     decide(session, &details.approval, decider, decision.into(), output)
 }

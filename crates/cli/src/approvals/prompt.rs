@@ -203,7 +203,7 @@ pub(super) fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Res
             Question::Authorize(call) => prompter.prompt_call(call, &details),
             Question::Ask(Ask {
                 form: Some(form), ..
-            }) => prompter.prompt_form(form),
+            }) => prompter.prompt_form(form, &details),
             Question::Ask(ask) => prompter.prompt_question(ask),
             Question::Intervene(_) => prompter.prompt_work(),
         };
@@ -239,13 +239,7 @@ pub(super) fn ask(session: &ApprovalSession, question: &Approval) -> anyhow::Res
             on_behalf_of: None,
             always: is_always.then_some(Always::Call),
         };
-        let is_rejection = matches!(request.decision, PersonDecision::Reject { .. });
-        let approver = match session.decider(&Decider::default()) {
-            Ok((approver, _)) => approver,
-            // A rejection needs no key.
-            Err(_) if is_rejection => session.identity.clone(),
-            Err(error) => return Err(error),
-        };
+        let (approver, _) = session.decider_of(&Decider::default(), &request.decision)?;
         match session.service.decide(&approver, question.call(), request) {
             Ok(taken) if taken.approval.still_needed() > 0 => {
                 eprint_line("a second approver has to approve it, in another session")?;
@@ -335,13 +329,12 @@ impl Prompter<'_> {
             ALWAYS => Choice::Always(PersonDecision::Approve),
             EDIT => {
                 let arguments = self.new_arguments(call, details)?;
-                self.confirm_edited(call, &arguments)?;
+                self.confirm_edited(call, details, &arguments)?;
                 Choice::Decide(PersonDecision::ApproveEdited { arguments })
             }
             RESPOND => {
                 let typed = self.read_text("Result for the model, instead of the tool's:", "")?;
-                let value = read_value(&typed)?;
-                Choice::Decide(PersonDecision::Respond { value })
+                Choice::Decide(details.read_reply(Some(&typed))?)
             }
             REJECT => Choice::Decide(self.reject()?),
             _ => Choice::Later,
@@ -349,7 +342,11 @@ impl Prompter<'_> {
     }
 
     /// Prompts for each field of a server's form, without default values.
-    fn prompt_form(&mut self, form: &FormRequest) -> Result<Choice, NoChoice> {
+    fn prompt_form(
+        &mut self,
+        form: &FormRequest,
+        details: &ApprovalDetails,
+    ) -> Result<Choice, NoChoice> {
         let yes = match form.url {
             Some(_) => DONE_THERE,
             None => FILL_IN,
@@ -389,16 +386,8 @@ impl Prompter<'_> {
                 filled.insert(field.name, value);
             }
         }
-        let value = Value::Object(filled);
-        let misfits: Vec<String> = form
-            .misfits(&value)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        match misfits.is_empty() {
-            true => Ok(Choice::Decide(PersonDecision::Respond { value })),
-            false => Err(ServiceError::invalid("does_not_fit", misfits.join("; ")).into()),
-        }
+        let filled = Value::Object(filled).to_string();
+        Ok(Choice::Decide(details.read_reply(Some(&filled))?))
     }
 
     /// Reads the decision about a call of a high security level as typed text.
@@ -431,28 +420,30 @@ impl Prompter<'_> {
         // The same value, with invisible characters escaped.
         let current = escape_json(&current, TextUse::Exact);
         let typed = self.read_text("Arguments:", &current)?;
-        let arguments = details.read_arguments(&typed)?;
-        let level = details.level_with(Some(&arguments));
-        if let Some(level) = level.filter(|level| *level > call.security_level) {
-            let message = format!("these arguments raise the call to the security level {level}");
-            return Err(ServiceError::invalid("not_confirmed", message)
-                .with_hint("reject it, and tell the agent which call you want")
-                .into());
-        }
-        Ok(arguments)
+        Ok(details.read_arguments(&typed)?)
     }
 
-    /// Shows a call of a high security level as it was edited. The approval of it is typed, as without an edit.
+    /// Shows a call as it was edited, if its security level is high with these arguments. The approval of it is
+    /// typed, as without an edit.
     fn confirm_edited(
         &mut self,
         call: &Authorize,
+        details: &ApprovalDetails,
         arguments: &Map<String, Value>,
     ) -> Result<(), NoChoice> {
-        if call.security_level < SecurityLevel::High {
+        let ApprovalSession { service, identity } = self.session;
+        let required = service.required_confirmation(identity, details, Some(arguments))?;
+        let Some(required) = required.filter(|required| required.needs_digest) else {
             return Ok(());
-        }
+        };
         let tool = call.tool_name.as_str();
-        let edited = show::edited(arguments);
+        let mut edited = show::edited(arguments);
+        if required.level > call.security_level {
+            edited.push_str(&format!(
+                "these arguments raise the call to the security level {}\n",
+                required.level
+            ));
+        }
         eprint_line(edited.trim_end()).map_err(|error| NoChoice::Terminal(error.into()))?;
         let prompt = format!("Type `{tool}` to approve it with these arguments:");
         let typed = self.read_text(&prompt, "")?;

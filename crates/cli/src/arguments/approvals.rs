@@ -125,7 +125,7 @@ pub(crate) struct Approve {
 }
 
 /// Who decides.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub(crate) struct Decider {
     #[command(flatten)]
     pub(crate) approver: ApproverOptions,

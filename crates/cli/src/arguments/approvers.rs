@@ -116,7 +116,7 @@ pub(crate) struct ApproversDelegate {
 }
 
 /// Who decides, and how their key is unlocked.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub(crate) struct ApproverOptions {
     /// Decide as this approver, with their key. Default: the user that the installation belongs to.
     #[arg(long = "as", value_name = "NAME")]
