@@ -89,11 +89,7 @@ fn list(
         print_line("the playbook is empty: the first successful run starts it")?;
     }
     for found in playbooks {
-        let mut strategies: Vec<&KeptStrategy> = found.strategies(filter(command.all)).collect();
-        strategies.sort_by(|one, two| {
-            let section = one.strategy.section.cmp(&two.strategy.section);
-            section.then(two.lower_bound().total_cmp(&one.lower_bound()))
-        });
+        let strategies = found.ranked_strategies(filter(command.all));
         if let Some(agents) = &agents {
             for missing in found.missing_tools(&tool_names(agents)) {
                 eprint_line(&format!("warning: {missing}"))?;

@@ -161,7 +161,7 @@ pub(crate) fn ended(
         Err(error) => error.downcast::<ServiceError>()?,
     };
     let code = match error.kind() {
-        ErrorKind::Invalid | ErrorKind::Unconfirmed => 2,
+        ErrorKind::Invalid => 2,
         ErrorKind::Unauthenticated | ErrorKind::Denied => 3,
         ErrorKind::NotFound => 7,
         ErrorKind::Conflict => 8,

@@ -173,9 +173,7 @@ pub trait Durable: RateLimitPort {
     ///
     /// # Errors
     /// If it cannot be read. Nothing may begin then.
-    fn stops(&self) -> DurableFuture<'_, Arc<StopOrders>> {
-        ready(Ok::<_, DurableError>(Arc::default()))
-    }
+    fn stops(&self) -> DurableFuture<'_, Arc<StopOrders>>;
 
     /// Where the agents' memory is stored; `None` if this stores no memory, and the memory tools are
     /// refused.

@@ -20,6 +20,7 @@ use windlass_core::limits::{ExhaustedLimit, Limit, LimitState, indicates_tool_fa
 use windlass_core::model::Usage;
 use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
+use windlass_core::stop::StopOrders;
 use windlass_spec::{CallId, NonEmptyText, RunId, Timestamp, ToolGapReport, ToolName};
 use windlass_store::NewUsage;
 use windlass_tools::MemoryPort;
@@ -311,6 +312,11 @@ impl Durable for InMemory {
     /// None: memory must outlive the process.
     fn memory(&self) -> Option<Arc<dyn MemoryPort>> {
         None
+    }
+
+    /// None: an operator stops what is stored.
+    fn stops(&self) -> DurableFuture<'_, Arc<StopOrders>> {
+        ready(Ok::<_, DurableError>(Arc::default()))
     }
 
     /// None: nothing is stored on a disk.

@@ -3,6 +3,7 @@
 
 mod files;
 mod scan;
+mod stamp;
 mod trust;
 mod watch;
 

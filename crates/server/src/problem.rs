@@ -181,7 +181,6 @@ fn log_refused(error: &ServiceError) {
 impl From<ServiceError> for Problem {
     fn from(error: ServiceError) -> Self {
         let (status, title) = match error.kind() {
-            ErrorKind::Unconfirmed => (409, "The decision needs the digest"),
             ErrorKind::Invalid => (422, "The request is not valid"),
             ErrorKind::Unauthenticated => (401, "The token cannot be used"),
             ErrorKind::Denied => (403, "Not permitted"),

@@ -117,13 +117,7 @@ impl ApprovalDetails {
         &self,
         edited: Option<&Map<String, Value>>,
     ) -> Option<RequiredConfirmation> {
-        let level = self.level_with(edited)?;
-        Some(RequiredConfirmation {
-            level,
-            needs_digest: level >= SecurityLevel::High,
-            // Also a key that decides unattended must know which call two people agree to.
-            unattended_suffices: level < SecurityLevel::Critical,
-        })
+        self.level_with(edited).map(RequiredConfirmation::at)
     }
 
     /// The declared defaults of the arguments that the call leaves out.
@@ -360,6 +354,16 @@ pub struct RequiredConfirmation {
 }
 
 impl RequiredConfirmation {
+    /// What a call of a security level requires.
+    fn at(level: SecurityLevel) -> Self {
+        Self {
+            level,
+            needs_digest: level >= SecurityLevel::High,
+            // Also a key that decides unattended must know which call two people agree to.
+            unattended_suffices: level < SecurityLevel::Critical,
+        }
+    }
+
     /// Whether a decision is confirmed as required.
     #[must_use]
     pub fn is_met_by(&self, request: &DecisionRequest) -> bool {
@@ -483,7 +487,7 @@ impl Service {
     /// question is not about a call. [`Service::decide`] checks it.
     ///
     /// # Errors
-    /// If the identity may not approve.
+    /// If the identity may not approve, or the clock is behind the time of the question.
     pub fn required_confirmation(
         &self,
         identity: &Identity,
@@ -491,6 +495,7 @@ impl Service {
         edited: Option<&Map<String, Value>>,
     ) -> Result<Option<RequiredConfirmation>, ServiceError> {
         identity.require(Scope::Approve)?;
+        self.check_clock(&details.approval)?;
         Ok(details.required_confirmation(edited))
     }
 
@@ -529,7 +534,7 @@ impl Service {
         if is_approval && required.is_some_and(|required| !required.is_met_by(&request)) {
             let message = "a call of the security level HIGH or CRITICAL is approved with the digest \
                            of what the approver was shown; nothing was decided";
-            return Err(ServiceError::unconfirmed("digest_needed", message));
+            return Err(ServiceError::conflict("digest_needed", message));
         }
         let standing = match request.always {
             Some(always) => {
@@ -570,10 +575,7 @@ impl Service {
 
     /// Refuses a decision while the clock is behind the time of the question, because every time limit would
     /// be too long.
-    ///
-    /// # Errors
-    /// If the clock is behind.
-    pub fn check_clock(&self, approval: &Approval) -> Result<(), ServiceError> {
+    fn check_clock(&self, approval: &Approval) -> Result<(), ServiceError> {
         let (now, asked_at) = (self.now(), approval.request().asked_at);
         if now >= asked_at {
             return Ok(());
@@ -640,5 +642,36 @@ pub fn check_open(approval: &Approval) -> Result<(), ServiceError> {
             Err(Error::Expired { call, at }.into())
         }
         status => Err(Error::AlreadyDecided { call, status }.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_high_call_needs_the_digest_or_an_unattended_key_and_a_critical_one_the_digest() {
+        let required = |level| RequiredConfirmation::at(level);
+        let with = |confirmation, digest: Option<&str>| DecisionRequest {
+            confirmation,
+            digest: digest.map(|digest| digest.parse().unwrap()),
+            ..PersonDecision::Approve.into()
+        };
+        let digest = Digest::of_json(&json!({})).to_string();
+        let shown = with(Confirmation::Stated, Some(&digest));
+        let unattended = with(Confirmation::Unattended, None);
+        let at_terminal = with(Confirmation::AtTerminal, None);
+        for (level, met) in [
+            (SecurityLevel::Low, [true, true, true]),
+            (SecurityLevel::Medium, [true, true, true]),
+            (SecurityLevel::High, [true, true, false]),
+            (SecurityLevel::Critical, [true, false, false]),
+        ] {
+            let requests = [&shown, &unattended, &at_terminal];
+            assert_eq!(
+                requests.map(|request| required(level).is_met_by(request)),
+                met
+            );
+        }
     }
 }

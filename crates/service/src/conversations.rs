@@ -251,7 +251,8 @@ impl Service {
                 Ok(found) if !is_driven(&found) => match store.fold(&open.run) {
                     Ok(mut run) => {
                         if found.state == RunState::Waiting {
-                            run.mark_waiting();
+                            let waiting = found.end.unwrap_or(RunEnd::WaitingForPerson);
+                            run.mark_waiting(waiting);
                         }
                         self.keep_answer(&run)?;
                     }

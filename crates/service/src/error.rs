@@ -40,8 +40,6 @@ pub struct ServiceError {
 pub enum ErrorKind {
     /// The request is not valid.
     Invalid,
-    /// The decision is not confirmed as the security level of the call requires.
-    Unconfirmed,
     /// It is not known who the caller is.
     Unauthenticated,
     /// The identity may not do this.
@@ -60,11 +58,6 @@ impl ServiceError {
     /// A request that is not valid.
     pub fn invalid(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, code, message)
-    }
-
-    /// A decision that lacks the confirmation it needs.
-    pub(crate) fn unconfirmed(code: &'static str, message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Unconfirmed, code, message)
     }
 
     /// An identity that may not do this.

@@ -529,3 +529,29 @@ pub fn unknown_name_message(what: &str, name: &str, known: &[&str], place: &str)
     };
     format!("no {what} `{name}` in {place}\nhint: {hint}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_is_built_once_for_a_text() {
+        let (configuration, built) = (Configuration::default(), Mutex::default());
+        let build = LibraryBuild {
+            configuration: &configuration,
+            names: &[],
+            texts: &LibraryTexts::new(),
+            built: Some(&built),
+        };
+        let mut count = 0;
+        for text in ["a", "a", "b", "b"] {
+            let texts = LibraryTexts::from([(PathBuf::from("lib.toml"), text.to_owned())]);
+            let make = || {
+                count += 1;
+                Ok(ToolLibrary::new("lib"))
+            };
+            build.once("lib.toml", texts, make).unwrap();
+        }
+        assert_eq!(count, 2);
+    }
+}

@@ -48,6 +48,17 @@ impl DomainPlaybook {
         })
     }
 
+    /// Its strategies by section, the one that worked most reliably first.
+    #[must_use]
+    pub fn ranked_strategies(&self, filter: StrategyFilter) -> Vec<&KeptStrategy> {
+        let mut strategies: Vec<&KeptStrategy> = self.strategies(filter).collect();
+        strategies.sort_by(|one, two| {
+            let section = one.strategy.section.cmp(&two.strategy.section);
+            section.then(two.lower_bound().total_cmp(&one.lower_bound()))
+        });
+        strategies
+    }
+
     /// The strategies of its file that name other tools than these.
     #[must_use]
     pub fn missing_tools(&self, tools: &[&str]) -> Vec<PlaybookProblem> {
@@ -319,6 +330,26 @@ impl Service {
             previous_revision: present,
             playbook: after.playbook,
         })
+    }
+
+    /// The strategies of a domain, or of all, as a text (JSON Lines) that [`Service::import_strategies`] reads.
+    ///
+    /// # Errors
+    /// If the identity may not read, or a playbook cannot be read.
+    pub fn export_strategies(
+        &self,
+        identity: &Identity,
+        domain: Option<&str>,
+        filter: StrategyFilter,
+    ) -> Result<String, ServiceError> {
+        let mut text = String::new();
+        for playbook in self.list_playbooks(identity, domain)? {
+            for kept in playbook.strategies(filter) {
+                text.push_str(&serde_json::to_string(&kept.strategy)?);
+                text.push('\n');
+            }
+        }
+        Ok(text)
     }
 
     /// Adds the strategies in a text (JSON Lines) to a playbook. Invalid lines are refused, and so are

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windlass_core::approval::{Approval, Hold};
-use windlass_core::run::{Event, Run};
+use windlass_core::run::{Event, Run, RunEnd};
 use windlass_core::stop::StopOrder;
 use windlass_runtime::{DriveError, DurableError, RunMonitor as _, Stored, cancel_unowned};
 use windlass_spec::{RunId, Timestamp};
@@ -368,7 +368,8 @@ impl Service {
     /// stop; a run without an owner is ended here.
     ///
     /// # Errors
-    /// If the identity may not run agents, the id matches no run or several, or it has already ended.
+    /// If the identity may not run agents, the id matches no run or several, or it has already ended or ends by
+    /// itself.
     pub async fn cancel_run(
         &self,
         identity: &Identity,
@@ -384,8 +385,17 @@ impl Service {
             self.end_run(run, identity, deadline).await?;
         }
         let ended = self.end_run(&id, identity, deadline).await?;
+        let summary = store.summary(&id)?;
+        let has_ended = summary.state == RunState::Ended;
+        let end = summary.end.as_ref().filter(|_| has_ended);
+        if let Some(end) = end.filter(|end| **end != RunEnd::Cancelled) {
+            let end = json!(end);
+            let end = end["end"].as_str().unwrap_or_default();
+            let message = format!("the run `{id}` ended before it could be cancelled: {end}");
+            return Err(ServiceError::conflict("ended", message));
+        }
         Ok(Cancellation {
-            summary: store.summary(&id)?,
+            summary,
             was_owned: ended == Ended::Elsewhere,
         })
     }

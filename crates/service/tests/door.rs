@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use windlass_runtime::Stored;
+use windlass_runtime::{ConfigurationFiles, FileTexts, Stored, text_digest};
 use windlass_service::types::{
     ApprovalStatus, CallId, CallState, Event, NonEmptyText, OpenExchange, PersonDecision, Plan,
     PlanTaskStatus, Policies, Principal, RequestedArguments, Run, RunEnd, RunId, RunState,
@@ -609,4 +609,115 @@ async fn configuration_memory_playbooks_gaps_and_health_are_read() {
     let none = service.show_hold(&ada, "r:1:0").unwrap_err();
     assert_eq!(none.code(), "no_such_hold");
     service.memory_statistics(&ada).unwrap();
+}
+
+#[test]
+fn what_is_recorded_of_a_project_is_the_text_that_was_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("windlass.toml");
+    let used = "libraries = [\"builtin\"]\n";
+    std::fs::write(&path, used).unwrap();
+    let files = ConfigurationFiles::find(Some(&path), directory.path());
+    let (_, read) = files.read(&FileTexts::default()).unwrap();
+    assert!(!files.have_changed(&read));
+    std::fs::write(&path, "libraries = []\n").unwrap();
+    let recorded = files.subject_as_read(&read).unwrap().files;
+    let path = std::fs::canonicalize(&path).unwrap();
+    assert_eq!(recorded[&path], text_digest(used));
+    assert!(files.have_changed(&read));
+}
+
+#[test]
+fn keys_of_others_and_the_shared_configuration_belong_to_administrators() {
+    let door = Door::open();
+    let ada = caller("ada", &[Scope::Approve, Scope::Run, Scope::Operate]);
+    let service = &door.service;
+    let refused = service.unlock_approver(&ada, "bob", None).unwrap_err();
+    assert_eq!(refused.code(), "scope_missing");
+    let refused = service.key_protection(&ada, "bob").unwrap_err();
+    assert_eq!(refused.code(), "scope_missing");
+    let own = service.unlock_approver(&ada, "Ada", None).unwrap_err();
+    assert_eq!(own.code(), "not_an_approver");
+    let reader = caller("eve", &[Scope::Run]);
+    let refused = service.unlock_approver(&reader, "eve", None).unwrap_err();
+    assert_eq!(refused.code(), "scope_missing");
+    assert_eq!(service.reload(&ada).unwrap_err().code(), "scope_missing");
+    let admin = caller("operator", &[Scope::Admin]);
+    assert!(!service.reload(&admin).unwrap());
+}
+
+/// What a front end does for itself, without an identity.
+const OF_FRONT_ENDS: [&str; 11] = [
+    "abandon",
+    "authenticate",
+    "check",
+    "close",
+    "data_directory",
+    "given_data_directory",
+    "max_document_bytes",
+    "now",
+    "open",
+    "record_audit_read",
+    "store_changes",
+];
+
+/// The public methods of `Service` in the sources of a directory, each with its signature.
+fn operations(directory: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(operations(&path));
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for block in text.split("\nimpl Service {\n").skip(1) {
+            let block = block.split("\n}\n").next().unwrap();
+            let marker = |line: &str| {
+                let rest = line.strip_prefix("    pub ")?;
+                let rest = rest
+                    .trim_start_matches("const ")
+                    .trim_start_matches("async ");
+                rest.strip_prefix("fn ").map(str::to_owned)
+            };
+            let mut lines = block.lines();
+            while let Some(line) = lines.next() {
+                let Some(mut signature) = marker(line) else {
+                    continue;
+                };
+                while !signature.ends_with('{') {
+                    signature.push_str(lines.next().unwrap());
+                }
+                let end = signature.find(['(', '<']).unwrap();
+                found.push((signature[..end].to_owned(), signature));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_operation_is_in_the_list_of_operations_and_takes_an_identity() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let text = std::fs::read_to_string(sources.join("lib.rs")).unwrap();
+    let lines = text.lines().filter(|line| line.starts_with("//! |"));
+    let listed: Vec<&str> = lines.flat_map(|line| line.split("Service::")).collect();
+    let found = operations(&sources);
+    assert!(found.len() > 100, "{}", found.len());
+    for (name, signature) in &found {
+        let is_listed = |part: &&str| {
+            let rest = part.strip_prefix(name.as_str());
+            rest.is_some_and(|rest| rest.starts_with([')', '`']))
+        };
+        assert!(
+            listed.iter().any(is_listed),
+            "`{name}` is missing in lib.rs"
+        );
+        let takes_identity = signature.contains("identity: &Identity");
+        let is_own = OF_FRONT_ENDS.contains(&name.as_str());
+        assert_ne!(takes_identity, is_own, "{signature}");
+    }
+    for own in OF_FRONT_ENDS {
+        assert!(found.iter().any(|(name, _)| name == own), "{own}");
+    }
 }

@@ -30,7 +30,6 @@ pub(super) fn approve(
 ) -> anyhow::Result<CommandOutcome> {
     let details = open_question(session, id)?;
     let question = &details.approval;
-    session.service.check_clock(question)?;
     let Some(call) = question.question().authorize() else {
         let answer = session
             .commands(question)
@@ -148,7 +147,6 @@ pub(super) fn respond(
     };
     let details = open_question(session, &id)?;
     let question = &details.approval;
-    session.service.check_clock(question)?;
     let reply = details.read_reply(value.map(String::as_str));
     let reply = reply.map_err(|error| match error.code() {
         "value_missing" => {

@@ -103,16 +103,8 @@ pub(super) fn export(
     session: &PlaybookSession<'_>,
     command: &PlaybookExport,
 ) -> anyhow::Result<CommandOutcome> {
-    let mut text = String::new();
-    for found in session
-        .service
-        .list_playbooks(&session.identity, session.domain)?
-    {
-        for kept in found.strategies(filter(command.all)) {
-            text.push_str(&serde_json::to_string(&kept.strategy)?);
-            text.push('\n');
-        }
-    }
+    let (service, identity) = (&session.service, &session.identity);
+    let text = service.export_strategies(identity, session.domain, filter(command.all))?;
     match &command.out {
         None => print_json(&text)?,
         Some(file) => windlass_files::write(file, text)

@@ -1,12 +1,10 @@
 //! `windlass runs cancel`: cancels a run, whichever process owns it.
 
 use serde_json::json;
-use windlass_core::run::RunEnd;
 use windlass_service::types::RunState;
-use windlass_service::{CANCEL_TIMEOUT, Cancellation, Identity, Service, ServiceError};
+use windlass_service::{CANCEL_TIMEOUT, Cancellation, Identity, Service};
 
 use super::chosen;
-use super::list::end_word;
 use crate::CommandOutcome;
 use crate::arguments::OneRun;
 use crate::paste;
@@ -46,13 +44,6 @@ pub(super) fn run(
         ))?;
         return Ok(CommandOutcome::Code(OUT_OF_TIME));
     };
-    if *end != RunEnd::Cancelled {
-        let message = format!(
-            "the run `{id}` ended before it could be cancelled: {}",
-            end_word(end)
-        );
-        return Err(ServiceError::conflict("ended", message).into());
-    }
     if as_json {
         let object =
             json!({"run": id, "state": summary.state.as_str(), "end": end, "was_owned": was_owned});

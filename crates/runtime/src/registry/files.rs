@@ -14,6 +14,7 @@ use windlass_policy::DEFAULT_POLICIES;
 use windlass_spec::text::{TextUse, escape_line};
 
 use super::scan::FileDigests;
+use super::stamp::FileStamp;
 use super::trust::{ProjectSubject, ProjectTrust, TrustRecords, is_granted_by_variable};
 use super::{ConfigurationError, Configured};
 use crate::assembly::text_digest;
@@ -128,13 +129,15 @@ impl ConfigurationFiles {
         expected: &FileTexts,
         usual_policies: impl FnOnce(&Configuration) -> Option<PathBuf>,
     ) -> Result<(Configured, FileTexts), ConfigurationError> {
-        let mut texts = BTreeMap::new();
+        let mut texts = FileTexts::default();
         let mut sources = Vec::new();
         for (layer, path) in &self.files {
             let must_exist = *layer == Layer::Project || expected.texts.contains_key(path);
+            let mut stamp = None;
             let text = match self.replacements.get(path) {
                 Some(text) => Some(text.clone()),
                 None => {
+                    stamp = FileStamp::of(path);
                     let is_named = *layer == Layer::Project && !self.is_discovered;
                     if !is_named {
                         check_reader(path, "configuration")?;
@@ -156,7 +159,7 @@ impl ConfigurationFiles {
                 });
             }
             sources.push(config_source(*layer, path, text.clone()));
-            texts.insert(path.clone(), text);
+            texts.insert(path, text, stamp);
         }
         let trust = self.project_trust(&sources);
         let loaded = self.load(&sources, trust.is_trusted())?;
@@ -174,6 +177,7 @@ impl ConfigurationFiles {
             if !chosen.is_named {
                 check_reader(&chosen.path, "policy file")?;
             }
+            let stamp = FileStamp::of(&chosen.path);
             let Some(text) = read(&chosen.path, "policy file", must_exist)? else {
                 continue;
             };
@@ -187,7 +191,7 @@ impl ConfigurationFiles {
                     why: "it changed while it was read".to_owned(),
                 });
             }
-            texts.insert(chosen.path.clone(), text.clone());
+            texts.insert(&chosen.path, text.clone(), stamp);
             policies.push((chosen, text));
         }
         let mut restricting = Vec::new();
@@ -208,7 +212,7 @@ impl ConfigurationFiles {
             untrusted: loaded.untrusted,
             trust,
         };
-        Ok((configured, FileTexts { texts }))
+        Ok((configured, texts))
     }
 
     /// Loads the texts of all layers.
@@ -392,7 +396,12 @@ impl ConfigurationFiles {
     /// Whether the files have changed since they were read.
     #[must_use]
     pub fn have_changed(&self, read: &FileTexts) -> bool {
-        self.current_states(read) != self.states_when_read(read)
+        let mut watched = self.watched(read).into_iter();
+        watched.any(|path| {
+            !read.is_as_read(&path)
+                && self::read(&path, "file", false).ok().as_ref()
+                    != Some(&read.texts.get(&path).cloned())
+        })
     }
 
     /// Reads the current state of the watched files.
@@ -489,12 +498,35 @@ fn check_reader(path: &Path, what: &'static str) -> Result<(), ConfigurationErro
 pub(super) type FileStates = BTreeMap<PathBuf, Result<Option<String>, String>>;
 
 /// The texts of configuration files, as they were read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct FileTexts {
     texts: BTreeMap<PathBuf, String>,
+    /// What the files were like before they were read.
+    stamps: BTreeMap<PathBuf, FileStamp>,
 }
 
+impl PartialEq for FileTexts {
+    fn eq(&self, other: &Self) -> bool {
+        self.texts == other.texts
+    }
+}
+
+impl Eq for FileTexts {}
+
 impl FileTexts {
+    /// Adds a file that was read, with its stamp before that.
+    fn insert(&mut self, path: &Path, text: String, stamp: Option<FileStamp>) {
+        self.texts.insert(path.to_owned(), text);
+        self.stamps
+            .extend(stamp.map(|stamp| (path.to_owned(), stamp)));
+    }
+
+    /// Whether a file is surely as it was read. It is not opened.
+    fn is_as_read(&self, path: &Path) -> bool {
+        let stamp = self.stamps.get(path);
+        stamp.is_some() && stamp == FileStamp::of(path).as_ref()
+    }
+
     /// The files, sorted.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.texts.keys().map(PathBuf::as_path)

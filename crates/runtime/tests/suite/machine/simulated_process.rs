@@ -14,6 +14,7 @@ use windlass_core::approval::{Approval, Principal, StandingCall, TenantPrincipal
 use windlass_core::durable::CallEvidence;
 use windlass_core::model::Usage;
 use windlass_core::run::{Event, KeptTurns, Run, RunEnd};
+use windlass_core::stop::StopOrders;
 use windlass_runtime::{
     AppendOutcome, Durable, DurableError, DurableFuture, Journal, LimitedCall, PlaybookPort,
     RateLimitPort, Stored, TakenOver, TurnRequest, UsageOf,
@@ -213,6 +214,10 @@ impl Durable for SimulatedProcess {
 
     fn note_usage<'d>(&'d self, new: NewUsage<'d>) -> DurableFuture<'d, ()> {
         self.stored.note_usage(new)
+    }
+
+    fn stops(&self) -> DurableFuture<'_, Arc<StopOrders>> {
+        self.stored.stops()
     }
 
     fn data(&self) -> Option<&Path> {
