@@ -55,7 +55,7 @@ pub(super) fn start(program: &Program, command: &Start) -> anyhow::Result<Comman
             true => print_json(&format!("{}\n", stop_to_json(&order)))?,
             false => {
                 print_line(&format!("started: {}{}", order.target, scope(&order)))?;
-                if !service.has_worker()? {
+                if !service.has_worker(&identity)? {
                     let worker =
                         paste::command("worker", service.given_data_directory().as_deref());
                     eprint_line(&format!(

@@ -75,7 +75,7 @@ impl Service {
         let run = of(&store, &summary.run)?;
         let summary = store.summary(&run)?;
         let state = summary.state;
-        let resumed_by = match self.has_worker()? {
+        let resumed_by = match self.is_worked()? {
             true => match waits_for_program(&store, &summary)? {
                 Some(reason) => ResumedBy::Program(reason),
                 None => ResumedBy::Worker,

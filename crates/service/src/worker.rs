@@ -110,8 +110,14 @@ impl Service {
     /// Whether a worker drives the runs of this store, in this process or another.
     ///
     /// # Errors
-    /// If the lock file cannot be read.
-    pub(crate) fn has_worker(&self) -> Result<bool, ServiceError> {
+    /// If the identity may not read, or the lock file cannot be read.
+    pub fn has_worker(&self, identity: &Identity) -> Result<bool, ServiceError> {
+        identity.require(Scope::Read)?;
+        self.is_worked()
+    }
+
+    /// Whether a worker drives the runs of this store.
+    pub(crate) fn is_worked(&self) -> Result<bool, ServiceError> {
         is_locked(&self.data_directory()?.join(LOCK))
     }
 
