@@ -647,7 +647,7 @@ fn keys_of_others_and_the_shared_configuration_belong_to_administrators() {
 }
 
 /// What a front end does for itself, without an identity.
-const OF_FRONT_ENDS: [&str; 11] = [
+const OF_FRONT_ENDS: [&str; 12] = [
     "abandon",
     "authenticate",
     "check",
@@ -655,6 +655,7 @@ const OF_FRONT_ENDS: [&str; 11] = [
     "data_directory",
     "given_data_directory",
     "max_document_bytes",
+    "new_webhook_secret",
     "now",
     "open",
     "record_audit_read",

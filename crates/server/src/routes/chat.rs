@@ -507,10 +507,7 @@ async fn start(
                     let found = service.show_agent(identity, &agent)?;
                     let options = RunOptions::default();
                     let bound = service.bind(identity, &found.declared, &options)?;
-                    Ok(Prepared {
-                        bound,
-                        new,
-                    })
+                    Ok(Prepared { bound, new })
                 })
                 .await?
             }

@@ -59,7 +59,7 @@ fn a_database_of_a_newer_version_is_refused_and_unchanged() {
             error,
             Error::NewerDatabase {
                 found: 99,
-                known: 25,
+                known: 26,
                 ..
             }
         ),
