@@ -180,7 +180,7 @@ fn send_again(
     }
     if ids.is_empty() {
         eprint_line("no event was given up")?;
-    } else if !service.has_worker()? {
+    } else if !service.has_worker(identity)? {
         eprint_line("hint: no worker is running; start `windlass serve` or `windlass worker`")?;
     }
     Ok(CommandOutcome::Done)

@@ -141,7 +141,7 @@ impl Problem {
         response
     }
 
-    #[cfg(test)]
+    /// Its code.
     pub(crate) fn code(&self) -> &str {
         &self.code
     }
@@ -235,7 +235,6 @@ pub(crate) fn without_directories(text: &str) -> String {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        tracing::Span::current().record("error.type", &*self.code);
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = status;

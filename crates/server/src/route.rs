@@ -289,7 +289,10 @@ pub(crate) fn router(app: &Arc<App>, routes: &[Route]) -> Router {
             async move {
                 match handler(app, request).await {
                     Ok(response) => response,
-                    Err(problem) => errors.response(problem),
+                    Err(problem) => {
+                        Span::current().record("error.type", problem.code());
+                        errors.response(problem)
+                    }
                 }
             }
         };

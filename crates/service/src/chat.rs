@@ -46,6 +46,7 @@ impl ChatMessages {
         NewRun {
             run: Some(reserved.run.clone()),
             task_id: None,
+            conversation: None,
             task: Task {
                 description: self.last,
                 conversation: self.before,

@@ -43,7 +43,7 @@ impl Examination<'_> {
                 ));
             }
         }
-        let has_worker = self.service.has_worker().unwrap_or(true);
+        let has_worker = self.service.is_worked().unwrap_or(true);
         if pending > 0 && !has_worker {
             self.add(HealthFinding::warning(
                 ABOUT,
