@@ -44,6 +44,7 @@ impl Service {
     /// If the identity is not an administrator, or the store cannot be written.
     pub fn purge_runs(&self, identity: &Identity, age: Duration) -> Result<Purged, ServiceError> {
         identity.require(Scope::Admin)?;
+        self.settle_conversations()?;
         let (store, directory) = (self.store()?, self.data_directory()?);
         let purged = store.purge_after(age, self.now(), &forget_files(&directory))?;
         if !purged.removed.is_empty() {
@@ -164,6 +165,7 @@ impl Service {
             max_runs: RUNS_OF_A_ROUND,
             now,
         };
+        self.settle_conversations()?;
         let (store, directory) = (self.store()?, self.data_directory()?);
         let retained = store.retain(&round, &forget_files(&directory))?;
         record_purged(&store, &retained, now)?;

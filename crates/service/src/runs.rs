@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use windlass_core::approval::{Approval, Hold};
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_core::stop::StopOrder;
