@@ -647,12 +647,15 @@ fn keys_of_others_and_the_shared_configuration_belong_to_administrators() {
 }
 
 /// What a front end does for itself, without an identity.
-const OF_FRONT_ENDS: [&str; 12] = [
+const OF_FRONT_ENDS: [&str; 15] = [
     "abandon",
     "authenticate",
+    "authenticate_bearer",
+    "authenticate_session",
     "check",
     "close",
     "data_directory",
+    "end_session",
     "given_data_directory",
     "max_document_bytes",
     "new_webhook_secret",
