@@ -21,9 +21,10 @@ pub use windlass_core::stop::{StopOrder, StopTarget};
 pub use windlass_keys::{ApproverKey, KeyProtection, PublicKey};
 pub use windlass_runtime::{AskOutcome, Asker, Progress, Stop, WaitPolicy, Watch, now};
 pub use windlass_store::{
-    AdminChange, Alteration, DeliveryState, Error as StoreError, KeepReason, LegalHold, OpenExchange, Purged,
-    RecordedAdminChange, Redactor, RunState, RunSummary, RunVerification, SignatureState,
-    StandingId, StoredConversation, StoredPlan, Tombstone, UsageGroup, UsageSum, WebhookDelivery,
+    AdminChange, Alteration, DeliveryState, Error as StoreError, KeepReason, LegalHold,
+    OpenExchange, Purged, RecordedAdminChange, Redactor, RunState, RunSummary, RunVerification,
+    SignatureState, StandingId, StoredConversation, StoredPlan, Tombstone, UsageGroup, UsageSum,
+    WebhookDelivery,
 };
 
 /// Text that people decide about, with hidden characters shown.
