@@ -1,7 +1,6 @@
 //! `windlass library new`: writes a library file for the tools that an agent file declares.
 
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -33,8 +32,8 @@ pub(super) fn run(command: &LibraryFile, reporter: &Reporter) -> anyhow::Result<
         print_content(&text)?;
         return Ok(CommandOutcome::Done);
     }
-    let mut options = OpenOptions::new();
-    let opened = options.write(true).create_new(true).open(&path);
+    let mut options = windlass_files::options();
+    let opened = windlass_files::open(options.write(true).create_new(true), &path);
     opened
         .and_then(|mut created| created.write_all(text.as_bytes()))
         .with_context(|| format!("cannot create `{}`", path.display()))?;

@@ -25,6 +25,8 @@ windlass_spec::word_set! {
         RunsPrograms = "runs programs",
         /// It sends data or credentials to a host, or tools of other people.
         SendsData = "sends data",
+        /// Its text is shown to models as a part of their instructions.
+        InstructsModels = "instructs models",
         /// It loosens the rules for calls.
         LoosensRules = "loosens rules",
     }

@@ -14,6 +14,7 @@ use std::os::unix::fs::{
 use std::path::{Path, PathBuf};
 
 pub use owner::{OwnerError, check_owner, check_secret};
+use rustix::fs::OFlags;
 
 /// The mode of files.
 const FILE_MODE: u32 = 0o600;
@@ -32,14 +33,45 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Opens a file with these options, and takes it away from others if it existed before.
+/// Opens a file with these options, and takes it away from others if it existed before. A link is not followed, since
+/// it could lead to any file of the user, unless it leads to a device or is one of the system's, such as `/dev/stdout`.
 ///
 /// # Errors
-/// If it cannot be opened, or belongs to another user.
+/// If it is a link or cannot be opened, or belongs to another user.
 pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
-    let file = options.open(path)?;
+    let mut itself = options.clone();
+    itself.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let file = match itself.open(path) {
+        Err(_) if is_link(path) => {
+            check_link(path)?;
+            options.open(path)?
+        }
+        opened => opened?,
+    };
     make_private(&file)?;
     Ok(file)
+}
+
+fn is_link(path: &Path) -> bool {
+    path.symlink_metadata()
+        .is_ok_and(|found| found.is_symlink())
+}
+
+/// Refuses a link to a file, unless the system made it.
+fn check_link(path: &Path) -> io::Result<()> {
+    let is_of_system = ["/dev", "/proc"]
+        .iter()
+        .any(|system| path.starts_with(system));
+    let is_device = std::fs::metadata(path).is_ok_and(|target| !target.is_file());
+    if is_of_system || is_device {
+        return Ok(());
+    }
+    let target = std::fs::read_link(path)?;
+    let message = format!(
+        "it is a link to `{}`; name the file itself",
+        target.display()
+    );
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
 /// Creates a file, or empties one that exists.
@@ -124,8 +156,11 @@ fn has_other_uses(path: &Path) -> bool {
 /// Takes a file away from all but its owner without opening it. A missing file is left out.
 ///
 /// # Errors
-/// If it belongs to another user.
+/// If it is a link, or belongs to another user.
 pub fn restrict(path: &Path) -> io::Result<()> {
+    if is_link(path) {
+        check_link(path)?;
+    }
     match std::fs::metadata(path) {
         Ok(found) if found.mode() & OTHERS == 0 => Ok(()),
         Ok(_) => match std::fs::set_permissions(path, Permissions::from_mode(FILE_MODE)) {
@@ -192,6 +227,35 @@ mod tests {
             .read_to_string(&mut text)
             .unwrap();
         assert_eq!(text, "new");
+    }
+
+    #[test]
+    fn a_link_is_not_followed_and_its_target_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let (link, victim) = (
+            directory.path().join("link"),
+            directory.path().join("victim"),
+        );
+        std::fs::write(&victim, "content").unwrap();
+        with_mode(&victim, 0o644);
+        std::os::unix::fs::symlink(&victim, &link).unwrap();
+        for refused in [
+            write(&link, "new"),
+            append(&link).map(drop),
+            restrict(&link),
+        ] {
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains("victim"), "{error}");
+        }
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "content");
+        assert_eq!(mode(&victim), 0o644);
+        std::fs::remove_file(&victim).unwrap();
+        assert!(write(&link, "new").is_err());
+        assert!(!victim.exists());
+        // A device is no file of the user.
+        let device = directory.path().join("device");
+        std::os::unix::fs::symlink("/dev/null", &device).unwrap();
+        write(&device, "new").unwrap();
     }
 
     #[test]

@@ -2,8 +2,7 @@
 //! parts that the operator names, each with its SHA-256. This detects a replaced program before it runs,
 //! even if its tool definitions stay the same.
 //!
-//! Among the arguments, only code and executable files count, and the script of an interpreter whatever its name is,
-//! not data files. Symbolic links are followed, except links to directories within a part, of which only the link
+//! Among the arguments, only what is executed counts ([`CommandFiles`]), not data files. Symbolic links are followed, except links to directories within a part, of which only the link
 //! target counts. Other files that an interpreter loads are not covered unless they are named as parts.
 //!
 //! A `ProgramSnapshot` also has the identity of every file, which shows that a file was replaced for a
@@ -23,6 +22,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use windlass_spec::server::CommandTransport;
+use windlass_tools::CommandFiles;
 
 pub(crate) use snapshot::ProgramSnapshot;
 use snapshot::{FileIdentity, links_of};
@@ -34,21 +34,6 @@ pub const MAX_FILES: usize = 20_000;
 pub const MAX_BYTES: u64 = 1 << 30;
 
 const MAX_MEGABYTES: u64 = MAX_BYTES >> 20;
-
-/// Extensions of code files.
-const CODE: [&str; 20] = [
-    "bat", "cjs", "cmd", "exe", "jar", "js", "jsx", "lua", "mjs", "php", "pl", "ps1", "py", "pyz",
-    "rb", "sh", "so", "ts", "tsx", "wasm",
-];
-
-/// Interpreters, without their versions.
-const INTERPRETERS: [&str; 18] = [
-    "ash", "bash", "bun", "dash", "deno", "java", "ksh", "lua", "node", "perl", "php", "pypy",
-    "python", "ruby", "sh", "tsx", "uv", "zsh",
-];
-
-/// Options of interpreters that give code in place of a script. Files behind them are data.
-const CODE_OPTIONS: [&str; 5] = ["-c", "-e", "-m", "--eval", "--print"];
 
 /// The files of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,10 +116,7 @@ fn read_program(
     let mut reader = Reader::default();
     let executable = reader.canonical(found)?;
     reader.file(&executable)?;
-    let named = files_among(&transport.arguments, transport.directory.as_deref());
-    let names = [Path::new(&transport.program), &executable];
-    let script = names.iter().find_map(|name| script_of(name, transport));
-    for path in named.into_iter().chain(script) {
+    for path in named_files(transport, &executable)? {
         let path = reader.canonical(&path)?;
         reader.file(&path)?;
     }
@@ -230,49 +212,31 @@ fn is_executable(metadata: &Metadata) -> bool {
     metadata.is_file()
 }
 
-/// The code and executable files among the arguments, relative to the working directory of the program.
-fn files_among(arguments: &[String], directory: Option<&Path>) -> Vec<PathBuf> {
-    let from_here = |text: &str| match directory {
-        Some(directory) => directory.join(text),
-        None => PathBuf::from(text),
-    };
-    let is_program = |path: &PathBuf| {
-        let Ok(metadata) = fs::metadata(path) else {
-            return false;
-        };
-        let ending = path.extension().and_then(OsStr::to_str);
-        let is_code =
-            ending.is_some_and(|ending| CODE.iter().any(|code| code.eq_ignore_ascii_case(ending)));
-        // Data files may have any name and change, so they do not count.
-        metadata.is_file() && (is_code || is_executable(&metadata))
-    };
-    let mut found = Vec::new();
-    for argument in arguments {
-        let value = argument.split_once('=').map(|(_, value)| value);
-        let texts = [Some(argument.as_str()), value];
-        let paths = texts.into_iter().flatten().filter(|text| !text.is_empty());
-        found.extend(paths.map(from_here).filter(is_program));
-    }
-    found
-}
-
-/// The script that an interpreter of this name runs: the first file among its arguments.
-fn script_of(program: &Path, transport: &CommandTransport) -> Option<PathBuf> {
-    let name = program.file_name().and_then(OsStr::to_str)?;
-    // `python3.12` is `python`.
-    let is_version = |c: char| c.is_ascii_digit() || "._-".contains(c);
-    let name = name.trim_end_matches(is_version);
-    if !INTERPRETERS.contains(&name) {
-        return None;
-    }
-    let is_code = |option: &str| match name.ends_with("sh") {
-        true => option == "-c",
-        false => CODE_OPTIONS.contains(&option),
-    };
-    let arguments = transport.arguments.iter();
-    let mut before_code = arguments.take_while(|argument| !is_code(argument));
+/// The files that the command line of a server executes. `executable` has the name of an interpreter if the program is
+/// a link to one.
+fn named_files(
+    transport: &CommandTransport,
+    executable: &Path,
+) -> Result<Vec<PathBuf>, ProgramError> {
     let directory = transport.directory.as_deref().unwrap_or(Path::new(""));
-    before_code.find_map(|argument| Some(directory.join(argument)).filter(|path| path.is_file()))
+    let mut files = Vec::new();
+    for program in [
+        transport.program.clone(),
+        executable.to_string_lossy().into_owned(),
+    ] {
+        let mut words = vec![program];
+        words.extend(transport.arguments.iter().cloned());
+        let named = CommandFiles::of(&words, directory, &transport.access.writable_files);
+        if let Some(directory) = named.too_large {
+            return Err(ProgramError::TooManyFiles(directory));
+        }
+        files.extend(named.programs);
+    }
+    // The program itself was found by its own rules.
+    files.retain(|path| fs::canonicalize(path).is_ok_and(|path| path != executable));
+    files.sort();
+    files.dedup();
+    Ok(files)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> ProgramError {

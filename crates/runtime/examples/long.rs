@@ -116,7 +116,6 @@ fn drive(directory: &Path, events: usize) -> Result<(), Failure> {
     let after_step = stop.after_step.clone();
     let driver = driver(directory, usize::MAX)?
         .stopped_by(stop)
-        .returning_shown_turns(true)
         .watched_by(Arc::new(move |_: &RunId, progress: Progress<'_>| {
             if matches!(progress, Progress::Event(_))
                 && count.fetch_add(1, Ordering::Relaxed) + 1 >= events
@@ -152,7 +151,6 @@ fn drive(directory: &Path, events: usize) -> Result<(), Failure> {
 fn resume(directory: &Path, events: usize) -> Result<(), Failure> {
     let id = RunId::new(std::fs::read_to_string(directory.join("run"))?)?;
     let driver = driver(directory, events / EVENTS_PER_TURN + TURNS_AFTER_RESUME)?;
-    let driver = driver.returning_shown_turns(true);
     let seconds = measure(async {
         let run = driver.resume(&id).await?;
         match run.end() {

@@ -1,6 +1,5 @@
 //! The data that is stored with a run so that it can be bound again: digests, and the program with its own tools.
 
-use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -50,23 +49,6 @@ pub(crate) fn program_assembly(crew: &Crew) -> Map<String, Value> {
 #[must_use]
 pub fn text_digest(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
-}
-
-/// The digest of all that a reader yields.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn reader_digest(mut reader: impl io::Read) -> io::Result<String> {
-    let mut digest = Sha256::new();
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        match reader.read(&mut buffer) {
-            Ok(0) => return Ok(hex(&digest.finalize())),
-            Ok(count) => digest.update(&buffer[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -41,6 +41,7 @@ use windlass_spawn::Isolation;
 use windlass_spec::registry::{ContextError, Environment};
 use windlass_spec::{AgentName, CallId, CallState, RunId};
 use windlass_store::crash_point;
+use windlass_tools::FileWatch;
 
 use self::outside::Caller;
 use self::spans::TurnSpan;
@@ -162,8 +163,10 @@ pub struct Driver {
     playbooks: Option<Arc<dyn PlaybookPort>>,
     /// Whether finished runs are learned from only when [`Driver::learn`] is called.
     learns_later: bool,
-    /// Whether runs are returned without the turns that the model is not shown any more.
-    returns_shown_turns: bool,
+    /// Whether runs are returned with the turns that the model is not shown any more.
+    reads_back: bool,
+    /// The files that govern the agents.
+    watched: Option<FileWatch>,
     /// What the journal of the run lost that the driven runs work for.
     damage: Option<String>,
     /// The agents of the runs that the driven runs work for.
@@ -181,7 +184,20 @@ impl fmt::Debug for Driver {
 impl Driver {
     /// How the programs of its crew are isolated.
     pub(crate) fn isolation(&self) -> Isolation {
-        isolation(self.crew.intake().isolation, self.durable.data())
+        let kept = self.watched.iter().flat_map(FileWatch::paths);
+        isolation(self.crew.intake().isolation, self.durable.data()).keeping(kept.cloned())
+    }
+
+    /// The same driver, whose programs cannot change these files unnoticed.
+    #[must_use]
+    pub fn watching_files(mut self, watch: FileWatch) -> Self {
+        self.watched = Some(watch);
+        self
+    }
+
+    /// The files that programs must not change.
+    pub(crate) fn watched(&self) -> Option<FileWatch> {
+        self.watched.clone()
     }
 
     /// A driver without a watcher.
@@ -189,7 +205,8 @@ impl Driver {
         Self {
             playbooks: durable.playbooks(),
             learns_later: false,
-            returns_shown_turns: false,
+            reads_back: false,
+            watched: None,
             crew: crew.into(),
             limiter: Arc::default(),
             durable,
@@ -247,11 +264,10 @@ impl Driver {
         self
     }
 
-    /// The same driver, which returns long runs without the turns that the model is not shown any more: for
-    /// callers that do not report what a run did. Others get all turns, which are read back from the journal.
-    #[must_use]
-    pub fn returning_shown_turns(mut self, is_enough: bool) -> Self {
-        self.returns_shown_turns = is_enough;
+    /// The same driver, which returns runs with all their turns, read back from the journal. Others return long runs
+    /// without the turns that the model is not shown any more, so that memory does not grow with the length of a run.
+    pub(crate) fn reading_back(mut self) -> Self {
+        self.reads_back = true;
         self
     }
 
@@ -420,7 +436,7 @@ impl Driver {
     async fn finish_drive(&self, drive: &mut Drive<'_>) -> Result<(), DriveError> {
         let span = spans::run(&drive.run);
         drive.drive_to_end().instrument(span).await?;
-        if !self.returns_shown_turns {
+        if self.reads_back {
             drive.read_back().await?;
         }
         (self.watch)(drive.run.id(), Progress::Done(&drive.run));

@@ -73,6 +73,7 @@ impl Learning {
                 command: set.checker.clone(),
                 directory: set.checker_directory.clone(),
                 environment: set.checker_environment.clone(),
+                programs: Some(Checker::programs_of(&set.checker, &set.checker_directory)),
             }),
             wording: set.wording,
             curation: CurationSettings {

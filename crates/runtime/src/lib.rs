@@ -39,7 +39,7 @@ mod work;
 
 pub use agent::{Agent, Error};
 pub use approver::{ApproverKeyError, approver_key, is_inside_tool};
-pub use assembly::{PROGRAM, reader_digest, text_digest, tools_digest};
+pub use assembly::{PROGRAM, text_digest, tools_digest};
 pub use cancelling::cancel_unowned;
 pub use choice::{ModelChoice, NoModel, choose_model};
 pub use crew::{Crew, CrewError, CrewMember, ModelOf, Models, assemble};
@@ -70,10 +70,10 @@ pub use playbook::{
 pub use playbook::{PlaybookPort, Playbooks};
 pub use progress::{Progress, Watch, frames, watch_nothing};
 pub use registry::{
-    ConfigurationError, ConfigurationFiles, ConfigurationWatch, Configured, FileDigests, FileTexts,
-    LibraryOf, LibraryScan, OnReload, PROJECT_FILE, ProjectSubject, ProjectTrust, Reload,
-    TrustDifference, TrustGrants, TrustRecord, TrustRecords, file_digests, is_script,
-    program_in_path, read_text, watch_configuration,
+    ConfigurationError, ConfigurationFiles, ConfigurationWatch, Configured, FileTexts, LibraryOf,
+    LibraryScan, OnReload, PROJECT_FILE, ProjectSubject, ProjectTrust, Reload, TrustDifference,
+    TrustGrants, TrustRecord, TrustRecords, read_text, watch_configuration,
 };
 pub use stored::{Clock, Stored, local_identity, secrets, short_secrets};
+pub use windlass_tools::{FileDigests, file_digests};
 pub use work::{Completed, Update, Updates, Work};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use windlass_spawn::{Isolation, ProcessGroup};
 use windlass_spec::ProgramAccess;
+use windlass_tools::{CommandFiles, FileSnapshot};
 
 /// The environment variables that every command gets. All others must be listed.
 const ALWAYS_PASSED: [&str; 3] = ["PATH", "HOME", "LANG"];
@@ -22,14 +23,33 @@ pub struct OperatorCommand {
     pub directory: PathBuf,
     /// The names of the environment variables it gets, besides `PATH`, `HOME` and `LANG`.
     pub environment: Vec<String>,
+    /// The files that it executes, as they were when the configuration was read ([`OperatorCommand::programs_of`]). It
+    /// does not run if one changed since. `None` if they are not compared.
+    pub programs: Option<FileSnapshot>,
 }
 
 impl OperatorCommand {
+    /// The files that a command executes, as they are now.
+    #[must_use]
+    pub fn programs_of(command: &[String], directory: &Path) -> FileSnapshot {
+        FileSnapshot::take(&CommandFiles::of(command, directory, &[]).programs)
+    }
+
+    /// A file that is not as it was, or that became part of the program.
+    fn changed_program(&self) -> Option<PathBuf> {
+        let programs = self.programs.as_ref()?;
+        let changed = programs.changes().into_keys().next();
+        changed.or_else(|| {
+            let now = CommandFiles::of(&self.command, &self.directory, &[]).programs;
+            now.into_iter().find(|path| !programs.has(path))
+        })
+    }
+
     /// Runs the command with this input, and with these variables in addition. What it prints is dropped, and what it
     /// started ends with it.
     ///
     /// # Errors
-    /// If it cannot be isolated or started, or does not end in time.
+    /// If one of its programs changed, it cannot be isolated or started, or it does not end in time.
     pub async fn run(
         &self,
         input: &[u8],
@@ -40,6 +60,13 @@ impl OperatorCommand {
         let Some((program, arguments)) = self.command.split_first() else {
             return Err(io::Error::other("the command is empty"));
         };
+        if let Some(path) = self.changed_program() {
+            let message = format!(
+                "its program `{}` changed since the configuration was read",
+                path.display()
+            );
+            return Err(io::Error::other(message));
+        }
         let mut command = match self.directory == Path::new("") {
             true => Command::new(program),
             false => {

@@ -28,7 +28,7 @@ use crate::money::MoneySettings;
 use crate::ranking::ToolIndexes;
 
 pub use files::{ConfigurationFiles, FileTexts, PROJECT_FILE};
-pub use scan::{FileDigests, LibraryScan, file_digests, is_script, program_in_path, read_text};
+pub use scan::{LibraryScan, read_text};
 pub use trust::{
     ProjectSubject, ProjectTrust, TrustDifference, TrustGrants, TrustRecord, TrustRecords,
 };

@@ -19,18 +19,20 @@ use windlass_runtime::{
 use windlass_spec::server::ServerName;
 use windlass_spec::{Agent, AgentFile, AgentName, Model, RunId};
 use windlass_store::{Store, StoredConversation};
-use windlass_tools::{Tool, ToolLibrary};
+use windlass_tools::{FileWatch, Tool, ToolLibrary};
 
 use crate::binding::{BindingRecord, StoredBinding};
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
-use crate::libraries::{LibraryTexts, binding_mode, named_of, unknown_name_message};
+use crate::libraries::{
+    LibraryTexts, binding_mode, is_trusted_now, named_of, unknown_name_message,
+};
 use crate::names::not_known;
 use crate::options::{Attachment, Notice, RunOptions};
 use crate::outside::{OUTSIDE, outside_library};
 use crate::servers::server_of;
 use crate::service::{Project, Service, blocking, lock};
-use crate::trust::review_command;
+use crate::trust::{review_command, shown};
 
 /// An agent of an agent file, with the other agents of the file.
 #[derive(Debug, Clone)]
@@ -143,6 +145,8 @@ pub struct BoundAgent {
     /// The name of the model, for display.
     model: String,
     watching: Arc<ConfigurationWatch>,
+    /// The files that govern its runs.
+    files: FileWatch,
 }
 
 impl std::fmt::Debug for BoundAgent {
@@ -274,6 +278,7 @@ impl BoundAgent {
         identity.require(Scope::Run)?;
         let stored = self.service.stored_for(identity)?;
         let driver = Driver::new(self.crew.clone(), Arc::new(stored));
+        let driver = driver.watching_files(self.files.clone());
         let watch = self.service.writing_traces(attachment.watch.clone());
         let attachment = Attachment {
             watch,
@@ -545,6 +550,9 @@ impl Service {
         let mut stored = options.clone().with_absolute_paths();
         stored.mode = Some(mode);
         let mut binding = self.binding_record(&crew, &stored, &project, &model, &texts);
+        if options.library.is_empty() {
+            self.check_trusted(&binding)?;
+        }
         if let Purpose::NewRuns(path) = purpose {
             let paths: Vec<PathBuf> = path.map(Path::to_owned).into_iter().collect();
             binding.agent_file = file_digests(&paths);
@@ -557,12 +565,14 @@ impl Service {
         stored.binding = Some(binding);
         let assembly = self.stored_form(stored, &project, &texts)?;
         let watching = self.watch_project(&project, &crew, &options.library, library);
+        let files = self.watch_files(&project, options, agent_file);
         Ok(BoundAgent {
             service: self.clone(),
             crew,
             assembly,
             model,
             watching: Arc::new(watching),
+            files,
         })
     }
 
@@ -595,6 +605,19 @@ impl Service {
             Value::Object(assembly) => Ok(assembly),
             _ => Ok(Map::new()),
         }
+    }
+
+    /// Refuses files of a project that are not as they were when it was found to be trusted.
+    fn check_trusted(&self, binding: &BindingRecord) -> Result<(), ServiceError> {
+        for (path, digest) in &binding.files {
+            let trusted = self.trusted_digest(path);
+            if trusted.is_some_and(|trusted| trusted != *digest) && !is_trusted_now(path, digest) {
+                let message = format!("`{}` changed since its project was trusted", shown(path));
+                let hint = "review it with `windlass trust`";
+                return Err(ServiceError::conflict("project_changed", message).with_hint(hint));
+            }
+        }
+        Ok(())
     }
 
     /// Warns of the secrets of a crew and its models that are too short to be kept out of the journal.
@@ -735,6 +758,16 @@ impl Service {
         options.base_url = options
             .base_url
             .or_else(|| configuration.base_url().map(str::to_owned));
+        if let (Some(name), Some(path)) = (&options.model, &options.record)
+            && answers_here(name)
+        {
+            let message = format!(
+                "warning: nothing is recorded in `{}`: `{name}` answers in this process, and only answers of model \
+                 servers are recorded",
+                shown(path)
+            );
+            self.notify(&Notice::Warning(message));
+        }
         let named = match (&options.model, &options.record) {
             (Some(name), _) => Some(named_model(name, &options)?),
             // One recording cannot distinguish the answers of several models.
@@ -875,6 +908,12 @@ pub fn named_model(name: &str, options: &RunOptions) -> Result<Arc<dyn ModelClie
         }
         None => Arc::new(hosted),
     })
+}
+
+/// Whether a model answers without a server, so that nothing can be recorded.
+fn answers_here(name: &str) -> bool {
+    let kinds = ["scripted:", "replay:"];
+    [NO_MODEL, ReflexModel::NAME].contains(&name) || kinds.iter().any(|kind| name.starts_with(kind))
 }
 
 fn hosted_settings(options: &RunOptions) -> HostedSettings {

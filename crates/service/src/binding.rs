@@ -72,8 +72,8 @@ impl BindingRecord {
         let mut programs = Vec::new();
         for (path, text) in libraries {
             let scan = LibraryScan::of_text(text, path.parent().unwrap_or(Path::new("")));
+            programs.extend(scan.existing().cloned());
             named.extend(scan.variables);
-            programs.extend(scan.files);
         }
         let mut files = file_digests(&programs);
         // The texts that are used, which may not be those that are in the files now.
@@ -190,9 +190,11 @@ fn absolute(path: &Path) -> PathBuf {
 
 /// The library files, and the files that their commands run.
 pub(crate) fn bound_files(libraries: &[PathBuf]) -> Vec<PathBuf> {
-    let scans = libraries.iter().map(|path| LibraryScan::of_file(path));
-    let programs = scans.flat_map(|scan| scan.files);
-    libraries.iter().cloned().chain(programs).collect()
+    let mut files = libraries.to_vec();
+    for library in libraries {
+        files.extend(LibraryScan::of_file(library).existing().cloned());
+    }
+    files
 }
 
 /// How a stored run can be bound again.

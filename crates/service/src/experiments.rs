@@ -404,6 +404,14 @@ impl ExperimentDriver<'_> {
         self.stop.after_step.is_cancelled() || self.stop.at_once.is_cancelled()
     }
 
+    /// A run with all its turns, which are measured. A driver returns a long one without its first turns.
+    fn whole(&self, run: Run) -> Result<Run, ServiceError> {
+        match run.has_released_turns() {
+            true => Ok(self.store.fold(run.id())?),
+            false => Ok(run),
+        }
+    }
+
     /// The run of an arm: an earlier one if there is one, else a new one.
     async fn arm(&self, pair: &Scheduled, task: &TaskInput, arm: Arm) -> Result<Run, ServiceError> {
         let experiment = self.experiment;
@@ -414,7 +422,8 @@ impl ExperimentDriver<'_> {
         };
         let id = task_id(&experiment.name, task, pair, arm);
         let Some(run) = experiment.earlier.get(&id) else {
-            return Ok(driver.start(self.new_task(id, pair, task, arm)).await?);
+            let run = driver.start(self.new_task(id, pair, task, arm)).await?;
+            return self.whole(run);
         };
         let mut earlier = self.store.fold(run)?;
         if earlier.task().metadata.get("experiment_digest") != Some(&json!(experiment.digest)) {
@@ -438,7 +447,7 @@ impl ExperimentDriver<'_> {
                     tokio::time::sleep(OWNED_PERIOD).await;
                     earlier = self.store.fold(run)?;
                 }
-                resumed => return resumed,
+                resumed => return self.whole(resumed?),
             }
         }
     }

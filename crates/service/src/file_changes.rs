@@ -11,7 +11,7 @@ use windlass_runtime::{FileDigests, file_digests, text_digest};
 use windlass_spec::text::{TextUse, escape_line};
 use windlass_spec::{RunId, Timestamp};
 use windlass_store::StoredFile;
-use windlass_tools::WriteRecorder;
+use windlass_tools::{FileWatch, WriteRecorder};
 
 use crate::binding::{BindingRecord, bound_files};
 use crate::error::ServiceError;
@@ -83,6 +83,53 @@ impl Service {
         Ok(written)
     }
 
+    /// The files that govern a run, and that could be written by a tool.
+    fn files_of_run(
+        &self,
+        project: &Project,
+        options: &RunOptions,
+        agent_file: Option<&Path>,
+    ) -> Vec<PathBuf> {
+        let governing = self.governing_files(project.configuration(), &options.library);
+        let mut paths = [
+            governing.configuration,
+            governing.policies,
+            governing.libraries,
+            governing.programs,
+        ]
+        .concat();
+        paths.extend(agent_file.map(Path::to_owned));
+        paths.extend(options.policy.clone());
+        paths
+    }
+
+    /// Watches the files that govern a run. A change by one of its programs counts as written by the run.
+    pub(crate) fn watch_files(
+        &self,
+        project: &Project,
+        options: &RunOptions,
+        agent_file: Option<&Path>,
+    ) -> FileWatch {
+        let files = self.files_of_run(project, options, agent_file);
+        let service = self.downgrade();
+        FileWatch::new(files, move |path, digest, run| {
+            let service = service().ok_or("the service was closed")?;
+            service.record_written(path, digest, run)
+        })
+    }
+
+    /// Records a file that a tool of a run wrote, with the digest of its content.
+    fn record_written(&self, path: &Path, digest: &str, run: &RunId) -> Result<(), String> {
+        let file = StoredFile {
+            digest: digest.to_owned(),
+            run: run.clone(),
+            at: self.now(),
+        };
+        let store = self.store().map_err(|error| error.to_string())?;
+        let recorded = store.record_written_file(path, &file);
+        recorded.map_err(|error| error.to_string())
+    }
+
     /// The files that tools of agents wrote and that would govern a run now.
     pub(crate) fn written_files(
         &self,
@@ -94,16 +141,10 @@ impl Service {
         if !store.has_written_files()? {
             return Ok(Vec::new());
         }
+        let mut paths = self.files_of_run(project, options, agent_file);
         let governing = self.governing_files(project.configuration(), &options.library);
-        let mut paths = [
-            governing.configuration,
-            governing.policies,
-            governing.libraries,
-            governing.programs,
-        ]
-        .concat();
-        paths.extend(agent_file.map(Path::to_owned));
-        paths.extend(options.policy.clone());
+        paths.extend(governing.arguments);
+        paths.extend(governing.installed);
         let mut written = Vec::new();
         for (path, digest) in file_digests(&paths) {
             // An empty digest is that of a file which does not exist.
@@ -219,14 +260,7 @@ impl Service {
         let service = self.downgrade();
         WriteRecorder::new(move |path, content, run| {
             let service = service().ok_or("the service was closed")?;
-            let file = StoredFile {
-                digest: text_digest(content),
-                run: run.clone(),
-                at: service.now(),
-            };
-            let store = service.store().map_err(|error| error.to_string())?;
-            let recorded = store.record_written_file(path, &file);
-            recorded.map_err(|error| error.to_string())
+            service.record_written(path, &text_digest(content), run)
         })
     }
 }

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use windlass_config::{Configuration, WebhookTarget};
-use windlass_runtime::{LibraryScan, is_script, program_in_path};
+use windlass_config::{ConfigSource, Configuration, Layer, WebhookTarget, load};
+use windlass_runtime::{LibraryScan, PROJECT_FILE, read_text};
 use windlass_spec::server::Transport;
+use windlass_tools::CommandFiles;
 
 use crate::libraries::files_of;
 use crate::service::Service;
@@ -23,6 +24,10 @@ pub struct GoverningFiles {
     /// The programs and scripts that libraries, MCP servers, webhooks and the checker of answers start, and the parts of
     /// these servers.
     pub programs: Vec<PathBuf>,
+    /// The other files that command lines name.
+    pub arguments: Vec<PathBuf>,
+    /// The programs that are found through `PATH`. They belong to the machine.
+    pub installed: Vec<PathBuf>,
     /// The data directory, with journals, approvals, pins and tokens.
     pub data: Vec<PathBuf>,
     /// The user's state directory, with the records of trusted projects and with keys.
@@ -41,6 +46,8 @@ impl GoverningFiles {
             &self.policies,
             &self.libraries,
             &self.programs,
+            &self.arguments,
+            &self.installed,
             &self.data,
             &self.state,
             &self.keys,
@@ -60,43 +67,7 @@ impl Service {
     ) -> GoverningFiles {
         let libraries = files_of(libraries, configuration);
         let files = self.configuration_files();
-        let mut programs = Vec::new();
-        for library in &libraries {
-            let scan = LibraryScan::of_file(library);
-            programs.extend(scan.files);
-            programs.extend(scan.missing);
-            let commands = scan.commands.iter();
-            programs.extend(commands.filter_map(|(_, words)| installed_program(words.first()?)));
-        }
-        for server in configuration.servers() {
-            if let Transport::Command(command) = &server.transport {
-                let program = Some(&command.program).filter(|program| program.contains('/'));
-                let directory = command.directory.as_deref().unwrap_or(Path::new(""));
-                let named = program.into_iter().chain(&command.arguments);
-                programs.extend(named_files(named, directory));
-                programs.extend(installed_program(&command.program));
-                programs.extend(command.parts.iter().cloned());
-            }
-        }
-        for webhook in configuration.webhooks() {
-            if let WebhookTarget::Command {
-                command, directory, ..
-            } = &webhook.target
-            {
-                programs.extend(named_files(command, directory));
-                programs.extend(command.first().and_then(|name| installed_program(name)));
-            }
-        }
-        let learning = configuration.learning();
-        programs.extend(named_files(&learning.checker, &learning.checker_directory));
-        programs.extend(
-            learning
-                .checker
-                .first()
-                .and_then(|name| installed_program(name)),
-        );
-        programs.sort();
-        programs.dedup();
+        let commands = commands_of(configuration, &libraries);
         let named = [
             configuration.policies(),
             configuration.restricting_policies(),
@@ -119,7 +90,9 @@ impl Service {
                 .chain(usual)
                 .collect(),
             libraries,
-            programs,
+            programs: commands.programs,
+            arguments: commands.others,
+            installed: commands.installed,
             data: data.into_iter().collect(),
             state: state.into_iter().collect(),
             keys: windlass_keys::key_files(),
@@ -128,26 +101,86 @@ impl Service {
     }
 }
 
-/// The program that a name without a slash starts.
-fn installed_program(name: &str) -> Option<PathBuf> {
-    match name.contains('/') {
-        true => None,
-        false => program_in_path(name),
+/// The files that the command lines of a configuration with these libraries name. Packages and missing files are among
+/// the programs: a file that is added to a package is executed with it.
+fn commands_of(configuration: &Configuration, libraries: &[PathBuf]) -> CommandFiles {
+    let mut commands = Vec::new();
+    for library in libraries {
+        commands.extend(LibraryScan::of_file(library).files);
     }
+    for server in configuration.servers() {
+        if let Transport::Command(command) = &server.transport {
+            commands.push(CommandFiles::of_server(command));
+        }
+    }
+    for webhook in configuration.webhooks() {
+        if let WebhookTarget::Command {
+            command, directory, ..
+        } = &webhook.target
+        {
+            commands.push(CommandFiles::of(command, directory, &[]));
+        }
+    }
+    let learning = configuration.learning();
+    let checker = CommandFiles::of(&learning.checker, &learning.checker_directory, &[]);
+    commands.push(checker);
+    all_of(commands)
 }
 
-/// The files among the words of a command line: those that exist, and programs and scripts that do not exist yet.
-fn named_files<'a>(
-    words: impl IntoIterator<Item = &'a String>,
-    directory: &Path,
-) -> impl Iterator<Item = PathBuf> {
-    let paths = words.into_iter().enumerate().flat_map(|(place, word)| {
-        let is_program = place == 0 && word.contains('/');
-        let path = PathBuf::from(word);
-        [directory.join(&path), path].map(|path| (is_program, path))
-    });
-    paths.filter_map(|(is_program, path)| {
-        let is_awaited = || (is_program || is_script(&path)) && path.symlink_metadata().is_err();
-        (path.is_file() || is_awaited()).then_some(path)
-    })
+/// The files of several command lines together.
+fn all_of(commands: Vec<CommandFiles>) -> CommandFiles {
+    let mut all = CommandFiles::default();
+    for named in commands {
+        all.programs.extend(named.programs);
+        all.programs.extend(named.packages);
+        all.programs.extend(named.missing);
+        all.others.extend(named.others);
+        all.installed.extend(named.installed);
+    }
+    for files in [&mut all.programs, &mut all.others, &mut all.installed] {
+        files.sort();
+        files.dedup();
+    }
+    all
+}
+
+/// The files that govern agents of a project or a library in this directory, whether or not anybody has used it. Only
+/// the beginning of a directory with very many library files is looked at.
+pub(crate) fn governed_by_files_in(directory: &Path) -> Vec<PathBuf> {
+    const MAX_FILES: usize = 200;
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|it| it == "toml"));
+    let mut governed = Vec::new();
+    for path in paths.take(MAX_FILES) {
+        let configuration = match path.file_name().is_some_and(|name| name == PROJECT_FILE) {
+            true => own_configuration(&path),
+            false => None,
+        };
+        match configuration {
+            Some(configuration) => {
+                let libraries = files_of(&[], &configuration);
+                let commands = commands_of(&configuration, &libraries);
+                governed.extend(commands.programs.into_iter().chain(commands.others));
+                governed.extend(configuration.policies().map(Path::to_owned));
+                governed.extend(libraries);
+            }
+            None => {
+                let commands = all_of(LibraryScan::of_file(&path).files);
+                governed.extend(commands.programs.into_iter().chain(commands.others));
+            }
+        }
+    }
+    governed
+}
+
+/// What a project's file sets by itself. `None` if it cannot be read.
+fn own_configuration(path: &Path) -> Option<Configuration> {
+    let source = ConfigSource {
+        layer: Layer::Project,
+        name: path.display().to_string(),
+        directory: path.parent()?.to_owned(),
+        text: read_text(path).ok()?,
+    };
+    Some(load(&[source], [], &[]).ok()?.configuration)
 }

@@ -18,6 +18,7 @@ use windlass_tools::{
 };
 
 use crate::error::ServiceError;
+use crate::governing::governed_by_files_in;
 use crate::identity::{Identity, Scope};
 use crate::outside::{outside_programs, outside_tools};
 use crate::service::{BuiltLibrary, Project, Service, lock};
@@ -261,8 +262,9 @@ impl Service {
                 return Err(ServiceError::failed(message));
             }
         }
+        let now = text_digest(text);
         match self.trusted_digest(path) {
-            Some(digest) if digest != text_digest(text) && !is_trusted_now(path, text) => {
+            Some(digest) if digest != now && !is_trusted_now(path, &now) => {
                 let why =
                     "it changed since its project was trusted; review it with `windlass trust`";
                 Err(unreadable(path, why))
@@ -291,6 +293,8 @@ impl Service {
                 files
                     .protecting(governing.libraries)
                     .governed_by(governing.programs)
+                    .governed_by(governing.arguments)
+                    .governed_by(governing.installed)
             });
         }
         Ok(builtin(&settings))
@@ -322,6 +326,9 @@ impl Service {
                 ];
                 let files = files.protecting(unreadable.into_iter().flatten());
                 let files = files.governed_by(governing.programs);
+                let files = files.governed_by(governing.arguments);
+                let files = files.governed_by(governing.installed);
+                let files = files.asking(Arc::new(governed_by_files_in));
                 let files = files.governed_by(governing.trusted);
                 Some(files.recorded_by(self.write_recorder()))
             }
@@ -363,12 +370,17 @@ impl Service {
     }
 }
 
-/// Whether the user has trusted a project with this text of a file.
-fn is_trusted_now(path: &Path, text: &str) -> bool {
+/// Whether the user has trusted a project with this digest of a file.
+pub(crate) fn is_trusted_now(path: &Path, digest: &str) -> bool {
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let records = trust_records().map(|records| records.all());
     let mut records = records.into_iter().flatten();
-    records.any(|record| record.files.get(&path) == Some(&text_digest(text)))
+    records.any(|record| {
+        record
+            .files
+            .get(&path)
+            .is_some_and(|trusted| trusted == digest)
+    })
 }
 
 /// The library files that a configuration names.

@@ -3,6 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use windlass_config::starter;
@@ -96,7 +97,10 @@ fn write(path: &Path, text: &str, is_overwrite: bool) -> std::io::Result<bool> {
     if is_overwrite && path.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
         std::fs::remove_file(path)?;
     }
-    match OpenOptions::new().write(true).create_new(true).open(path) {
+    // A file that everybody could write to would not be read.
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o644);
+    match options.open(path) {
         Ok(mut file) => file.write_all(text.as_bytes()).map(|()| true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),

@@ -208,7 +208,7 @@ impl Service {
             );
             ServiceError::not_found("no_project", message)
         })?;
-        if let Some((path, why)) = subject.changeable.first_key_value() {
+        if let Some((path, why)) = subject.unfit.first_key_value() {
             let message = format!("the project cannot be trusted: `{}`: {why}", shown(path));
             return Err(ServiceError::failed(message));
         }

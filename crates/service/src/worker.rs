@@ -530,7 +530,6 @@ impl Worker {
         let (service, store, id) = (self.service.clone(), Arc::clone(&self.store), run.clone());
         let task = self.running.spawn(async move {
             let driver = bound.driver(&identity, attachment)?;
-            let driver = driver.returning_shown_turns(true);
             let driven = service.keep_answer_of(driver.resume(&id).await?).await?;
             Ok(Driven {
                 // One new event is that it was resumed.

@@ -34,6 +34,8 @@ pub(crate) enum Cover {
     Directory(CString),
     /// A file, by an empty one.
     File(CString),
+    /// A file or directory, by itself so that it cannot be written.
+    ReadOnly(CString),
     /// The terminals of all users.
     Terminals,
 }
@@ -200,6 +202,10 @@ impl Cover {
                 )
             }
             Self::File(path) => mount(c"/dev/null", path, None, libc::MS_BIND, None),
+            Self::ReadOnly(path) => {
+                mount(path, path, None, libc::MS_BIND, None)?;
+                make_read_only(path)
+            }
             Self::Terminals => {
                 let options = c"newinstance,ptmxmode=0666,mode=0620";
                 mount(
@@ -233,6 +239,29 @@ fn mount(
             pointer(options).cast(),
         )
     })
+}
+
+/// Makes a mount read-only. Its other flags stay: in a user namespace they must not be cleared.
+#[cfg(target_os = "linux")]
+fn make_read_only(target: &CStr) -> io::Result<()> {
+    let attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: the path ends with a zero byte, and the size is that of the C struct.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            target.as_ptr(),
+            0u32,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    check(if done == 0 { 0 } else { -1 })
 }
 
 /// Writes a file in one call.

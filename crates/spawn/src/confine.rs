@@ -72,7 +72,12 @@ struct Hidden {
 pub struct Isolation {
     level: IsolationLevel,
     hidden: Vec<Hidden>,
+    /// What a program cannot write, even if it declares a directory around it as writable.
+    kept: Vec<PathBuf>,
 }
+
+/// The most files that are kept for one program. Each is a mount.
+const MAX_KEPT: usize = 500;
 
 impl Isolation {
     /// Isolation of this level that hides nothing but terminals.
@@ -81,6 +86,7 @@ impl Isolation {
         Self {
             level,
             hidden: Vec::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -105,6 +111,14 @@ impl Isolation {
             path: path.into(),
             private,
         });
+        self
+    }
+
+    /// Keeps these files and directories as they are: a program cannot write them, even if it declares a directory
+    /// around them as writable. Those that do not exist are left out.
+    #[must_use]
+    pub fn keeping(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.kept.extend(paths);
         self
     }
 
@@ -221,6 +235,28 @@ impl Isolation {
         outermost
     }
 
+    /// What exists and is kept as it is in the directories that a program declares as writable.
+    fn kept_paths(&self, program: &ProgramFiles) -> BTreeSet<PathBuf> {
+        if program.writable.is_empty() {
+            return BTreeSet::new();
+        }
+        let hidden = self.hidden_paths(program);
+        let kept = self
+            .kept
+            .iter()
+            .filter_map(|path| std::fs::canonicalize(path).ok());
+        kept.filter(|path| {
+            let is_in = |directories: &[PathBuf]| {
+                directories
+                    .iter()
+                    .any(|directory| path.starts_with(directory))
+            };
+            is_in(&program.writable) && !is_in(&hidden)
+        })
+        .take(MAX_KEPT)
+        .collect()
+    }
+
     /// Everything that is covered for a program.
     fn covered(
         &self,
@@ -244,6 +280,9 @@ impl Isolation {
                 true => Cover::Directory(path),
                 false => Cover::File(path),
             });
+        }
+        for path in self.kept_paths(program) {
+            covers.push(Cover::ReadOnly(text(&path)?));
         }
         Ok(covers)
     }
@@ -311,6 +350,8 @@ struct ProgramFiles {
     home: Option<PathBuf>,
     /// The files that it declares.
     declared: Vec<PathBuf>,
+    /// Those among them that it writes.
+    writable: Vec<PathBuf>,
 }
 
 impl ProgramFiles {
@@ -337,6 +378,7 @@ impl ProgramFiles {
             directory,
             home: std::env::var_os("HOME").map(PathBuf::from),
             declared: Vec::new(),
+            writable: Vec::new(),
         };
         for path in access.declared() {
             let path = files.absolute(path);
@@ -348,6 +390,13 @@ impl ProgramFiles {
                 Err(source) => return Err(ConfinementError::Path { path, source }),
             }
         }
+        let writable = access
+            .writable_files
+            .iter()
+            .map(|path| files.absolute(path));
+        files.writable = writable
+            .filter_map(|path| std::fs::canonicalize(path).ok())
+            .collect();
         Ok(files)
     }
 

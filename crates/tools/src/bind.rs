@@ -13,6 +13,7 @@ use windlass_spec::{
 use crate::difference::differences;
 use crate::failure::{BindingFailure, BindingReason, SchemaPart};
 use crate::library::ToolLibrary;
+use crate::program_files::BoundPrograms;
 use crate::split::Split;
 use crate::tool::Tool;
 
@@ -35,6 +36,7 @@ pub struct BoundTool {
     specification: Arc<ToolSpecification>,
     tool: Arc<Tool>,
     notes: Vec<BindingReason>,
+    programs: Arc<BoundPrograms>,
 }
 
 impl BoundTool {
@@ -60,6 +62,11 @@ impl BoundTool {
     #[must_use]
     pub fn notes(&self) -> &[BindingReason] {
         &self.notes
+    }
+
+    /// Its programs as they were when it was bound.
+    pub(crate) fn programs(&self) -> Arc<BoundPrograms> {
+        Arc::clone(&self.programs)
     }
 
     /// The implementation, for tasks that may outlive this value.
@@ -167,6 +174,7 @@ impl ToolLibrary {
         match reasons.iter().all(BindingReason::is_note) {
             true => Ok(BoundTool {
                 specification: Arc::clone(specification),
+                programs: Arc::new(BoundPrograms::of(tool)),
                 tool: Arc::new(tool.clone()),
                 notes: reasons,
             }),

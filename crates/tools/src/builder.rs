@@ -18,7 +18,7 @@ use crate::answer::answer;
 use crate::command::CommandLine;
 use crate::error::ToolError;
 use crate::http::{HttpEndpoint, HttpMethod};
-use crate::tool::{CallContext, Handler, Tool};
+use crate::tool::{CallContext, Handler, Implementation, Tool};
 use crate::tool_type::TypeTooDeep;
 
 /// A builder for a tool. If a method is called twice, the last call counts.
@@ -36,6 +36,7 @@ pub struct ToolBuilder {
     attributes: Option<ToolAttributes>,
     annotations: Option<(Annotations, Trust)>,
     has_envelopes: bool,
+    source: Option<Implementation>,
 }
 
 /// Makes the handler once the declared result type is known.
@@ -55,6 +56,7 @@ impl ToolBuilder {
             attributes: None,
             annotations: None,
             has_envelopes: true,
+            source: None,
         }
     }
 
@@ -170,7 +172,8 @@ impl ToolBuilder {
 
     /// Makes the tool a program: arguments on its standard input, the result on its standard output.
     pub fn command(self, command: CommandLine) -> Self {
-        self.with_handler(true, move |declared| {
+        let source = Implementation::Command(command.clone());
+        let builder = self.with_handler(true, move |declared| {
             let command = Arc::new((command, declared));
             Arc::new(move |arguments, context| {
                 let command = Arc::clone(&command);
@@ -181,13 +184,18 @@ impl ToolBuilder {
                         .await
                 })
             })
-        })
+        });
+        Self {
+            source: Some(source),
+            ..builder
+        }
     }
 
     /// Makes the tool an HTTP request.
     pub fn http(mut self, endpoint: HttpEndpoint) -> Self {
         self.http_method = Some(endpoint.method());
-        self.with_handler(false, move |declared| {
+        let source = Implementation::Http(endpoint.clone());
+        let builder = self.with_handler(false, move |declared| {
             let endpoint = Arc::new((endpoint, declared));
             Arc::new(move |arguments, context| {
                 let endpoint = Arc::clone(&endpoint);
@@ -198,7 +206,11 @@ impl ToolBuilder {
                         .await
                 })
             })
-        })
+        });
+        Self {
+            source: Some(source),
+            ..builder
+        }
     }
 
     fn with_handler(
@@ -207,6 +219,7 @@ impl ToolBuilder {
         make: impl FnOnce(Option<Type>) -> Handler + 'static,
     ) -> Self {
         self.cleans_up = cleans_up;
+        self.source = None;
         self.handler = Some(Box::new(make));
         self
     }
@@ -254,6 +267,7 @@ impl ToolBuilder {
                     annotations: self.annotations,
                     has_envelopes: self.has_envelopes,
                     implementation: None,
+                    source: self.source.map(Arc::new),
                     not_configured: None,
                     split: None,
                 })

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use windlass_spec::{ErrorCategory, ProgramAccess, Type};
 
 use crate::error::ToolError;
 use crate::output::{redacted, too_large, value};
+use crate::program_files::CommandFiles;
 use crate::tool::CallContext;
 
 /// The environment variables that every program gets. All others must be listed.
@@ -133,6 +134,26 @@ impl CommandLine {
     pub fn access(mut self, access: ProgramAccess) -> Self {
         self.access = access;
         self
+    }
+
+    /// The program and its arguments.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let program = std::iter::once(&self.program);
+        program.chain(&self.arguments).cloned().collect()
+    }
+
+    /// The names of the environment variables it gets, besides `PATH`, `HOME` and `LANG`.
+    #[must_use]
+    pub fn variables_named(&self) -> &[String] {
+        &self.environment
+    }
+
+    /// The files that it names.
+    #[must_use]
+    pub fn files(&self) -> CommandFiles {
+        let directory = self.directory.as_deref().unwrap_or(Path::new(""));
+        CommandFiles::of(&self.words(), directory, &self.access.writable_files)
     }
 
     /// Runs it once.

@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::io;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 use windlass_core::gate::Permit;
 use windlass_core::run::{CallEnd, ToolQuestion};
 use windlass_spec::envelope::Progress;
+use windlass_spec::text::{TextUse, escape_line};
 use windlass_spec::{
     Deprecation, Effect, EnvelopeUse, ErrorCategory, Failure, Money, RiskLevel, ToolSpecification,
 };
@@ -116,6 +118,26 @@ pub async fn dispatch(
     permit: Permit,
     options: DispatchOptions,
 ) -> DispatchOutcome {
+    // Servers are programs too, and work during a call.
+    let is_program = !tool.programs().is_empty() || tool.tool().annotations.is_some();
+    let watch = options.context.watch.clone().filter(|_| is_program);
+    let run = options.context.caller.as_ref();
+    let watched = watch.zip(run.map(|caller| caller.run.clone()));
+    if let Some((watch, _)) = &watched {
+        watch.begin().await;
+    }
+    let outcome = dispatch_call(tool, permit, options).await;
+    if let Some((watch, run)) = watched {
+        watch.end(run).await;
+    }
+    outcome
+}
+
+async fn dispatch_call(
+    tool: &BoundTool,
+    permit: Permit,
+    options: DispatchOptions,
+) -> DispatchOutcome {
     let DispatchOptions {
         mut context,
         timeout,
@@ -139,6 +161,16 @@ pub async fn dispatch(
             permit.tool()
         );
         let failure = Failure::new(ErrorCategory::Internal, Effect::None, message);
+        return CallEnd::Error(failure).into();
+    }
+    if let Some(changed) = changed_program(tool).await {
+        let message = format!(
+            "`{}` was not started: its program `{}` changed since the run began; a person has to review the file and \
+             start or resume the run again",
+            tool.name(),
+            escape_line(&changed.to_string_lossy(), TextUse::Exact)
+        );
+        let failure = Failure::new(ErrorCategory::PermissionDenied, Effect::None, message);
         return CallEnd::Error(failure).into();
     }
     let declared = specification.attributes().risk;
@@ -212,6 +244,17 @@ pub async fn dispatch(
         (false, Interruption::Timeout) => CallEnd::Timeout(effect.retryable(failure)),
     }
     .into()
+}
+
+/// A program or script of a tool that is not as it was when the tool was bound.
+async fn changed_program(tool: &BoundTool) -> Option<PathBuf> {
+    let programs = tool.programs();
+    if programs.is_empty() {
+        return None;
+    }
+    let looked = tokio::task::spawn_blocking(move || programs.changed()).await;
+    // The task ends early only if the runtime shuts down.
+    looked.unwrap_or_else(|_| Some(PathBuf::new()))
 }
 
 enum Interruption {

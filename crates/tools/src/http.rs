@@ -206,6 +206,17 @@ impl HttpEndpoint {
         problems
     }
 
+    /// The URL of its requests, with placeholders for arguments.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.url.to_string()
+    }
+
+    /// The names of the environment variables that its headers take values from.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.headers.iter().filter_map(Header::variable)
+    }
+
     /// The method of its requests.
     pub(crate) const fn method(&self) -> HttpMethod {
         self.method

@@ -26,6 +26,7 @@ mod library_file;
 mod memory;
 mod native;
 mod output;
+mod program_files;
 mod specified;
 mod split;
 mod tool;
@@ -51,8 +52,13 @@ pub use http::{HttpEndpoint, HttpMethod, HttpProblem};
 pub use library::{MergeConflict, ToolLibrary};
 pub use library_file::LibraryFileError;
 pub use memory::{Caller, FoundMemory, MemoryPort, MemoryReach, NewMemory, SavedMemory, Taint};
+pub use program_files::{
+    CommandFiles, FileDigests, FileSnapshot, FileWatch, file_digests, open_regular,
+};
 pub use split::{Split, SplitError, ToolVariant};
-pub use tool::{ApprovalStatement, CallContext, OnProgress, Tool, ToolFuture, ToolProgress};
+pub use tool::{
+    ApprovalStatement, CallContext, Implementation, OnProgress, Tool, ToolFuture, ToolProgress,
+};
 pub use tool_type::{Nesting, ToolType, TypeTooDeep};
 pub use windlass_macros::{ToolType, tool};
 

@@ -15,10 +15,12 @@ use windlass_spawn::Isolation;
 use windlass_spec::{CallId, ErrorCategory, NonEmptyText, ToolAttributes, ToolName};
 
 use crate::builder::ToolBuilder;
+use crate::command::CommandLine;
 use crate::dispatch::DEFAULT_MAX_OUTPUT_BYTES;
 use crate::error::ToolError;
-use crate::http::HttpMethod;
+use crate::http::{HttpEndpoint, HttpMethod};
 use crate::memory::{Caller, MemoryPort};
+use crate::program_files::FileWatch;
 use crate::split::Split;
 
 /// The future of a running tool.
@@ -77,6 +79,8 @@ pub struct CallContext {
     pub variant: Option<String>,
     /// How a program is isolated, if it is one.
     pub isolation: Isolation,
+    /// The files that govern agents, which a program must not change.
+    pub watch: Option<FileWatch>,
 }
 
 impl fmt::Debug for CallContext {
@@ -101,8 +105,18 @@ impl Default for CallContext {
             memory: None,
             variant: None,
             isolation: Isolation::default(),
+            watch: None,
         }
     }
+}
+
+/// What a tool starts or contacts.
+#[derive(Debug, Clone)]
+pub enum Implementation {
+    /// A program.
+    Command(CommandLine),
+    /// Requests to a server.
+    Http(HttpEndpoint),
 }
 
 /// An implementation of a tool.
@@ -140,6 +154,8 @@ pub struct Tool {
     pub(crate) has_envelopes: bool,
     /// A description of its implementation, if it is known.
     pub(crate) implementation: Option<Arc<str>>,
+    /// What it starts or contacts itself, if it does.
+    pub(crate) source: Option<Arc<Implementation>>,
     /// What must be configured before it can be used, if it cannot.
     pub(crate) not_configured: Option<Arc<str>>,
     /// The implementations between which principals are split, if there are several.
@@ -205,6 +221,13 @@ impl Tool {
     #[must_use]
     pub fn implementation(&self) -> Option<&str> {
         self.implementation.as_deref()
+    }
+
+    /// What it starts or contacts: its own implementation and those of its variants.
+    pub fn implementations(&self) -> impl Iterator<Item = &Implementation> {
+        let variants = self.split.iter().flat_map(|split| split.variants());
+        let variants = variants.filter_map(|variant| variant.tool.source.as_deref());
+        self.source.as_deref().into_iter().chain(variants)
     }
 
     /// A message about what must be configured before it can be used; `None` if it can be used.

@@ -76,9 +76,10 @@ impl Run {
     /// Describes the similar earlier calls that may have taken effect, and the damage of the journal, for the approver
     /// of a call.
     pub(super) fn doubt_about(&self, record: &CallRecord) -> Option<String> {
-        let similar = self
-            .similar_before(record)
-            .map(|attempt| attempt.describe());
+        let mut similar: Vec<Attempt<'_>> = self.similar_before(record).collect();
+        // Those with an argument in common first: they are the most likely to be the same effect again.
+        similar.sort_by_key(|attempt| !overlap(attempt.record.arguments(), record.arguments()));
+        let similar = similar.iter().map(Attempt::describe);
         let doubts: Vec<String> = self.damage_message().into_iter().chain(similar).collect();
         (!doubts.is_empty()).then(|| doubts.join("; "))
     }
@@ -102,17 +103,16 @@ impl Run {
         }
     }
 
-    /// The earlier calls that were interrupted and are similar: the same tool with an argument in common,
-    /// or a sub-agent or plan, whose calls are not known here. Without those that a person says did
-    /// nothing.
+    /// The earlier calls that were interrupted and may be similar: those of the same tool, whatever their arguments,
+    /// since `pay Bob` and `Pay Bob` are the same effect; and sub-agents and plans, whose calls are not known here.
+    /// Without those that a person says did nothing.
     fn similar_before<'r>(
         &'r self,
         record: &'r CallRecord,
     ) -> impl Iterator<Item = Attempt<'r>> + 'r {
         self.interrupted_before(record).filter(|attempt| {
             let has_own_calls = matches!(attempt.kind, CallKind::SubAgent | CallKind::Plan(_));
-            let is_similar = attempt.record.tool_name() == record.tool_name()
-                && overlap(attempt.record.arguments(), record.arguments());
+            let is_similar = attempt.record.tool_name() == record.tool_name();
             (has_own_calls || is_similar) && !attempt.progress.did_nothing()
         })
     }

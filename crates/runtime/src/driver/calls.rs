@@ -343,6 +343,7 @@ impl<'d> Drive<'d> {
         let caller = self.caller(&call);
         let memory = self.driver.durable.memory();
         let isolation = self.driver.isolation();
+        let watch = self.driver.watched();
         let began_with = self.run.variant(&call).cloned();
         let mut key = self.run.idempotency_key(&call).to_string();
         if approval.is_some() {
@@ -385,6 +386,7 @@ impl<'d> Drive<'d> {
                     caller: Some(caller),
                     memory,
                     isolation,
+                    watch,
                     variant: variant.as_ref().map(|variant| variant.name.clone()),
                     ..CallContext::default()
                 };
@@ -537,7 +539,7 @@ pub(super) fn suspended(run: &Run) -> CallOutcome {
 /// Drives a child run: the one an earlier process began, else a new one.
 pub(super) async fn drive_child(driver: Driver, first: Event) -> Result<Run, DriveError> {
     // How its call ends depends on all it did.
-    let driver = driver.returning_shown_turns(false);
+    let driver = driver.reading_back();
     let taken = match &first {
         Event::Started { run, .. } => driver.durable.take_over(run).await?,
         _ => None,

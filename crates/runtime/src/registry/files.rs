@@ -12,8 +12,8 @@ use windlass_config::{
 use windlass_files::{OwnerError, check_owner};
 use windlass_policy::DEFAULT_POLICIES;
 use windlass_spec::text::{TextUse, escape_line};
+use windlass_tools::FileDigests;
 
-use super::scan::FileDigests;
 use super::stamp::FileStamp;
 use super::trust::{ProjectSubject, ProjectTrust, TrustRecords, is_granted_by_variable};
 use super::{ConfigurationError, Configured};
@@ -55,7 +55,8 @@ pub struct ConfigurationFiles {
 
 impl ConfigurationFiles {
     /// Finds the files of the administrator, the user and the project, with the variables of this process.
-    /// The project's file is `named`, else the nearest one in `directory` or above it.
+    /// The project's file is `named`, else the nearest one in `directory` or above it that does not belong to
+    /// another user.
     #[must_use]
     pub fn find(named: Option<&Path>, directory: &Path) -> Self {
         let mut files = vec![(Layer::Admin, admin_file())];
@@ -67,23 +68,27 @@ impl ConfigurationFiles {
         if let Some(home) = home {
             files.push((Layer::User, home.join("windlass").join(PROJECT_FILE)));
         }
-        let nearest = || {
-            let above = directory.ancestors();
-            let mut above = above.map(|directory| directory.join(PROJECT_FILE));
-            above.find(|file| file.symlink_metadata().is_ok())
-        };
         let mut refused = None;
         let mut is_discovered = false;
         if let Some(project) = named {
             files.push((Layer::Project, project.to_owned()));
-        } else if let Some(project) = nearest() {
-            match check_owner(&project) {
-                // A dangling link is reported when it is read.
-                Ok(()) | Err(OwnerError::Unknown(_)) => {
-                    is_discovered = true;
-                    files.push((Layer::Project, project));
+        } else {
+            let above = directory.ancestors();
+            let above = above.map(|directory| directory.join(PROJECT_FILE));
+            for project in above.filter(|file| file.symlink_metadata().is_ok()) {
+                match check_owner(&project) {
+                    // A file of another user is as good as none: it must not hide the rules of a project above it.
+                    Err(error @ OwnerError::OtherUser(_)) => {
+                        refused.get_or_insert((project, error.to_string()));
+                    }
+                    // One of the user that others can write to may have rules of the user. Reading it fails, so that
+                    // no command runs without them. A dangling link is reported there too.
+                    _ => {
+                        is_discovered = true;
+                        files.push((Layer::Project, project));
+                        break;
+                    }
                 }
-                Err(error) => refused = Some((project, error.to_string())),
             }
         }
         let variables = env::vars_os()
@@ -317,8 +322,8 @@ impl ConfigurationFiles {
         }
         let records = TrustRecords::of_user();
         let record = records.and_then(|records| records.find(&subject.directory));
-        if record.is_some() && !subject.changeable.is_empty() {
-            return ProjectTrust::Changed(subject.changeable.into_keys().collect());
+        if record.is_some() && !subject.unfit.is_empty() {
+            return ProjectTrust::Changed(subject.unfit.into_keys().collect());
         }
         match record.map(|record| record.changed_files(&subject.files)) {
             None => ProjectTrust::No,

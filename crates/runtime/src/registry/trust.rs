@@ -14,8 +14,9 @@ use windlass_config::{
 use windlass_files::{OwnerError, check_owner, create_directory, replace};
 use windlass_spec::Timestamp;
 use windlass_spec::server::{EnvTemplate, ServerSettings, Transport};
+use windlass_tools::{CommandFiles, FileDigests, file_digests};
 
-use super::scan::{FileDigests, LibraryScan, file_digests, read_text};
+use super::scan::{LibraryScan, read_text};
 use crate::assembly::text_digest;
 
 /// The variable that trusts the project of the working directory, for programs that no person watches.
@@ -99,9 +100,9 @@ pub struct ProjectSubject {
     pub files: FileDigests,
     /// What they are allowed.
     pub grants: TrustGrants,
-    /// The files of the project's directory that another user can change, each with the reason. Such a project is
-    /// not trusted: the file could change after it was compared.
-    pub changeable: BTreeMap<PathBuf, String>,
+    /// The files because of which the project cannot be trusted, each with the reason: another user can change them
+    /// after they were compared, or they cannot be reviewed.
+    pub unfit: BTreeMap<PathBuf, String>,
     /// The configuration file with the text that is used.
     configuration: (PathBuf, String),
 }
@@ -124,12 +125,19 @@ impl ProjectSubject {
         }
         let configuration = source.directory.join(Path::new(&source.name).file_name()?);
         let mut files = vec![configuration.clone()];
+        let mut unfit = BTreeMap::new();
         files.extend(own.policies().map(Path::to_owned));
         for library in own.libraries() {
             if let Library::File(path) = library {
                 let scan = LibraryScan::of_file(path);
                 files.push(path.clone());
-                files.extend(scan.files);
+                files.extend(scan.existing().cloned());
+                unfit.extend(scan.problem.map(|problem| (absolute(path), problem)));
+                if path.is_file() && scan.commands.is_empty() && scan.hosts.is_empty() {
+                    let path = path.display();
+                    let text = format!("libraries: `{path}`, which starts and contacts nothing");
+                    grants.settings.insert(text);
+                }
                 grants.environment.extend(scan.variables);
                 grants.hosts.extend(scan.hosts);
                 let commands = scan.commands.iter();
@@ -139,30 +147,32 @@ impl ProjectSubject {
                 );
             }
         }
+        let mut commands = Vec::new();
         for server in own.servers() {
-            server_files(server, &mut files);
+            if let Transport::Command(command) = &server.transport {
+                commands.push(CommandFiles::of_server(command));
+            }
             server_grants(server, &mut grants);
         }
         for webhook in own.webhooks() {
             webhook_grants(webhook, &mut grants);
+            if let WebhookTarget::Command {
+                command, directory, ..
+            } = &webhook.target
+            {
+                commands.push(CommandFiles::of(command, directory, &[]));
+            }
         }
-        let webhooks = own
-            .webhooks()
-            .iter()
-            .flat_map(|webhook| match &webhook.target {
-                WebhookTarget::Command { command, .. } => command.as_slice(),
-                WebhookTarget::Url { .. } => &[],
-            });
-        let checker = own.learning().checker.iter();
-        let words = checker.chain(webhooks).map(PathBuf::from);
-        files.extend(
-            words
-                .map(|path| source.directory.join(path))
-                .filter(|path| path.is_file()),
-        );
+        let checker = &own.learning().checker;
+        commands.push(CommandFiles::of(checker, &source.directory, &[]));
+        for named in commands {
+            files.extend(named.existing().cloned());
+            let problem = "it has too many files".to_owned();
+            unfit.extend(named.too_large.map(|directory| (directory, problem)));
+        }
         let configuration = absolute(&configuration);
         let directory = absolute(&source.directory);
-        let changeable = changeable_files(&files, &directory);
+        unfit.extend(changeable_files(&files));
         files.retain(|path| absolute(path) != configuration);
         let mut files = file_digests(&files);
         // The text that is used, which may not be the one that is in the file now.
@@ -171,7 +181,7 @@ impl ProjectSubject {
             directory,
             files,
             grants,
-            changeable,
+            unfit,
             configuration: (configuration, source.text.clone()),
         })
     }
@@ -191,12 +201,9 @@ impl ProjectSubject {
     }
 }
 
-/// The files in a directory that another user can change. Programs elsewhere belong to the machine.
-fn changeable_files(files: &[PathBuf], directory: &Path) -> BTreeMap<PathBuf, String> {
-    let own = files
-        .iter()
-        .filter(|path| absolute(path).starts_with(directory));
-    let found = own.filter_map(|path| match check_owner(path) {
+/// The files that another user can change, wherever they are.
+fn changeable_files(files: &[PathBuf]) -> BTreeMap<PathBuf, String> {
+    let found = files.iter().filter_map(|path| match check_owner(path) {
         Ok(()) | Err(OwnerError::Unknown(_)) => None,
         Err(why) => Some((absolute(path), why.to_string())),
     });
@@ -217,6 +224,10 @@ fn grant(setting: &UntrustedSetting, own: &Configuration, grants: &mut TrustGran
             let line = command_line(&own.learning().checker);
             grants.programs.insert(format!("{line} (checks answers)"));
         }
+        "learning" if setting.key == "learning.checker_environment" => {
+            let variables = own.learning().checker_environment.iter();
+            grants.environment.extend(variables.cloned());
+        }
         "files" if setting.key == "files.roots" => {
             let roots = own.files().roots.iter();
             grants
@@ -233,18 +244,6 @@ fn grant(setting: &UntrustedSetting, own: &Configuration, grants: &mut TrustGran
         "base_url" | "model" | "http" | "search" | "automation" => drop(grants.hosts.insert(text)),
         _ => drop(grants.settings.insert(text)),
     }
-}
-
-fn server_files(server: &ServerSettings, files: &mut Vec<PathBuf>) {
-    let Transport::Command(command) = &server.transport else {
-        return;
-    };
-    let directory = command.directory.as_deref().unwrap_or(Path::new(""));
-    let program = Some(&command.program).filter(|program| program.contains('/'));
-    let words = program.into_iter().chain(&command.arguments);
-    let paths = words.flat_map(|word| [directory.join(word), PathBuf::from(word)]);
-    files.extend(paths.filter(|path| path.is_file()));
-    files.extend(command.parts.iter().filter(|path| path.is_file()).cloned());
 }
 
 fn server_grants(server: &ServerSettings, grants: &mut TrustGrants) {

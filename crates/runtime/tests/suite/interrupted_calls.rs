@@ -133,7 +133,7 @@ async fn a_similar_payment_says_that_the_earlier_one_may_have_taken_effect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_payment_to_somebody_else_says_nothing_of_the_earlier_one() {
+async fn a_payment_to_somebody_else_says_that_the_earlier_one_may_have_taken_effect() {
     let fixture = fixture();
     let (run, _) = slow_payment(&fixture).await;
     fixture.decide("bob", answer("No idea"));
@@ -141,22 +141,26 @@ async fn a_payment_to_somebody_else_says_nothing_of_the_earlier_one() {
     resume(&fixture, &run, ScriptedModel::answers([other])).await;
     let pending = fixture.pending().remove(0);
     let reason = pending.question().authorize().unwrap().reason.to_string();
-    assert!(!reason.contains("earlier call"), "{reason}");
+    assert!(reason.contains("may have taken effect"), "{reason}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_similar_call_needs_approval_although_it_would_be_allowed() {
-    let mut fixture = fixture();
-    let (run, _) = slow_payment(&fixture).await;
-    fixture.decide("bob", answer("No idea"));
-    // The operator now lets payments run after an undo window.
-    let level = RiskLevel::ReversibleWithDelay;
-    fixture.governance.overrides.insert("pay".to_owned(), level);
-    let run = resume(&fixture, &run, ScriptedModel::answers([pay(6)])).await;
-    assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
-    let pending = fixture.pending().remove(0);
-    let reason = pending.question().authorize().unwrap().reason.to_string();
-    assert!(reason.contains("may have taken effect"), "{reason}");
+    // The second one has no argument in common with the earlier one, and may be the same payment in other words.
+    let others = [pay(6), call("pay", json!({"to": "slow", "amount": 7}))];
+    for other in others {
+        let mut fixture = fixture();
+        let (run, _) = slow_payment(&fixture).await;
+        fixture.decide("bob", answer("No idea"));
+        // The operator now lets payments run after an undo window.
+        let level = RiskLevel::ReversibleWithDelay;
+        fixture.governance.overrides.insert("pay".to_owned(), level);
+        let run = resume(&fixture, &run, ScriptedModel::answers([other])).await;
+        assert_eq!(run.end_or_waiting(), Some(RunEnd::WaitingForPerson));
+        let pending = fixture.pending().remove(0);
+        let reason = pending.question().authorize().unwrap().reason.to_string();
+        assert!(reason.contains("may have taken effect"), "{reason}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -92,6 +92,7 @@ pub(super) async fn send(
                 command: command.clone(),
                 directory: directory.clone(),
                 environment: environment.clone(),
+                programs: None,
             };
             let variables = [("WINDLASS_EVENT_ID", id)];
             let ended = command

@@ -17,7 +17,15 @@ const USER: &str = "4321";
 /// Runs a test, and runs it again as an ordinary user if this is root.
 fn as_everyone(name: &str, test: impl FnOnce()) {
     test();
-    if rustix::process::geteuid().is_root() {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root && std::env::var_os("WINDLASS_TEST_AGAIN").is_none() {
+        let message = format!(
+            "SKIPPED: `{name}` did not run as another user, because this process is not root"
+        );
+        assert!(std::env::var_os("CI").is_none(), "{message}");
+        eprintln!("{message}");
+    }
+    if is_root {
         rerun(
             name,
             &[
@@ -47,6 +55,7 @@ fn rerun(name: &str, by: &[&str]) {
         .arg(&program)
         .args(["--exact", &format!("suite::{name}"), "--nocapture"])
         .env("TMPDIR", &temporary)
+        .env("WINDLASS_TEST_AGAIN", "1")
         .env("HOME", &temporary)
         .current_dir("/")
         .output()

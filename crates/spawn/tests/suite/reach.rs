@@ -235,3 +235,36 @@ fn services_of_the_user_are_covered() {
         assert_eq!(printed, "");
     });
 }
+
+#[test]
+fn what_is_kept_cannot_be_written_in_a_directory_that_is_declared_as_writable() {
+    as_everyone(
+        "reach::what_is_kept_cannot_be_written_in_a_directory_that_is_declared_as_writable",
+        || {
+            if !is_hiding_possible() || !Support::of_kernel().restricts_files() {
+                eprintln!("SKIPPED: this system mounts nothing for a program, or has no Landlock");
+                return;
+            }
+            let place = Place::with_files();
+            let access = ProgramAccess {
+                writable_files: vec![place.path("tool")],
+                ..ProgramAccess::default()
+            };
+            let isolation = place.isolation().keeping([place.path("tool/part")]);
+            let attack = "echo FORGED > part; echo FORGED > new; mv new part; rm -f part; umount part; \
+                          echo FORGED > other; cat part other";
+            let printed = place.run(&isolation, &access, attack);
+            assert_eq!(
+                std::fs::read_to_string(place.path("tool/part")).unwrap(),
+                "PART"
+            );
+            assert!(
+                printed.contains("PART") && printed.contains("FORGED"),
+                "{printed}"
+            );
+            // Without declared files, a program has the rights of its user.
+            let printed = place.run(&isolation, &undeclared(), "echo FORGED > part; cat part");
+            assert!(printed.contains("FORGED"), "{printed}");
+        },
+    );
+}

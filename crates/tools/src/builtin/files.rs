@@ -6,6 +6,7 @@ mod guard;
 mod path;
 mod root;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,9 @@ pub(super) use guard::Governed;
 use guard::{Reached, governs_agents, is_configuration};
 use path::{PathTarget, Steps};
 use root::{EntryKind, FileProblem, WriteMode};
+
+/// The largest file that can govern agents: an agent file has at most 64 MiB. Larger ones are not examined.
+const MAX_EXAMINED: usize = 64 * 1024 * 1024;
 
 /// The maximum number of directory entries in a result.
 const MAX_ENTRIES: usize = 10_000;
@@ -179,7 +183,8 @@ impl Files {
                 "the content has {length} bytes; the limit is {max_bytes} bytes"
             )));
         }
-        let check = |reached: &Reached<'_>| self.check_write(root, reached, content.as_bytes());
+        let check =
+            |reached: &Reached<'_>| self.check_write(root, &steps, reached, content.as_bytes());
         let record = || self.record_write(root, &steps, content, run);
         let content_bytes = content.as_bytes();
         let directory = root.directory();
@@ -239,7 +244,7 @@ impl Files {
 
     fn delete(&self, path: &str) -> Result<DeleteAnswer, ToolError> {
         let (root, steps) = self.file(path)?;
-        let check = |reached: &Reached<'_>| self.check_write(root, reached, &[]);
+        let check = |reached: &Reached<'_>| self.check_write(root, &steps, reached, &[]);
         let bytes = root::delete(root.directory(), &steps, &check)
             .map_err(|problem| file_error(path, problem))?;
         Ok(DeleteAnswer {
@@ -280,6 +285,7 @@ impl Files {
     fn check_write(
         &self,
         root: &FileRoot,
+        steps: &Steps,
         reached: &Reached<'_>,
         content: &[u8],
     ) -> Result<(), FileProblem> {
@@ -287,7 +293,17 @@ impl Files {
         if reached.is_one_of(self.settings.governing(), root.directory()) {
             return Err(FileProblem::Governs("governs agents of this project"));
         }
-        let existing = root::beginning(reached, self.settings.max_bytes());
+        let directory = root.directory();
+        let mut path = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+        path.extend(steps.names());
+        let is_governing = |above: &Path| {
+            let governing = self.settings.governing_in(above);
+            reached.is_one_of(&governing, directory)
+        };
+        if path.ancestors().skip(1).any(is_governing) {
+            return Err(FileProblem::Governs("governs agents of another project"));
+        }
+        let existing = root::beginning(reached, MAX_EXAMINED);
         match governs_agents(reached.name, &existing, content) {
             Some(why) => Err(FileProblem::Governs(why)),
             None => Ok(()),

@@ -138,7 +138,29 @@ pub struct FileSettings {
     protected: Vec<Governed>,
     governing: Vec<Governed>,
     recorder: Option<WriteRecorder>,
+    elsewhere: Option<GovernedIn>,
 }
+
+/// The files that govern agents of a project or a library in a directory.
+type FilesIn = dyn Fn(&Path) -> Vec<PathBuf> + Send + Sync;
+
+/// Finds the files that govern agents of projects which the settings do not know.
+#[derive(Clone)]
+struct GovernedIn(Arc<FilesIn>);
+
+impl fmt::Debug for GovernedIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GovernedIn")
+    }
+}
+
+impl PartialEq for GovernedIn {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for GovernedIn {}
 
 /// Records what the file tools are about to write.
 #[derive(Clone)]
@@ -250,6 +272,7 @@ impl FileSettings {
             protected: Vec::new(),
             governing: Vec::new(),
             recorder: None,
+            elsewhere: None,
         })
     }
 
@@ -275,6 +298,20 @@ impl FileSettings {
     pub fn governed_by(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         self.governing.extend(paths.into_iter().map(Governed::new));
         self
+    }
+
+    /// Asks, for each directory on the way to a file that is to be written or deleted, which files govern agents of a
+    /// project or a library in it. Those are excluded like the files of [`Self::governed_by`].
+    #[must_use]
+    pub fn asking(mut self, files_in: Arc<FilesIn>) -> Self {
+        self.elsewhere = Some(GovernedIn(files_in));
+        self
+    }
+
+    /// The files that govern agents of a project or a library in a directory.
+    pub(super) fn governing_in(&self, directory: &Path) -> Vec<Governed> {
+        let found = self.elsewhere.iter().flat_map(|find| (find.0)(directory));
+        found.map(Governed::new).collect()
     }
 
     /// Records every write of an agent before it is done.

@@ -40,6 +40,11 @@ impl Header {
         self.name.as_str()
     }
 
+    /// The environment variable that its value comes from.
+    pub(super) fn variable(&self) -> Option<&str> {
+        self.variable.as_deref()
+    }
+
     pub(super) fn parse(name: &str, value: &str) -> Result<Self, HttpProblem> {
         let problem = |why: &str| HttpProblem::Header {
             name: name.to_owned(),

@@ -2,6 +2,8 @@
 //! one path segment or of one query value, whatever characters it has. Scheme,
 //! host, port and the number of path segments are those of the template.
 
+use std::fmt;
+
 use reqwest::Url;
 use serde_json::{Map, Value};
 use windlass_spec::ErrorCategory;
@@ -32,6 +34,25 @@ impl TemplatePart {
             Self::Argument(name) => Some(name),
             Self::Literal(_) => None,
         }
+    }
+}
+
+/// The template as written.
+impl fmt::Display for UrlTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let write = |f: &mut fmt::Formatter<'_>, parts: &[TemplatePart]| {
+            parts.iter().try_for_each(|part| match part {
+                TemplatePart::Literal(text) => f.write_str(text),
+                TemplatePart::Argument(name) => write!(f, "{{{name}}}"),
+            })
+        };
+        f.write_str(&self.origin)?;
+        write(f, &self.path)?;
+        for (place, pair) in self.query.iter().enumerate() {
+            f.write_str(if place == 0 { "?" } else { "&" })?;
+            write(f, pair)?;
+        }
+        Ok(())
     }
 }
 

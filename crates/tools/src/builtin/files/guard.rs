@@ -148,7 +148,8 @@ pub(super) fn governs_agents(name: &str, existing: &[u8], new: &[u8]) -> Option<
         Some("is an agent file")
     } else if has_extension("cedar") {
         Some("is a policy")
-    } else if has_extension("toml") && [existing, new].into_iter().any(is_library_text) {
+    } else if is_library_text(existing) || has_extension("toml") && is_library_text(new) {
+        // A configuration may name a library that has any extension.
         Some("is a tool library")
     } else if name.starts_with(DATABASE) {
         Some("is a database of Windlass")
@@ -202,6 +203,14 @@ mod tests {
         for name in ["windlass.md", "gram", "a.gram.txt", "toml"] {
             assert!(governs_agents(name, b"", b"").is_none(), "{name:?}");
         }
+    }
+
+    #[test]
+    fn a_library_is_recognized_under_any_name() {
+        let library = b"name = \"tools\"\n[tools.pay]\ncommand = [\"true\"]\n";
+        assert!(governs_agents("tools.lib", library, b"new").is_some());
+        assert!(governs_agents("tools.toml", b"", library).is_some());
+        assert!(governs_agents("draft.txt", b"", library).is_none());
     }
 
     #[test]
