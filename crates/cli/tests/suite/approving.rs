@@ -215,7 +215,7 @@ fn second_approver_needs_the_digest_of_edited_arguments() {
         "cem",
         &["approvals", "approve", ID, "--yes", "--json"],
     );
-    blind.assert_refused(2, "approved with the digest");
+    blind.assert_refused(8, "approved with the digest");
     assert_eq!(blind.json()["error"], "digest_needed");
     let shown = digest(&project);
     let approve = ["approvals", "approve", ID, "--yes", "--digest", &shown];
@@ -319,7 +319,7 @@ fn at_a_terminal_edited_arguments_are_shown_to_the_second_approver() {
     command.env("WINDLASS_TEST_PRINCIPAL", "cem");
     let mut session = Session::at_a_terminal(&command);
     session.expect("approved with the digest");
-    assert_eq!(session.end(), 2);
+    assert_eq!(session.end(), 8);
     let mut command = project.command(&["approvals", "approve", ID]);
     command.env("WINDLASS_TEST_PRINCIPAL", "cem");
     let mut session = Session::at_a_terminal(&command);

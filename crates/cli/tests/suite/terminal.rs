@@ -213,7 +213,10 @@ fn states_have_colours_only_at_a_terminal_that_wants_them() {
     assert!(!piped.out.contains('\u{1b}'), "{piped:?}");
     let at_terminal = |variables: &[(&str, &str)]| {
         let mut command = office.command(&list);
-        command.env_remove("CLICOLOR").env_remove("CLICOLOR_FORCE");
+        // With `CI` set, colours are used even where the terminal has none.
+        for variable in ["CLICOLOR", "CLICOLOR_FORCE", "CI"] {
+            command.env_remove(variable);
+        }
         for (name, value) in variables {
             command.env(name, value);
         }

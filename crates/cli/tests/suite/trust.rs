@@ -1166,6 +1166,7 @@ fn a_file_of_another_user_does_not_hide_the_rules_of_a_project_above_it() {
 #[test]
 fn what_is_written_to_a_link_is_refused_and_its_target_kept() {
     let project = project("").with("victim", "content\n");
+    run(&project, &harmless_task());
     std::os::unix::fs::symlink(project.path("victim"), project.path("link")).unwrap();
     for command in [
         &[

@@ -105,14 +105,17 @@ impl Run {
 
     /// The earlier calls that were interrupted and may be similar: those of the same tool, whatever their arguments,
     /// since `pay Bob` and `Pay Bob` are the same effect; and sub-agents and plans, whose calls are not known here.
-    /// Without those that a person says did nothing.
+    /// Without those that a person says did nothing. Calls of one turn were requested together, so one of them is no
+    /// second attempt at another unless they have an argument in common.
     fn similar_before<'r>(
         &'r self,
         record: &'r CallRecord,
     ) -> impl Iterator<Item = Attempt<'r>> + 'r {
         self.interrupted_before(record).filter(|attempt| {
             let has_own_calls = matches!(attempt.kind, CallKind::SubAgent | CallKind::Plan(_));
-            let is_similar = attempt.record.tool_name() == record.tool_name();
+            let is_later = attempt.record.id().turn < record.id().turn;
+            let is_similar = attempt.record.tool_name() == record.tool_name()
+                && (is_later || overlap(attempt.record.arguments(), record.arguments()));
             (has_own_calls || is_similar) && !attempt.progress.did_nothing()
         })
     }

@@ -43,7 +43,7 @@ fn numbers_are_assigned_by_their_units() {
             &properties,
             &["weight", "height"]
         ),
-        json!({"weight": 70.0, "height": 1.75})
+        json!({"weight": 70, "height": 1.75})
     );
 }
 

@@ -46,7 +46,13 @@ fn rerun(name: &str, by: &[&str]) {
     let place = Place::new();
     // The user may not be allowed to enter the directory of the program.
     let program = place.path("tests");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // By another process: a child that a test starts meanwhile would keep the copy open for writing for a moment, and a
+    // program that is open for writing cannot be started.
+    let copied = Command::new("cp")
+        .arg(std::env::current_exe().unwrap())
+        .arg(&program)
+        .status();
+    assert!(copied.unwrap().success());
     let temporary = place.path("temporary");
     std::fs::create_dir(&temporary).unwrap();
     std::fs::set_permissions(&temporary, Permissions::from_mode(0o777)).unwrap();
