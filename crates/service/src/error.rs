@@ -14,7 +14,7 @@ use windlass_store::Error;
 /// stable: `already_begun`, `already_decided`, `already_delivered`, `ambiguous`, `arguments_do_not_fit`, `audit_altered`, `audit_other_key`, `bad_line`, `bad_scope`,
 /// `cannot_be_changed`, `cannot_be_marked`, `changed_files`, `child_run`, `clock`, `conflict`, `corrupt`, `digest_differs`,
 /// `digest_needed`, `does_not_fit`, `empty`, `empty_text`, `ended`, `experiment_running`, `expired`, `failed`, `has_runs`,
-/// `in_use`, `inexact_number`, `inside_tool`, `invalid`, `invalid_agent_file`, `invalid_call`, `invalid_conversation`, `invalid_key`, `invalid_plan`, `invalid_policies`, `invalid_stop`, `invalid_task`,
+/// `in_use`, `inexact_number`, `inside_tool`, `invalid`, `invalid_agent_file`, `invalid_call`, `invalid_conversation`, `invalid_key`, `invalid_plan`, `invalid_policies`, `invalid_reason`, `invalid_stop`, `invalid_task`,
 /// `invalid_token`, `is_directory`, `issuer_unavailable`, `journal_altered`, `key_reused`, `key_unusable`, `name_taken`, `named_twice`,
 /// `never_always`, `no_command`, `no_project`, `no_schema`, `no_such_agent`, `no_such_approval`, `no_such_approver`,
 /// `no_such_conversation`, `no_such_decision`, `no_such_delivery`, `no_such_document`, `no_such_domain`, `no_such_execution`, `no_such_experiment`, `no_such_gap`, `no_such_hold`,

@@ -713,6 +713,7 @@ fn as_user(project: &TestProject, uid: &str, arguments: &[&str]) -> Option<Comma
 
 /// Whether this process can become another user, as tests of identities need. Only root can: others are told loudly that
 /// the test did not run, and under CI it fails.
+#[allow(clippy::print_stderr)]
 fn can_become_a_user(test: &str) -> bool {
     let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
     let message = format!("SKIPPED: `{test}` did not run, because this process is not root");
