@@ -84,11 +84,16 @@ impl Run {
         (!doubts.is_empty()).then(|| doubts.join("; "))
     }
 
-    /// Whether a similar earlier call may have taken effect, and no person knows; or the call itself, if the journal
-    /// lost entries.
+    /// Whether an earlier call with an argument in common may have taken effect, and no person knows; or the call
+    /// itself, if the journal lost entries.
     pub(super) fn is_doubtful(&self, record: &CallRecord) -> bool {
         let mut similar = self.similar_before(record);
-        self.damage().is_some() || similar.any(|attempt| !attempt.progress.did_happen())
+        self.damage().is_some()
+            || similar.any(|attempt| {
+                !attempt.progress.did_happen()
+                    && (attempt.has_own_calls()
+                        || overlap(attempt.record.arguments(), record.arguments()))
+            })
     }
 
     /// The same decision, which needs approval if a similar earlier call may have taken effect.
@@ -112,11 +117,10 @@ impl Run {
         record: &'r CallRecord,
     ) -> impl Iterator<Item = Attempt<'r>> + 'r {
         self.interrupted_before(record).filter(|attempt| {
-            let has_own_calls = matches!(attempt.kind, CallKind::SubAgent | CallKind::Plan(_));
             let is_later = attempt.record.id().turn < record.id().turn;
             let is_similar = attempt.record.tool_name() == record.tool_name()
                 && (is_later || overlap(attempt.record.arguments(), record.arguments()));
-            (has_own_calls || is_similar) && !attempt.progress.did_nothing()
+            (attempt.has_own_calls() || is_similar) && !attempt.progress.did_nothing()
         })
     }
 
@@ -148,6 +152,11 @@ impl Run {
 }
 
 impl Attempt<'_> {
+    /// Whether it made calls that are not known here.
+    fn has_own_calls(&self) -> bool {
+        matches!(self.kind, CallKind::SubAgent | CallKind::Plan(_))
+    }
+
     fn describe(&self) -> String {
         let Self {
             record, progress, ..
@@ -167,8 +176,20 @@ impl Attempt<'_> {
     }
 }
 
-/// Whether two calls have an argument in common, or one of them has none.
+/// Whether two calls have an argument in common, or one of them has none. Texts that differ only in case, spaces and
+/// punctuation are in common.
 fn overlap(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
-    let is_common = |(name, value): (&String, &Value)| other.get(name) == Some(value);
+    let is_common = |(name, value): (&String, &Value)| match (value, other.get(name)) {
+        (Value::String(one), Some(Value::String(other))) => {
+            one == other || (words(one).next().is_some() && words(one).eq(words(other)))
+        }
+        (one, other) => other == Some(one),
+    };
     one.is_empty() || other.is_empty() || one.iter().any(is_common)
+}
+
+/// The words of a text, in lower case.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let words = text.split(|symbol: char| !symbol.is_alphanumeric());
+    words.filter(|word| !word.is_empty()).map(str::to_lowercase)
 }

@@ -229,12 +229,7 @@ impl<'w> ReferenceDriver<'w> {
         };
         let (asked, then) = match stage {
             Stage::Undecided => {
-                let stage = match decided(kind, policy) {
-                    Stage::ToHold if self.is_in_doubt(call_ref, kind) => {
-                        Stage::ToAsk { two: false }
-                    }
-                    stage => stage,
-                };
+                let stage = decided(kind, policy);
                 return self.record(
                     &format!("decided {call_ref}"),
                     EventDurability::Relaxed,
@@ -269,15 +264,6 @@ impl<'w> ReferenceDriver<'w> {
                 progress.call(call_ref).stage = then;
             },
         )
-    }
-
-    /// Whether a call of the same tool in an earlier turn may have taken effect.
-    fn is_in_doubt(&self, call_ref: CallRef, kind: CallType) -> bool {
-        let turns = &self.live().progress.turns[..call_ref.turn];
-        turns.iter().flatten().any(|earlier| {
-            let is_unknown = earlier.stage == Stage::Over(End::Unknown);
-            earlier.kind == kind && is_unknown
-        })
     }
 
     fn run_calls(&mut self, calls: &[CallRef]) -> Result<(), Crash> {
