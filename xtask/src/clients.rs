@@ -2,14 +2,14 @@
 //! of Standard Webhooks. Fetches them from the registries of npm and Python once, in the versions pinned in
 //! `xtask/clients`, and keeps them in the cache.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use crate::fetch::{create_python_environment, fetch_with_retries};
-use crate::{cache, root};
+use crate::fetch::{create_python_environment, fetch_with_retries, lock_cache};
+use crate::root;
 
 /// The files that pin the versions.
 const VERSIONS: [&str; 3] = ["package.json", "package-lock.json", "python.txt"];
@@ -22,12 +22,7 @@ pub struct Installation {
 impl Installation {
     /// Returns the clients in the cache. Fetches them if they are missing. Node.js must be installed.
     pub fn find_or_install() -> anyhow::Result<Self> {
-        let directory = cache().join("clients");
-        fs::create_dir_all(&directory)
-            .with_context(|| format!("cannot create {}", directory.display()))?;
-        // Two clones on one machine share the cache; the second waits for the first.
-        let lock = File::create(directory.join("lock")).context("cannot lock the cache")?;
-        lock.lock().context("cannot lock the cache")?;
+        let (directory, _lock) = lock_cache("clients")?;
         let installation = Self { directory };
         let marker = installation.directory.join("complete");
         let wanted = pinned_versions()?;

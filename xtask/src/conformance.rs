@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use crate::{cache, cargo, install, root, run, target};
+use crate::fetch::lock_cache;
+use crate::{cargo, install, root, run, target};
 
 /// The suite, and a Node that can run it. The distribution's Node may be too old.
 const SUITE: &str = "@modelcontextprotocol/conformance";
@@ -102,12 +103,7 @@ pub fn check() -> anyhow::Result<()> {
 
 /// Returns the directory of the suite in the cache. Fetches the suite if it is missing.
 fn find_or_install() -> anyhow::Result<PathBuf> {
-    let directory = cache().join("conformance");
-    fs::create_dir_all(&directory)
-        .with_context(|| format!("cannot create {}", directory.display()))?;
-    // Two clones on one machine share the cache; the second waits for the first.
-    let lock = File::create(directory.join("lock")).context("cannot lock the cache")?;
-    lock.lock().context("cannot lock the cache")?;
+    let (directory, _lock) = lock_cache("conformance")?;
     let marker = directory.join("complete");
     let manifest = format!(
         "{{\"private\": true, \"dependencies\": {{\"{SUITE}\": \"{SUITE_VERSION}\", \

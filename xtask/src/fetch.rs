@@ -13,6 +13,17 @@ use crate::{cache, cargo, install, run};
 /// The seconds between attempts to fetch. Registries limit the rate of requests.
 const WAITS: [u64; 5] = [5, 10, 20, 40, 60];
 
+/// Creates a directory of the cache and locks it for as long as the file is open: two clones on one machine share the
+/// cache, and the second waits for the first.
+pub fn lock_cache(name: impl AsRef<Path>) -> anyhow::Result<(PathBuf, File)> {
+    let directory = cache().join(name);
+    fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot create {}", directory.display()))?;
+    let lock = File::create(directory.join("lock")).context("cannot lock the cache")?;
+    lock.lock().context("cannot lock the cache")?;
+    Ok((directory, lock))
+}
+
 /// Creates an empty Python environment. Installs the distribution's Python if there is none.
 pub fn create_python_environment(environment: &Path) -> anyhow::Result<()> {
     let create = |python: &str| {
@@ -45,12 +56,7 @@ pub fn fetch_with_retries(what: &str, command: impl Fn() -> Command) -> anyhow::
 
 /// Returns a program of crates.io in the cache. Compiles it if it is missing or has another version.
 pub fn install_program(name: &str, version: &str) -> anyhow::Result<PathBuf> {
-    let directory = cache().join("programs").join(format!("{name}-{version}"));
-    fs::create_dir_all(&directory)
-        .with_context(|| format!("cannot create {}", directory.display()))?;
-    // Two clones on one machine share the cache; the second waits for the first.
-    let lock = File::create(directory.join("lock")).context("cannot lock the cache")?;
-    lock.lock().context("cannot lock the cache")?;
+    let (directory, _lock) = lock_cache(Path::new("programs").join(format!("{name}-{version}")))?;
     let program = directory.join("bin").join(name);
     // An upgrade of the system may have removed a library that the program needs.
     let can_run = Command::new(&program)

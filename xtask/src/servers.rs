@@ -3,15 +3,15 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use crate::fetch::{create_python_environment, fetch_with_retries};
-use crate::{cache, install, root};
+use crate::fetch::{create_python_environment, fetch_with_retries, lock_cache};
+use crate::{install, root};
 
 /// The servers that run on Node.js. `servers/package-lock.json` pins their versions and dependencies.
 const NODE: [&str; 3] = [
@@ -54,12 +54,7 @@ pub struct Installation {
 impl Installation {
     /// Returns the servers in the cache. Fetches them if they are missing.
     pub fn find_or_install() -> anyhow::Result<Self> {
-        let directory = cache().join("servers");
-        fs::create_dir_all(&directory)
-            .with_context(|| format!("cannot create {}", directory.display()))?;
-        // Two clones on one machine share the cache; the second waits for the first.
-        let lock = File::create(directory.join("lock")).context("cannot lock the cache")?;
-        lock.lock().context("cannot lock the cache")?;
+        let (directory, _lock) = lock_cache("servers")?;
         if !can_run("git", "--version") {
             install(&["git"]).context("git is needed by the git server")?;
         }

@@ -52,7 +52,7 @@ pub(super) fn run(program: &Program, command: &Hook) -> anyhow::Result<CommandOu
     if command.print {
         return print_settings(command);
     }
-    // A program goes on with its call if its hook ends in any other way.
+    // A program makes its call if its hook ends in any other way.
     std::panic::set_hook(Box::new(|panic| {
         let _ = eprint_line(&format!("windlass: the call is refused: {panic}"));
         std::process::exit(REFUSE.into());

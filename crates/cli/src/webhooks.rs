@@ -65,12 +65,11 @@ fn show_list(
     } else {
         print_webhooks(&webhooks)?;
     }
-    match deliveries.is_empty() {
-        true => eprint_line(match list.state {
-            None => "all events were received",
-            Some(_) => "there are no such events",
-        })?,
-        false => {
+    match (deliveries.is_empty(), list.state) {
+        (true, None) if webhooks.is_empty() => {}
+        (true, None) => eprint_line("all events were received")?,
+        (true, Some(_)) => eprint_line("there are no such events")?,
+        (false, _) => {
             print_line("")?;
             print_deliveries(&deliveries)?;
         }

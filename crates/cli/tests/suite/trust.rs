@@ -711,8 +711,8 @@ fn as_user(project: &TestProject, uid: &str, arguments: &[&str]) -> Option<Comma
     Some(command)
 }
 
-/// Whether this process can become another user, as tests of identities need. Only root can: others are told loudly that
-/// the test did not run, and under CI it fails.
+/// Whether this process can become another user, as tests of identities need. Only root can: for others a message
+/// says that the test did not run, and under CI it fails.
 #[allow(clippy::print_stderr)]
 fn can_become_a_user(test: &str) -> bool {
     let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;

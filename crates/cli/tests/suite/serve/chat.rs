@@ -219,7 +219,7 @@ fn a_run_that_waits_goes_on_with_the_next_message() {
     let repeated = say(&server, &ann, &["Delete it.", &waiting, "Go on."]);
     assert_eq!(repeated.json()["windlass"]["run"], run);
 
-    // The end is told once: what comes after it, or before it, is a new task.
+    // The answer is returned once: a message before or after it is a new task.
     for messages in [
         vec![
             "Delete it.",
